@@ -1,17 +1,17 @@
-// The strategy `consistent_hash`: the same candidate for the same key. Also how the key of a call is read.
+// The strategy `consistent_hash`: equal keys lead to the same candidate. Also reads the key of a call.
 
 import { isFields, type JsonFields, JsonText } from '../domain/json/json.ts';
 import { memberBytes } from '../domain/json/json-scanner.ts';
 import { hashOf, mixed } from '../domain/nodes/rendezvous.ts';
 import type { Candidate, Strategy, StrategyOptions, StrategyRequest } from './strategy.ts';
 
-/** The values of `hash_on`: the caller, or behind this prefix the name of an argument. */
+/** The values of `hash_on`: the caller, or the name of an argument behind the prefix `argument:`. */
 export const PRINCIPAL = 'principal';
 export const ARGUMENT = 'argument:';
 
-/** Calls in flight of a candidate of `consistent_hash`, as a multiple of the mean. */
+/** The most calls in flight of a candidate, as a multiple of the mean. */
 const LOAD_BOUND = 1.25;
-/** Bytes of an argument that `consistent_hash` reads; a difference behind them does not count. */
+/** The number of bytes of an argument that are read; a difference behind them does not count. */
 const MAX_KEY_BYTES = 4096;
 
 /**
@@ -49,7 +49,10 @@ export function consistentHash<C extends Candidate>(
   };
 }
 
-/** The keys in large arguments: one call may ask a strategy several times, and each reading takes some milliseconds. */
+/**
+ * The keys that were read from large arguments. One call may ask a strategy several times, and each reading takes
+ * some milliseconds.
+ */
 type KnownKeys = WeakMap<JsonText, { readonly hashOn: string; readonly key: string | undefined }>;
 
 function requestKey(
@@ -73,16 +76,16 @@ function keyIn(value: Buffer | undefined): string | undefined {
   return value?.toString('latin1', 0, MAX_KEY_BYTES);
 }
 
-/** The text of a member of arguments that were never text, such as those of an embedding program. */
+/** Returns the text of a member of arguments that did not come as text, such as those of an embedding program. */
 function textOfMember(given: JsonFields[string], name: string): Buffer | undefined {
   if (!isFields(given) || !Object.hasOwn(given, name)) return undefined;
   return Buffer.from(JSON.stringify(given[name] ?? null));
 }
 
 /**
- * The candidate of highest rank for this key that may take the call. Each rank is a hash of the key and the id: so
- * the order is random but fixed, and another for each key. Only candidates above the highest rank so far are
- * asked: about seven of 1,000.
+ * Returns the candidate of highest rank for this key that may take the call. The rank of a candidate is a hash of the
+ * key and its id: so the order is random but fixed, and different for each key. Only candidates above the highest
+ * rank so far are asked: about seven of 1,000.
  */
 function firstByHash<C>(
   candidates: readonly C[],
@@ -103,7 +106,7 @@ function firstByHash<C>(
   return chosen;
 }
 
-/** The mean over the candidates that may take the call; there is at least one. */
+/** Returns the mean of the calls in flight over the candidates that may take the call, of which there is at least one. */
 function meanInFlight<C extends Candidate>(
   candidates: readonly C[],
   mayTake: (candidate: C) => boolean,

@@ -1,4 +1,5 @@
-// The health of an instance as one number, and its averages, which actors/instances/call-counter.ts records.
+// The health of an instance as one number, and the averages from which it is computed. actors/instances/call-counter.ts
+// records them.
 
 /** The two averages of a score. */
 export interface Measured {

@@ -16,95 +16,113 @@ import type { TemplatePolicy } from './policy.ts';
 import { RecentCount } from './recent-count.ts';
 
 /**
- * A candidate is ejected after `ejectionFailures` in a row, or above this share of at least twice as many outcomes
- * in ten seconds.
+ * A candidate is ejected after `ejectionFailures` failures in a row, or when failures exceed this share of the
+ * outcomes of ten seconds, of which there must be at least twice as many.
  */
 const FAILED_SHARE = 0.5;
-/** Part of the pool that may be ejected. */
+/** The largest part of the pool that may be ejected. */
 const EJECTED_SHARE = 0.5;
 /**
- * Duration of the first suspension, doubled for each further one up to the longest; each minute in the pool undoes
- * one doubling.
+ * Durations in ms: the first suspension; the longest, up to which each further one doubles; and the time in the pool
+ * that undoes one doubling.
  */
 const FIRST_OUT_MS = 5_000;
 const LONGEST_OUT_MS = 60_000;
 const FORGIVEN_MS = 60_000;
-/** For this time after a suspension the trial must be a repeatable call. */
+/** For this time after a suspension, in ms, only a repeatable call may be the trial. */
 const REPEATABLE_TRIAL_MS = 1_000;
-/** A candidate that was chosen for a trial but got no call (a session was opened there) is offered again after this time. */
+/**
+ * A candidate that was chosen for a trial but got no call (a session was opened at it) is offered again after this
+ * time, in ms.
+ */
 const OFFER_MS = 5_000;
-/** Silence: this many of the newest calls have no message for this time, and for this multiple of the usual latency. */
+/**
+ * A candidate is silent when this many of its newest calls have had no message for SILENT_MS, and for this multiple
+ * of the usual latency.
+ */
 const SILENT_CALLS = 3;
 const SILENT_MS = 3_000;
 const SILENT_TIMES_USUAL = 10;
-/** Interval of the check for silent calls; no timer runs while every call has had a message, or without calls. */
+/**
+ * The interval of the check for silent calls, in ms. No timer runs while every call has had a message, or there are
+ * no calls.
+ */
 const CHECK_MS = 500;
 
-/** `answered`: also with an error. `failed`: no answer of the backend. `neither`: says nothing about the backend. */
+/**
+ * What the end of a call says about its backend. `answered`: it answered, perhaps with an error. `failed`: it did not
+ * answer. `neither`: nothing.
+ */
 export type CallVerdict = 'answered' | 'failed' | 'neither';
 
-/** One call at one candidate, for `noteMessage` and `ended`. */
+/** One call at one candidate, to be passed to `noteMessage` and `ended`. */
 export interface SentCall<C> {
   readonly record: CandidateRecord<C>;
   readonly atMs: number;
   isAnswered: boolean;
-  /** True when the silence was reported. */
+  /** True once the silence of the call was reported. */
   isSilent: boolean;
-  /** The backend waits for the client: the call uses no capacity. */
+  /** True while the backend waits for the client: the call uses no capacity. */
   isAwaitingClient: boolean;
 }
 
-/** Why a candidate is ejected or avoided although it is healthy, and until when. It is shown as `ejection` (InstanceSnapshot). */
+/**
+ * Why a candidate is ejected or avoided although it is healthy, and until when. Shown as `ejection` of
+ * InstanceSnapshot.
+ */
 export interface Suspension {
-  /** A clause: "5 calls in a row failed". */
+  /** The reason as a clause, such as "5 calls in a row failed". */
   readonly reason: string;
-  /** When a trial call may be sent, in ms of the clock. */
+  /** The time from which a trial call may be sent, in ms of the clock. */
   readonly untilMs: number;
 }
 
 export interface OutlierOptions<C> extends Pick<Clock, 'now' | 'alarm'> {
   readonly policy: () => Pick<TemplatePolicy, 'ejectionFailures'>;
-  /** True for what is a candidate now. */
+  /** Returns true for a candidate that is in the pool. */
   readonly isUp: (candidate: C) => boolean;
   readonly suspended: (candidate: C, suspension: Suspension, forMs: number) => void;
   readonly readmitted: (candidate: C) => void;
-  /** A call there has been silent for SILENT_MS: the candidate may need a probe. */
+  /** Called when a call has been silent for SILENT_MS: the candidate may need a probe. */
   readonly silent: (candidate: C) => void;
 }
 
 interface CandidateRecord<C> {
   readonly candidate: C;
-  /** Part of `Outliers.activeCalls`, while the candidate is up. */
+  /** The share of this candidate in `Outliers.activeCalls`, while the candidate is up. */
   activeCalls: number;
   readonly successes: RecentCount;
   readonly failures: RecentCount;
   failuresInARow: number;
-  /** The newest calls without a message, in the order in which they were sent. */
+  /** The newest calls without a message, in the order of sending. */
   readonly unanswered: SentCall<C>[];
-  /** Doublings of the next suspension. */
+  /** The number of doublings of the next suspension. */
   level: number;
   inSinceMs: number;
 }
 
 interface Out extends Suspension {
   readonly isAvoided: boolean;
-  /** When it may be chosen for a trial, in ms of the clock. */
+  /** The time from which the candidate may be chosen for a trial, in ms of the clock. */
   offerAtMs: number;
   trial: Pick<SentCall<unknown>, 'atMs'> | undefined;
 }
 
 export class Outliers<C extends object> {
   readonly #options: OutlierOptions<C>;
-  /** Records live as long as the candidate: going down and coming up again ends only the present suspension. */
+  /** Records live as long as their candidate. When it goes down and comes up again, only a present suspension ends. */
   readonly #records = new WeakMap<C, CandidateRecord<C>>();
   readonly #out = new Map<C, Out>();
   #members: readonly C[] = [];
-  /** Exponentially weighted time to the first message of a call, over all candidates. */
+  /**
+   * The exponentially weighted time to the first message of a call, over all candidates, in ms; undefined before the
+   * first.
+   */
   #usualMs: number | undefined;
   #stopCheck: (() => void) | undefined;
-  /** Active calls at the candidates that are up: not those that wait for their client. */
+  /** The number of active calls at candidates that are up, without those that wait for their client. */
   activeCalls = 0;
-  /** Calls that have not ended, at any candidate. */
+  /** The number of calls that have not ended, at any candidate. */
   #calls = 0;
 
   constructor(options: OutlierOptions<C>) {
@@ -116,12 +134,12 @@ export class Outliers<C extends object> {
     return this.#out.size === 0;
   }
 
-  /** Undefined while it gets calls as usual. */
+  /** Returns the suspension of a candidate; undefined while it gets calls as usual. */
   suspensionOf(candidate: C): Suspension | undefined {
     return this.#out.get(candidate);
   }
 
-  /** Ejected or avoided. */
+  /** Returns true when the candidate is ejected or avoided. */
   isSuspended(candidate: C): boolean {
     return this.#out.has(candidate);
   }
@@ -131,8 +149,8 @@ export class Outliers<C extends object> {
   }
 
   /**
-   * To be called in the synchronous block that chose the candidate; then `noteMessage` at the first message, and
-   * `ended` once.
+   * Records a call. Must be called in the synchronous block that chose the candidate; then `noteMessage` at the first
+   * message, and `ended` once.
    */
   sent(candidate: C): SentCall<C> {
     const record = this.#recordOf(candidate);
@@ -147,7 +165,10 @@ export class Outliers<C extends object> {
     return call;
   }
 
-  /** A half-open candidate: its suspension is over, and it has no trial yet. Choosing it offers the trial to it. */
+  /**
+   * Returns a half-open candidate: one whose suspension is over, and that has no trial yet. Choosing it offers the
+   * trial to it.
+   */
   pickHalfOpen(mayTake: (candidate: C) => boolean, isRepeatable?: (candidate: C) => boolean): C | undefined {
     const now = this.#options.now();
     for (const [candidate, out] of this.#out) {
@@ -167,12 +188,15 @@ export class Outliers<C extends object> {
     for (const [candidate] of soonest.slice(0, surplus)) this.#readmit(this.#recordOf(candidate));
   }
 
-  /** The candidate is up; perhaps again, with calls under way. */
+  /** Reports that a candidate is up, perhaps again and with calls under way. */
   joined(candidate: C): void {
     this.activeCalls += this.#records.get(candidate)?.activeCalls ?? 0;
   }
 
-  /** The candidate left the pool. When it returns, its earlier results do not count: health checks took care of it. */
+  /**
+   * Reports that a candidate has left the pool. When it returns, its earlier results do not count, since health
+   * checks took care of them.
+   */
   left(candidate: C): void {
     const record = this.#records.get(candidate);
     if (record === undefined) return;
@@ -189,7 +213,7 @@ export class Outliers<C extends object> {
 
   // --- results of calls ------------------------------------------------------------------------------------
 
-  /** The first message of the call came. Idempotent. */
+  /** Reports the first message of a call. Idempotent. */
   noteMessage(call: SentCall<C>): void {
     if (call.isAnswered) return;
     call.isAnswered = true;
@@ -274,7 +298,7 @@ export class Outliers<C extends object> {
     this.#options.readmitted(record.candidate);
   }
 
-  /** The candidate is in the pool, and its earlier results no longer count. */
+  /** Readmits a candidate to the pool without its earlier results. */
   #forgive(record: CandidateRecord<C>): void {
     this.#out.delete(record.candidate);
     record.failuresInARow = 0;
@@ -288,7 +312,7 @@ export class Outliers<C extends object> {
     this.#stopCheck = undefined;
   }
 
-  /** One timer for all calls of the pool, set only while there are some. */
+  /** Sets the one timer for all calls of the pool, as long as there are some. */
   #scheduleCheck(): void {
     this.#stopCheck = this.#options.alarm(CHECK_MS, () => {
       this.#stopCheck = undefined;

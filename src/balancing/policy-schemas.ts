@@ -1,4 +1,4 @@
-// The settings of a template's load balancer as they are written and shown: schemas and conversions, made from the
+// Schemas and conversions of a template's load balancer settings, as they are written and shown. They are made from the
 // table in policy.ts.
 
 import Type, { type TSchema, type TSchemaOptions } from 'typebox';
@@ -14,11 +14,11 @@ import {
   type WrittenSettings,
 } from './policy.ts';
 
-/** Tools that may have a timeout of their own. */
+/** The most tools that may have a timeout of their own. */
 const MAX_TOOLS = 256;
 const EXAMPLES = [{ strategy: 'least_connections', timeout: 30 }];
 
-/** Settings as they are written: seconds, whole numbers; `weighted` is an alias. Source: ADR 4. */
+/** Settings as users write them: in whole seconds, with `weighted` as an alias. Source: ADR 4. */
 export type LoadBalancerSettings = Partial<WrittenSettings>;
 export const LoadBalancerSettings = Type.Unsafe<LoadBalancerSettings>(
   optional(
@@ -27,7 +27,10 @@ export const LoadBalancerSettings = Type.Unsafe<LoadBalancerSettings>(
   ),
 );
 
-/** A change of settings: null removes one, so that the default applies again: of its definition, else of the gateway. */
+/**
+ * A change of settings. `null` removes a setting, so that its default applies again: that of the definition,
+ * otherwise that of the gateway.
+ */
 export type LoadBalancerChange = { [Name in keyof LoadBalancerSettings]?: LoadBalancerSettings[Name] | null };
 export const LoadBalancerChange = Type.Unsafe<LoadBalancerChange>(
   optional(
@@ -44,12 +47,12 @@ export const ShownLoadBalancer = Type.Unsafe<WrittenSettings>(
   ),
 );
 
-/** The options of a program for the defaults of the gateway; times in milliseconds. */
+/** The defaults of the gateway, as an embedding program gives them: times are in milliseconds. */
 export const PolicyOptions = Type.Unsafe<Partial<TemplatePolicy>>(
   optional(fieldsOf(POLICY_ROWS, (row) => schemasOf(row).exact, 'key')),
 );
 
-/** Settings after a change; an undefined field changes nothing. */
+/** Returns the settings after a change; an undefined field changes nothing. */
 function changedSettings(settings: LoadBalancerSettings, change: LoadBalancerChange): LoadBalancerSettings {
   const entries = Object.entries({ ...settings, ...definedFields(change) });
   return Object.fromEntries(entries.filter(([, value]) => value !== null));
@@ -59,18 +62,18 @@ function changedSettings(settings: LoadBalancerSettings, change: LoadBalancerCha
 export interface TemplateSettings {
   readonly name: string;
   readonly loadBalancer: LoadBalancerSettings;
-  /** For instances without an own one. */
+  /** The authorization of instances that have none of their own. */
   readonly auth?: TemplateAuth;
 }
 
-/** A change of a template: null removes a setting. */
+/** A change of a template. `null` removes a setting. */
 export interface TemplateChange {
   readonly name: string;
   readonly loadBalancer: LoadBalancerChange;
   readonly auth?: TemplateAuth | null | undefined;
 }
 
-/** The template after a change. */
+/** Returns the template after a change. */
 export function changedTemplate(
   before: Omit<TemplateSettings, 'name'>,
   change: TemplateChange,
@@ -81,7 +84,7 @@ export function changedTemplate(
   return { name, loadBalancer, ...definedFields({ auth }) };
 }
 
-/** Lays a template's own settings over the gateway's defaults. */
+/** Returns the policy of a template: its own settings over the defaults of the gateway. */
 export function policyOf(settings: LoadBalancerSettings, defaults: TemplatePolicy): TemplatePolicy {
   const own = new Map<string, unknown>(Object.entries(settings));
   const present = new Map<string, unknown>(Object.entries(defaults));
@@ -91,7 +94,10 @@ export function policyOf(settings: LoadBalancerSettings, defaults: TemplatePolic
   });
 }
 
-/** The settings that a template may have, for a form; `schema` is without aliases and names the meanings of choices. */
+/**
+ * Returns the settings that a template may have, to build a form. `schema` is without aliases, and names the meanings
+ * of choices.
+ */
 export function describedSettings() {
   return TEMPLATE_ROWS.map((row) => {
     const { name, title, doc: description, kind } = row;
@@ -120,7 +126,7 @@ function optional(fields: Record<string, TSchema>, options: TSchemaOptions = {})
   return Type.Partial(Type.Object(fields), { additionalProperties: false, ...options });
 }
 
-/** The schemas of a setting: `written` in requests and files, `shown` in answers, `exact` in the policy. */
+/** Returns the schemas of a setting: `written` for requests and files, `shown` for answers, `exact` for the policy. */
 function schemasOf({ kind: { values, show }, default: value }: AnyRow) {
   const example = { examples: [show(value)] };
   switch (values.kind) {

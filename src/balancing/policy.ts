@@ -7,7 +7,7 @@ import type { ToolHints } from '../domain/views/view.ts';
 import { ARGUMENT, PRINCIPAL } from './consistent-hash.ts';
 import { STRATEGIES, STRATEGY_NAMES } from './strategies.ts';
 
-/** The values of a setting, in the policy and as they are written. */
+/** The type of a setting's values, and the conversions between the policy and the written form. */
 interface Kind<Value, Written> {
   readonly values: Values;
   read(written: Written): Value;
@@ -15,8 +15,9 @@ interface Kind<Value, Written> {
 }
 
 /**
- * `aliases`: further spellings. `meanings`: of the words. `forms`: what `pattern` accepts, for people. Single seconds are whole,
- * except in the defaults of the gateway.
+ * The values that a setting accepts. `aliases`: further spellings. `meanings`: the meanings of the words. `forms`:
+ * what `pattern` accepts, in words for users. Single seconds are whole numbers, except in the defaults of the
+ * gateway.
  */
 type Values =
   | {
@@ -34,18 +35,21 @@ type Values =
     };
 
 interface PolicyRow<Name, Value, Written, SetBy> {
-  /** As it is written. */
+  /** The name of the setting, as users write it. */
   readonly name: Name;
   readonly kind: Kind<Value, Written>;
   readonly default: NoInfer<Value>;
-  /** Where it is set: by templates, by the gateway for all templates, or by the gateway as the default of templates. */
+  /**
+   * Where the setting is set: by templates, by the gateway for all templates, or by the gateway as the default of
+   * templates.
+   */
   readonly setBy: SetBy;
-  /** On the command line of the gateway, and in its environment: as in config/setting-types.ts. */
+  /** The option on the command line of the gateway, and the environment variable, as in config/setting-types.ts. */
   readonly flag?: string;
   readonly variable?: string;
-  /** Label in the console. */
+  /** The label in the console. */
   readonly title: string;
-  /** One sentence, or two. */
+  /** The description, in one or two sentences. */
   readonly doc: string;
 }
 
@@ -122,7 +126,7 @@ const POLICY = {
     title: 'Timeouts of tools, s',
     doc: 'Timeouts of calls of these tools, by name: `{"report": 300}`. Others have the timeout of the template.',
   }),
-  /** For programs; for other backends it is LIMITS.handshakeMs. Source: ADR 114. */
+  /** Applies to programs; for other backends LIMITS.handshakeMs does. Source: ADR 114. */
   startTimeoutMs: row({
     name: 'start_timeout',
     kind: seconds(5, 3600),
@@ -183,25 +187,25 @@ const POLICY = {
 
 type Rows = typeof POLICY;
 
-/** All settings as the gateway uses them; times are in milliseconds. */
+/** All settings of a template, as the gateway uses them; times are in milliseconds. */
 export type TemplatePolicy = { readonly [Key in keyof Rows]: Rows[Key]['default'] };
 export type StrategyName = TemplatePolicy['strategy'];
 export type ProcessSharing = TemplatePolicy['processSharing'];
 export type SessionFailover = TemplatePolicy['sessionFailover'];
 
-/** The rows that the gateway sets, and those that templates set. */
+/** The keys of rows that the gateway sets, and of those that templates set. */
 export type GatewayKey = KeyExcept<'template'>;
 type TemplateKey = KeyExcept<'gateway'>;
 type KeyExcept<Excluded extends SetBy> = {
   [Key in keyof Rows]: Rows[Key]['setBy'] extends Excluded ? never : Key;
 }[keyof Rows];
 
-/** The settings of a template by name, as they are written. */
+/** The settings of a template by name, in their written form. */
 export type WrittenSettings = {
   [Key in TemplateKey as Rows[Key]['name']]: Parameters<Rows[Key]['kind']['read']>[0];
 };
 
-/** Any row, with its name in the policy. */
+/** Any row of the table, with its key in the policy. */
 export interface AnyRow extends PolicyRow<string, unknown, unknown, SetBy> {
   readonly key: string;
 }
@@ -211,17 +215,17 @@ export const POLICY_ROWS: readonly AnyRow[] = Object.entries(POLICY).map(([key, 
 /** The settings that a template may have. */
 export const TEMPLATE_ROWS = POLICY_ROWS.filter(({ setBy }) => setBy !== 'gateway');
 
-/** Source: ADR 4, ADR 114. */
+/** The defaults of all settings. Source: ADR 4, ADR 114. */
 export const DEFAULT_POLICY = policyFrom((each) => each.default);
 
-/** The policy with these values; `fromEntries` loses the type of each. */
+/** Returns the policy with the value of each row. */
 export function policyFrom(valueIn: (row: AnyRow) => unknown): TemplatePolicy {
   return Object.fromEntries(POLICY_ROWS.map((each) => [each.key, valueIn(each)])) as TemplatePolicy;
 }
 
 /**
- * Longest wait for the first answer to a request, in ms: that of its caller, of the view, of the tool, of the
- * template, in this order. `tool`: the tool that it calls, if any.
+ * Returns the longest wait for the first answer to a request, in ms: the timeout of its caller, of the view, of the
+ * tool, or of the template, in this order. `tool`: the called tool, if any.
  */
 export function timeoutFor(
   { callTimeoutMs, toolTimeoutsMs }: TemplatePolicy,
@@ -272,7 +276,7 @@ function hintsByTool(): Kind<Readonly<Record<string, ToolHints>>, Readonly<Recor
   return { values: { kind: 'hintsByTool' }, read: (written) => written, show: (value) => value };
 }
 
-/** The value is in milliseconds. */
+/** A number of seconds, in milliseconds in the policy. */
 function seconds(least: number, most: number): Kind<number, number> {
   return {
     values: { kind: 'seconds', least, most },
@@ -281,7 +285,7 @@ function seconds(least: number, most: number): Kind<number, number> {
   };
 }
 
-/** The values are in whole milliseconds. */
+/** Seconds by tool, in whole milliseconds in the policy. */
 function secondsByTool(
   least: number,
   most: number,

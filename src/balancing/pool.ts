@@ -7,15 +7,15 @@ import type { TemplatePolicy } from './policy.ts';
 import { firstAfter, STRATEGIES } from './strategies.ts';
 import type { Candidate, Strategy, StrategyRequest } from './strategy.ts';
 
-/** A candidate joins the pool (and replaces one with the same id), or leaves it. */
+/** A change of the pool: a candidate joins (and replaces one with the same id), or leaves. */
 export type PoolChange<C extends Candidate> =
   | { readonly kind: 'up'; readonly candidate: C }
   | { readonly kind: 'down'; readonly id: string };
 
 interface PoolOptions<C extends Candidate> extends Omit<OutlierOptions<C>, 'isUp'> {
-  /** The settings in force. */
+  /** Returns the settings in force. */
   readonly policy: () => TemplatePolicy;
-  /** For the strategies; default: Math.random. */
+  /** The source of randomness of the strategies. Default: Math.random. */
   readonly random?: () => number;
 }
 
@@ -23,19 +23,22 @@ const NO_IDS: ReadonlySet<string> = new Set();
 const NO_REQUEST = Object.freeze<StrategyRequest>({});
 
 /**
- * The pool of one template. When the changes complete or fail, it is emptied: better no candidate than one in an
- * unknown state.
+ * The pool of one template. When the stream of changes completes or fails, the pool is emptied: no candidate is
+ * better than one in an unknown state.
  */
 export class Pool<C extends Candidate> {
   readonly #byId = new Map<string, C>();
   #candidates: C[] = [];
-  /** A list that was read never changes: the next change makes another one. While thousands come up, few lists are read. */
+  /**
+   * True when the present list of candidates was read. A list that was read is never changed: the next change makes a
+   * new one. Few lists are read while thousands of candidates come up.
+   */
   #isRead = false;
-  /** Decides which candidates are out. The callers of the pool report every call to it. */
+  /** Decides which candidates are suspended. The users of the pool report every call to it. */
   readonly outliers: Outliers<C>;
   readonly #options: PoolOptions<C>;
   #strategy: Strategy<C>;
-  /** A second strategy, with its own memory: a retry uses up no turn. */
+  /** A second strategy with its own memory, so that a retry uses up no turn of the first. */
   #retryStrategy: Strategy<C>;
 
   constructor(changes$: Observable<PoolChange<C>>, options: PoolOptions<C>) {
@@ -54,7 +57,7 @@ export class Pool<C extends Candidate> {
     changes$.subscribe({ next: (change) => this.#apply(change), error: end, complete: end });
   }
 
-  /** Candidates that are up, full ones included, in the order of their ids. A list that was read never changes. */
+  /** The candidates that are up, also full ones, in the order of their ids. A list that was read never changes. */
   get candidates(): readonly C[] {
     this.#isRead = true;
     return this.#candidates;
@@ -65,18 +68,18 @@ export class Pool<C extends Candidate> {
     return this.#candidates.length;
   }
 
-  /** True when this candidate is up, not only another one with its id. */
+  /** Returns true when this candidate is up, and not only another one with its id. */
   has(candidate: C): boolean {
     return this.#byId.get(candidate.id) === candidate;
   }
 
   /**
-   * Chooses a candidate that is up, below its capacity and not in `excluding` (ids, default none). Avoided
-   * candidates are chosen when no other has room, ejected ones last; a half-open one comes first, once, if the
-   * call may be its trial (`isRepeatable`, default false). A pick with exclusions is a retry, which uses no turn
-   * of the strategy. `request`: for strategies that depend on it. `hasCapacity` replaces the check of the
-   * capacity. Synchronous, and so must be the send that counts the call: an `await` in between lets a whole burst
-   * choose the same candidate. Source: ADR 7, ADR 39.
+   * Returns a candidate that is up, below its capacity and not in `excluding` (ids; default: none); undefined if
+   * there is none. A half-open candidate comes first, once, if the call may be its trial (`isRepeatable`; default:
+   * false); avoided ones come when no other has room, and ejected ones last. A pick with exclusions is a retry, which
+   * uses no turn of the strategy. `request`: for strategies that read it. `hasCapacity` replaces the check of the
+   * capacity. The caller must send and count the call in the same synchronous block: with an `await` in between, a
+   * whole burst would choose the same candidate. Source: ADR 7, ADR 39.
    */
   pick(
     excluding: ReadonlySet<string> = NO_IDS,
@@ -99,19 +102,22 @@ export class Pool<C extends Candidate> {
     );
   }
 
-  /** True when `pick(excluding)` finds no candidate only because all remaining ones are full: waiting may help. */
+  /**
+   * Returns true when `pick(excluding)` finds no candidate only because the remaining ones are full: it may help to
+   * wait.
+   */
   isFull(excluding: ReadonlySet<string> = NO_IDS): boolean {
     const allowed = this.candidates.filter(this.#allowance(excluding));
     return allowed.length > 0 && !allowed.some(isBelowCapacity);
   }
 
-  /** True when `pick(excluding)` may choose this candidate, not only for its trial, once it has room. */
+  /** Returns true when `pick(excluding)` may choose this candidate once it has room, other than for its trial. */
   mayBePicked(candidate: { readonly id: string }, excluding: ReadonlySet<string> = NO_IDS): boolean {
     const own = this.#byId.get(candidate.id);
     return own !== undefined && own === candidate && this.#allowance(excluding)(own);
   }
 
-  /** To be called when the policy names another strategy; the memory of the previous one is lost. */
+  /** Makes new strategies, after the policy has changed; their memory begins empty. */
   renewStrategy(): void {
     this.#strategy = this.#makeStrategy();
     this.#retryStrategy = this.#makeStrategy();
@@ -141,7 +147,10 @@ export class Pool<C extends Candidate> {
     this.outliers.changed(this.#candidates);
   }
 
-  /** Whether a candidate, full or not, may be chosen: not those excluded, nor, while any other is left, those ejected. */
+  /**
+   * Returns whether a candidate, full or not, may be chosen: not an excluded one, nor an ejected one while any other
+   * is left.
+   */
   #allowance(excluding: ReadonlySet<string>): (candidate: C) => boolean {
     const isUntried = ({ id }: C) => !excluding.has(id);
     const isIncluded = (candidate: C) => isUntried(candidate) && !this.outliers.isEjected(candidate);

@@ -1,14 +1,15 @@
-// A counter over the last ten seconds, in one slot per second. Adding makes no object: each call adds.
+// A counter of events in the last ten seconds, with one slot per second. Adding allocates nothing, since every call
+// adds.
 
 const SECONDS = 10;
 
 export class RecentCount {
-  /** By second, modulo SECONDS. */
+  /** The counts by second, modulo SECONDS. */
   readonly #counts = new Uint32Array(SECONDS);
-  /** The newest second with a slot; those before it are at most SECONDS - 1 older. */
+  /** The newest second with a slot; the other slots are at most SECONDS - 1 older. */
   #newest = -SECONDS;
 
-  /** All times are ms of one monotonic clock. */
+  /** Counts one event. All times are ms of one monotonic clock. */
   add(nowMs: number): void {
     this.#advanceTo(nowMs);
     const slot = this.#newest % SECONDS;

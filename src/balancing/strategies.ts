@@ -1,15 +1,15 @@
-// The strategies: each chooses one of the candidates that may take a call. The pool says which may: not those that
-// are full, ejected or already tried; unhealthy and draining ones are no candidates. Source: ADR 7, ADR 130.
+// The strategies. Each chooses one of the candidates that may take a call. The pool decides which may: not those that
+// are full, ejected or already tried. Unhealthy and draining instances are no candidates. Source: ADR 7, ADR 130.
 
 import { consistentHash } from './consistent-hash.ts';
 import { bestLatencyMs, healthScore } from './health-score.ts';
 import type { Candidate, Strategy, StrategyRow } from './strategy.ts';
 
-/** Most candidates that `least_connections` compares for a call: the next ones in turn. Source: ADR 130. */
+/** The most candidates that `least_connections` compares for a call: the next ones in turn. Source: ADR 130. */
 const MAX_COMPARED = 64;
-/** Most candidates of which `health_based` computes the scores for a call. */
+/** The most candidates whose scores `health_based` computes for a call. */
 const MAX_SCORED = 16;
-/** Draws of candidates that may not take the call, before all are asked. */
+/** The number of draws of candidates that may not take the call, before all candidates are asked. */
 const MAX_VAIN_DRAWS = 8;
 /** The least probability of a candidate of `health_based`, as a share of the best candidate's. */
 const FLOOR = 0.05;
@@ -21,9 +21,9 @@ const MAX_AWAY = 1_000;
 /** Credits that differ by less than this, a rounding error, are equal: the first in the list comes first. */
 const ROUNDING = 1e-9;
 
-/** Every strategy by the name it has in settings. */
+/** All strategies, by their names in settings. */
 export const STRATEGIES = table({
-  /** In the order of their ids. While the candidates stay the same, no two counts differ by more than one. */
+  /** In turn, in the order of ids. While the candidates stay the same, the counts of any two differ by at most one. */
   round_robin: {
     meaning: 'each in turn',
     create: () => inTurns(() => 0),
@@ -181,8 +181,8 @@ function callsThere({ activeCalls, otherCalls = 0 }: Candidate): number {
 }
 
 /**
- * Index of the first candidate whose id is greater; the length of the list if there is none. `candidates`: in the
- * order of ids.
+ * Returns the index of the first candidate with a greater id, or the length of the list if there is none.
+ * `candidates` are in the order of their ids.
  */
 export function firstAfter(candidates: readonly Candidate[], id: string): number {
   let [low, high] = [0, candidates.length];
@@ -194,7 +194,7 @@ export function firstAfter(candidates: readonly Candidate[], id: string): number
   return low;
 }
 
-/** Index of the highest credit after this pick, of those with a weight; -1 without one. */
+/** Returns the index of the highest credit after this pick, among candidates with a weight; -1 without one. */
 function highestCredit(credits: Float64Array, weights: Float64Array, total: number): number {
   let chosen = -1;
   let highest = Number.NEGATIVE_INFINITY;
@@ -213,7 +213,10 @@ function earn(credits: Float64Array, weights: Float64Array, total: number): void
     credits[index] = (credits[index] ?? 0) + (weights[index] ?? 0) / total;
 }
 
-/** All candidates that may take the call, if the list is no longer than `size`; else as many random ones, some perhaps twice. */
+/**
+ * Returns all candidates that may take the call if there are at most `size` candidates; otherwise as many random
+ * ones, possibly with repetitions.
+ */
 function sample<C>(
   candidates: readonly C[],
   mayTake: (candidate: C) => boolean,
