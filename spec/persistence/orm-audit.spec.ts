@@ -2,7 +2,9 @@
 
 import { copyFile, rename } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
+import { AuditLog } from '../../src/auth/audit/audit.ts';
 import { type AuditEntry, CALL_ACTION, type CallEntry, idAt, timeOf } from '../../src/domain/audit/audit.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import { openStore } from '../../src/persistence/open.ts';
 import { blockOf } from '../conformance/audit.ts';
 import { folderOfEach } from '../helpers/folder.ts';
@@ -92,6 +94,29 @@ test('searches as many windows as a filter needs, and yields in between', async 
   assert.equal(await found({ tool: 'none' }), []);
   clearInterval(counting);
   assert.ok(turns > 0);
+  await store.close();
+});
+
+test('a page of the newest entries is there before the end of a search of all, which ends with its reader', async () => {
+  const store = await open();
+  for (let start = 0; start < 40_000; start += 2_000)
+    await store.audit.appendCalls(blockOf(Array.from({ length: 2_000 }, (_, index) => call(start + index))));
+  const settings = {
+    recordsCalls: false,
+    callArguments: 'none',
+    keptCalls: 40_000,
+    keptDays: 0,
+  } as const;
+  const log = new AuditLog({ store: store.audit, log: { warn: () => {} }, ...systemClock, settings });
+  const ends: string[] = [];
+  const leaving = new AbortController();
+  const search = log.list({ limit: 10, tool: 'none' }).then(() => ends.push('search'));
+  const left = log.list({ limit: 10, tool: 'none' }, leaving.signal).catch(() => ends.push('left'));
+  await log.list({ limit: 10 }).then(() => ends.push('page'));
+  leaving.abort();
+  await Promise.all([search, left]);
+  assert.equal(ends, ['page', 'left', 'search']);
+  await log.close();
   await store.close();
 });
 

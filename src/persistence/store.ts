@@ -330,10 +330,13 @@ export interface AuditStore {
    */
   append(changes: readonly AuditEntry[]): Promise<void>;
   appendCalls(block: CallBlock): Promise<void>;
-  /** Newest first. */
-  list(page: AuditPage): Promise<AuditEntry[]>;
+  /** Newest first. A search over many entries is done in parts, each by `inTurn`. Default: one after the other. */
+  list(page: AuditPage, inTurn?: InTurn): Promise<AuditEntry[]>;
   trim(bounds: AuditBounds): Promise<void>;
 }
+
+/** Does one part of a search when it is its turn. Rejects with the error of the part, or when the search is no longer wanted. */
+export type InTurn = <T>(part: () => Promise<T>) => Promise<T>;
 
 export interface AuditPage extends AuditFilter {
   readonly limit: number;

@@ -7,7 +7,7 @@ import { duplicateServer } from '../../../src/domain/errors/error-catalogue.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
-import type { AuditBounds } from '../../../src/persistence/store.ts';
+import type { AuditBounds, AuditPage } from '../../../src/persistence/store.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns } from '../../helpers/turns.ts';
 import { START_MS, stoppedClock } from '../auth-harness.ts';
@@ -446,16 +446,19 @@ function made(settings: AuditSettings = { ...SETTINGS, recordsCalls: false }) {
     store: {
       append: (entries) => append(entries.length, () => store.audit.append(entries)),
       appendCalls: (block) => append(block.calls, () => store.audit.appendCalls(block)),
-      list: async (page) => {
-        lists += 1;
-        database.lists += 1;
-        database.mostLists = Math.max(database.mostLists, lists);
-        await passTurns(1);
-        lists -= 1;
-        if (!database.failNextList) return store.audit.list(page);
-        database.failNextList = false;
-        throw databaseUnavailable(new Error('refused'));
-      },
+      list: (page, inTurn = (part) => part()) =>
+        store.audit.list(page, (part) =>
+          inTurn(async () => {
+            lists += 1;
+            database.lists += 1;
+            database.mostLists = Math.max(database.mostLists, lists);
+            await passTurns(1);
+            lists -= 1;
+            if (!database.failNextList) return part();
+            database.failNextList = false;
+            throw databaseUnavailable(new Error('refused'));
+          }),
+        ),
       trim: async (bounds) => {
         database.trims.push(bounds);
         throw new Error('too busy');
@@ -476,7 +479,7 @@ function made(settings: AuditSettings = { ...SETTINGS, recordsCalls: false }) {
     return bounds === undefined ? 'no trim' : (bounds.from ?? 'no age');
   };
   /** Address, status and number of suppressed requests of all entries, oldest first. */
-  const suppressed = async (log: Pick<AuditLog, 'list'> = audit) =>
+  const suppressed = async (log: { list(page: AuditPage): Promise<AuditEntry[]> } = audit) =>
     (await log.list({ limit: 2_000 }))
       .toReversed()
       .map(({ address = 'none', status, suppressed: count = 'none' }) => [address, status, count]);

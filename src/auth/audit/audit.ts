@@ -65,7 +65,10 @@ export class AuditLog {
   readonly #trimEvery: number;
   readonly #nextId: () => string;
   readonly #isoTime = isoTimes();
-  /** A page takes some 50 ms of the event loop: many at once would hold it for seconds. */
+  /**
+   * The windows of all pages: one takes some 50 ms of the event loop, and many at once would hold it for seconds. A search over
+   * millions of entries has thousands, between which others have their turns.
+   */
   readonly #reads = new SerialQueue();
   readonly #flusher = new Flusher(FLUSH_MS, () => this.#write());
   #undigested: Undigested[] = [];
@@ -130,16 +133,18 @@ export class AuditLog {
     if (this.#undigested.length === 1) setImmediate(() => this.#digest(DIGESTED_BYTES));
   }
 
-  /** Newest first, including all entries that were recorded before. Rejects when `signal` is aborted before its turn. */
+  /** Newest first, including all entries that were recorded before. Rejects when `signal` is aborted before the last window. */
   async list(page: AuditPage, signal?: AbortSignal): Promise<AuditEntry[]> {
     this.#digest();
     this.#calls.end();
     await this.#flusher.beforeReading();
-    return this.#reads.take(async () => {
-      signal?.throwIfAborted();
-      await nextTurn(); // a file is read, and its page made, in one turn
-      return this.#options.store.list(page);
-    });
+    return this.#options.store.list(page, (read) =>
+      this.#reads.take(async () => {
+        signal?.throwIfAborted();
+        await nextTurn(); // a file is read, and its window searched, in one turn
+        return read();
+      }),
+    );
   }
 
   /**

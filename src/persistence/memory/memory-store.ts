@@ -197,10 +197,10 @@ function memoryAudit(): AuditStore {
     appendCalls: async (block) => {
       calls.push(...entriesOf(block));
     },
-    list: async ({ limit, before, from, ...filter }) => {
+    list: ({ limit, before, from, ...filter }, inTurn = (part) => part()) => {
       const isOnPage = (entry: AuditEntry) =>
         (before === undefined || entry.id < before) && isMatch(entry, filter);
-      return newest([...changes, ...calls].filter(isOnPage), limit, from).map(copyOf);
+      return inTurn(async () => newest([...changes, ...calls].filter(isOnPage), limit, from).map(copyOf));
     },
     trim: async (bounds) => {
       changes = unexpired(newest(changes, bounds.changes), bounds.from);

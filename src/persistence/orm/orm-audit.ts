@@ -20,7 +20,7 @@ import {
 } from '../../domain/audit/audit.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { definedFields } from '../../domain/json/json.ts';
-import type { AuditBounds, AuditPage, AuditStore } from '../store.ts';
+import type { AuditBounds, AuditPage, AuditStore, InTurn } from '../store.ts';
 import { readRow } from '../store-errors.ts';
 import {
   type AuditTableRow,
@@ -32,7 +32,7 @@ import {
   type Tables,
   toDocument,
 } from './entities.ts';
-import type { OrmOperations } from './orm-operations.ts';
+import type { OrmOperations, Work } from './orm-operations.ts';
 
 /** Rows that one operation deletes. */
 const BATCH = 500;
@@ -86,11 +86,11 @@ export class OrmAudit implements AuditStore {
     }
   }
 
-  async list(page: AuditPage): Promise<AuditEntry[]> {
+  async list(page: AuditPage, inTurn: InTurn = inNextTurn): Promise<AuditEntry[]> {
     const { action, template, tool, outcome } = page;
     const isOfCalls = action === CALL_ACTION || (template ?? tool ?? outcome) !== undefined;
-    const changes = isOfCalls ? [] : await this.#findChanges(page);
-    const calls = action === undefined || action === CALL_ACTION ? await this.#findCalls(page) : [];
+    const changes = isOfCalls ? [] : await this.#findChanges(page, inTurn);
+    const calls = action === undefined || action === CALL_ACTION ? await this.#findCalls(page, inTurn) : [];
     return [...changes, ...calls].sort(newestFirst).slice(0, page.limit);
   }
 
@@ -98,7 +98,10 @@ export class OrmAudit implements AuditStore {
    * Reads the table in windows of its ids, newest first: the ids are the only index, and a query with few
    * matches would read the whole table, on a file in one turn of the event loop.
    */
-  async #findChanges({ limit, before, from, actor, action, status }: AuditPage): Promise<AuditEntry[]> {
+  async #findChanges(
+    { limit, before, from, actor, action, status }: AuditPage,
+    inTurn: InTurn,
+  ): Promise<AuditEntry[]> {
     const matching = {
       ...(actor === undefined ? {} : { $or: [{ actor }, { actorName: actor }] }),
       ...definedFields({ action, status }),
@@ -106,15 +109,15 @@ export class OrmAudit implements AuditStore {
     const found: AuditEntry[] = [];
     for (let top = before; ; ) {
       const below = top;
-      const rows = await this.#operations.run(async (em, { audit }) => {
+      const read: Work<AuditTableRow[]> = async (em, { audit }) => {
         const [bottom] = await em.findAll(audit, { where: between(from, below), ...nth(WINDOW, 'desc') });
         top = bottom?.id;
         const where = { ...matching, ...between(top ?? from, below) };
         return em.findAll(audit, { where, ...NEWEST, limit: limit - found.length });
-      });
+      };
+      const rows = await inTurn(() => this.#operations.run(read));
       found.push(...rows.map(changeOf));
       if (top === undefined || found.length === limit) return found;
-      await nextTurn();
     }
   }
 
@@ -122,14 +125,15 @@ export class OrmAudit implements AuditStore {
    * Reads blocks in windows, newest first. Blocks of several nodes overlap, so an entry is in the result only
    * when it is newer than the last block that was read.
    */
-  async #findCalls({ limit, before, from, ...filter }: AuditPage): Promise<AuditEntry[]> {
+  async #findCalls({ limit, before, from, ...filter }: AuditPage, inTurn: InTurn): Promise<AuditEntry[]> {
     const found: AuditEntry[] = [];
     const texts = [filter.actor, filter.template, filter.tool].flatMap((text) =>
       text === undefined ? [] : [toDocument(text)],
     );
     // The block of an entry before that id may end after the id.
     for (let top = before === undefined ? undefined : idAt(timeOf(before) + BLOCK_MS + 1); ; ) {
-      const blocks = await this.#operations.run((em, tables) => newestBlocks(em, tables, between(from, top)));
+      const ids = between(from, top);
+      const blocks = await inTurn(() => this.#operations.run((em, tables) => newestBlocks(em, tables, ids)));
       const matching = blocks.filter(({ entries }) => texts.every((text) => entries.includes(text)));
       for (const entry of matching.flatMap(callsOf))
         if (entry.id < (before ?? LAST) && entry.id >= (from ?? '') && isMatch(entry, filter))
@@ -138,7 +142,6 @@ export class OrmAudit implements AuditStore {
       top = blocks.at(-1)?.id;
       const last = found[limit - 1];
       if (top === undefined || (last !== undefined && last.id > top)) return found.slice(0, limit);
-      await nextTurn();
     }
   }
 
@@ -199,6 +202,12 @@ export class OrmAudit implements AuditStore {
 }
 
 const LAST = '~';
+
+/** A file is read in one turn. */
+const inNextTurn: InTurn = async (part) => {
+  await nextTurn();
+  return part();
+};
 
 const NEWEST = { orderBy: { id: 'desc' } } as const;
 
