@@ -1,8 +1,9 @@
-// Why sessions of clients end. Code decides by the name of a reason; its text, a clause, is for people and clients.
+// The reasons for which client sessions end. Code decides by the name of a reason; its text, a clause, is for people and
+// clients.
 
 export const SESSION_ENDS = {
   closed: 'it was closed',
-  /** No other life recovers the session, also while the gateway stops. */
+  /** No other life recovers the session, not even when it ends while the gateway stops. */
   byClient: 'its client ended it',
   byApi: 'it was ended through the API',
   disconnected: 'its client disconnected',
@@ -14,7 +15,7 @@ export const SESSION_ENDS = {
   processNeeded: 'its client was away, and another one needed its process',
   instanceGone: 'its instance is gone',
   shutDown: 'the gateway is shutting down',
-  /** Here only: another life recovers the session, or may do so. */
+  /** The session ends only on this node: another life recovers it, or may do so. */
   takenOver: 'another life may continue it',
   /** Another node recovers the session. */
   drained: 'its node is drained, and another one continues it',

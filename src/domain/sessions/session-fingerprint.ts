@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto';
 
-/** Hexadecimal digits: enough to distinguish the sessions of a day, useless as a credential. */
+/** The number of hexadecimal digits: enough to distinguish the sessions of a day, useless as a credential. */
 const DIGITS = 12;
 
 /** The first 12 hexadecimal digits of the SHA-256 of the id: `printf %s "$ID" | sha256sum` prints them for a known id. */

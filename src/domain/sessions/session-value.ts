@@ -12,9 +12,9 @@ import type { Handshake } from '../mcp/mcp.ts';
 import { compileShape } from '../validation.ts';
 import { type EndReason, SESSION_ENDS } from './session-ends.ts';
 
-/** Version of the fields below. A change that an earlier release cannot read increases it. */
+/** The version of the fields below. A change that an earlier release cannot read increases it. */
 export const SESSION_VERSION = 1;
-/** Most bytes of a written session. */
+/** The most bytes of a session as text. */
 export const MAX_SESSION_BYTES = 16 * 1024;
 
 const AnyObject = Type.Unsafe<JsonObject>(Type.Record(Type.String(), Type.Unknown()));
@@ -22,12 +22,12 @@ const Text = Type.String();
 
 const CLOSED = { additionalProperties: false };
 
-/** The fields of both kinds. */
+/** The fields that both kinds of sessions have. */
 const COMMON = {
   version: Type.Literal(SESSION_VERSION),
-  /** Id of the principal that opened it. */
+  /** The id of the principal that opened the session. */
   ownerId: Text,
-  /** What the client declared. */
+  /** The capabilities and the client info of the handshake. */
   profile: Type.Object({ protocolVersion: Text, capabilities: AnyObject, clientInfo: AnyObject }, CLOSED),
   /** The server that the client knows from the handshake; absent before it. */
   greeted: Type.Optional(
@@ -43,7 +43,7 @@ const COMMON = {
   ),
   /** The level of the last `logging/setLevel`. */
   logLevel: Type.Optional(Text),
-  /** Why the session is over; absent while it is not. */
+  /** Why the session ended; absent while it has not. */
   endReason: Type.Optional(Type.Unsafe<EndReason>(Type.Enum(Object.keys(SESSION_ENDS)))),
 };
 
@@ -52,13 +52,19 @@ const WithTemplate = Type.Object(
     ...COMMON,
     kind: Type.Literal('template'),
     template: Text,
-    /** The instance it is or was bound to; absent before the first binding. `isShared`: in a conversation of several clients. */
+    /**
+     * The instance to which the session is or was bound; absent before the first binding. `isShared`: in a
+     * conversation of several clients.
+     */
     binding: Type.Optional(
       Type.Object({ instanceId: Text, serverId: Text, isShared: Type.Boolean() }, CLOSED),
     ),
-    /** Whether a call that is not safe to repeat has arrived at a backend: `unknown` while the first ones are under way. */
+    /**
+     * Whether a call that is not safe to repeat has arrived at a backend; `unknown` while such calls are under way
+     * and none is known to have arrived.
+     */
     unsafe: Type.Union([Type.Literal('no'), Type.Literal('unknown'), Type.Literal('yes')]),
-    /** The resources that the client has subscribed to. */
+    /** The URIs of the resources that the client has subscribed to. */
     uris: Type.Array(Text),
   },
   CLOSED,
@@ -67,13 +73,16 @@ const WithTemplate = Type.Object(
 /** The fields of a session with several templates. */
 const SEVERAL = {
   ...COMMON,
-  /** The templates that its owner may use; absent for all. */
+  /** The templates that the owner may use; absent when it may use all. */
   templates: Type.Optional(Type.Array(Text)),
-  /** The resources that the client has subscribed to, by template, as the client named them. */
+  /** The URIs of the resources that the client has subscribed to, by template, in the form that the client used. */
   uris: Type.Record(Text, Type.Array(Text)),
-  /** By template, their URIs there, where they are others: see protocol/aggregate/composed-uris.ts. */
+  /**
+   * By template: the URIs that differ at the backend, by the URI that the client used; see
+   * protocol/aggregate/composed-uris.ts.
+   */
   composed: Type.Optional(Type.Record(Text, Type.Record(Text, Text))),
-  /** The templates whose sessions asked for the mark: see UnsafeMark. */
+  /** The templates of which the parts asked for the mark; see UnsafeMark. */
   unsafeIn: Type.Optional(Type.Array(Text)),
 };
 
@@ -81,7 +90,7 @@ const WithAll = Type.Object({ ...SEVERAL, kind: Type.Literal('all') }, CLOSED);
 /** An earlier release reads it as damaged, and its client begins anew. */
 const WithView = Type.Object({ ...SEVERAL, kind: Type.Literal('view'), view: Text }, CLOSED);
 
-/** Read-only, but for objects with any names. */
+/** Makes a type read-only, except for objects with arbitrary keys. */
 type Frozen<T> = T extends readonly string[]
   ? readonly string[]
   : T extends object
@@ -89,59 +98,65 @@ type Frozen<T> = T extends readonly string[]
       ? T
       : { readonly [K in keyof T]: Frozen<T[K]> }
     : T;
-/** The session of a client with one template. */
+/** The session of a client with one template, as plain data. */
 export type SessionValue = Frozen<Static<typeof WithTemplate>>;
 /**
- * The session of a client with several templates: all of them, or those of a view. Its sessions with single
- * templates are not part of it.
+ * The session of a client with several templates, as plain data: with all templates, or with those of a view. The
+ * sessions of its parts are not included.
  */
 export type AggregateSessionValue = Frozen<Static<typeof WithAll>> | Frozen<Static<typeof WithView>>;
 export type AnySessionValue = SessionValue | AggregateSessionValue;
 
-/** Each life that claims a session has its next generation. */
+/** The generation of a new session. Each life that claims the session increases it by one. */
 export const FIRST_GENERATION = 1;
 
 /**
- * In the row of a session: it made a call that is not safe to repeat, or any call where it may not move at all. It
- * is written before that call leaves.
+ * The mark in the stored row of a session: it made a call that is not safe to repeat, or, where the session may not
+ * move at all, any call. The mark is written before that call is sent, so that no other life repeats the call.
  */
 export interface UnsafeMark {
-  /** Such a call has to wait for `mark`. */
+  /** True while the mark is neither written nor given up: a call that needs it has to wait for `mark`. */
   readonly isUnmarked: boolean;
-  /** Resolves when it is written, after 250 ms at most; undefined when there is nothing to wait for. It stays. */
+  /**
+   * Writes the mark, for good. Resolves when it is written, or when a client should not wait any longer (after 5 s,
+   * or 250 ms while the database is away); undefined when there is nothing to wait for.
+   */
   mark(): Promise<void> | undefined;
 }
 
-/** A session that can have a row. */
+/** A session that can have a row in the store. */
 export interface StorableSession {
   readonly id: string;
-  /** Another object after each change. */
+  /** The session as plain data; a new object after each change. */
   readonly value: AnySessionValue;
-  /** Another life has claimed the session. */
+  /** Called when another life has claimed the session. */
   takenOver(): void;
 }
 
-/** How a session is opened. */
+/** The options of an opening. */
 export interface SessionOpening {
-  /** A new id for the session. Default: the table chooses it. */
+  /** The id of the new session. Default: the table makes one. */
   readonly id?: string | undefined;
-  /** When it aborts, the opening rejects, and no session is left open. */
+  /** Aborting it rejects the opening; no session is left open then. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * True for a part of the session of a client with several templates: it begins anew at an instance where another
-   * session would end.
+   * True for a part of a session with several templates: where another session would end, it begins anew at another
+   * instance.
    */
   readonly isPart?: boolean | undefined;
-  /** The mark of the whole session, for a part of one that is stored. */
+  /** For a part of a stored session: the mark of the whole session. */
   readonly mark?: UnsafeMark | undefined;
-  /** True for a part of a session that was recovered. */
+  /** True for a part of a recovered session. */
   readonly isRecovered?: boolean | undefined;
 }
 
-/** `version`: another release wrote it. `size`: more than MAX_SESSION_BYTES. `damage`: it is not a written session. */
+/**
+ * Why a session cannot be written or read. `version`: another release wrote it. `size`: it has more than
+ * MAX_SESSION_BYTES. `damage`: it is not a written session.
+ */
 export type SessionValueProblem = 'version' | 'size' | 'damage';
 
-/** A session that cannot be written or read. The message repeats nothing of the value. */
+/** The error for a session that cannot be written or read. Its message repeats nothing of the value. */
 export class SessionValueError extends Error {
   readonly problem: SessionValueProblem;
 
@@ -153,14 +168,14 @@ export class SessionValueError extends Error {
 
 const SHAPE = compileShape(Type.Union([WithTemplate, WithAll, WithView]), 'body');
 
-/** The value as JSON text. SessionValueError `size`. */
+/** Returns the value as JSON text. Throws SessionValueError `size`. */
 export function writeSession(value: AnySessionValue): string {
   const text = JSON.stringify(value);
   checkSize(text);
   return text;
 }
 
-/** The value that `writeSession` wrote. SessionValueError. */
+/** Reads the text of `writeSession`. Throws SessionValueError. */
 export function readSession(text: string): AnySessionValue {
   checkSize(text);
   const value = parsed(text);
@@ -175,7 +190,7 @@ export function readSession(text: string): AnySessionValue {
   throw new SessionValueError('damage', `the stored session is damaged: ${field} is not as it was written`);
 }
 
-/** The part of a backend's handshake that the value keeps. */
+/** Returns the part of a handshake that the value keeps. */
 export function greetedOf({
   era,
   protocolVersion,
@@ -195,7 +210,7 @@ function checkSize(text: string): void {
   );
 }
 
-/** The error of `JSON.parse` would repeat a part of the text. */
+/** Parses JSON with an error of its own, since that of `JSON.parse` would repeat a part of the text. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
