@@ -1,7 +1,7 @@
-// Answers requests for the lists of one template from a cache: one listing for all requests at the same time, served while it is
-// fresh and its instance is connected, and stale when no instance can answer. A session with a dedicated conversation always asks
-// its backend, because the lists of a server may depend on earlier requests there. Every session gets a notice when lists change
-// because instances come or go: one notice for many changes, at a bounded rate. Source: ADR 28.
+// Answers list requests for one template from a cache. Concurrent requests share one listing; its result is served while
+// it is fresh and its instance is connected, and also when stale if no instance can answer. A session with a dedicated
+// conversation always asks its backend, because its lists may depend on earlier requests there. Every session gets a
+// notice when lists change because instances come or go: one notice for many changes, at a bounded rate. Source: ADR 28.
 
 import { randomUUID } from 'node:crypto';
 import {
@@ -47,15 +47,15 @@ import { inTask } from '../domain/time/task-streams.ts';
 import { shortKey } from './client-bounds.ts';
 import type { StatelessOptions } from './endpoint-backends.ts';
 
-/** Bytes of JSON of all stored lists, and of the largest one that is stored. Parsed values come on top. */
+/** The most bytes of all stored lists, and of one stored list, as JSON. Parsed values come on top. */
 const MAX_BYTES = 32 * 1024 * 1024;
 const LARGEST_LIST_BYTES = 1024 * 1024;
-/** Approximate memory of an entry in addition to its list. */
+/** The approximate memory of an entry besides its list, in bytes. */
 const ENTRY_BYTES = 1024;
-/** How long a list without `ttlMs` stays fresh: servers of the legacy era send a notice when it changes. */
+/** How long a list without `ttlMs` stays fresh, in ms. Servers of the legacy era send a notice when it changes. */
 const DEFAULT_FRESH_MS = 30_000;
 const LONGEST_FRESH_MS = 60 * 60_000;
-/** How long a list may be served, from when it was stored, while no instance answers. */
+/** How long after it was stored a list may be served while no instance answers, in ms. */
 const MAX_STALE_MS = 10 * 60_000;
 
 interface StoredAnswer {
@@ -64,7 +64,7 @@ interface StoredAnswer {
   readonly freshUntilMs: number;
   readonly storedAtMs: number;
   readonly storedUntilMs: number;
-  /** Number of changes of the list before the answer; after a further change the answer is stale. */
+  /** The number of changes of the list before this answer; after a further change the answer is stale. */
   readonly changes: number;
 }
 
@@ -76,12 +76,12 @@ interface OwnedList<V> {
 
 /**
  * The stored lists of a gateway. To make room, an owner that holds its share or more loses its least recently used
- * list, so that a caller that reads pages without end takes no lists from others.
+ * list, so that a caller that reads pages without end takes nothing from others.
  */
 export class ListCache<V extends { readonly bytes: number } = StoredAnswer> {
   readonly #mostBytes: number;
   readonly #held = new OwnerAmounts();
-  /** The least recently used one first. */
+  /** The lists, the least recently used one first. */
   readonly #lists = new Map<string, OwnedList<V>>();
 
   constructor(mostBytes: number = MAX_BYTES) {
@@ -96,7 +96,7 @@ export class ListCache<V extends { readonly bytes: number } = StoredAnswer> {
     return list.value;
   }
 
-  /** The owner is the caller that the list was read for. */
+  /** Stores a list. The owner is the caller for which the list was read. */
   set(ownerId: string, key: string, value: V): void {
     this.#delete(key);
     const bytes = value.bytes + ENTRY_BYTES;
@@ -122,7 +122,7 @@ export class ListCache<V extends { readonly bytes: number } = StoredAnswer> {
   }
 }
 
-/** Keys of an answer: the public one, and the caller's own. */
+/** The keys of an answer: one for all callers, and one for this caller. */
 interface ListKey {
   readonly list: ListField;
   readonly ownerId: string;
@@ -131,33 +131,33 @@ interface ListKey {
 }
 
 export interface CachedListsOptions {
-  /** Changes of the lists; `resources` includes resource templates. Completes with the gateway. */
+  /** Emits lists that changed; `resources` includes resource templates. Completes with the gateway. */
   readonly listChanged$: Observable<ListField>;
-  /** Notices for this owner alone. Hot; undefined: there are none. */
+  /** Returns the notices for this owner alone; undefined when there are none. Hot. */
   readonly noticesFor?: ((ownerId: string) => Observable<ServerNotification> | undefined) | undefined;
-  /** False when no instance is or was connected: then no stale list may be served. */
+  /** Returns false when no instance is or was connected: no stale list may be served then. */
   readonly hasHandshakes: () => boolean;
-  /** False when the instance is gone, so that its next pages cannot be read. */
+  /** Returns false when the instance is gone, so that its next pages cannot be read. */
   readonly isThere: (instanceId: string) => boolean;
   readonly clock: Clock;
-  /** Runs a task, in a later turn when many are due. */
+  /** Runs a task, in a later turn of the event loop when many are due. */
   readonly run: TaskScheduler['run'];
-  /** Has the lists of all templates. */
+  /** The cache of the lists of all templates. */
   readonly cache: ListCache;
 }
 
-/** The lists of one template, until `close`. */
+/** The cached lists of one template, until `close`. */
 export class CachedLists {
   readonly #options: CachedListsOptions;
-  /** Part of every key, unlike the name of the template, which another one may get. */
+  /** A part of every key. Not the name of the template, which another template may get later. */
   readonly #id = randomUUID();
   readonly #watch: Subscription;
-  /** Like `listChanged$`, but with one subscription for all sessions: there may be many. */
+  /** Emits like `listChanged$`, but with one subscription to it for all sessions, of which there may be many. */
   readonly #changed = new Subject<ListField>();
   readonly #loading = new Map<string, Observable<Answer>>();
   readonly #changes = new Map<ListField, number>();
   readonly #handshakeIds = new WeakMap<Handshake, string>();
-  /** Part of every key: the lists from before are not found. */
+  /** A part of every key: after a time without handshakes, lists from before are not found. */
   #timesWithoutHandshakes = 0;
 
   constructor(options: CachedListsOptions) {
@@ -174,12 +174,12 @@ export class CachedLists {
     this.#changed.complete();
   }
 
-  /** Stored lists of this kind are no longer fresh. */
+  /** Makes stored lists of this kind stale. */
   noteChange(list: ListField | undefined): void {
     if (list !== undefined) this.#changes.set(list, this.#changesOf(list) + 1);
   }
 
-  /** One request of a client without a session, from the cache or by `load`. */
+  /** Answers one list request of a client without a session, from the cache or by `load`. */
   exchange(
     request: ExchangeRequest,
     { profile, owner, instanceId }: StatelessOptions,
@@ -190,9 +190,9 @@ export class CachedLists {
   }
 
   /**
-   * One list request in a session that shares the conversation of its instance. The cache is per conversation: a
-   * session could not call the tools that only other instances list. A load that began in another session may end
-   * with that session: then this one loads the list itself.
+   * Answers one list request of a session that shares the conversation of its instance. The cache is per
+   * conversation, since a session could not call tools that only other instances list. A load that began in another
+   * session may end with that session: this session then loads the list itself.
    */
   exchangeIn(
     { profile, ownerId, handshake }: Pick<McpSession, 'profile' | 'ownerId' | 'handshake'>,
@@ -212,8 +212,8 @@ export class CachedLists {
   }
 
   /**
-   * The messages of a session, with notices of changed lists as far as its backend announced them in the
-   * handshake, and of its owner.
+   * Returns the messages of a session, with notices of changed lists as far as its backend announced them in the
+   * handshake, and with notices for its owner.
    */
   withNotices(
     messages$: Observable<ServerMessage>,
@@ -224,7 +224,10 @@ export class CachedLists {
     return withListNotices(messages$, changes$, this.#options, own$);
   }
 
-  /** Undefined for any other method, and for unknown parameters. `conversation`: when not every instance may answer. */
+  /**
+   * Returns the keys of a request; undefined for any other method, and for unknown parameters. `conversation`: given
+   * when not every instance may answer.
+   */
   #listKeyOf(
     request: ExchangeRequest,
     ownerId: string,
@@ -241,7 +244,10 @@ export class CachedLists {
     return { list, ownerId, everyone: `everyone ${listKey}`, own: `${ownerKey} ${listKey}` };
   }
 
-  /** Emits the answer of the key: stored, under way, or from `load`. Errors like `load`, if there is no stale answer. */
+  /**
+   * Emits the answer of the key: a stored one, one under way, or that of `load`. Errors like `load` if there is no
+   * stale answer either.
+   */
   #serve(key: ListKey, load: () => Observable<Answer>): Observable<Answer> {
     const { clock, isThere } = this.#options;
     return defer(() => {
@@ -255,7 +261,7 @@ export class CachedLists {
     });
   }
 
-  /** Requests after a change do not get the list of a request before it. */
+  /** Loads a list. Requests after a change do not share a load that began before it. */
   #load(key: ListKey, load: () => Observable<Answer>): Observable<Answer> {
     const changes = this.#changesOf(key.list);
     const loadKey = `${changes} ${key.own}`;
@@ -292,7 +298,7 @@ export class CachedLists {
     this.#options.cache.set(ownerId, isPublic ? everyone : own, stored);
   }
 
-  /** The latest one: the server may have changed whether the list is public. */
+  /** Returns the newest stored answer of both keys, since the server may have changed whether the list is public. */
   #find({ everyone, own }: ListKey): StoredAnswer | undefined {
     const { cache, clock } = this.#options;
     const found = [cache.get(own), cache.get(everyone)]
@@ -301,7 +307,7 @@ export class CachedLists {
     return found[0];
   }
 
-  /** When no instance could answer, a stale list is better than an error. */
+  /** Returns the stale answer when no instance could answer; rethrows any other error. */
   #staleAnswer(key: ListKey, thrown: unknown): Answer {
     const isAbsence = thrown instanceof GatewayError && ABSENCE.has(thrown.code);
     const stored = isAbsence && this.#options.hasHandshakes() ? this.#find(key) : undefined;
@@ -322,7 +328,10 @@ function isLarge({ event }: Answer): boolean {
   return event.kind === 'result' && event.result.bytes.byteLength > LARGEST_LIST_BYTES;
 }
 
-/** Source: MCP 2026-07-28 server/utilities/caching. A list without a scope is private to its caller. */
+/**
+ * Returns the caching fields of a list. Without a scope it is private to its caller. Source: MCP 2026-07-28
+ * server/utilities/caching.
+ */
 function cachingOf({ bytes }: JsonText): { readonly freshMs: number; readonly isPublic: boolean } {
   const ttlMs = Number(memberBytes(bytes, 'ttlMs')?.toString());
   const cacheScope = memberText(bytes, 'cacheScope');
@@ -339,15 +348,15 @@ const ABSENCE: ReadonlySet<string> = new Set([
   'BACKEND_TIMEOUT',
 ]);
 
-/** Changes within this time are one notice. */
+/** Changes within this time make one notice, in ms. */
 const AUDIT_MS = 50;
-/** Shortest time between two notices of one kind. */
+/** The shortest time between two notices of one list, in ms. */
 const THROTTLE_MS = 1_000;
 
 /**
- * The messages and a notice for each change; at most one notice of each list per THROTTLE_MS, and the last change always leads to
- * one. Notices have no params: those of a backend may be meant for another client. Completes with the messages. Each notice is a
- * task of `run`, because thousands of clients may get it.
+ * Adds notices of changed lists to messages: at most one per list and THROTTLE_MS, and the last change is always
+ * announced. Notices have no params, since those of a backend may be meant for another client. Completes with the
+ * messages. Each notice is a task of `run`, because thousands of clients may get it.
  */
 export function withListNotices<M extends ServerMessage>(
   messages$: Observable<M>,

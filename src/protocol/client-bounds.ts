@@ -1,5 +1,5 @@
-// Bounds of client input that is stored or used as a key: capabilities and client info, cursors, URIs of resources. The code of
-// each era refuses what exceeds them.
+// Bounds of client input that is stored or used as a key: capabilities and client info, cursors, URIs of resources. The
+// code of each era refuses input that exceeds them.
 
 import { createHash } from 'node:crypto';
 import { type JsonFields, type JsonObject, valuesIn } from '../domain/json/json.ts';
@@ -7,20 +7,23 @@ import { listOf, METHODS } from '../domain/mcp/mcp.ts';
 import { caseless } from '../domain/text.ts';
 import { isTaskId, isTaskMethod, LONGEST_TASK_ID } from './task-log.ts';
 
-/** Capabilities and client info, which are stored as long as the session: UTF-16 units of JSON, and values with keys. */
+/**
+ * The most UTF-16 units of JSON, and the most values, of capabilities and client info together. Both are kept as long
+ * as the session.
+ */
 export const MAX_PROFILE_UNITS = 32 * 1024;
 export const MAX_PROFILE_VALUES = 1_000;
-/** Longest cursor, and longest URI. UTF-8. */
+/** The most bytes (UTF-8) of a cursor or a URI. */
 export const MAX_REFERENCE_BYTES = 8 * 1024;
 
-/** True when capabilities and client info have together more than MAX_PROFILE_UNITS or MAX_PROFILE_VALUES. */
+/** Returns true when capabilities and client info together exceed MAX_PROFILE_UNITS or MAX_PROFILE_VALUES. */
 export function isProfileTooLarge(capabilities: JsonObject, clientInfo: JsonObject): boolean {
   const profile = [capabilities, clientInfo];
   const isTooLarge = valuesIn(profile, MAX_PROFILE_VALUES) > MAX_PROFILE_VALUES;
   return isTooLarge || JSON.stringify(profile).length > MAX_PROFILE_UNITS;
 }
 
-/** The fields that have a value: some serializers write null for a field without one. */
+/** Returns the fields that have a value: some serializers write null for a field without one. */
 export function declaredFields(fields: JsonObject): JsonObject {
   const entries = Object.entries(fields);
   const declared = entries.filter(([, value]) => value !== null);
@@ -32,9 +35,9 @@ export function isTooLong(text: string): boolean {
 }
 
 /**
- * What is wrong with the field that names a page, a resource, a task, a tool or a prompt: it is too long, or a
- * backend may read it in another way than the gateway, because it is no text (`["delete"]` as `delete`) or comes
- * in other letters, too (`Name`). Undefined when nothing is wrong. A cursor may be null.
+ * Returns what is wrong with the field that names a page, resource, task, tool or prompt; undefined when nothing is.
+ * The field may be too long; or a backend may read it in another way than the gateway, because it is not a text
+ * (`["delete"]` for `delete`) or is repeated in other letters (`Name`). A cursor may be null.
  */
 export function badReferenceIn(method: string, params: JsonFields = {}): string | undefined {
   const { cursor, uri, taskId, name } = params;
@@ -56,12 +59,12 @@ function badText(name: string, value: unknown): string | undefined {
   return isTooLong(value) ? `${name} is too long` : undefined;
 }
 
-/** A digest of texts of any length, as part of a key. */
+/** Returns a digest of texts of any length, to be part of a key. */
 export function shortKey(...texts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(texts)).digest('base64url');
 }
 
-/** The fields by which the gateway decides. */
+/** The fields by which the gateway makes decisions. */
 const READ_HERE: ReadonlySet<string> = new Set([
   'name',
   'arguments',

@@ -1,6 +1,6 @@
-// One request of a client that is under way: observes its exchange, and answers once or not at all. An answer that
-// takes longer than a second begins as an event stream, which keeps the connection alive. How messages are written
-// is a matter of the era: legacy/legacy-call.ts, modern/modern-call.ts.
+// One request of a client that is under way: observes its exchange, and answers once or not at all. An answer that takes
+// longer than a second begins as an event stream, which keeps the connection alive. The subclasses write the messages of
+// their era: legacy/legacy-call.ts, modern/modern-call.ts.
 
 import type { Observable, Subscription } from 'rxjs';
 import type { Answer, CallReport } from '../domain/calls/exchange.ts';
@@ -12,7 +12,7 @@ import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { aggregateInstance } from './aggregate/names.ts';
 import { faultOf, type RpcFailure } from './rpc.ts';
 
-/** Tells answers that they are slow. */
+/** Makes the timer that reports slow answers to their calls. */
 export function slowAnswers(
   { now, background }: Pick<Clock, 'now' | 'background'>,
   scheduler: TaskScheduler,
@@ -20,7 +20,7 @@ export function slowAnswers(
   return new SharedTimer({ now, alarm: background.alarm, scheduler, waitMs: SLOW_MS });
 }
 
-/** `A`: what the exchange emits. */
+/** A request under way. `A` is the type of what its exchange emits. */
 export abstract class ClientCall<A> implements Waiter {
   readonly report: CallReport;
   links: Linked['links'];
@@ -33,19 +33,19 @@ export abstract class ClientCall<A> implements Waiter {
     this.report = report;
   }
 
-  /** At the path of all templates: ids of instances are those of the aggregate. */
+  /** True at the path of all templates, where ids of instances contain the name of their template. */
   abstract readonly isAggregate: boolean;
-  /** Begins the stream, unless it has begun. */
+  /** Begins the event stream, unless it has begun. */
   abstract begin(): void;
-  /** Writes what belongs to this event of the exchange. An error that it throws fails the request. */
+  /** Writes the message for one event of the exchange. An error that it throws fails the request. */
   abstract take(answer: A): void;
-  /** The failure as the client gets it. */
+  /** Returns the failure in the form that the client gets. */
   abstract failureOf(thrown: unknown): RpcFailure;
-  /** Answers with the failure, and ends. */
+  /** Answers with the failure, and ends the request. */
   abstract refuse(failure: RpcFailure, thrown: unknown): void;
   abstract noteInstance(instanceId: string): void;
   abstract onFault(error: unknown): void;
-  /** The request is over; its answer is not written yet. */
+  /** Called when the request is over, before its answer is written. */
   onOver(): void {}
 
   get isOver(): boolean {
@@ -59,7 +59,7 @@ export abstract class ClientCall<A> implements Waiter {
     else slow.add(this);
   }
 
-  /** Ends it without an answer, on the backend, too. False when it was over. */
+  /** Ends the request without an answer, and cancels it on the backend. Returns false when it was over already. */
   cancel(): boolean {
     if (!this.end()) return false;
     this.report.ended({ kind: 'cancelled' });
@@ -67,7 +67,7 @@ export abstract class ClientCall<A> implements Waiter {
     return true;
   }
 
-  /** False when it was over. Its answer may be written after this. */
+  /** Marks the request as over; its answer may be written afterwards. Returns false when it was over already. */
   end(): boolean {
     if (this.#isOver) return false;
     this.#isOver = true;
@@ -76,7 +76,7 @@ export abstract class ClientCall<A> implements Waiter {
     return true;
   }
 
-  /** Ends the exchange, on the backend, too. */
+  /** Ends the exchange, and cancels it on the backend. */
   leave(): void {
     this.#subscription?.unsubscribe();
   }
@@ -96,7 +96,7 @@ export abstract class ClientCall<A> implements Waiter {
     }
   }
 
-  /** An error that is not the backend's. */
+  /** Handles an error of the exchange, as opposed to an error answer of the backend. */
   error(thrown: unknown): void {
     if (this.#isOver) return;
     const failure = this.failureOf(thrown);
@@ -112,7 +112,7 @@ export abstract class ClientCall<A> implements Waiter {
 
   // ---------------------------------------------------------------------------------------------------------
 
-  /** The answer is slow. */
+  /** Called when the answer is slow: begins the event stream. */
   onDue(): void {
     if (this.#isOver) return;
     const { sentTo } = this.report;

@@ -1,5 +1,5 @@
-// Reads the body of a POST as JSON, within bounds, and its messages: requests, notifications and answers, alone or
-// in an array. It does not know methods and eras.
+// Reads the body of a POST as JSON, within bounds, and the messages in it: requests, notifications and answers, alone or
+// in an array. It knows neither methods nor eras.
 
 import { isUtf8 } from 'node:buffer';
 import {
@@ -28,10 +28,10 @@ import { type JsonRpcId, RPC, readId } from '../domain/mcp/jsonrpc.ts';
 import { invalidRequest, type RpcFailure, refused, rpcFailureOf } from './rpc.ts';
 
 /**
- * The value of the body. Throws RpcFailure, with the id of the request where it can be read: 400 with -32700 for a
- * body that is not JSON in UTF-8, with -32600 for one that is nested too deeply and for a batch of too many
- * messages; 422 with -32600 for more than LIMITS.bodyValues values besides the arguments of calls, which are only
- * scanned. Texts pass as they are, NUL characters and lone surrogates included (ADR 120). Numbers are exact
+ * Returns the value of the body. Throws RpcFailure, with the id of the request where it can be read: 400 with -32700
+ * for a body that is not JSON in UTF-8; 400 with -32600 for one that is nested too deeply, and for a batch of too
+ * many messages; 422 with -32600 for more than LIMITS.bodyValues values, not counting arguments of calls, which are
+ * only scanned. Texts pass unchanged, with NUL characters and lone surrogates (ADR 120). Numbers are exact
  * (parseExact), and parameters of requests may be kept as text (readFields).
  */
 export function readBody(buffer: Buffer): unknown {
@@ -74,7 +74,7 @@ const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const COMMA = 0x2c;
 
-/** An array, whose items are put into `values`. */
+/** Reads an array, and puts its items into `values`. */
 function readMessages(source: Scanned, start: number, values: unknown[]): number {
   const { bytes } = source;
   source.left -= 1;
@@ -89,7 +89,7 @@ function readMessages(source: Scanned, start: number, values: unknown[]): number
   }
 }
 
-/** A message, or any other value. Parameters that the gateway does not read stay as text: ADR 43. */
+/** Reads a message, or any other value. Parameters that the gateway does not read stay text: ADR 43. */
 function readMessage(source: Scanned, start: number, depth: number, values: unknown[]): number {
   const fields: JsonFields = {};
   const isObject = source.bytes[start] === OPEN_BRACE;
@@ -123,7 +123,7 @@ export interface ClientRequest {
   readonly params: JsonFields | undefined;
 }
 
-/** A message without an answer. `params` is empty when none came. */
+/** A message that gets no answer. `params` is empty when the message has none. */
 export interface ClientNotification {
   readonly kind: 'notification';
   readonly method: string;
@@ -136,7 +136,7 @@ interface ClientAnswer {
   readonly reply: ClientReply;
 }
 
-/** Reads one message. Throws RpcFailure (400, -32600) for anything else, with the id of a request. */
+/** Reads one message. Throws RpcFailure (400, -32600) for any other value, with the id of a request. */
 export function readClientMessage(parsed: unknown): McpMessage {
   if (!isJsonObject(parsed)) throw invalidRequest('it is not an object');
   const { jsonrpc, id, method, params } = parsed;
@@ -156,7 +156,7 @@ function isAbsent(value: unknown): value is null | undefined {
   return value === undefined || value === null;
 }
 
-/** Fields of requests that backends read as absent, or refuse, when they are null. Arguments are passed on as they are. */
+/** Fields of requests that backends take as absent, or refuse, when they are null. Arguments are passed on unchanged. */
 const OPTIONAL_PARAMS = ['_meta', 'cursor', 'task'] as const;
 
 function withoutNulls(params: JsonFields | undefined): JsonFields | undefined {
@@ -168,9 +168,9 @@ function withoutNulls(params: JsonFields | undefined): JsonFields | undefined {
 }
 
 /**
- * Reads the messages of an array; too many were refused before (readBody). Throws RpcFailure (400, -32600) when one
- * is invalid, there are none, one is an `initialize`, or two requests have the same id.
- * Source: MCP 2025-03-26 basic/index#batching, basic/lifecycle.
+ * Reads the messages of an array; readBody has refused too many before. Throws RpcFailure (400, -32600) when one is
+ * invalid, there are none, one is an `initialize`, or two requests have the same id. Source: MCP 2025-03-26
+ * basic/index#batching, basic/lifecycle.
  */
 export function readClientBatch(parsed: readonly unknown[]): readonly McpMessage[] {
   if (parsed.length === 0) throw invalidRequest('a batch holds at least one message');
@@ -184,13 +184,13 @@ export function readClientBatch(parsed: readonly unknown[]): readonly McpMessage
   return messages;
 }
 
-/** The messages of a body, alone or in an array. Throws RpcFailure. */
+/** Returns the messages of a body, alone or in an array. Throws RpcFailure. */
 export function messagesIn(body: Buffer): readonly McpMessage[] {
   const parsed = readBody(body);
   return Array.isArray(parsed) ? readClientBatch(parsed) : [readClientMessage(parsed)];
 }
 
-/** Requests that count for the rate limit: all but `ping`. */
+/** Returns the number of requests that count for the rate limit: all but `ping`. */
 export function countedRequests(messages: readonly McpMessage[]): number {
   let counted = 0;
   for (const message of messages) if (message.kind === 'request' && message.method !== 'ping') counted += 1;
@@ -201,14 +201,14 @@ export function requestsOf(messages: readonly McpMessage[]): ClientRequest[] {
   return messages.filter((message) => message.kind === 'request');
 }
 
-/** Source: MCP basic/index#requests: string or integer. */
+/** Reads an id, a string or an integer. Source: MCP basic/index#requests. */
 function clientId(written: unknown): JsonRpcId {
   const id = readId(written);
   if (id !== undefined && (typeof id !== 'number' || Number.isInteger(id))) return id;
   throw invalidRequest('`id` must be a string or a whole number');
 }
 
-/** A null beside the other field stands for an absent one. */
+/** Reads an answer. `null` beside the other field counts as absent. */
 function readAnswer({ id: written, result, error }: JsonObject): ClientAnswer {
   const id = clientId(written);
   if (result !== undefined && isAbsent(error)) return { kind: 'answer', id, reply: { result } };

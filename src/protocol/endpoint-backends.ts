@@ -1,5 +1,5 @@
-// The interfaces between the MCP endpoint and the gateway behind it. The endpoint knows the two protocol eras and their messages;
-// actors on the other side of these interfaces own instances, sessions and processes.
+// The interfaces between the MCP endpoint and the gateway behind it. The endpoint knows the two protocol eras and their
+// messages; the actors behind these interfaces own instances, sessions and processes.
 
 import type { Observable } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../domain/calls/exchange.ts';
@@ -10,61 +10,67 @@ import type { PlacedInstance } from '../domain/nodes/forwarding.ts';
 import type { McpSession } from '../domain/sessions/mcp-session.ts';
 import type { SessionOpening } from '../domain/sessions/session-value.ts';
 
-/**
- * Everything behind one path: the instances of one template, or those of all templates that a caller may use, or
- * that a view has.
- */
+/** All that is behind one path: the instances of one template, of all templates that a caller may use, or of a view. */
 export interface Backends {
-  /** The handshake results of the healthy instances, else the last known ones; empty when none was ever connected. */
+  /** Returns the handshakes of the healthy instances, otherwise the last known ones; empty when none was ever connected. */
   handshakes(owner: Owner): readonly Handshake[];
   /**
-   * Resolves when there are handshakes, or there is no reason to wait any longer: nothing is starting, or the
-   * timeout of a call has passed. Undefined when there is no reason to wait at all. QUEUE_FULL.
+   * Resolves when there are handshakes, or no reason to wait any longer: nothing is starting, or the timeout of a
+   * call has passed. Undefined when there is no reason to wait at all. Rejects with QUEUE_FULL.
    */
   whenStarted?(owner: Owner): Promise<void> | undefined;
-  /** NO_HEALTHY_INSTANCE with the reasons of the instances, or TEMPLATE_NOT_FOUND; behind the path of one template. */
+  /**
+   * Returns NO_HEALTHY_INSTANCE with the reasons of the instances, or TEMPLATE_NOT_FOUND. Only for the path of one
+   * template.
+   */
   noneHealthy?(): GatewayError;
-  /** The ready instances, if another node runs each of them; else none. Behind the path of one template. */
+  /** Returns the ready instances if other nodes run all of them; otherwise none. Only for the path of one template. */
   instancesElsewhere?(): readonly PlacedInstance[];
   /**
-   * Opens a session for a legacy client, at an instance that the strategy chooses. NO_HEALTHY_INSTANCE, SESSION_LIMIT,
-   * QUEUE_FULL, SHUTTING_DOWN, BACKEND_UNAVAILABLE.
+   * Opens a session for a legacy client, at an instance that the strategy chooses. Rejects with NO_HEALTHY_INSTANCE,
+   * SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN or BACKEND_UNAVAILABLE.
    */
   openSession(owner: Owner, profile: ClientProfile, opening?: SessionOpening): Promise<McpSession>;
   /**
-   * The session of that id at this path; the endpoint compares the owner. `owner`: the caller with its current permissions. A
-   * session of that owner which was opened with others ends.
+   * Returns the session with that id at this path; the endpoint compares the owner. `owner`: the caller with its
+   * current permissions. A session of that owner that was opened with other permissions ends.
    */
   session(id: string, owner: Owner): McpSession | undefined;
   /**
-   * Recovers a session of a life that is over, of this owner at this path: when it resolves, `session` knows it,
-   * or it does not exist. Undefined when that is certain without a query. DATABASE_UNAVAILABLE, SESSION_LIMIT,
-   * QUEUE_FULL, SHUTTING_DOWN.
+   * Recovers a session of a life that is over, of this owner at this path. When it resolves, `session` finds the
+   * session, or it does not exist; undefined when that is certain without a query. Rejects with DATABASE_UNAVAILABLE,
+   * SESSION_LIMIT, QUEUE_FULL or SHUTTING_DOWN.
    */
   recoverSession?(id: string, owner: Owner): Promise<void> | undefined;
   /**
-   * One request of a client without a session; see StatelessOptions. Cold; unsubscribing cancels on the backend. The
-   * errors of Dispatcher.exchange; SERVER_NOT_FOUND when `instanceId` is gone. A backend of the legacy era may ask its client
-   * (`request` events).
+   * Carries one request of a client without a session; see StatelessOptions. Cold; unsubscribing cancels it on the
+   * backend. Errors like Dispatcher.exchange, and with SERVER_NOT_FOUND when `instanceId` is gone. A backend of the
+   * legacy era may ask the client (`request` events).
    */
   exchange(request: ExchangeRequest, options: StatelessOptions): Observable<Answer>;
   /**
-   * List changes, perhaps also of lists that are not wanted, and updates of the named resources, of all instances,
-   * later ones included. Cold: backends are subscribed to while there is a subscriber. Never errors; completes when
-   * the gateway closes, or the template was deleted and nothing uses it any more.
+   * Emits changes of lists, perhaps also of lists that are not wanted, and updates of the named resources, of all
+   * present and later instances. Cold: backends are subscribed while there is a subscriber. Never errors; completes
+   * when the gateway closes, or when the template was deleted and is not in use any more.
    */
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification>;
-  /** As an instance lists it. Without an owner only tools of one template are found: the permission was checked before. */
+  /**
+   * Returns a tool as an instance lists it; undefined when none does. Without an owner only tools of one template are
+   * found: the permission was checked before.
+   */
   tool(name: string, owner?: Owner): Tool | undefined;
   /**
-   * The result of `tool` refused a call: the instance lists its tools again, once a second at most, for the next attempt of the
-   * client.
+   * Lets the instance list its tools again, at most once a second, after the result of `tool` led to the refusal of a
+   * call: the next attempt of the client may then succeed.
    */
   relistTool(name: string, owner?: Owner): void;
 }
 
 /** The client of a request without a session, and the instance that must answer. */
 export interface StatelessOptions extends Client {
-  /** Only this instance may answer: it owns the state, the cursor or the task of the request. */
+  /**
+   * The only instance that may answer, because it has the state, the cursor or the task of the request; undefined
+   * when any may.
+   */
   readonly instanceId?: string | undefined;
 }

@@ -1,4 +1,5 @@
-// Requests and replies of the MCP endpoint, without HTTP library and sockets: src/http reads and writes them.
+// Requests and replies of the MCP endpoint, independent of the HTTP library and of sockets: src/http reads and writes
+// them.
 
 import { defer, finalize, type Observable } from 'rxjs';
 import type { Principal } from '../domain/accounts/account.ts';
@@ -15,89 +16,92 @@ import type { RequestHeaders } from './headers.ts';
 import type { StateKeys } from './modern/state-cipher.ts';
 import type { TaskLog, TemplatesOfView } from './task-log.ts';
 
-/** One HTTP request to the endpoint. Host, origin, credentials, scope and template were checked before. */
+/** One HTTP request to the endpoint. Host, origin, credentials, scope and template are already checked. */
 export interface McpRequest {
   readonly method: 'POST' | 'GET' | 'DELETE';
   readonly headers: RequestHeaders;
-  /** Bytes of the body; empty for GET and DELETE. At most LIMITS.requestBodyBytes. */
+  /** The bytes of the body; empty for GET and DELETE. At most LIMITS.requestBodyBytes. */
   readonly body: Buffer;
-  /** The template of the path; undefined for all templates of the caller. */
+  /** The template or view of the path; undefined for the path of all templates. */
   readonly template: string | undefined;
   readonly principal: Principal;
   readonly requestId?: string | undefined;
   /** For a GET: how a client of HTTP+SSE (revision 2024-11-05) may open a stream at this path. Default: not at all. */
   readonly sse?: SseOpening | undefined;
-  /** For a POST to a path for the messages of HTTP+SSE: the id of the session whose stream carries the answer. */
+  /** For a POST to a path for messages of HTTP+SSE: the id of the session whose stream carries the answer. */
   readonly sseConnection?: string | undefined;
-  /** Another node has the connection of the client. Default: this one has it. */
+  /** True when the client is connected to another node. Default: false. */
   readonly isForwarded?: boolean | undefined;
   /**
-   * Counts the memory of the body until the returned function is called, for exchanges that need it after the response.
-   * Undefined for a small body, which is not counted.
+   * Counts the memory of the body until the returned function is called, for exchanges that need it after the
+   * response. Undefined for a small body, which is not counted.
    */
   readonly holdBody?: (() => () => void) | undefined;
   /**
-   * Passes the request to the node that made this id, of a session or a waiting call, and its answer to the
-   * client. Undefined when that is this node; false when no node has it. Rejects with NODE_UNAVAILABLE.
+   * Passes the request to the node that made this id (of a session or a waiting call), and its answer to the client.
+   * Undefined when this is the node that made it; false when no node has it. Rejects with NODE_UNAVAILABLE.
    */
   readonly forward?: ((id: string) => Promise<boolean> | undefined) | undefined;
   /**
-   * Passes the `initialize` of a session, once it was counted, to the node of these instances, or to one that may
-   * open what this node cannot, and the answer to the client. Undefined where there is none; false when that node
-   * does not open it.
+   * Passes the `initialize` of a session, once it is counted, to the node of these instances, or to a node that can
+   * open what this node cannot, and its answer to the client. Undefined when there is no such node; false when that
+   * node does not open it.
    */
   readonly openAt?:
     | ((place: readonly PlacedInstance[] | 'opener') => Promise<boolean> | undefined)
     | undefined;
-  /** Throws QUEUE_FULL while requests and waiting messages of the caller hold all the memory that they may. */
+  /** Throws QUEUE_FULL while requests and waiting messages of the caller use all the memory that they may. */
   requireRoom(): void;
-  /** Opens the report of one request of its message, or of a batch. */
+  /** Opens the report of one request of the message, or of a batch. */
   report(request: Pick<ClientRequest, 'id' | 'method' | 'params'>): CallReport;
-  /** Throws, or rejects with, RATE_LIMIT_EXCEEDED. Returns a promise only when Redis counts. */
+  /**
+   * Counts requests for the rate limit. Throws, or rejects with, RATE_LIMIT_EXCEEDED. Returns a promise only when
+   * Redis counts.
+   */
   consumeRateLimit(requests: number): void | Promise<void>;
 }
 
 /** A GET that opens a stream of HTTP+SSE. */
 export interface SseOpening {
-  /** True for a path of that transport alone. At any other path the headers have to show that the client speaks it. */
+  /** True for a path that serves only this transport. At any other path the headers must show that the client uses it. */
   readonly isOnly: boolean;
-  /** The path that its client is to POST messages to; the id of the session is added as `sessionId`. */
+  /** The path to which the client is to POST its messages; the id of the session is added as `sessionId`. */
   readonly messagesPath: string;
 }
 
 /**
- * The reply to a request. One of the first four methods is called, once; none when the client disconnected before. After that
- * they do nothing, and the events of a stream are dropped.
+ * The reply to a request. Exactly one of the first four methods is called, or none when the client has disconnected
+ * before. After a disconnection they have no effect, and events of a stream are dropped.
  */
 export interface McpReply {
-  /** One JSON body. Headers are names and values, alternating. */
+  /** Sends one JSON body. Headers are names and values, alternating. */
   json(status: number, body: Uint8Array | string, headers?: readonly string[]): void;
-  /** An event stream with one event, complete, with status 200. `data` is JSON text. As cheap as `json`. */
+  /** Sends a complete event stream with one event, with status 200. `data` is JSON text. As cheap as `json`. */
   event(data: Uint8Array | string, headers?: readonly string[]): void;
-  /** No body: 202, 204. */
+  /** Sends a status without a body: 202 or 204. */
   empty(status: number): void;
   stream(): McpStream;
-  /** Calls back when the client disconnects before the answer is complete, at once if it has already. */
+  /** Calls `listener` when the client disconnects before the answer is complete; at once if it has already. */
   onGone(listener: () => void): void;
   readonly log: McpLog;
 }
 
-/** Notes for the log line of a request, which its endpoint sets as soon as it knows them. */
+/** Notes for the log line of a request. The endpoint sets each of them as soon as it is known. */
 export interface McpLog {
-  /** The instance that answers; also for `X-Instance-ID`, if the answer has not begun. */
+  /** The instance that answers; also sent as `X-Instance-ID` if the answer has not begun. */
   instanceId?: string;
   rpcMethod?: string;
-  /** Number of messages of a batch. */
+  /** The number of messages in a batch. */
   rpcMessages?: number;
-  /** JSON-RPC code of an error answer; see noteError. */
+  /** The JSON-RPC code of an error answer; see noteError. */
   rpcError?: number;
-  /** Error code of the gateway; absent for errors of backends. */
+  /** The error code of the gateway; absent for errors of backends. */
   errorCode?: ErrorCode;
-  /** The session of the request, where the client did not name it. A credential: only its fingerprint is logged. */
+  /** The session of the request, when the client did not name it. A credential: only its fingerprint is logged. */
   sessionId?: string;
 }
 
-/** Notes the error of an answer; the first one counts. */
+/** Records the error of an answer; only the first one counts. */
 export function noteError(log: McpLog, code: number, errorCode?: ErrorCode): void {
   if (log.rpcError !== undefined) return;
   log.rpcError = code;
@@ -108,7 +112,7 @@ export function noteError(log: McpLog, code: number, errorCode?: ErrorCode): voi
 export interface McpStream {
   /** Writes one event. `data` is JSON text, or empty for an event that only carries an id. */
   send(event: McpEvent): void;
-  /** Ends it; nothing may be sent after. */
+  /** Ends the stream; nothing may be sent afterwards. */
   end(): void;
   readonly unsentBytes: number;
 }
@@ -117,57 +121,69 @@ export interface McpStream {
 export interface McpEvent {
   readonly data: Uint8Array | string;
   readonly id?: string;
-  /** Wait of the client before it reconnects, in ms. */
+  /** How long the client waits before it reconnects, in ms. */
   readonly retryMs?: number;
-  /** Default: `message`, none without data. An event of another name may hold any text of one line. */
+  /**
+   * The name of the event. Default: `message`, or none without data. An event of another name may hold any text of
+   * one line.
+   */
   readonly name?: string;
 }
 
 export interface EndpointOptions {
-  /** The backends of a path: one template, or all templates when it names none. Throws GatewayError when there are none. */
+  /**
+   * Returns the backends of a path: of one template or view, or of all templates when it names none. Throws
+   * GatewayError when there are none.
+   */
   readonly backends: (template: string | undefined) => Backends;
   readonly templatesOf?: TemplatesOfView;
   readonly questions: CallQuestions;
-  /** The id of a new session. */
+  /** Returns the id of a new session. */
   readonly newSessionId: () => string;
-  /** Each at least 32 random bytes; nodes that share them decrypt each other's texts. The first encrypts. */
+  /** Keys of at least 32 random bytes each. The first one encrypts; nodes that share them decrypt each other's texts. */
   readonly stateKeys: StateKeys;
   /**
-   * Receives internal errors that end a request under way, or prevent the writing of a message, since no answer shows them.
-   * Earlier errors are thrown. It must not throw: see nonThrowing.
+   * Gets internal errors that end a request under way, or prevent the writing of a message, since no answer shows
+   * them. Earlier errors are thrown. It must not throw: see nonThrowing.
    */
   readonly onFault: FaultListener;
   /**
-   * Takes back the first use of this id, on all nodes, within the validity of a confirmation; undefined for a second use. Both:
-   * DATABASE_UNAVAILABLE.
+   * Records the first use of this id on all nodes, within the validity of a confirmation, and returns a function that
+   * takes the use back; undefined for a second use. Both reject with DATABASE_UNAVAILABLE.
    */
   readonly useOnce: (id: string) => Promise<(() => Promise<void>) | undefined>;
   /** Spreads the end of many streams over turns of the event loop. */
   readonly scheduler: TaskScheduler;
-  /** Calls alarms that are due at the same time over several turns of the event loop. */
+  /** The clock; alarms that are due at the same time are spread over turns of the event loop. */
   readonly clock: Clock;
-  /** Counts the profiles and URIs of `subscriptions/listen`. */
+  /** Counts the memory of the profiles and URIs of `subscriptions/listen`. */
   readonly declarations: ByteBudget;
-  /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
+  /** The most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
   readonly bufferedBytes?: number | undefined;
 }
 
-/** Options of both eras. */
+/** The options that both eras use. */
 export type CommonOptions = Pick<EndpointOptions, 'onFault' | 'scheduler' | 'clock'>;
 
-/** The endpoint of one gateway. Throws, or rejects, only before anything was answered: GatewayError or RpcFailure. */
+/**
+ * The MCP endpoint of one gateway. Throws, or rejects with, GatewayError or RpcFailure, only before the answer has
+ * begun.
+ */
 export interface McpEndpoint {
   readonly tasks: Pick<TaskLog, 'shareIn' | 'placesOf'>;
   handle(request: McpRequest, reply: McpReply): void | Promise<void>;
-  /** For a stop: ends the calls that only wait for the answer of a client without a connection. */
+  /** Ends the calls that only wait for the answer of a disconnected client, when the gateway stops. */
   dismiss(): Promise<void>;
-  /** Ends every open stream. Resolves when all have ended. */
+  /** Ends all open streams. Resolves when all have ended. */
   close(): Promise<void>;
 }
 
 export type FaultListener = (error: unknown) => void;
 
-/** The listener, with the errors that it throws dropped: it is called in the middle of answers. Default: no listener. */
+/**
+ * Wraps the listener so that its own errors are dropped, since it is called in the middle of answers. Default: no
+ * listener.
+ */
 export function nonThrowing(listener: FaultListener = () => {}): FaultListener {
   return (error) => {
     try {
@@ -178,7 +194,7 @@ export function nonThrowing(listener: FaultListener = () => {}): FaultListener {
   };
 }
 
-/** The exchange, which may outlive its HTTP request. The body counts as held while the exchange has a subscriber. */
+/** Returns the exchange, and counts the body as held while it has a subscriber: it may outlive its HTTP request. */
 export function holdingBody<T>(
   answers$: Observable<T>,
   { holdBody }: Pick<McpRequest, 'holdBody'>,

@@ -1,6 +1,6 @@
-// The MCP endpoint of one gateway: reads the body of a POST, decides its protocol era, and passes it to the endpoint of that era.
-// The body decides; the header counts only where the body names no revision.
-// Sources: MCP 2026-07-28 basic/versioning#compatibility-matrix; `classifyInboundRequest` of the SDK.
+// The MCP endpoint of one gateway: reads the body of a POST, finds its protocol era, and passes it to the endpoint of
+// that era. The body decides about the era; the header counts only when the body names no revision. Sources: MCP
+// 2026-07-28 basic/versioning#compatibility-matrix; `classifyInboundRequest` of the SDK.
 
 import { isJsonObject } from '../domain/json/json.ts';
 import { META, MODERN_VERSIONS } from '../domain/mcp/mcp.ts';
@@ -68,9 +68,9 @@ export class Endpoint implements McpEndpoint {
 }
 
 /**
- * Classifies the JSON of one POST: the message of the modern era; undefined for the legacy endpoint, which reads its messages
- * itself. Throws RpcFailure, 400: -32600 for what the modern era does not allow (arrays, answers, anything but a message),
- * -32020 for a handshake of the legacy era with a header of the modern one.
+ * Classifies the JSON of one POST. Returns the message of the modern era; undefined for the legacy endpoint, which
+ * reads its messages itself. Throws RpcFailure 400: -32600 for what the modern era does not allow (arrays, answers,
+ * anything but a message), -32020 for a legacy handshake with a header of the modern era.
  */
 export function readModernMessage(
   parsed: unknown,
@@ -91,7 +91,7 @@ export function readModernMessage(
   return message;
 }
 
-/** True when the header names a revision of the modern era, known here or not. Revisions are dates. */
+/** Returns true when the header names a revision of the modern era, supported or not. Revisions are dates. */
 function namesModern(headers: RequestHeaders): boolean {
   const version = headerOf(headers, 'mcp-protocol-version');
   return version !== undefined && isModernVersion(version);
@@ -103,14 +103,17 @@ function isModernVersion(version: string): boolean {
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
-/** The revision that `_meta` names, which does not happen in the legacy era. */
+/** Returns the revision that `_meta` names; undefined in the legacy era, which has none there. */
 function claimOf(message: unknown): unknown {
   const params = isJsonObject(message) ? message.params : undefined;
   const meta = isJsonObject(params) ? params._meta : undefined;
   return isJsonObject(meta) ? meta[META.protocolVersion] : undefined;
 }
 
-/** `initialize` belongs to the legacy era, unless its `_meta` names a modern revision, which has no such method. */
+/**
+ * Returns true for an `initialize` of the legacy era; not if its `_meta` names a modern revision, which has no such
+ * method.
+ */
 function isHandshake(message: unknown): boolean {
   if (!isJsonObject(message) || message.method !== 'initialize') return false;
   const claim = claimOf(message);

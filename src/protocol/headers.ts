@@ -1,5 +1,5 @@
-// Reads the headers of a request, checks its media types, and compares the headers that repeat fields of a modern body. Headers
-// for the arguments of a tool are in modern/listed-headers.ts.
+// Reads the headers of a request, checks its media types, and compares headers with the fields of a modern body that
+// they repeat. modern/listed-headers.ts handles headers for arguments of tools.
 
 import type { JsonFields } from '../domain/json/json.ts';
 import { RPC } from '../domain/mcp/jsonrpc.ts';
@@ -7,7 +7,7 @@ import { METHODS } from '../domain/mcp/mcp.ts';
 import { decodeHeader } from '../domain/text.ts';
 import { RpcFailure, refused } from './rpc.ts';
 
-/** Headers as Node gives them: with lower-case names, without white space around values, repeated ones joined. */
+/** Headers as Node gives them: lower-case names, no white space around values, repeated headers joined. */
 export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 export function headerOf(headers: RequestHeaders, name: string): string | undefined {
@@ -19,8 +19,8 @@ export function headerOf(headers: RequestHeaders, name: string): string | undefi
 // server that reads both must refuse a difference. Source: MCP 2026-07-28 basic/transports/streamable-http#request-metadata.
 
 /**
- * To be called after checkSentHeaders. Throws the same error when a header of a request is missing, or `Mcp-Name` differs from
- * the body.
+ * Compares the mirrored headers of a request with its body; must be called after checkSentHeaders. Throws the same
+ * error when a header is missing, or `Mcp-Name` differs from the body.
  */
 export function checkMirroredHeaders(
   headers: RequestHeaders,
@@ -42,8 +42,8 @@ export function checkMirroredHeaders(
 }
 
 /**
- * Throws RpcFailure, 400 with -32020, when the revision or the method in the headers differs from the body; a notification needs
- * neither header.
+ * Throws RpcFailure (400, -32020) when the revision or the method in the headers differs from the body. A
+ * notification needs neither header.
  */
 export function checkSentHeaders(
   headers: RequestHeaders,
@@ -59,7 +59,7 @@ export function checkSentHeaders(
   }
 }
 
-/** The refusal of a header. `problem` is a clause. */
+/** Returns the error for a header that does not fit the body. `problem` is a clause. */
 export function headerMismatch(header: string, problem: string): RpcFailure {
   const message = `Bad Request: the request headers and body disagree: ${header} ${problem}`;
   return new RpcFailure(400, { code: RPC.headerMismatch, message, data: { header } });
@@ -69,10 +69,13 @@ export function headerMismatch(header: string, problem: string): RpcFailure {
 // servers. Source: MCP 2025-11-25 and 2026-07-28 basic/transports.
 const JSON_TYPE = 'application/json';
 const EVENTS_TYPE = 'text/event-stream';
-/** The header of nearly every client. */
+/** The Accept header of nearly all clients. */
 const USUAL_ACCEPT = `${JSON_TYPE}, ${EVENTS_TYPE}`;
 
-/** Refuses a POST whose client does not accept both kinds of answers (406), or whose body is not JSON (415). */
+/**
+ * Throws RpcFailure for a POST whose client does not accept both kinds of answers (406), or whose body is not JSON
+ * (415).
+ */
 export function checkPostTypes(headers: RequestHeaders): void {
   const accept = headerOf(headers, 'accept') ?? '';
   if (accept !== USUAL_ACCEPT && !(accepts(accept, JSON_TYPE) && accepts(accept, EVENTS_TYPE))) {
@@ -81,7 +84,7 @@ export function checkPostTypes(headers: RequestHeaders): void {
   checkContentType(headers);
 }
 
-/** Refuses a body that is not JSON (415). */
+/** Throws RpcFailure (415) for a body that is not JSON. */
 export function checkContentType(headers: RequestHeaders): void {
   const contentType = headerOf(headers, 'content-type') ?? '';
   if (contentType !== JSON_TYPE && contentType.split(';', 1)[0]?.trim().toLowerCase() !== JSON_TYPE) {
@@ -89,18 +92,21 @@ export function checkContentType(headers: RequestHeaders): void {
   }
 }
 
-/** Refuses a GET that does not accept an event stream (406). */
+/** Throws RpcFailure (406) for a GET that does not accept an event stream. */
 export function checkGetTypes(headers: RequestHeaders): void {
   if (accepts(headerOf(headers, 'accept') ?? '', EVENTS_TYPE)) return;
   throw refused(406, `Not Acceptable: Client must accept ${EVENTS_TYPE}`);
 }
 
-/** True when the header names event streams, not only a wildcard. */
+/** Returns true when the header names event streams, not only a wildcard. */
 export function namesEventStream(headers: RequestHeaders): boolean {
   return rangesOf(headerOf(headers, 'accept') ?? '').includes(EVENTS_TYPE);
 }
 
-/** Wildcards count: RFC 9110 section 12.5.1. Weights are ignored, as by the SDK's servers. */
+/**
+ * Returns true when the header accepts the type. Wildcards count (RFC 9110 section 12.5.1); weights are ignored, as
+ * in the SDK's servers.
+ */
 function accepts(accept: string, type: string): boolean {
   const family = `${type.split('/', 1)[0]}/*`;
   const ranges = rangesOf(accept);

@@ -1,5 +1,5 @@
-// Input requests of servers to clients in the middle of a call: the `input_required` results that carry them, and
-// the capabilities that a client must declare for them. Source: MCP 2026-07-28 basic/patterns/mrtr.
+// Requests of servers for client input in the middle of a call: the `input_required` results that carry them, and the
+// capabilities that a client must declare for them. Source: MCP 2026-07-28 basic/patterns/mrtr.
 
 import { randomUUID } from 'node:crypto';
 import type { ConnectionRequired } from '../domain/calls/connection-required.ts';
@@ -9,18 +9,18 @@ import { CLIENT_CAPABILITIES, type InputRequest } from '../domain/mcp/client.ts'
 import { type JsonRpcError, RPC } from '../domain/mcp/jsonrpc.ts';
 import { hasRounds } from '../domain/mcp/mcp.ts';
 
-/** Input requests of one result. */
+/** The most input requests of one result. */
 const MAX_REQUESTS = 64;
 
 /** A result that asks the client for input. */
 export interface InputRequired {
-  /** By the key that the answer is to carry. */
+  /** The input requests, by the key under which the client answers. */
   readonly requests: ReadonlyMap<string, InputRequest>;
-  /** The client sends it back unchanged. */
+  /** An opaque state that the client sends back unchanged. */
   readonly requestState: string | undefined;
 }
 
-/** The input requests; or a clause that says why a client cannot answer the result. */
+/** Reads the input requests of a result; returns a clause instead when a client cannot answer them. */
 export function readInputRequired(value: unknown): InputRequired | string {
   const { inputRequests = {}, requestState } = isJsonObject(value) ? value : {};
   if (!isJsonObject(inputRequests)) return 'inputRequests is not an object';
@@ -53,7 +53,7 @@ function readInputRequest(entry: unknown): InputRequest | undefined {
 
 export type InputRequests = Readonly<Record<string, InputRequest>>;
 
-/** The capabilities that the requests need and the client did not declare; undefined when none is missing. */
+/** Returns the capabilities that the requests need and the client did not declare; undefined when none is missing. */
 export function missingCapabilities(
   requests: Iterable<InputRequest>,
   declared: JsonObject,
@@ -69,7 +69,7 @@ export function missingCapabilities(
   return Object.keys(missing).length === 0 ? undefined : missing;
 }
 
-/** The error for a request that cannot be served without them; 400 over HTTP. */
+/** Returns the error for a request that needs undeclared capabilities; 400 over HTTP. */
 export function missingCapabilityError(requiredCapabilities: JsonObject): JsonRpcError {
   const names = Object.keys(requiredCapabilities).join(', ');
   const message = `The server needs capabilities that the client did not declare: ${names}`;
@@ -78,7 +78,10 @@ export function missingCapabilityError(requiredCapabilities: JsonObject): JsonRp
 
 const VISIT = [{ method: 'elicitation/create', params: { mode: 'url' } }];
 
-/** A connection that is required, in words: for a client that cannot be asked to open a URL, or without a URL; else undefined. */
+/**
+ * Describes a required connection in words, for a client that cannot be asked to open a URL, or when there is no URL;
+ * undefined otherwise.
+ */
 export function connectionInWords(
   method: string,
   { url, message }: ConnectionRequired,
@@ -88,7 +91,7 @@ export function connectionInWords(
   return url !== undefined && isAskable ? undefined : failure(method, message);
 }
 
-/** Tools report a failure in their result, where a model reads it; other methods have only the error. */
+/** Returns a failure: for tools as a result, which a model reads; for other methods as an error. */
 export function failure(method: string, message: string): FinalEvent {
   if (method !== 'tools/call') return errorEvent(message);
   return {
@@ -101,7 +104,7 @@ export function errorEvent(message: string): FinalEvent {
   return { kind: 'error', error: { code: RPC.internalError, message } };
 }
 
-/** The feature of the capability that a request needs, if any. */
+/** Returns the capability feature that a request needs; undefined when it needs none. */
 function featureFor({ method, params }: InputRequest): string | undefined {
   if (method === 'elicitation/create') return params.mode === 'url' ? 'url' : 'form';
   const hasTools = params.tools !== undefined || params.toolChoice !== undefined;

@@ -1,4 +1,4 @@
-// Answers that no instance gave: the endpoint has them.
+// Answers that the endpoint gives itself, without an instance.
 
 import { type Observable, of } from 'rxjs';
 import type { Answer } from '../domain/calls/exchange.ts';
@@ -8,7 +8,7 @@ export function localAnswer(event: Answer['event']): Answer {
   return { event, instanceId: '', serverId: '' };
 }
 
-/** An error as the answer. */
+/** Returns an exchange that answers with an error. */
 export function rpcErrorAnswer(code: number, message: string, data?: JsonObject): Observable<Answer> {
   const error = { code, message, ...definedFields({ data }) };
   return of(localAnswer({ kind: 'error', error }));

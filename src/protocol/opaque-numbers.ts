@@ -1,18 +1,18 @@
-// Numbers that callers see in place of consecutive ones, which would show how much all callers do. It keeps no
-// state besides its key.
+// Replaces consecutive numbers that callers can see, which would reveal how much all callers do. It keeps no state
+// besides its key.
 
 import { createCipheriv, randomBytes } from 'node:crypto';
 
 const HALF_BITS = 24;
 const HALF = 2 ** HALF_BITS;
-/** The numbers that can be hidden: integers from 0 up to this one, not included. */
+/** The numbers that can be hidden are the integers from 0 to this one, exclusive. */
 export const OPAQUE_NUMBERS = HALF ** 2;
-/** Source: Luby and Rackoff, 1988: four rounds make a strong pseudorandom permutation. */
+/** The rounds of the cipher: four make a strong pseudorandom permutation. Source: Luby and Rackoff, 1988. */
 const ROUNDS = [0, 1, 2, 3];
 
 /**
- * A secret permutation of the integers below 2 ** 48, so that a hidden number is an integer in JSON. Another one
- * for each instance.
+ * A secret permutation of the integers below 2 ** 48, so that a hidden number is an integer in JSON. Each object has
+ * its own.
  */
 export class OpaqueNumbers {
   // In this mode each block is encrypted by itself.
@@ -25,7 +25,7 @@ export class OpaqueNumbers {
     return left * HALF + right;
   }
 
-  /** The number that was hidden as this one; any integer below OPAQUE_NUMBERS for one that was not. */
+  /** Returns the number that was hidden as `hidden`; for any other value, some integer below OPAQUE_NUMBERS. */
   reveal(hidden: number): number {
     let [left, right] = [Math.floor(hidden / HALF), hidden % HALF];
     for (const round of ROUNDS.toReversed()) [left, right] = [right ^ this.#mix(round, left), left];

@@ -1,19 +1,19 @@
-// JSON-RPC messages for clients, as text: the bytes of a result are copied from the answer of the backend and
-// never parsed. And the failures of the MCP endpoint, JSON-RPC errors with an HTTP status. Errors of the gateway
-// are converted here; error answers of backends are no failures and pass unchanged.
+// JSON-RPC messages for clients as text, and failures of the MCP endpoint (JSON-RPC errors with an HTTP status). The
+// bytes of a result are copied from the answer of the backend and never parsed. Errors of the gateway are converted
+// here; error answers of backends are no failures, and pass unchanged.
 
 import { asGatewayError, type ErrorCode, GatewayError } from '../domain/errors/errors.ts';
 import type { JsonFields, JsonObject, JsonText } from '../domain/json/json.ts';
 import { idValue, type JsonRpcError, type JsonRpcId, RPC } from '../domain/mcp/jsonrpc.ts';
 
-/** A refusal: thrown before anything was answered, or written where an answer was awaited. */
+/** A refusal: thrown before the answer has begun, or written in place of an awaited answer. */
 export class RpcFailure extends Error {
-  /** HTTP status of an answer that did not begin yet. */
+  /** The HTTP status, if the answer has not begun yet. */
   readonly status: number;
   readonly error: JsonRpcError;
-  /** The request it answers; null when it answers none, or must not be taken for an answer. */
+  /** The id of the request that it answers; null when it answers none, or must not be taken for an answer. */
   readonly id: JsonRpcId | null;
-  /** Names and values, alternating. */
+  /** Headers as names and values, alternating. */
   readonly headers: readonly string[];
 
   constructor(
@@ -31,7 +31,7 @@ export class RpcFailure extends Error {
     this.headers = headers;
   }
 
-  /** The code of the catalogue; undefined for a failure that only JSON-RPC defines. */
+  /** The error code of the gateway; undefined for a failure that only JSON-RPC defines. */
   get errorCode(): ErrorCode | undefined {
     return this.cause instanceof GatewayError ? this.cause.code : undefined;
   }
@@ -57,11 +57,11 @@ const CODES: Partial<Record<ErrorCode, number>> = {
 };
 
 /**
- * Converts anything thrown into a failure; a failure is unchanged, except that a missing id is added.
- * The code is that of JSON-RPC where there is one, else the HTTP status: no error of the gateway is in the range
- * -32768..-32000 that others may take for theirs. `data`: `error_code`, and where known `status` (of the backend), `instance_id`,
- * `retry_after_seconds`, `delivered` (`unknown`: the call may have happened). It does not show how instances are run.
- * Source: MCP 2026-07-28 basic/index#error-codes; ADR 5.
+ * Converts anything thrown into a failure; a failure itself only gets a missing id. The code is the one of JSON-RPC
+ * if there is one, otherwise the HTTP status, so that no error of the gateway is in the range -32768..-32000, which
+ * others use. `data` has `error_code`, and where known `status` (of the backend), `instance_id`,
+ * `retry_after_seconds` and `delivered` (`unknown`: the call may have happened). It does not show how instances are
+ * run. Source: MCP 2026-07-28 basic/index#error-codes; ADR 5.
  */
 export function rpcFailureOf(thrown: unknown, id: JsonRpcId | null = null): RpcFailure {
   if (thrown instanceof RpcFailure) {
@@ -74,17 +74,20 @@ export function rpcFailureOf(thrown: unknown, id: JsonRpcId | null = null): RpcF
   return new RpcFailure(error.status, jsonRpcErrorOf(error), id, headers, error);
 }
 
-/** The internal error behind a failure, which the answer does not show. Undefined for any other failure. */
+/** Returns the internal error behind a failure, which the answer does not show; undefined for any other failure. */
 export function faultOf({ cause }: RpcFailure): GatewayError | undefined {
   return cause instanceof GatewayError && cause.code === 'INTERNAL_ERROR' ? cause : undefined;
 }
 
-/** The refusal of a request, with the messages of the SDKs. Default code: -32000. */
+/** Returns the refusal of a request, with the message of the SDKs. Default code: -32000. */
 export function refused(status: number, message: string, code: number = RPC.badRequest): RpcFailure {
   return new RpcFailure(status, { code, message });
 }
 
-/** For a text that is not a message, or not allowed here: 400, -32600. Without an id, which may belong to a request under way. */
+/**
+ * Returns the refusal (400, -32600) of a text that is no message, or not allowed here. It has no id, which may belong
+ * to a request under way.
+ */
 export function invalidRequest(problem: string): RpcFailure {
   return refused(400, `Invalid Request: ${problem}`, RPC.invalidRequest);
 }
@@ -100,12 +103,12 @@ function jsonRpcErrorOf(error: GatewayError): JsonRpcError {
   return { code: CODES[error.code] ?? error.status, message: messageOf(error), data };
 }
 
-/** The message of an error for clients, see messageOf. An unknown error has no details. */
+/** Returns the message of an error for clients, see messageOf. An unknown error gets no details. */
 export function clientMessageOf(thrown: unknown): string {
   return messageOf(asGatewayError(thrown));
 }
 
-/** The message without details of instances, with the validation issues of the input. */
+/** Returns the message of an error without details of instances, but with the validation issues of the input. */
 function messageOf({ message, facts: { plainMessage, items } }: GatewayError): string {
   const text = plainMessage ?? message;
   return items === undefined ? text : [text, ...items.map((item) => item.msg)].join(' ');
@@ -113,7 +116,10 @@ function messageOf({ message, facts: { plainMessage, items } }: GatewayError): s
 
 const CLOSE_BRACE = Buffer.from('}');
 
-/** The answer to request `id`: `{"jsonrpc":"2.0","id":…,"result":…}` in UTF-8. One copy of the result, no parse. */
+/**
+ * Returns the answer to request `id` in UTF-8: `{"jsonrpc":"2.0","id":…,"result":…}`. Copies the result once, and
+ * does not parse it.
+ */
 export function resultMessage(id: JsonRpcId, result: JsonText): Buffer {
   const { bytes } = result;
   const head = `{"jsonrpc":"2.0","id":${JSON.stringify(idValue(id))},"result":`;
@@ -125,7 +131,7 @@ export function resultMessage(id: JsonRpcId, result: JsonText): Buffer {
   return message;
 }
 
-/** The error answer to request `id`; null when no id could be read. Source: JSON-RPC 2.0 section 5. */
+/** Returns the error answer to request `id`; null when no id could be read. Source: JSON-RPC 2.0 section 5. */
 export function errorMessage(id: JsonRpcId | null, error: JsonRpcError): string {
   return JSON.stringify({ jsonrpc: '2.0', id: idValue(id), error });
 }

@@ -1,6 +1,6 @@
-// The instances that run the tasks of clients, for both eras and all paths: they are noted when a task begins. The
-// code of each era sends requests about a task there, and refuses those about tasks of other owners. A task that
-// did not begin here is asked of the other nodes, once.
+// Remembers which instances run the tasks of clients, for both eras and all paths. The code of each era sends requests
+// about a task to its instance, and refuses those about tasks of other owners. For a task that did not begin on this
+// node, the other nodes are asked once.
 
 import { queueFull } from '../domain/errors/error-catalogue.ts';
 import { isJsonObject, type JsonText } from '../domain/json/json.ts';
@@ -11,21 +11,21 @@ import { OwnerShares } from '../domain/memory/owner-shares.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { aggregateInstance, splitInstance } from './aggregate/names.ts';
 
-/** Tasks remembered of one owner, and owners: no caller can push out the tasks of others. */
+/** The most remembered tasks of one owner, and the most remembered owners: no caller can displace the tasks of others. */
 export const OWN_TASKS = 2_500;
 export const OWNERS = 100;
-/** Instances remembered that gave one owner the same task id. */
+/** The most remembered instances that gave one owner the same task id. */
 const MAX_INSTANCES = 8;
-/** Longest id that is remembered, in characters. */
+/** The longest id that is remembered, in characters. */
 export const LONGEST_TASK_ID = 1_024;
 
-/** The owner and the template, or view, of a request; without one, the path of all templates. */
+/** The owner of a request, and its template or view; `template` is undefined at the path of all templates. */
 export interface TaskScope {
   readonly owner: Pick<Owner, 'id'>;
   readonly template: string | undefined;
 }
 
-/** What a node knows of a task. */
+/** What one node knows of a task. */
 export interface TaskPlaces {
   /** See TaskLog.instancesOf. */
   readonly instances: readonly string[];
@@ -33,35 +33,47 @@ export interface TaskPlaces {
   readonly isOthers: boolean;
 }
 
-/** The other nodes. Its promises are bounded in time and never reject. */
+/** The other nodes. The promises are bounded in time, and never reject. */
 export interface TaskPeers {
-  /** `undefined` in the place of a node that did not answer. No promise where there are no other nodes. */
+  /**
+   * Asks all other nodes for a task. The result has `undefined` for a node that did not answer. Undefined when there
+   * are no other nodes.
+   */
   ask(scope: TaskScope, taskId: string): Promise<readonly (TaskPlaces | undefined)[]> | undefined;
 }
 
-/** Questions to the other nodes that are remembered, and for how long: an instance may give an id again. */
+/**
+ * The most remembered questions to the other nodes, and how long each is remembered, in ms: an instance may use an id
+ * again.
+ */
 const MAX_ASKED = 4_096;
 const ASKED_MS = 60_000;
-/** Tasks that are asked about at a time; an owner has a share of them: see LIMITS.ownerShare. Over it a request is refused. */
+/**
+ * The most tasks that the other nodes are asked for concurrently; an owner has a share of them (LIMITS.ownerShare).
+ * Further requests are refused.
+ */
 export const MAX_ASKING = 64;
 
-/** The templates of a view; undefined for the name of a template. */
+/** Returns the templates of a view; undefined for the name of a template. */
 export type TemplatesOfView = (name: string) => readonly string[] | undefined;
 
 interface Asked {
   readonly atMs: number;
-  /** While the other nodes have not answered. */
+  /** The question under way; undefined once the other nodes have answered. */
   asking: Promise<void> | undefined;
   isOthers: boolean;
 }
 
 /**
- * The tasks that began at this node, or were found at another one. Ids that cannot be remembered (`isTaskId`)
+ * The tasks that began on this node, or were found on another one. Ids that cannot be remembered (see `isTaskId`)
  * belong to no owner.
  */
 export class TaskLog {
   readonly #now: Clock['now'];
-  /** By owner, then by id: the instances as `{template}/{instance}`, the latest last, because two may give the same id. */
+  /**
+   * By owner, then by task id: the instances as `{template}/{instance}`, the latest last, because two may give the
+   * same id.
+   */
   readonly #owners = new LruMap<LruMap<readonly string[]>>(OWNERS);
   readonly #asked = new LruMap<Asked>(MAX_ASKED);
   readonly #asking = new OwnerShares(MAX_ASKING);
@@ -73,14 +85,14 @@ export class TaskLog {
     this.#templatesOf = templatesOf;
   }
 
-  /** Asks these nodes about tasks that did not begin here. */
+  /** Sets the nodes that are asked for tasks that did not begin here. */
   shareIn(peers: TaskPeers): void {
     this.#peers = peers;
   }
 
   /**
-   * Resolves when the other nodes have told where the task is. Undefined where that is known, or cannot be.
-   * Rejects with QUEUE_FULL: a task about which no node was asked may be of another owner.
+   * Asks the other nodes for a task, and resolves when they have answered. Undefined when its place is known, or
+   * cannot be found. Rejects with QUEUE_FULL, because a task for which no node was asked may belong to another owner.
    */
   untilKnown(scope: TaskScope, taskId: string): Promise<void> | undefined {
     if (this.#peers === undefined || this.instancesOf(scope, taskId).length > 0) return undefined;
@@ -108,7 +120,7 @@ export class TaskLog {
     return asked.asking;
   }
 
-  /** For another node: what this one knows of the task. */
+  /** Returns what this node knows of the task, for another node. */
   placesOf(scope: TaskScope, taskId: string): TaskPlaces {
     const instances = this.instancesOf(scope, taskId);
     return { instances, isOthers: instances.length === 0 && this.#hasBegun(scope.template, taskId) };
@@ -124,12 +136,15 @@ export class TaskLog {
     this.#owners.set(owner.id, own);
   }
 
-  /** The instances at which the owner began a task of that id, named as at the path of the scope, the latest last. */
+  /**
+   * Returns the instances at which the owner began a task with that id, named as at the path of the scope, the latest
+   * last.
+   */
   instancesOf({ owner, template }: TaskScope, taskId: string): readonly string[] {
     return this.#at(template, this.#owners.get(owner.id)?.get(taskId));
   }
 
-  /** True when only other owners began a task of that id at the path. */
+  /** Returns true when only other owners began a task with that id at the path. */
   isOthers(scope: TaskScope, taskId: string): boolean {
     if (this.instancesOf(scope, taskId).length > 0) return false;
     const asked = this.#asked.get(taskKey(scope, taskId));
@@ -140,7 +155,10 @@ export class TaskLog {
     return [...this.#owners.values()].some((tasks) => this.#at(template, tasks.get(taskId)).length > 0);
   }
 
-  /** Without a template: all of them, as they are; in a view those of its templates. */
+  /**
+   * Returns the instances as the path names them: without a template all, with their templates; in a view those of
+   * its templates.
+   */
   #at(template: string | undefined, instances: readonly string[] = []): readonly string[] {
     if (template === undefined || instances.length === 0) return instances;
     const ofView = this.#templatesOf(template);
@@ -150,7 +168,7 @@ export class TaskLog {
     return instances.flatMap((known) => (known.startsWith(prefix) ? known.slice(prefix.length) : []));
   }
 
-  /** Remembers the task that a result reports as begun, if any. */
+  /** Remembers the task that a result reports as begun, if there is one. */
   learn(scope: TaskScope, result: JsonText, instanceId: string): void {
     const taskId = taskIdIn(result);
     if (taskId !== undefined) this.begun(scope, taskId, instanceId);
@@ -165,14 +183,15 @@ export function isTaskId(taskId: unknown): taskId is string {
   return typeof taskId === 'string' && taskId.length <= LONGEST_TASK_ID;
 }
 
-/** True for the methods that name a task by `taskId`; that field has no meaning in other methods. */
+/** Returns true for methods that name a task by `taskId`. In other methods that field has no meaning. */
 export function isTaskMethod(method: string): boolean {
   return method.startsWith('tasks/');
 }
 
 /**
- * Id of the task that a result reports as begun; undefined for any other result. Only small results report tasks.
- * Source: MCP 2025-11-25 basic/utilities/tasks (in `task`), SEP-2663 (in a result of another type than `complete`).
+ * Returns the id of the task that a result reports as begun; undefined for any other result. Only small results
+ * report tasks. Source: MCP 2025-11-25 basic/utilities/tasks (in `task`), SEP-2663 (in a result of another type than
+ * `complete`).
  */
 export function taskIdIn(result: JsonText): string | undefined {
   if (result.bytes.length > LIMITS.inspectedResultBytes || !isJsonObject(result.value)) return undefined;
