@@ -1,11 +1,14 @@
-// The last messages of a stream of HTTP+SSE that leads through another node: if that node dies, its client may not have got them.
-// Source: ADR 310.
+// Keeps the last messages of an HTTP+SSE stream that leads through another node: if that node dies, the client may not
+// have got them. Source: ADR 310.
 
 import type { Clock } from '../../domain/time/clock.ts';
 import { type LogDeps, MessageLog } from './legacy-stream.ts';
 
 const MAX_KEPT = 64;
-/** How long a message is kept at least, in ms: the loss of a node may be noticed late. Twice as long at most. */
+/**
+ * The shortest time for which a message is kept, in ms; the longest is twice as long. The loss of a node may be
+ * noticed late.
+ */
 const KEPT_MS = 20_000;
 
 export class KeptMessages {
@@ -18,7 +21,7 @@ export class KeptMessages {
     this.#clock = clock;
   }
 
-  /** A copy: a small answer may be a part of a large buffer. */
+  /** Stores a copy of the message, since a small answer may be part of a large buffer. */
   keep(data: Uint8Array | string, number: number): void {
     this.#log.append(number, typeof data === 'string' ? data : Buffer.from(Uint8Array.from(data).buffer));
     if (this.#endKeeping === undefined) this.#forgetLater();
@@ -37,7 +40,7 @@ export class KeptMessages {
     this.#log.clear();
   }
 
-  /** What is there now goes then. */
+  /** Sets a timer that drops the messages that are stored now. */
   #forgetLater(): void {
     const last = this.#log.messages.at(-1)?.number;
     this.#endKeeping =

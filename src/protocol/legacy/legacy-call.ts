@@ -1,6 +1,5 @@
-// One request of a legacy client that is under way: writes the messages of its exchange to the POST that carried
-// the request. A lost connection does not end it. Below it, the requests of the server that wait for an answer of
-// the client. Source: MCP 2025-11-25 basic/utilities/cancellation.
+// One request of a legacy client that is under way: writes the messages of its exchange to the answer of its POST. A
+// lost connection does not end it. Source: MCP 2025-11-25 basic/utilities/cancellation.
 
 import type { Answer, CallReport } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
@@ -12,10 +11,10 @@ import { errorMessage, notificationMessage, type RpcFailure, resultMessage, rpcF
 import type { PostAnswer } from './post-answer.ts';
 
 export interface LegacyCallDeps {
-  /** The session is one with several templates. */
+  /** True when the session has several templates. */
   readonly isAggregate: boolean;
   ask(request: ServerRequest, call: LegacyCall): void;
-  /** The call is over; its answer is not written yet. */
+  /** Called when the call is over, before its answer is written. */
   ended(call: LegacyCall): void;
   onFault(error: unknown): void;
 }
@@ -44,7 +43,7 @@ export class LegacyCall extends ClientCall<Answer> {
     return this.#deps.isAggregate;
   }
 
-  /** The stream can be resumed. */
+  /** Begins the event stream, which can be resumed. */
   begin(): void {
     this.post.open();
   }
@@ -68,7 +67,7 @@ export class LegacyCall extends ClientCall<Answer> {
     this.post.answer(errorMessage(this.id, error), this.id, isSessionOver ? 404 : 200);
   }
 
-  /** Notes the instance for the access log; of several requests of one POST the first one counts. */
+  /** Notes the instance for the access log. With several requests in one POST, the first one is logged. */
   noteInstance(instanceId: string): void {
     this.post.log.instanceId ??= instanceId;
   }

@@ -1,6 +1,6 @@
 // The MCP endpoint for clients of the legacy era (2024-11-05 to 2025-11-25): handshake, sessions, event streams.
-// endpoint.ts decided the era before; LegacyTraffic has what is under way between two requests.
-// Source: MCP 2025-11-25 basic/transports#streamable-http, basic/lifecycle#initialization.
+// endpoint.ts has found the era; LegacyTraffic keeps what outlasts single requests. Source: MCP 2025-11-25
+// basic/transports#streamable-http, basic/lifecycle#initialization.
 
 import { callCutOff } from '../../domain/errors/error-catalogue.ts';
 import { hasCode, perhapsDelivered, shuttingDown } from '../../domain/errors/errors.ts';
@@ -49,7 +49,7 @@ import type { PostAnswer } from './post-answer.ts';
 import { exchangeWithTasks } from './tasks.ts';
 
 const SWEEP_MS = 10_000;
-/** Longest wait of a client for its backend's stream, in ms. */
+/** The longest wait of a client for the stream of its backend, in ms. */
 const LISTENING_MS = 250;
 const NOTHING = JsonText.ofValue({});
 
@@ -66,13 +66,16 @@ interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBy
 
 /** Serves legacy clients at all paths. The caller closes it. */
 export class LegacyEndpoint {
-  /** By session: made at the first request or stream, removed by the first sweep that finds no state. One timer for all. */
+  /**
+   * The traffic by session id: made at the first request or stream, removed by the first sweep that finds no state.
+   * One timer sweeps all.
+   */
   readonly #traffic = new Map<string, LegacyTraffic>();
   readonly #deps: LegacyTrafficDeps;
   readonly #scheduler: TaskScheduler;
   readonly #tasks: TaskLog;
   readonly #newSessionId: () => string;
-  /** Clients see the numbers in ids of events and of questions. */
+  /** Hides the numbers in ids of events and of questions, which clients see. */
   readonly #opaque = new OpaqueNumbers();
   #lastNumber = 0;
   #isDismissed = false;
@@ -96,20 +99,21 @@ export class LegacyEndpoint {
     };
   }
 
-  /** Budget of the messages that clients may get again. */
+  /** The budget of the messages that clients may get again. */
   get budget(): EventBudget {
     return this.#deps.budget;
   }
 
-  /** The sessions with anything under way. */
+  /** The number of sessions with state between requests. */
   get openTraffic(): number {
     return this.#traffic.size;
   }
 
   /**
-   * One POST. `parsed` is its JSON, within the bounds of readBody. This method checks the message, Mcp-Session-Id and
-   * MCP-Protocol-Version; media types were checked before. Throws, or rejects with, RpcFailure or GatewayError, only before
-   * anything was answered. Returns a promise only for `initialize` and where `request.consumeRateLimit` or `sessionOf` needs one.
+   * Serves one POST. `parsed` is its JSON, within the bounds of readBody. Checks the message, Mcp-Session-Id and
+   * MCP-Protocol-Version; media types are already checked. Throws, or rejects with, RpcFailure or GatewayError, only
+   * before the answer has begun. Returns a promise only for `initialize`, and where `request.consumeRateLimit` or
+   * `sessionOf` returns one.
    */
   post(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     if (Array.isArray(parsed)) return this.#postBatch(parsed, request, reply, backends);
@@ -127,7 +131,10 @@ export class LegacyEndpoint {
     );
   }
 
-  /** Opens or resumes a stream. A new one waits for the stream of the backend, at most LISTENING_MS, to miss no message. */
+  /**
+   * Opens or resumes a stream. A new one waits for the stream of the backend, at most LISTENING_MS, so that no
+   * message is missed.
+   */
   get(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     checkGetTypes(request.headers);
     const open = (session: McpSession) => this.#openStream(session, request, reply, backends);
@@ -141,8 +148,9 @@ export class LegacyEndpoint {
   }
 
   /**
-   * The session of an earlier life is over. A client that resumes the stream of a call gets an error for the call,
-   * not the 404 of its other requests: after a 404 the SDK waits for the answer until its own timeout.
+   * Handles a resumption in a session of an earlier life that is over. When the client resumes the stream of a call,
+   * the call gets an error instead of the 404 of other requests: after a 404 the SDK would wait for the answer until
+   * its own timeout.
    */
   #answerOfEarlierLife({ headers }: McpRequest, reply: McpReply, thrown: unknown): void {
     const life = lifeOf(headerOf(headers, 'mcp-session-id') ?? '');
@@ -167,7 +175,7 @@ export class LegacyEndpoint {
     return settlesWithin(listening, LISTENING_MS, this.#deps.clock.background).then(open);
   }
 
-  /** Ends the session. Its dedicated processes end after the answer, since a program may take long to end. */
+  /** Ends the session. Its dedicated processes end after the answer, because a program may take long to end. */
   delete(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     const session = sessionOf(request, backends);
     if (session instanceof Promise) return session.then((recovered) => this.#delete(recovered, reply));
@@ -186,13 +194,13 @@ export class LegacyEndpoint {
     this.#end(session.id, perhapsDelivered(sessionNotFound()));
   }
 
-  /** Ends the calls that only wait for a client without a connection, now and whenever a sweep finds one. */
+  /** Ends the calls that only wait for a disconnected client, now and at each later sweep. */
   dismiss(): Promise<void> {
     this.#isDismissed = true;
     return this.#scheduler.each([...this.#traffic.values()], (each) => each.dismiss());
   }
 
-  /** Ends every open stream, and answers every call under way with BACKEND_UNAVAILABLE. */
+  /** Ends all open streams, and answers all calls under way with BACKEND_UNAVAILABLE. */
   close(): Promise<void> {
     this.#stopSweeping?.();
     const error = callCutOff();
@@ -214,7 +222,10 @@ export class LegacyEndpoint {
     return traffic;
   }
 
-  /** Over several turns: thousands of clients may have lost their connections at the same time. */
+  /**
+   * Sweeps all traffic over several turns of the event loop, since thousands of clients may lose their connections at
+   * once.
+   */
   #sweep(): void {
     if (this.#isSweeping) return;
     this.#isSweeping = true;
@@ -234,7 +245,7 @@ export class LegacyEndpoint {
     }
   }
 
-  /** A session whose id does not reach its client is closed. */
+  /** Opens a session. If its id does not reach the client, the session is closed. */
   async #initialize({ id, params }: ClientRequest, request: McpRequest, reply: McpReply, backends: Backends) {
     try {
       const profile = profileOf(params);
@@ -299,7 +310,7 @@ export class LegacyEndpoint {
     return this.#countAndServe(messages, null, { session, request, reply, backends });
   }
 
-  /** Counts the requests, then serves them. The refusal carries the id. */
+  /** Counts the requests for the rate limit, then serves them. A refusal carries `id`. */
   #countAndServe(
     messages: readonly McpMessage[],
     id: JsonRpcId | null,
@@ -346,7 +357,10 @@ export class LegacyEndpoint {
     }
   }
 
-  /** Starts a request; answers `ping`, and what `refusalOf` refuses, here. Source: MCP 2025-11-25 basic/utilities/ping. */
+  /**
+   * Starts a request; answers `ping`, and requests that `refusalOf` refuses, itself. Source: MCP 2025-11-25
+   * basic/utilities/ping.
+   */
   #begin(message: ClientRequest, traffic: LegacyTraffic, post: PostAnswer, from: SessionPost): void {
     const { id, method, params } = message;
     if (method === 'ping') {
@@ -371,7 +385,10 @@ export class LegacyEndpoint {
   }
 }
 
-/** Bad cursors, URIs and ids of tasks, and methods of the modern era; its tasks are left to the backend of the session. */
+/**
+ * Returns the error for bad cursors, URIs and task ids, and for methods of the modern era; its task methods are left
+ * to the backend.
+ */
 function refusalOf(method: string, params: JsonFields | undefined): JsonRpcError | undefined {
   if (isOfOtherEra(method, 'legacy') && !isTaskMethod(method)) return METHOD_NOT_FOUND;
   const problem = badReferenceIn(method, params);
@@ -380,7 +397,10 @@ function refusalOf(method: string, params: JsonFields | undefined): JsonRpcError
     : { code: RPC.invalidParams, message: `Invalid params: ${problem}` };
 }
 
-/** For a batch with requests, whose answers cannot report that there is no memory for its other messages. */
+/**
+ * Forwards a message of a batch, and drops it when there is no memory for it: the answers of the batch could not
+ * report that.
+ */
 function forwardOrDrop(...message: Parameters<typeof forward>): void {
   try {
     forward(...message);
@@ -403,15 +423,18 @@ function forward(
 }
 
 /**
- * True for a notification that backends get. Not `initialized`: the gateway finished the handshake with the
- * backend. Nor a request without an id: some servers carry it out, and only requests are checked, counted and
- * recorded.
+ * Returns true for a notification that is passed to backends. Not `initialized`, since the gateway itself finishes
+ * the handshake with the backend; nor a request without an id, which some servers would carry out, unchecked and
+ * uncounted.
  */
 function isNotice(method: string): boolean {
   return method.startsWith('notifications/') && method !== INITIALIZED;
 }
 
-/** The handshake result of the backend, in the revision of the session; of a modern one only the fields of the handshake. */
+/**
+ * Returns the handshake result of the backend in the revision of the session; for a modern backend only the fields of
+ * the handshake.
+ */
 export function initializeResult(session: McpSession): JsonObject {
   const { handshake } = session;
   const protocolVersion = versionOf(session);

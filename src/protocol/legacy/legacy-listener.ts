@@ -1,6 +1,6 @@
-// The stream that a client opens by GET, for messages of its server outside of any call, and the messages that wait for it.
-// Each message is written on one stream only; LegacyTraffic chooses the stream of a request.
-// Source: MCP 2025-11-25 basic/transports#listening-for-messages-from-the-server, #multiple-connections.
+// The stream that a client opens by GET for messages outside of calls, and the messages that wait for it. Each message
+// is written on one stream only; LegacyTraffic chooses the stream of a request. Source: MCP 2025-11-25
+// basic/transports#listening-for-messages-from-the-server, #multiple-connections.
 
 import { LIMITS } from '../../domain/limits.ts';
 import { announcesChanges, LIST_NOTICES, NOTICED_LISTS, RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
@@ -11,38 +11,38 @@ import { notificationMessage, refused } from '../rpc.ts';
 import { canPoll, versionOf } from './legacy-request.ts';
 import { type EventPosition, LegacyStream, MessageLog, type SessionStreamDeps } from './legacy-stream.ts';
 
-/** Distinguishes the keys of its streams from those of calls. */
+/** Distinguishes the keys of these streams from those of calls. */
 const KEY_PREFIX = 'get-';
 
-/** In place of the id of a request; ids of requests are greater. */
+/** Stands in place of a request id for notifications; request ids are greater. */
 const NOTIFICATION = 0;
 
-/** True for the key of a stream that was opened by GET. */
+/** Returns true for the key of a stream that was opened by GET. */
 export function isListenerKey(key: string): boolean {
   return key.startsWith(KEY_PREFIX);
 }
 
-/** What the listener of a session needs besides what its streams need. */
+/** What the listener needs in addition to what its streams need. */
 export interface ListenerDeps extends SessionStreamDeps {
-  /** Sessions whose clients have opened such a stream in this life; it outlives the listener. */
+  /** The sessions whose clients have opened such a stream in this life. Outlives the listener. */
   readonly listened: WeakSet<McpSession>;
   readonly nextKey: () => string;
-  /** True while the server still waits for the answer to its question. */
+  /** Returns true while the server still waits for the answer to this question. */
   readonly isPending: (question: number) => boolean;
 }
 
 /**
- * The only stream of this kind of a session, and the messages that wait for it. A client gets each message once,
- * or a notice of what may have changed, where messages are not stored any more: see ADR 350.
+ * The one stream of this kind in a session, and the messages that wait for it. A client gets each message once; where
+ * messages are not stored any more, it gets a notice of what may have changed instead: see ADR 350.
  */
 export class LegacyListener {
   readonly #session: McpSession;
   readonly #deps: ListenerDeps;
   #stream: LegacyStream | undefined;
   #release: (() => void) | undefined;
-  /** By the id of a request of the server, or NOTIFICATION. */
+  /** The waiting messages, by the id of the server's request, or NOTIFICATION. */
   readonly #waiting: MessageLog;
-  /** There was no room for a notification, or its client read too slowly. */
+  /** True when a notification was dropped, because there was no room or the client read too slowly. */
   #hasDropped = false;
 
   constructor(session: McpSession, deps: ListenerDeps) {
@@ -65,10 +65,10 @@ export class LegacyListener {
   }
 
   /**
-   * Opens the stream, or resumes it after an event that was on it; one that is not stored any more begins anew. It
-   * begins with an event that only carries an id, like the answer to a POST, so that a client which loses it
-   * before the first message can resume it; the protocol does not require that here. Throws RpcFailure (409) for a
-   * second stream beside an open one.
+   * Opens the stream, or resumes it after one of its events; a stream that is not stored any more begins anew. Its
+   * first event only carries an id, as in the answer to a POST, so that a client that loses the stream before the
+   * first message can resume it; the protocol does not require that here. Throws RpcFailure (409) for a second stream
+   * beside an open one.
    */
   open(reply: McpReply, after?: EventPosition): void {
     const stream = this.#stream;
@@ -86,7 +86,7 @@ export class LegacyListener {
     }
   }
 
-  /** Writes a request of the server. False without an open stream. */
+  /** Writes a request of the server. Returns false without an open stream. */
   ask(message: string): boolean {
     if (!this.#stream?.isLive) return false;
     this.#stream.send(message);
@@ -99,14 +99,17 @@ export class LegacyListener {
     if (!isTaken) this.#hasDropped = true;
   }
 
-  /** Stores a notification, or the request with that id, until the stream opens. False when it has no room. */
+  /**
+   * Stores a notification, or the request with id `question`, until the stream opens. Returns false when there is no
+   * room.
+   */
   store(message: string, question = NOTIFICATION): boolean {
     return this.#waiting.append(question, message);
   }
 
   /**
-   * Discards a stream whose client did not resume it. Tells a client that has read too slowly, and does not any
-   * more, what may have changed.
+   * Discards a stream that its client did not resume in time. Sends notices of what may have changed to a client that
+   * has read too slowly, once it reads again.
    */
   sweep(nowMs: number): void {
     if (this.#stream?.isAbandoned(nowMs)) this.close();
@@ -132,8 +135,8 @@ export class LegacyListener {
   }
 
   /**
-   * The client has no event of the stream before, so it may have lost what was on it. Without one here its first
-   * stream misses nothing.
+   * Returns true when the client may have lost messages of the previous stream, of which it has no event. A client
+   * without a previous stream in this life misses nothing with its first one.
    */
   #mayHaveLost(before: LegacyStream | undefined): boolean {
     if (before !== undefined) return before.hasMessages;
@@ -145,10 +148,7 @@ export class LegacyListener {
     this.#sendWaiting(stream);
   }
 
-  /**
-   * Where messages were lost: a change of each list that the client was told of, and of each resource that it has
-   * subscribed to.
-   */
+  /** After a loss of messages, sends a change of each announced list, and an update of each subscribed resource. */
   #noticeMissed(stream: LegacyStream): void {
     if (!this.#hasDropped || stream.isSlow) return;
     this.#hasDropped = false;
@@ -174,7 +174,7 @@ export class LegacyListener {
   }
 }
 
-/** What tells a client that it may have missed messages of its server. */
+/** Returns the notices for a client that may have missed messages of its server. */
 export function missedBy({ greeted, uris }: AnySessionValue): readonly string[] {
   const lists = NOTICED_LISTS.filter((list) => announcesChanges(greeted?.capabilities ?? {}, list));
   return [

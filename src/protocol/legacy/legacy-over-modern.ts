@@ -25,12 +25,15 @@ import {
 } from '../input-requests.ts';
 import { resultTypeOf } from '../modern/modern-over-legacy.ts';
 
-/** Rounds of one call. */
+/** The most rounds of one call. */
 const MAX_ROUNDS = 8;
-/** Wait before a call that asked nothing is repeated, so that it does not spin. */
+/** Wait before a call whose result asked for nothing is repeated, in ms, so that it does not spin. */
 const PAUSE_MS = 250;
 
-/** One request in a session. Cold; unsubscribing cancels it, in whatever round it is. Otherwise like McpSession.exchange. */
+/**
+ * Carries one request in a session, to a backend of either era; cold. Unsubscribing cancels it in whatever round it
+ * is. Otherwise like McpSession.exchange.
+ */
 export function exchangeInSession(
   session: McpSession,
   request: ExchangeRequest,
@@ -52,7 +55,10 @@ function inWords(method: string, answer: Answer, declared: JsonObject): Answer {
   return { ...answer, event: connectionInWords(method, event.error, declared) ?? event };
 }
 
-/** An answer without the fields that only the modern era defines, as the server would give it in a session. Source: ADR 106. */
+/**
+ * Returns an answer without the fields that only the modern era defines, as the server would give it in a session.
+ * Source: ADR 106.
+ */
 function legacyAnswer(answer: Answer): Answer {
   const { event } = answer;
   if (event.kind !== 'result' || (resultTypeOf(event.result) ?? COMPLETE) !== COMPLETE) return answer;
@@ -76,7 +82,7 @@ function legacyField(key: string, value: Buffer): Buffer | undefined {
 
 const EMPTY_OBJECT_BYTES = 2;
 
-/** The request with client info and capabilities in `_meta`; the transport adds the revision. */
+/** Returns the request with client info and capabilities in `_meta`; the transport adds the revision. */
 export function withSessionMetadata(
   request: ExchangeRequest,
   { profile, logLevel }: McpSession,
@@ -95,15 +101,15 @@ interface Round {
   readonly clock: Pick<Clock, 'alarm'>;
   readonly session: McpSession;
   readonly request: ExchangeRequest;
-  /** The request with the input of the client. */
+  /** The request with the input of the client; undefined in the first round. */
   readonly repeated?: ExchangeRequest;
-  /** The number of rounds before. */
+  /** The number of earlier rounds. Default: 0. */
   readonly count?: number;
-  /** Reservation of the answer before. */
+  /** The reservation for this round; undefined in the first one. */
   readonly reservation?: Reservation;
 }
 
-/** One exchange; if its answer requires input, the next round follows. */
+/** Makes one exchange; if its answer requires input, the next round follows. */
 function exchangeRound(round: Round): Observable<Answer> {
   const { session, request, repeated = request, count = 0, reservation = session } = round;
   return reservation.exchange(repeated).pipe(
@@ -119,7 +125,7 @@ function exchangeRound(round: Round): Observable<Answer> {
   );
 }
 
-/** The required input; or the end of the call, if its client cannot be asked for it. */
+/** Returns the required input, or the end of the call if its client cannot be asked for it. */
 function inputFor(
   { session, request: { method }, count = 0 }: Round,
   required: InputRequired | string,
@@ -135,7 +141,7 @@ function inputFor(
   return failure(method, `Cannot request input '${refused[0]}' (${refused[1].method}): ${why}.`);
 }
 
-/** Asks the client, and continues with its replies; after a pause, if there is nothing to ask. */
+/** Asks the client, and continues with its replies; when there is nothing to ask, continues after a pause. */
 function askClient(
   round: Round,
   answer: Answer,

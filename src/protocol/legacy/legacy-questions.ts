@@ -4,11 +4,11 @@ import type { ClientReply, ServerRequest } from '../../domain/mcp/client.ts';
 import { type JsonRpcId, numberMeant, RPC } from '../../domain/mcp/jsonrpc.ts';
 import type { LegacyCall } from './legacy-call.ts';
 
-/** Pending questions of one session; more are refused. */
+/** The most pending questions of one session; further ones are refused. */
 const MAX_QUESTIONS = 256;
 
 interface PendingQuestion extends Pick<ServerRequest, 'answer'> {
-  /** The call that it belongs to; undefined when it came outside of any call. */
+  /** The call to which the question belongs; undefined when it came outside of calls. */
   readonly call: LegacyCall | undefined;
   readonly askedAtMs: number;
 }
@@ -25,7 +25,7 @@ export class LegacyQuestions {
     return this.#waiting.has(id);
   }
 
-  /** Stores a question. False when too many wait: then the server got an error. */
+  /** Stores a question. Returns false when too many wait: the server has then got an error. */
   add(
     id: number,
     { answer, method }: ServerRequest,
@@ -40,7 +40,7 @@ export class LegacyQuestions {
     return true;
   }
 
-  /** Passes an answer of the client on. An answer to an unknown or withdrawn question is dropped. */
+  /** Passes an answer of the client to the server. An answer to an unknown or withdrawn question is dropped. */
   answer(id: JsonRpcId, ...reply: Parameters<ServerRequest['answer']>): void {
     const asked = numberMeant(id);
     const question = asked === undefined ? undefined : this.#waiting.get(asked);
@@ -55,7 +55,7 @@ export class LegacyQuestions {
   }
 
   /**
-   * Answers the questions that were asked up to this time with an error. Cancels them all before, since the first
+   * Answers all questions that were asked up to this time with an error. All are cancelled first, since the first
    * answer may end the call.
    */
   expire(askedUntilMs: number, cancel: (id: number, call: LegacyCall | undefined) => void): void {
@@ -64,7 +64,10 @@ export class LegacyQuestions {
     for (const [, { answer }] of late) answer(failed('The client did not answer in time.'));
   }
 
-  /** The session is over: answers the questions outside of any call with an error. The others end with their call. */
+  /**
+   * Answers the questions outside of calls with an error, because the session is over. Questions of calls end with
+   * their call.
+   */
   close(): void {
     for (const [, { answer }] of this.#remove(({ call }) => call === undefined)) {
       answer(failed('The session of the client has ended.'));
@@ -78,7 +81,7 @@ export class LegacyQuestions {
   }
 }
 
-/** The reply to a server whose request did not reach the client. */
+/** Returns the reply to a server whose request did not reach the client. */
 export function failed(message: string): ClientReply {
   return { error: { code: RPC.internalError, message } };
 }

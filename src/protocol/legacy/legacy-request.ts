@@ -1,6 +1,6 @@
-// Session, revision and profile of the HTTP requests of legacy clients. Statuses and codes are those of the SDK's
-// own servers, which clients are written for.
-// Source: MCP 2025-11-25 basic/transports#session-management, #protocol-version-header.
+// The session, the revision and the client profile of HTTP requests of legacy clients. Statuses and codes are those of
+// the SDK's own servers, for which clients are written. Source: MCP 2025-11-25 basic/transports#session-management,
+// #protocol-version-header.
 
 import { fieldValue, isJsonObject, type JsonFields } from '../../domain/json/json.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
@@ -22,8 +22,8 @@ const SESSION_ID = 'mcp-session-id';
 const PROTOCOL_VERSION = 'mcp-protocol-version';
 
 /**
- * The session of a request. One that is unknown, over, or of another owner is refused with 404: then clients initialize again. A
- * promise only for one that is not open here, but may be recovered.
+ * Returns the session of a request. A session that is unknown, over, or of another owner is refused with 404, after
+ * which clients initialize again. A promise only for a session that is not open here, but may be recovered.
  */
 export function sessionOf(request: McpRequest, backends: Backends): McpSession | Promise<McpSession> {
   const { headers, principal } = request;
@@ -46,7 +46,7 @@ function checked(session: McpSession | undefined, request: McpRequest): McpSessi
   throw refused(400, `Bad Request: Unsupported protocol version (supported versions: ${supported})`);
 }
 
-/** The revision of a request in a session: that of its header, as with the SDK's servers, else that of the session. */
+/** Returns the revision of a request: that of its header, as in the SDK's servers, otherwise that of its session. */
 export function revisionOf(request: McpRequest, session: McpSession): string {
   return headerOf(request.headers, PROTOCOL_VERSION) ?? versionOf(session);
 }
@@ -86,15 +86,15 @@ export function isLegacyVersion(version: string): boolean {
   return ACCEPTED_LEGACY_VERSIONS.includes(version);
 }
 
-/** The revision of a new session: the requested one if it is known, else the newest. */
+/** Returns the revision of a new session: the requested one if it is supported, otherwise the newest. */
 export function versionToOpen(requested: string): string {
   return isLegacyVersion(requested) ? requested : LEGACY_VERSIONS[0];
 }
 
 /**
- * The revision of a session: the one that its client requested, or an older one that its dedicated conversation has negotiated.
- * Extensions of a newer backend do not break older clients, and the gateway writes every form that a message has here.
- * Source: MCP 2025-11-25 basic/lifecycle#version-negotiation.
+ * Returns the revision of a session: the one that its client requested, or an older one that its dedicated
+ * conversation has negotiated. Extensions of a newer backend do not break older clients, and the gateway writes every
+ * form that a message has here. Source: MCP 2025-11-25 basic/lifecycle#version-negotiation.
  */
 export function versionOf({
   profile,
@@ -108,8 +108,9 @@ export function versionOf({
 }
 
 /**
- * True for a revision with events without data and streams that end before the answer: older clients take the former for a broken
- * message and the latter for the end. Source: 2025-11-25 basic/transports#sending-messages-to-the-server.
+ * Returns true for a revision with events without data, and with streams that end before the answer. Older clients
+ * take the former for a broken message, and the latter for the end. Source: 2025-11-25
+ * basic/transports#sending-messages-to-the-server.
  */
 export function canPoll(version: string): boolean {
   return version >= '2025-11-25';

@@ -1,5 +1,5 @@
-// One event stream of a session, which several connections may carry one after the other. It numbers the events, stores them
-// for a client that resumes it, and ends once. Below it, the stored events and the bounds of their memory (ADR 30).
+// One event stream of a session, which several connections may carry one after the other. It numbers its events, stores
+// them for a client that resumes it, and ends once. Below: the stored events, and the bounds of their memory (ADR 30).
 // Source: MCP 2025-11-25 basic/transports#sending-messages-to-the-server, #resumability-and-redelivery.
 
 import { LIMITS } from '../../domain/limits.ts';
@@ -10,38 +10,38 @@ import type { McpReply, McpStream } from '../endpoint-types.ts';
 import { errorMessage } from '../rpc.ts';
 
 const MIB = 1024 * 1024;
-/** Most bytes of one log. */
+/** The most bytes of one log. */
 const MAX_LOG_BYTES = MIB;
-/** Most bytes of one session, without its spare streams. */
+/** The most bytes of one session, without its spare streams. */
 const MAX_BYTES_PER_SESSION = 4 * MIB;
-/** Most bytes of all sessions of one endpoint: a quarter is for spare streams. */
+/** The most bytes of all sessions of one endpoint, of which a quarter is for spare streams. */
 const MAX_BYTES = 256 * MIB;
-/** A small answer may retain 8 KiB: the buffer that Node cut it from. */
+/** The most spare streams. A small answer may retain 8 KiB: the buffer that Node cut it from. */
 const MAX_SPARE_STREAMS = 4_096;
-/** Latest events of one stream that are stored. */
+/** The most stored events of one stream, the latest ones. */
 const MAX_EVENTS = 256;
-/** How long a client may take to resume a stream, from when a connection carried it last. */
+/** How long a client may take to resume a stream after its last connection, in ms. */
 const KEPT_MS = 60_000;
 
 /** What all streams of a session need. */
 export interface SessionStreamDeps extends LogDeps, Pick<Clock, 'now'> {
-  /** Generation of the session: event ids begin with it. */
+  /** The generation of the session, with which event ids begin. */
   readonly generation: number;
 }
 
 export interface StreamDeps extends SessionStreamDeps {
-  /** Unique in the process. */
+  /** The key of the stream, unique in the process. */
   readonly key: string;
-  /** Id of the only request that the stream answers: see EventPosition. */
+  /** The id of the request, if the stream answers only one: see EventPosition. */
   readonly request?: JsonRpcId | undefined;
-  /** The connection is gone before the stream ended. */
+  /** Called when the connection is lost before the stream has ended. */
   readonly onLost?: () => void;
   readonly onDiscarded?: () => void;
 }
 
-/** The last event that a client has of a stream that it resumes. */
+/** The last event that a client has of the stream that it resumes. */
 export interface EventPosition {
-  /** Generation of the session when the event was sent. */
+  /** The generation of the session when the event was sent. */
   readonly generation: number;
   readonly key: string;
   readonly number: number;
@@ -50,22 +50,22 @@ export interface EventPosition {
 }
 
 /**
- * One stream. When it ends on a connection, its client has probably received all events, but the connection may be dead: the
- * stream is spare then, until the connection breaks off or its client resumes it.
+ * One event stream. When it ends on a connection, the client has probably received all events, but the connection may
+ * be dead: until the connection closes or the client resumes the stream, its events are stored as spare ones.
  */
 export class LegacyStream {
   readonly #deps: StreamDeps;
   readonly #log: MessageLog;
-  /** The end of its event ids. */
+  /** The end of the event ids. */
   readonly #suffix: string;
   #stage: 'open' | 'ended' | 'discarded' = 'open';
   #socket: McpStream | undefined;
-  /** Connections so far: only the latest one matters. */
+  /** The number of connections so far; only the latest one matters. */
   #connections = 0;
   #lastNumber = 0;
   /** True when the client got an event id before any message. */
   #hasFirstId = false;
-  /** When a connection carried it last. */
+  /** The last time at which a connection carried the stream. */
   #carriedAtMs = 0;
 
   constructor(deps: StreamDeps) {
@@ -86,7 +86,7 @@ export class LegacyStream {
     return this.#socket !== undefined;
   }
 
-  /** False when its connection is lost and its client has no event to resume it after. */
+  /** False when the connection is lost, and the client has no event after which it could resume the stream. */
   get isReachable(): boolean {
     return this.isLive || this.#hasFirstId || this.#lastNumber > 0;
   }
@@ -95,7 +95,7 @@ export class LegacyStream {
     return this.#lastNumber > 0;
   }
 
-  /** Its client leaves too much unread. */
+  /** True when the client leaves too much unread. */
   get isSlow(): boolean {
     return this.#socket !== undefined && this.#socket.unsentBytes > LIMITS.unreadBytes;
   }
@@ -108,12 +108,15 @@ export class LegacyStream {
     return this.#log.bytes;
   }
 
-  /** True when its client had enough time to resume it. */
+  /** Returns true when the client has had enough time to resume the stream. */
   isAbandoned(nowMs: number): boolean {
     return !this.isLive && nowMs - this.#carriedAtMs >= KEPT_MS;
   }
 
-  /** Begins it, for a client that can poll with an id to resume it with. False when the client has left already. */
+  /**
+   * Begins the stream; for a client that can poll, with an id to resume it with. Returns false when the client has
+   * already left.
+   */
   begin(reply: McpReply, canPoll: boolean): boolean {
     this.#attach(reply);
     this.#hasFirstId = canPoll;
@@ -122,8 +125,8 @@ export class LegacyStream {
   }
 
   /**
-   * Continues on another connection, first with the events after the number `after`. Ends a previous connection.
-   * False when not all of these are stored.
+   * Continues on another connection, first with the events after number `after`, and ends the previous connection.
+   * Returns false when not all of these events are stored.
    */
   resume(reply: McpReply, after: number): boolean {
     const hasEnded = this.isFinished;
@@ -146,14 +149,17 @@ export class LegacyStream {
     this.#socket?.send({ data, id: this.#idOf(this.#lastNumber) });
   }
 
-  /** Sends a message that is dropped for a client which reads too slowly: then it returns false. */
+  /** Sends a message, unless the client reads too slowly: then it is dropped, and false returned. */
   notify(data: Uint8Array | string): boolean {
     if (this.isSlow) return false;
     this.send(data);
     return true;
   }
 
-  /** The answer to request `id`, the last one if `isLast`. If it is too large, an error is stored in its place. */
+  /**
+   * Sends the answer to request `id`; `isLast`: the stream ends with it. If the answer is too large, an error is
+   * stored instead.
+   */
   answer(message: Uint8Array | string, id: JsonRpcId, isLast: boolean): void {
     if (this.isFinished) return;
     this.#lastNumber += 1;
@@ -162,7 +168,7 @@ export class LegacyStream {
     if (isLast) this.finish();
   }
 
-  /** Ends the connection, not the stream: the client shall resume it for the rest. */
+  /** Ends the connection, not the stream: the client is to resume the stream for the rest. */
   suspend(retryMs: number | undefined): void {
     const socket = this.#detach();
     this.#hasFirstId = true;
@@ -171,7 +177,7 @@ export class LegacyStream {
     socket?.end();
   }
 
-  /** No messages follow. The events are stored for a client that may resume it. */
+  /** Ends the stream. Its events are stored for a client that may resume it. */
   finish(): void {
     if (!this.isFinished) this.#end();
   }
@@ -221,16 +227,19 @@ export class LegacyStream {
 }
 
 const EVENT_ID = /^(\d{1,9})-([a-z0-9-]{1,20})\.(\d{1,9})(?:\.([\w-]{1,86}))?$/;
-/** Longest id of a request that event ids contain, in bytes of its JSON. */
+/** The longest id of a request that event ids contain, in bytes of its JSON. */
 const MAX_REQUEST_BYTES = 64;
 
-/** After a restart of the gateway, a client that resumes the stream gets the error for this request. */
+/**
+ * Returns the end of event ids with the id of the request: after a restart of the gateway, a client that resumes the
+ * stream gets the error for this request.
+ */
 function suffixFor(request: JsonRpcId | undefined): string {
   const json = Buffer.from(request === undefined ? '' : JSON.stringify(request));
   return json.length === 0 || json.length > MAX_REQUEST_BYTES ? '' : `.${json.toString('base64url')}`;
 }
 
-/** Undefined for text that no gateway wrote. */
+/** Reads the request id in an event id; undefined for text that no gateway wrote. */
 function requestIn(suffix: string): JsonRpcId | undefined {
   try {
     return readId(JSON.parse(Buffer.from(suffix, 'base64url').toString()));
@@ -239,7 +248,7 @@ function requestIn(suffix: string): JsonRpcId | undefined {
   }
 }
 
-/** Reads an event id; undefined for text that is not an event id of this gateway. */
+/** Reads an event id; undefined for text that is no event id of this gateway. */
 export function positionOf(eventId: string): EventPosition | undefined {
   const [, generation, key, number, suffix] = EVENT_ID.exec(eventId) ?? [];
   if (key === undefined) return undefined;
@@ -254,7 +263,7 @@ function tooLarge(id: JsonRpcId): string {
   return errorMessage(id, { code: RPC.internalError, message });
 }
 
-/** The memory that keeps the messages of a log, and the session to which they belong. */
+/** The memory in which the messages of a log are counted, and the session to which they belong. */
 export interface LogDeps {
   readonly budget: EventBudget;
   readonly sessionId: string;
@@ -272,11 +281,11 @@ export class MessageLog {
   readonly #sessionId: string;
   readonly #most: number;
   readonly #dropsOldest: boolean;
-  /** Oldest first. */
+  /** The stored messages, oldest first. */
   messages: StoredMessage[] = [];
   bytes = 0;
 
-  /** At most `most` messages. `dropsOldest`: the oldest messages make room for new ones. */
+  /** `most`: the most messages. `dropsOldest`: the oldest messages make room for new ones. */
   constructor({ budget, sessionId }: LogDeps, most: number, dropsOldest = true) {
     this.#budget = budget.needed;
     this.#sessionId = sessionId;
@@ -284,7 +293,7 @@ export class MessageLog {
     this.#dropsOldest = dropsOldest;
   }
 
-  /** Stores a message. False when there is no room. */
+  /** Stores a message. Returns false when there is no room. */
   append(number: number, data: Uint8Array | string): boolean {
     const bytes = Buffer.byteLength(data);
     if (bytes > MAX_LOG_BYTES) return false;
@@ -325,16 +334,16 @@ export class MessageLog {
   }
 }
 
-/** The events of all sessions of one endpoint. */
+/** Bounds the memory of the stored events of all sessions of one endpoint. */
 export class EventBudget {
-  /** Bytes of needed events, by session. */
+  /** The bytes of needed events, by session. */
   readonly needed: ByteBudget;
   readonly #mostSpareBytes: number;
-  /** Ended streams whose client has probably received all events. Only the bounds of this memory apply to them. */
+  /** Ended streams whose client has probably received all events. Only the bounds of spare memory apply to them. */
   readonly #spare = new Set<LegacyStream>();
   #spareBytes = 0;
 
-  /** `bytes`: what the memory of the process allows, if that is less than the usual bound. */
+  /** `bytes`: the memory that the process can spare, if that is less than the usual bound. */
   constructor(bytes: number = MAX_BYTES) {
     const most = Math.min(bytes, MAX_BYTES);
     this.#mostSpareBytes = Math.floor(most / 4);
@@ -344,7 +353,7 @@ export class EventBudget {
     });
   }
 
-  /** The bytes of the stream count as spare from now on; the oldest streams are discarded to make room for it. */
+  /** Counts the bytes of the stream as spare from now on; the oldest spare streams are discarded to make room. */
   addSpare(stream: LegacyStream): void {
     this.needed.add(stream.sessionId, -stream.bytes);
     this.#spare.add(stream);
@@ -355,7 +364,7 @@ export class EventBudget {
     }
   }
 
-  /** The bytes of the stream count for its session again. No effect for a stream that is not spare. */
+  /** Counts the bytes of the stream for its session again. Without effect for a stream that is not spare. */
   deleteSpare(stream: LegacyStream): void {
     if (!this.#spare.delete(stream)) return;
     this.#spareBytes -= stream.bytes;

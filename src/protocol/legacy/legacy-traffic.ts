@@ -1,6 +1,6 @@
-// What is under way between one legacy session and its client, also between two requests: calls, streams that may be resumed,
-// questions of the server, messages without a stream. It is kept only while there is such state; the session table
-// owns the session itself. Source: MCP 2025-11-25 basic/transports.
+// The state between one legacy session and its client that outlasts single requests: calls under way, streams that may
+// be resumed, questions of the server, and messages that wait for a stream. It is kept only while there is such state;
+// the session table owns the session itself. Source: MCP 2025-11-25 basic/transports.
 
 import type { Observable, Subscription } from 'rxjs';
 import type { Answer, CallReport, Canceller } from '../../domain/calls/exchange.ts';
@@ -23,38 +23,44 @@ import { canPoll } from './legacy-request.ts';
 import { type EventBudget, LegacyStream, positionOf, type SessionStreamDeps } from './legacy-stream.ts';
 import { PostAnswer } from './post-answer.ts';
 
-/** Calls of one session that are under way. Over it: QUEUE_FULL. */
+/** The most calls of one session that are under way; further ones get QUEUE_FULL. */
 const MAX_CALLS = 1_000;
-/** Longest reason for a cancellation that is passed on, in UTF-16 units. */
+/** The longest reason of a cancellation that is passed on, in UTF-16 units. */
 const MAX_REASON_UNITS = 1_024;
-/** How long messages outside of calls are received after the last call, for a client that opened no stream for them. */
+/**
+ * How long messages outside of calls are received after the last call, in ms, for a client that opened no stream for
+ * them.
+ */
 const IDLE_MS = 60_000;
 
 export interface LegacyTrafficDeps extends Pick<ListenerDeps, 'listened'> {
   readonly clock: Clock;
   readonly slow: SharedTimer;
   readonly budget: EventBudget;
-  /** Never gives the same number twice. */
+  /** Returns a number that was not returned before. */
   nextNumber(): number;
   onFault(error: unknown): void;
 }
 
-/** What is under way between one session and its client. */
+/** The calls, streams and questions between one session and its client. */
 export class LegacyTraffic implements LegacyCallDeps, Canceller {
   readonly #session: McpSession;
   readonly #deps: LegacyTrafficDeps;
   readonly #calls = new CallMap<LegacyCall>();
   // Most calls are one request and one answer: these fields are set at their first use.
-  /** The event streams that answer POSTs, by their key: while they are open, and as long as the client may resume them. */
+  /** The event streams that answer POSTs, by key: open ones, and those that the client may still resume. */
   #streams: Map<string, LegacyStream> | undefined;
   #listener: LegacyListener | undefined;
   #questions: LegacyQuestions | undefined;
   #messages: Subscription | undefined;
   #idleSinceMs: number | undefined;
-  /** Since when calls are under way without a stream or a message of their client, and whether the session is marked as away. */
+  /**
+   * The time since when calls have been under way without a stream or a message of the client; and whether the
+   * session is marked as away.
+   */
   #awaySinceMs: number | undefined;
   #isAway = false;
-  /** As a Canceller: set while a request is cancelled. */
+  /** See Canceller: set while a request is being cancelled. */
   cancelReason: string | undefined;
 
   constructor(session: McpSession, deps: LegacyTrafficDeps) {
@@ -66,7 +72,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     return session === this.#session;
   }
 
-  /** Refuses a request whose id is that of another one under way (400), or one too many (QUEUE_FULL). */
+  /** Throws RpcFailure for a request whose id belongs to another one under way (400), and for one too many (QUEUE_FULL). */
   check(id: JsonRpcId): void {
     if (this.#calls.has(id)) throw invalidRequest('the id belongs to a request that is still running');
     if (this.#calls.size >= MAX_CALLS) throw rpcFailureOf(queueFull('this session'), id);
@@ -78,7 +84,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     this.#isAway = false;
   }
 
-  /** The answer to one POST with these requests, in revision `version`. */
+  /** Makes the answer to one POST with these requests, in revision `version`. */
   answerFor(reply: McpReply, requests: readonly { readonly id: JsonRpcId }[], version: string): PostAnswer {
     return new PostAnswer(reply, this.#openStream, requests, canPoll(version));
   }
@@ -91,7 +97,10 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     call.start(answers$, this.#deps.slow);
   }
 
-  /** Cancels a request of the client, which may give a reason. Ignores one that is answered already: the messages crossed. */
+  /**
+   * Cancels a request of the client, who may give a reason. Ignored when the request is answered already: the
+   * messages crossed.
+   */
   cancel(id: JsonRpcId, reason?: JsonValue): void {
     this.cancelReason = typeof reason === 'string' ? reason.slice(0, MAX_REASON_UNITS) : undefined;
     const number = numberMeant(id);
@@ -108,7 +117,10 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     this.#questions?.answer(id, ...reply);
   }
 
-  /** Opens the stream for messages outside of calls, or resumes that of `lastEventId`. RpcFailure: 409 for a second one, 400. */
+  /**
+   * Opens the stream for messages outside of calls, or resumes the one of `lastEventId`. Throws RpcFailure: 409 for a
+   * second stream, 400.
+   */
   open(reply: McpReply, lastEventId: string | undefined): void {
     this.clientSeen();
     this.#idleSinceMs = undefined;
@@ -127,7 +139,10 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     }
   }
 
-  /** Receives messages outside of calls. Resolves when the backend's stream is open; undefined: there is nothing to wait for. */
+  /**
+   * Begins to receive messages outside of calls. Resolves when the backend's stream is open; undefined when there is
+   * nothing to wait for.
+   */
   listen(): Promise<void> | undefined {
     this.#idleSinceMs = undefined;
     this.#receiveMessages();
@@ -135,8 +150,8 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   }
 
   /**
-   * Tries the stream of the call, the stream of the GET, and the streams of other calls; else the message waits.
-   * May throw RangeError.
+   * Sends a request of the server on the stream of its call, otherwise on that of the GET, otherwise on those of
+   * other calls; without a stream it waits. May throw RangeError.
    */
   ask(request: ServerRequest, call?: LegacyCall): void {
     const id = this.#deps.nextNumber();
@@ -162,7 +177,10 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     this.#deps.onFault(error);
   }
 
-  /** Expires questions, streams and the subscription to messages. To be called periodically. True when no state is left. */
+  /**
+   * Expires questions, streams and the subscription to messages. Must be called periodically. Returns true when no
+   * state is left.
+   */
   sweep(nowMs: number): boolean {
     this.#checkClient(nowMs);
     this.#questions?.expire(nowMs - this.#session.questionMs, (id, call) => this.#cancelQuestion(id, call));
@@ -179,8 +197,8 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   }
 
   /**
-   * For a stop: answers the questions with an error unless a stream of its client has a connection: no client
-   * would answer them.
+   * Answers the open questions with an error when the gateway stops, unless a stream of the client is connected: the
+   * client could not answer them.
    */
   dismiss(): void {
     if (!this.#isConnected)
@@ -202,7 +220,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     this.#session.setAway(true);
   }
 
-  /** Ends everything: calls that are left are answered with the error, streams end. */
+  /** Ends all state: calls under way are answered with the error, and streams end. */
   close(error: Error): void {
     for (const call of [...this.#calls.values()]) call.error(error);
     for (const stream of this.#streams?.values() ?? []) stream.discard();
@@ -239,7 +257,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     return this.#session.generation ?? FIRST_GENERATION;
   }
 
-  /** The cancellation goes to the stream of the question. Source: basic/utilities/cancellation. */
+  /** Sends the cancellation of a question on the stream of the question. Source: basic/utilities/cancellation. */
   #cancelQuestion(requestId: number, call: LegacyCall | undefined): void {
     const message = notificationMessage('notifications/cancelled', { requestId });
     if (call !== undefined) call.post.notifyIfBegun(message);
@@ -278,7 +296,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   }
 }
 
-/** The answer to a request that was under way in an earlier life of the gateway. */
+/** Returns the answer to a request that was under way in an earlier life of the gateway. */
 export function lostWithGateway(request: JsonRpcId): RpcFailure['body'] {
   const error = backendUnavailable('the gateway was started again during the call', { delivered: 'unknown' });
   return rpcFailureOf(error, request).body;

@@ -1,5 +1,5 @@
-// The answer to one POST with requests: an event stream. A single answer without messages before it is written as a complete
-// stream; else the stream is open until the last answer. The answers of a batch are sent when they come.
+// The answer to one POST with requests, as an event stream. A single answer without earlier messages is written as a
+// complete stream; otherwise the stream stays open until the last answer. The answers of a batch are sent as they come.
 // Source: MCP 2025-03-26 and later basic/transports#sending-messages-to-the-server; the SDK's servers.
 
 import type { JsonRpcId } from '../../domain/mcp/jsonrpc.ts';
@@ -9,19 +9,19 @@ import type { LegacyStream } from './legacy-stream.ts';
 /** Answers one POST: at once, or over a stream. */
 export class PostAnswer {
   readonly #reply: McpReply;
-  /** Log of the request; of several instances that answer the first one counts. */
+  /** The log of the HTTP request; when several instances answer, the first one is logged. */
   readonly log: McpLog;
   readonly #openStream: (request: JsonRpcId | undefined) => LegacyStream;
-  /** The id of its request, if it has only one. */
+  /** The id of the request, if the POST has only one. */
   readonly #request: JsonRpcId | undefined;
   readonly #canPoll: boolean;
   #awaited: number;
   #hasAnswered = false;
   #stream: LegacyStream | undefined;
-  /** The client left before it got an event id to resume with: nothing can reach it. */
+  /** True when the client left before it got an event id to resume with: no answer can reach it. */
   #isGone = false;
 
-  /** `requests`: those that will be answered. `canPoll`: see legacy-request.ts. */
+  /** `requests`: the requests that will be answered. `canPoll`: see legacy-request.ts. */
   constructor(
     reply: McpReply,
     openStream: (request: JsonRpcId | undefined) => LegacyStream,
@@ -42,7 +42,7 @@ export class PostAnswer {
   }
 
   /**
-   * The event stream of the request, begun if need be, by default with the usual first event; undefined when the
+   * Returns the event stream, and begins it if necessary, by default with the usual first event; undefined when the
    * client has left.
    */
   open(hasFirstEvent = this.#canPoll): LegacyStream | undefined {
@@ -59,7 +59,7 @@ export class PostAnswer {
     this.#stream?.notify(message);
   }
 
-  /** Sends a request of the server. False when it cannot reach the client here. */
+  /** Sends a request of the server. Returns false when it cannot reach the client on this stream. */
   ask(message: string): boolean {
     const stream = this.open();
     if (!stream?.isReachable) return false;
@@ -68,15 +68,18 @@ export class PostAnswer {
   }
 
   /**
-   * The backend closed its stream and wants to be polled. A client that can poll polls, too; for others a stream
-   * is kept open.
+   * Handles the end of the backend's stream, which the backend wants to be polled: a client that can poll does the
+   * same; for others the stream stays open.
    */
   interrupted(retryMs: number | undefined): void {
     const stream = this.open(false); // one event has the id and the waiting time
     if (this.#canPoll) stream?.suspend(retryMs);
   }
 
-  /** One of the awaited answers. `status`: of a single answer without messages before it; one that is not 200 is plain JSON. */
+  /**
+   * Sends one of the awaited answers. `status`: for a single answer without earlier messages; with one other than 200
+   * it is plain JSON.
+   */
   answer(message: Uint8Array | string, id: JsonRpcId, status = 200): void {
     this.#awaited -= 1;
     const isLast = this.#awaited === 0;
@@ -91,8 +94,8 @@ export class PostAnswer {
   }
 
   /**
-   * One of the awaited answers will not come: its request was cancelled. If no other is awaited, the POST ends as an empty event
-   * stream, since it may neither be answered nor be left open.
+   * Reports that one of the awaited answers will not come, because its request was cancelled. If no other one is
+   * awaited, the POST ends as an empty event stream, since it may neither be answered nor be left open.
    */
   skip(): void {
     this.#awaited -= 1;

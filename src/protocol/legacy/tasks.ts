@@ -1,5 +1,5 @@
-// Requests about tasks in legacy sessions: an owner reaches its tasks from any of its sessions, and no tasks of other owners. A
-// legacy server distinguishes sessions; other servers know only the id of the task.
+// Requests about tasks in legacy sessions. An owner reaches its tasks from each of its sessions, and never tasks of
+// other owners. Legacy servers distinguish sessions; other servers know only the id of a task.
 
 import { catchError, defer, finalize, from as fromPromise, type Observable, switchMap, tap } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -22,7 +22,7 @@ interface SessionRequest {
   readonly backends: Backends;
 }
 
-/** One request in a session; cold. A task that it begins is remembered. Errors are those of exchangeInSession. */
+/** Carries one request in a session, and remembers a task that it begins; cold. Errors like exchangeInSession. */
 export function exchangeWithTasks(
   request: ExchangeRequest,
   from: SessionRequest,
@@ -43,8 +43,8 @@ export function exchangeWithTasks(
 }
 
 /**
- * In the session itself where its owner began the task there, or the task is unknown; else at the instance that
- * runs the task.
+ * Sends a request about a task: in the session itself if its owner began the task there or the task is unknown,
+ * otherwise to the instance that runs the task.
  */
 function exchangeAboutTask(
   request: ExchangeRequest,
@@ -81,7 +81,7 @@ function scopeOf({ request: { principal: owner, template } }: SessionRequest): T
   return { owner, template };
 }
 
-/** Outside of the session, which is not parked meanwhile. */
+/** Sends a request outside of the session, which is not parked meanwhile. */
 function exchangeAt(
   request: ExchangeRequest,
   { session, request: { principal: owner }, backends }: SessionRequest,
@@ -98,7 +98,10 @@ function lostWithInstance(thrown: unknown): Observable<Answer> {
   return rpcErrorAnswer(RPC.invalidParams, 'Unknown task: its instance is gone');
 }
 
-/** True for a client that a server of the modern era may answer with a task though it asked for none. Source: SEP-2663. */
+/**
+ * Returns true for a client that a modern server may answer with a task although the client asked for none. Source:
+ * SEP-2663.
+ */
 function takesTasks({ extensions }: JsonObject): boolean {
   return isJsonObject(extensions) && extensions[TASKS_EXTENSION] !== undefined;
 }
