@@ -6,7 +6,7 @@ import { type Handshake, META, MODERN_VERSIONS, type ServerInfo } from '../../do
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import type { ModernRequest } from './modern-request.ts';
 
-/** The result may not be cached: capabilities change without a notice. */
+/** Returns the answer, which may not be cached, since capabilities change without a notice. */
 export function discoverResult(handshakes: readonly Handshake[]): JsonObject {
   const [instructions, ...others] = handshakes.map(({ greeting }) => greeting.instructions);
   const isSame = typeof instructions === 'string' && others.every((other) => other === instructions);
@@ -22,14 +22,17 @@ export function discoverResult(handshakes: readonly Handshake[]): JsonObject {
 }
 
 /**
- * The server info in results: that of the servers; at the path of all templates, which may have thousands of servers, that of the
- * gateway.
+ * Returns the server info for results: that of the servers, or, at the path of all templates, which may have
+ * thousands of servers, that of the gateway.
  */
 export function infoFor({ backends, owner, template }: ModernRequest): ServerInfo {
   return template === undefined ? GATEWAY_INFO : serverInfoOf(backends.handshakes(owner));
 }
 
-/** The info of the server, if all instances run the same server and it has a name; else of the gateway. */
+/**
+ * Returns the info of the server, if all instances run the same server and it has a name; otherwise that of the
+ * gateway.
+ */
 function serverInfoOf(handshakes: readonly Handshake[]): ServerInfo {
   const [first, ...others] = handshakes.map(({ serverInfo }) => serverInfo);
   const isOneServer = first?.name !== '' && others.every(({ name }) => name === first?.name);
@@ -37,8 +40,8 @@ function serverInfoOf(handshakes: readonly Handshake[]): ServerInfo {
 }
 
 /**
- * The capabilities that all instances have; one instance is enough for `listChanged`. Without `tasks`: it differs
- * between eras.
+ * Returns the capabilities that all instances have; for `listChanged` one instance is enough. Without `tasks`, which
+ * differs between the eras.
  */
 export function commonCapabilities(handshakes: readonly Handshake[]): JsonObject {
   const [first = {}, ...others] = handshakes.map(({ capabilities }) => capabilities);
@@ -56,7 +59,7 @@ function inBoth(a: JsonObject, b: JsonObject): JsonObject {
   return both;
 }
 
-/** Objects keep their common fields; other values remain when they are equal. */
+/** Returns the common part of two values: objects keep their common fields, other values remain when they are equal. */
 function shared(a: JsonValue | undefined, b: JsonValue | undefined): JsonValue | undefined {
   if (isJsonObject(a) && isJsonObject(b)) return inBoth(a, b);
   return JSON.stringify(a) === JSON.stringify(b) ? a : undefined;

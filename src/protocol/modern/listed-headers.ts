@@ -15,7 +15,7 @@ import { decodeHeader } from '../../domain/text.ts';
 import { headerMismatch, headerOf, type RequestHeaders } from '../headers.ts';
 import type { ModernRequest } from './modern-request.ts';
 
-/** The headers of this kind among those of a request, to be forwarded untouched; undefined when there are none. */
+/** Returns the headers of this kind, to be forwarded unchanged; undefined when there are none. */
 export function paramHeadersIn(headers: RequestHeaders): Readonly<Record<string, string>> | undefined {
   let found: Record<string, string> | undefined;
   for (const name in headers) {
@@ -28,10 +28,13 @@ export function paramHeadersIn(headers: RequestHeaders): Readonly<Record<string,
 }
 
 export class ListedHeaders {
-  /** The headers that a tool asks for, which are read for each call. */
+  /** The headers that each tool asks for, which are needed for each call. */
   readonly #declarations = new WeakMap<Tool, DeclaredArguments>();
 
-  /** Throws RpcFailure (400, -32020). The client may know a newer list than the gateway, which is renewed then. */
+  /**
+   * Compares the headers with the arguments. Throws RpcFailure (400, -32020), and lets the instance list its tools
+   * again, because the client may know a newer list than the gateway.
+   */
   check({ method, params, owner, backends }: ModernRequest, headers: RequestHeaders): void {
     const { name, arguments: args } = params;
     if (method !== 'tools/call' || typeof name !== 'string') return;
@@ -52,7 +55,7 @@ export class ListedHeaders {
   }
 }
 
-/** Why a header that is missing or differs from the arguments is refused, as a clause. */
+/** Returns why a header that is missing or differs from the arguments is refused, as a clause; undefined when it fits. */
 function problemOf(
   { header, path, type }: Declaration,
   value: unknown,

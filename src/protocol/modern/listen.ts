@@ -1,5 +1,5 @@
-// The streams of `subscriptions/listen` towards modern clients: one request, whose answer comes when the gateway closes.
-// `Backends.changes` gathers the changes. Source: MCP 2026-07-28 basic/patterns/subscriptions.
+// The streams of `subscriptions/listen` for modern clients: each is one request, whose answer comes when the gateway
+// closes. `Backends.changes` gathers the changes. Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
 import { EMPTY, Subscription } from 'rxjs';
 import { declarationsTooLarge, listenLimit } from '../../domain/errors/session-errors.ts';
@@ -33,20 +33,20 @@ import type { CommonOptions, EndpointOptions, FaultListener, McpReply } from '..
 import { notificationMessage, type RpcFailure, resultMessage } from '../rpc.ts';
 import { invalidParams, type ModernRequest } from './modern-request.ts';
 
-/** Open streams of all owners. */
+/** The most open streams of all owners together. */
 export const MAX_STREAMS = 10_000;
 
 export class ListenStreams {
   readonly #onFault: FaultListener;
   readonly #scheduler: TaskScheduler;
-  /** Each ends an open stream, with its answer. */
+  /** Functions that end one open stream each, with its answer. */
   readonly #open = new Set<() => void>();
   readonly #shares = new OwnerShares(MAX_STREAMS);
   readonly #declarations: ByteBudget;
 
   /**
-   * `onFault` gets the error of a message that could not be serialized, and was left out. `declarations` counts the profiles and
-   * URIs of the streams.
+   * `onFault` gets the error of a message that could not be serialized, and was left out. `declarations` counts the
+   * memory of the profiles and URIs of the streams.
    */
   constructor({ onFault, scheduler, declarations }: CommonOptions & Pick<EndpointOptions, 'declarations'>) {
     this.#onFault = onFault;
@@ -54,7 +54,10 @@ export class ListenStreams {
     this.#declarations = declarations;
   }
 
-  /** Acknowledges the granted changes, then sends them; ends at once if none are granted. RpcFailure (-32602), QUEUE_FULL. */
+  /**
+   * Acknowledges the granted changes, then sends them; ends at once if none are granted. Throws RpcFailure (-32602)
+   * or QUEUE_FULL.
+   */
   open(request: ModernRequest, reply: McpReply, capabilities: JsonObject, serverInfo: JsonObject): void {
     const { id, backends, owner, params } = request;
     const { profile } = request.envelope;
@@ -105,7 +108,7 @@ export class ListenStreams {
     listening.add(changes$.subscribe({ next, complete: () => run(finish) }));
   }
 
-  /** Ends them all, with their answers. */
+  /** Ends all streams with their answers. */
   close(): Promise<void> {
     return this.#scheduler.each([...this.#open], (finish) => finish());
   }
@@ -113,13 +116,16 @@ export class ListenStreams {
 
 // The filter of a client: the changes that it opts in to, as far as the servers announce them.
 
-/** The granted changes: as the client sees them, and as the backends are asked for them. */
+/** The granted changes, in the form that the client sees and in the form that the backends are asked for. */
 interface Granted {
   readonly shown: JsonObject;
   readonly wanted: WantedChanges;
 }
 
-/** Reads the filter, and leaves out what the servers do not announce. Throws RpcFailure, -32602, for an invalid filter. */
+/**
+ * Reads the filter, and leaves out changes that the servers do not announce. Throws RpcFailure (-32602) for an
+ * invalid filter.
+ */
 export function grant(params: JsonFields, capabilities: JsonObject): Granted {
   const notifications = fieldValue(params.notifications);
   if (!isJsonObject(notifications)) throw badFilter('`notifications` must be an object');

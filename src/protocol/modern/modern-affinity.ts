@@ -28,8 +28,8 @@ import { callKey, invalidParams, type ModernRequest, pathKey } from './modern-re
 import { StateCipher, type StateKeys } from './state-cipher.ts';
 
 /**
- * A retry that continues a call that waits for its client, or a request, perhaps for one instance, with the params
- * that it understands.
+ * The destination of a request: a call that waits for its client; or a new request, perhaps for one instance, with
+ * the params that the instance understands.
  */
 export type ModernTarget =
   | { readonly waitingCallId: string; readonly replies: ReadonlyMap<string, ClientReply> }
@@ -39,17 +39,17 @@ export type ModernTarget =
       readonly confirmation?: StatedConfirmation | undefined;
     };
 
-/** What the state of a retry, and the answer of its user, say about the confirmation of the call. */
+/** The confirmation in the state of a retry, with the answer of the user. */
 export interface StatedConfirmation {
-  /** See toolKey. */
+  /** The key of the tool: see toolKey. */
   readonly tool: string;
-  /** Id of the state, which counts once. */
+  /** The id of the state, which counts once. */
   readonly id: string;
   /** What the user did; undefined when the client did not say. */
   readonly action: unknown;
 }
 
-/** Finds where requests of modern clients belong, at all paths, and writes into their results what says so of later requests. */
+/** Finds the destination of modern requests, at all paths, and writes into results what later requests need for that. */
 export class ModernAffinity {
   readonly #cipher: StateCipher;
   readonly #tasks: TaskLog;
@@ -60,8 +60,9 @@ export class ModernAffinity {
   }
 
   /**
-   * Throws RpcFailure (-32602) when state or cursor were not given out here, to this client, for this call, a
-   * state within the hour, and for a task of another owner. Undefined when any instance may answer.
+   * Returns the destination of a request; undefined when any instance may answer. Throws RpcFailure (-32602) for a
+   * state or cursor that was not given to this client for this call, for a state older than an hour, and for a task
+   * of another owner.
    */
   targetOf(request: ModernRequest): ModernTarget | undefined {
     const { method, params } = request;
@@ -70,7 +71,7 @@ export class ModernAffinity {
     return isTaskMethod(method) && isTaskId(params.taskId) ? this.#byTask(request, params.taskId) : undefined;
   }
 
-  /** The id of the waiting call that a request continues, if it does. */
+  /** Returns the id of the waiting call that a request continues; undefined when it continues none. */
   waitingCallIdOf(request: ModernRequest): string | undefined {
     const { requestState } = request.params;
     if (typeof requestState !== 'string' || !hasRounds(request.method)) return undefined;
@@ -78,7 +79,10 @@ export class ModernAffinity {
     return typeof content?.p === 'string' ? content.p : undefined;
   }
 
-  /** Resolves when the other nodes have told where the task of the request is; undefined where there is nothing to ask. */
+  /**
+   * Resolves when the other nodes have reported where the task of the request is; undefined when there is nothing to
+   * ask.
+   */
   whenTaskKnown(request: ModernRequest): Promise<void> | undefined {
     const { taskId } = request.params;
     return isTaskMethod(request.method) && isTaskId(taskId)
@@ -86,14 +90,17 @@ export class ModernAffinity {
       : undefined;
   }
 
-  /** Remembers the task of a result: the caller of `tools/call` owns it. Source: SEP-2663, only that begins tasks. */
+  /**
+   * Remembers the task of a result; the caller of `tools/call`, the only method that begins tasks, owns it. Source:
+   * SEP-2663.
+   */
   learnTask(request: ModernRequest, result: JsonText, instanceId: string): void {
     if (request.method === 'tools/call') this.#tasks.learn(request, result, instanceId);
   }
 
   /**
-   * The result with its cursor encrypted; the same one when it has none. A cursor that is too long is left out.
-   * Equal cursors stay equal, because clients end a list whose cursor repeats.
+   * Returns the result with its cursor encrypted; the same object when it has none. A cursor that is too long is left
+   * out. Equal cursors stay equal, because clients end a list whose cursor repeats.
    */
   encryptCursor(request: ModernRequest, result: JsonText, instanceId: string): JsonText {
     if (listOf(request.method) === undefined || !result.bytes.includes('"nextCursor"')) return result;
@@ -107,8 +114,8 @@ export class ModernAffinity {
   }
 
   /**
-   * An `input_required` result with its state encrypted; unchanged without a state, since then any instance may be
-   * asked next, unless the call was confirmed: its state says so.
+   * Returns an `input_required` result with its state encrypted. A result without a state is unchanged, since any
+   * instance may be asked next, unless the call was confirmed: the state then says so.
    */
   encryptState(request: ModernRequest, result: JsonText, answer: Answered): JsonText {
     const value = parsedResult(result, 'exactValue');
@@ -122,8 +129,8 @@ export class ModernAffinity {
   }
 
   /**
-   * The result for a call that needs something of its client first: `state` names the waiting call, the instance
-   * that refused it, or the tool.
+   * Returns the result for a call that first needs something of its client. `state` names the waiting call, the
+   * instance that refused the call, or the tool.
    */
   inputRequired(
     request: ModernRequest,
@@ -161,7 +168,7 @@ export class ModernAffinity {
     return { params: { ...params, ...own }, instanceId: content.i, confirmation };
   }
 
-  /** An empty cursor is a cursor like any other. */
+  /** Finds the destination by the cursor. An empty cursor is a cursor like any other. */
   #byCursor(request: ModernRequest): ModernTarget {
     const { cursor } = request.params;
     const content = typeof cursor === 'string' ? this.#cipher.decrypt(cursor, cursorKey(request)) : undefined;
@@ -190,13 +197,13 @@ export class ModernAffinity {
 
 type Answered = Pick<Answer, 'instanceId' | 'confirmed'>;
 
-/** The state of a retry that the instance of this answer is to get. */
+/** Returns the state of a retry that has to reach the instance of this answer. */
 export function placeOf({ instanceId, confirmed }: Answered): JsonObject {
   return { i: instanceId, ...(confirmed === undefined ? {} : { [CONFIRMED]: confirmed }) };
 }
 
 /**
- * Keys of a state: the tool whose call its user is asked to confirm, and the one whose call was confirmed in an
+ * The keys in a state: the tool whose call the user is asked to confirm, and the tool whose call was confirmed in an
  * earlier round.
  */
 export const ASKED = 'c';
@@ -212,8 +219,8 @@ function cursorKey(request: ModernRequest): string {
 }
 
 /**
- * Replies are plain results: a wrapped one, or one that is not an object, is dropped, and the server asks again.
- * RpcFailure (-32602).
+ * Reads the replies, which are plain results. A wrapped one, or one that is no object, is dropped, so that the server
+ * asks again. Throws RpcFailure (-32602).
  */
 function repliesOf(params: JsonFields): ReadonlyMap<string, ClientReply> {
   const inputResponses = fieldValue(params.inputResponses) ?? {};

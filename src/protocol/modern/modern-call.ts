@@ -1,7 +1,7 @@
-// One request of a modern client that is under way: writes the answer as JSON when no message came before it and
-// it takes no longer than a second, else as an event stream. The request is cancelled when the client closes the
-// connection. modern-endpoint.ts has chosen its destination.
-// Source: MCP 2026-07-28 basic/transports/streamable-http, basic/patterns/cancellation.
+// One request of a modern client that is under way: writes the answer as JSON if no message came before it and it takes
+// at most a second, otherwise as an event stream. A client cancels its request by closing the connection.
+// modern-endpoint.ts has chosen the destination. Source: MCP 2026-07-28 basic/transports/streamable-http,
+// basic/patterns/cancellation.
 
 import type { CallQuestions } from '../../domain/calls/call-questions.ts';
 import { CONFIRM, CONFIRM_MS, ConfirmationRequired } from '../../domain/calls/confirmation-required.ts';
@@ -114,7 +114,10 @@ export class ModernCall extends ClientCall<Answer | ClientQuestion> {
     }
   }
 
-  /** The call waits for its client. It is cancelled if its client cannot answer: the requests of the backend get an error. */
+  /**
+   * Passes questions of the backend to the client, for which the call then waits. If the client cannot answer them,
+   * the call is cancelled and the backend gets an error.
+   */
   #ask(asked: ClientQuestion): void {
     const { owner, method } = this.#request;
     this.noteInstanceOf(asked);
@@ -138,14 +141,17 @@ export class ModernCall extends ClientCall<Answer | ClientQuestion> {
     else this.#require(requestedVisits(error) ?? {}, placeOf(answer), CONNECT_LINK_MS);
   }
 
-  /** A client that cannot be asked gets the same in words. */
+  /** Asks the user to confirm the call; a client that cannot be asked gets the message in words. */
   #requireConfirmation({ message, request, tool }: ConfirmationRequired, answer: Answer): void {
     if (this.#missing([request]) !== undefined)
       this.#handle({ ...answer, event: failure(this.#request.method, message) });
     else this.#require({ [CONFIRM]: request }, { [ASKED]: tool }, CONFIRM_MS);
   }
 
-  /** Answers with input requests: the client repeats the request with its responses. False when it cannot answer them. */
+  /**
+   * Answers with input requests; the client repeats its request with the responses. Returns false when the client
+   * cannot answer them.
+   */
   #require(requests: InputRequests, state: JsonObject, validMs?: number): boolean {
     const request = this.#request;
     const missing = this.#missing(Object.values(requests));
@@ -158,7 +164,7 @@ export class ModernCall extends ClientCall<Answer | ClientQuestion> {
     return true;
   }
 
-  /** Refuses a request of the server: the client declared no capability for it. */
+  /** Refuses a request of the server for which the client declared no capability. */
   #refuseRequest(request: ServerRequest): void {
     const error = missingCapabilityError(this.#missing([request]) ?? {});
     request.answer({ error });
@@ -190,7 +196,7 @@ export class ModernCall extends ClientCall<Answer | ClientQuestion> {
     stream.send({ data: notificationMessage(method, this.#withOwnToken(method, params)) });
   }
 
-  /** Only notifications about this request, and of those only the ones that the request opted in to. */
+  /** Returns true for a notification about this request that the request asked for. */
   #isWanted(method: string, params: JsonObject): boolean {
     const { progressToken, logLevel } = this.#request.envelope;
     if (method === PROGRESS) return progressToken !== undefined;
@@ -198,7 +204,10 @@ export class ModernCall extends ClientCall<Answer | ClientQuestion> {
     return logLevel !== undefined && includesLevel(logLevel, params.level);
   }
 
-  /** A call that a retry continues began with the progress token of another request, or with none. */
+  /**
+   * Returns the params with the progress token of this request: the call that it continues began with another token,
+   * or with none.
+   */
   #withOwnToken(method: string, params: JsonObject): JsonFields {
     const { progressToken } = this.#request.envelope;
     const isOther = method === PROGRESS && params.progressToken !== progressToken;
@@ -235,10 +244,10 @@ export class ModernCall extends ClientCall<Answer | ClientQuestion> {
   }
 }
 
-/** How long the address is valid at which a user connects an account, and so the state of its call. */
+/** How long the address at which a user connects an account, and the state of the call that needs it, are valid, in ms. */
 const CONNECT_LINK_MS = 10 * 60_000;
 
-/** The cursor, state or task of an instance is lost with the instance. */
+/** Explains an error: the cursor, state or task of an instance is lost with the instance. */
 function explained(thrown: unknown): unknown {
   if (!hasCode(thrown, 'SERVER_NOT_FOUND')) return thrown;
   return invalidParams('The instance that this request continues with is gone. Start again.', {
@@ -246,7 +255,7 @@ function explained(thrown: unknown): unknown {
   });
 }
 
-/** HTTP statuses of error codes; every other error is an answer with 200. Source: streamable-http; SDK. */
+/** The HTTP statuses of error codes; every other error is an answer with 200. Source: streamable-http; SDK. */
 const STATUS_OF: ReadonlyMap<number, number> = new Map([
   [RPC.methodNotFound, 404],
   [RPC.headerMismatch, 400],

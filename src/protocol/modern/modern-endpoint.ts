@@ -1,5 +1,5 @@
-// The MCP endpoint for clients of the modern era (2026-07-28): every request is complete and checked by itself. endpoint.ts
-// decided the era before; modern-call.ts carries a request under way.
+// The MCP endpoint for clients of the modern era (2026-07-28), in which every request is complete and checked by itself.
+// endpoint.ts has found the era; modern-call.ts carries a request under way.
 
 import { catchError, defer, type Observable, of, switchMap } from 'rxjs';
 import { notConfirmed } from '../../domain/calls/confirmation-required.ts';
@@ -74,8 +74,8 @@ export class ModernEndpoint {
   }
 
   /**
-   * Throws, or rejects with, RpcFailure, only before anything was answered. Returns no promise when there is
-   * nothing to wait for.
+   * Serves one POST. Throws, or rejects with, RpcFailure, only before the answer has begun. Returns no promise when
+   * there is nothing to wait for.
    */
   post(
     message: ClientRequest | ClientNotification,
@@ -104,7 +104,7 @@ export class ModernEndpoint {
     return this.#listens.close();
   }
 
-  /** A client cancels by closing a stream; its notifications are accepted and dropped. */
+  /** Accepts and drops a notification: clients of this era cancel by closing a stream. */
   #drop({ method, params }: ClientNotification, { headers }: McpRequest, reply: McpReply): void {
     const claim = isJsonObject(params._meta) ? params._meta[META.protocolVersion] : undefined;
     const protocolVersion = claim ?? headerOf(headers, 'mcp-protocol-version');
@@ -173,7 +173,7 @@ export class ModernEndpoint {
     return discoverResult(handshakes);
   }
 
-  /** Continues a call that waits for its client, or sends the request to the instance that it is about, or to any. */
+  /** Continues a call that waits for its client, or sends the request to the instance that it concerns, or to any. */
   #answers(asked: ModernRequest, from: McpRequest, report: CallReport): Observable<Answer | ClientQuestion> {
     const { affinity, questions } = this.#deps;
     const target = affinity.targetOf(asked);
@@ -189,8 +189,8 @@ export class ModernEndpoint {
   }
 
   /**
-   * The answer of a user counts once: after that, and without one, the call begins anew, and its user is asked. It
-   * still counts after a call that was not made because of too many others.
+   * Uses the confirmation of a user, which counts once: a second time, or without a confirmation, the call begins
+   * anew and the user is asked. A confirmation counts again after a call that was refused because of too many others.
    */
   #whenUsed(
     { method }: ModernRequest,
@@ -227,13 +227,13 @@ export class ModernEndpoint {
   }
 }
 
-/** Takes the use of an answer back if the call was refused for now. */
+/** Takes the use of a confirmation back if the call was refused only for now; rethrows the error. */
 async function refused(thrown: unknown, takeBack: () => Promise<void>): Promise<never> {
   if (hasCode(thrown, 'RATE_LIMIT_EXCEEDED')) await takeBack().catch(() => undefined); // its user is asked again
   throw thrown;
 }
 
-/** How a request begins: as its target says, and perhaps confirmed. */
+/** The beginning of a request, as its target says, perhaps confirmed. */
 interface Begun {
   readonly report: CallReport;
   readonly params?: ModernRequest['params'];
@@ -241,7 +241,7 @@ interface Begun {
   readonly confirmed?: string | undefined;
 }
 
-/** Answers now, or when the servers that are starting have told their capabilities. */
+/** Calls `answer` now, or once the servers that are starting have reported their capabilities. */
 function started({ backends, owner, id }: ModernRequest, answer: () => void): void | Promise<void> {
   const waiting = backends.whenStarted?.(owner);
   return waiting === undefined
@@ -251,5 +251,5 @@ function started({ backends, owner, id }: ModernRequest, answer: () => void): vo
       });
 }
 
-/** The refusal of answers to a call that does not wait, although the state is valid. */
+/** The refusal of answers to a call that does not wait for them, although the state is valid. */
 const CALL_LOST = 'No call waits for these answers: it has continued or ended, or its node has stopped.';

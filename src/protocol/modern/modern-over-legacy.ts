@@ -1,6 +1,6 @@
-// Converts answers of a legacy backend for a modern client: results get the fields that every modern result has, at their head
-// and without being parsed; errors get the modern codes.
-// Sources: MCP 2026-07-28 basic/index#resulttype, #error-codes, server/utilities/caching.
+// Converts answers of a legacy backend for a modern client: results get the fields that every modern result has, added
+// at the front without parsing the result; errors get the modern codes. Sources: MCP 2026-07-28 basic/index#resulttype,
+// #error-codes, server/utilities/caching.
 
 import { URL_ELICITATION_REQUIRED } from '../../domain/calls/connection-required.ts';
 import {
@@ -18,10 +18,13 @@ import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { listOf, META } from '../../domain/mcp/mcp.ts';
 import type { InputRequests } from '../input-requests.ts';
 
-/** The end of most results: the last of repeated keys counts, and a quote after a comma begins a text. */
+/**
+ * The end of most results. The last of repeated keys counts, and a quote after a comma begins a text, so that this
+ * end is unambiguous.
+ */
 const COMPLETE_END = Buffer.from(',"resultType":"complete"}');
 
-/** The `resultType`; undefined when there is none, as in the legacy era. */
+/** Returns the `resultType`; undefined when there is none, as in the legacy era. */
 export function resultTypeOf(result: JsonText): string | undefined {
   const { bytes } = result;
   if (bytes.includes(COMPLETE_END, bytes.length - COMPLETE_END.length)) return 'complete'; // nearly always
@@ -29,7 +32,7 @@ export function resultTypeOf(result: JsonText): string | undefined {
   return typeof type === 'string' || type === undefined ? type : UNKNOWN;
 }
 
-/** Small results are parsed on first use, and most were: calls look for a task in them. Of a large one only the field is read. */
+/** Reads one field. Small results are parsed as a whole, which most were already, since calls look for a task in them. */
 function fieldOf(result: JsonText, key: string): unknown {
   if (result.bytes.length <= LIMITS.inspectedResultBytes)
     return isJsonObject(result.value) ? result.value[key] : undefined;
@@ -38,14 +41,14 @@ function fieldOf(result: JsonText, key: string): unknown {
   return parseExact(written.toString());
 }
 
-/** Bytes of JSON. */
+/** The longest field that is read in a large result, in bytes of JSON. */
 const LONGEST_FIELD = 256;
 
 /**
- * A result with the fields that the era requires and it lacks, each for itself: `resultType`; where the method
- * needs them, `ttlMs` and `cacheScope`, also in place of ones that clients refuse; without a type also the server
- * info, except where the backend wrote a `_meta`, which could only be extended by reading all of it. A result that
- * lacks nothing, or is not an object, is the same one.
+ * Adds the required fields that a result lacks: `resultType`; for cacheable methods `ttlMs` and `cacheScope`, also in
+ * place of values that clients refuse; and for a result without a type also the server info, unless the backend wrote
+ * a `_meta`, which could only be extended by parsing it. Returns the same object when nothing is missing, and for a
+ * result that is no object.
  */
 export function completed(
   method: string,
@@ -87,9 +90,9 @@ export function completed(
 const NOTHING = Buffer.alloc(0);
 
 /**
- * The URLs that the user must visit before a legacy backend serves the call. Undefined for every other error. The modern era
- * asks for that in a round of the call.
- * Source: MCP 2025-11-25 client/elicitation#url-elicitation-required-error; 2026-07-28 client/elicitation.
+ * Returns the URLs that the user must visit before a legacy backend serves the call; undefined for every other error.
+ * The modern era asks for that in a round of the call. Source: MCP 2025-11-25
+ * client/elicitation#url-elicitation-required-error; 2026-07-28 client/elicitation.
  */
 export function requestedVisits({ code, data }: JsonRpcError): InputRequests | undefined {
   const elicitations =
@@ -104,7 +107,7 @@ export function requestedVisits({ code, data }: JsonRpcError): InputRequests | u
   return Object.fromEntries(visits.map((visit, index) => [`visit-${index + 1}`, visit]));
 }
 
-/** The error with a code of the modern era: -32602 names a missing resource; -32002 and -32042 are not sent. */
+/** Returns the error with a code of the modern era: -32602 names a missing resource; -32002 and -32042 are not sent. */
 export function modernError(method: string, params: JsonFields, error: JsonRpcError): JsonRpcError {
   const { code, message, data } = error;
   if (code === RPC.resourceNotFound) {
@@ -116,5 +119,5 @@ export function modernError(method: string, params: JsonFields, error: JsonRpcEr
   return code === URL_ELICITATION_REQUIRED ? { ...error, code: RPC.internalError } : error;
 }
 
-/** Stands for a type that is not a string: such a result is unchanged. */
+/** Stands for a type that is no string: such a result is left unchanged. */
 const UNKNOWN = 'unknown';

@@ -1,4 +1,4 @@
-// One request of a modern client that was read and checked, its `_meta`, and the keys that bind encrypted texts to it.
+// One request of a modern client, read and checked, with its `_meta`, and the keys that bind encrypted texts to it.
 // modern-call.ts carries it.
 
 import { createHash } from 'node:crypto';
@@ -34,12 +34,12 @@ export interface ModernRequest {
   readonly params: JsonFields;
   readonly envelope: Envelope;
   readonly owner: Owner;
-  /** Undefined for all templates together. */
+  /** The template or view of the path; undefined for the path of all templates. */
   readonly template: string | undefined;
   readonly backends: Backends;
 }
 
-/** Arguments with more values are compared as text. */
+/** Arguments with more values than this are compared as text. */
 const MAX_CANONICAL_VALUES = 10_000;
 
 export function pathKey(
@@ -50,7 +50,8 @@ export function pathKey(
 }
 
 /**
- * A key that a call shares with its retries: it covers the arguments, but not `_meta`, state and responses. Not for the hot path.
+ * Returns a key that a call shares with its retries: it covers the arguments, but not `_meta`, state and responses.
+ * Not for frequent use.
  */
 export function callKey(request: ModernRequest): string {
   const { method, params } = request;
@@ -63,8 +64,9 @@ export function callKey(request: ModernRequest): string {
 }
 
 /**
- * The order of keys does not count, if the parsed value is the whole text: a repeated key, of which a parser drops
- * one value, is not. Any other text is compared as it is. Source: ADR 263.
+ * Returns the text by which arguments are compared: without regard to the order of keys, if the parsed value
+ * represents the whole text. That is not so with a repeated key, of which a parser drops one value; such a text is
+ * compared as it is. Source: ADR 263.
  */
 function comparedText(args: JsonText): string {
   const { text } = args;
@@ -73,7 +75,7 @@ function comparedText(args: JsonText): string {
   return JSON.stringify(value) === text ? canonicalText(value) : text;
 }
 
-/** The refusal of `params`: an answer like those of backends, hence 200. */
+/** Returns the refusal of `params`, as an answer like those of backends, hence with status 200. */
 export function invalidParams(message: string, data?: JsonObject): RpcFailure {
   return new RpcFailure(200, { code: RPC.invalidParams, message, ...definedFields({ data }) });
 }
@@ -83,20 +85,23 @@ export function invalidParams(message: string, data?: JsonObject): RpcFailure {
 
 interface Envelope {
   readonly profile: ClientProfile;
-  /** The least severe level of log messages; undefined for no log messages. */
+  /** The least severe level of log messages that the client wants; undefined for none. */
   readonly logLevel: string | undefined;
-  /** Identifies the request in progress notifications; undefined for no progress. */
+  /** Identifies the request in progress notifications; undefined when the client wants no progress. */
   readonly progressToken: string | number | JsonText | undefined;
 }
 
 /**
- * Reads the envelopes of requests. A client repeats its profile in each: one with the texts of the request before
- * is not read again.
+ * Reads the envelopes of requests. As a client repeats its profile in each request, one with the same texts as before
+ * is not parsed again.
  */
 export class EnvelopeReader {
   #latest: { readonly profile: ClientProfile; readonly texts: readonly (string | undefined)[] } | undefined;
 
-  /** Throws RpcFailure, 400 with -32602, when a required field (not `clientInfo`) is missing or one is malformed. */
+  /**
+   * Reads `_meta`. Throws RpcFailure (400, -32602) when a required field (not `clientInfo`) is missing, or any is
+   * malformed.
+   */
   read(params: JsonFields): Envelope {
     const meta = params._meta;
     if (!isFields(meta)) throw badEnvelope('_meta', meta === undefined ? 'missing' : 'must be an object');
@@ -150,12 +155,12 @@ function isText(field: JsonFields[string]): field is JsonText {
   return field instanceof JsonText;
 }
 
-/** True for a field that is kept as this text, or an absent one without text. */
+/** Returns true for a field that is kept as this text, or for an absent one when `text` is undefined. */
 function hasText(field: JsonFields[string], text: string | undefined): boolean {
   return isText(field) ? field.text === text : field === undefined && text === undefined;
 }
 
-/** Throws RpcFailure, 400 with -32022, for an unsupported revision. */
+/** Throws RpcFailure (400, -32022) for an unsupported revision. */
 export function checkVersion(requested: string): void {
   const supported = [...MODERN_VERSIONS];
   if (supported.some((version) => version === requested)) return;
@@ -168,7 +173,7 @@ function isToken(value: unknown): value is string | number | JsonText {
   return typeof value === 'string' || typeof value === 'number';
 }
 
-/** The refusal of a missing or invalid field: 400 with -32602. */
+/** Returns the refusal of a missing or invalid field: 400 with -32602. */
 export function badField(key: string, value: unknown, expected: string): RpcFailure {
   return badEnvelope(key, value === undefined ? 'missing' : `must be ${expected}`);
 }

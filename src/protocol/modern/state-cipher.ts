@@ -1,13 +1,13 @@
-// Encrypts the state that a client carries for the gateway from one request to the next: the instance that answered, and the
-// state of that instance. The client cannot read or change the text, or use it for another owner or another request. The caller
-// decides on the content and on the key that binds it.
+// Encrypts the state that a client carries for the gateway from one request to the next: the instance that answered, and
+// the state of that instance. The client can neither read nor change the text, nor use it for another owner or another
+// request. The caller decides on the content, and on the key that binds it.
 
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { decryptBytes, encryptBytes } from '../../persistence/cipher.ts';
 
-/** Longest encrypted text, in characters. A backend's state that does not fit is refused, and so is a longer text. */
+/** The longest encrypted text, in characters. Longer texts are refused, and so is a backend's state that does not fit. */
 const LONGEST_TEXT = 64 * 1024;
 const VALID_MS = 60 * 60_000;
 
@@ -17,14 +17,14 @@ const SALT_BYTES = 16;
 
 export type StateKeys = readonly [Buffer, ...Buffer[]];
 
-/** The first key encrypts, all decrypt. */
+/** Encrypts with the first key, and decrypts with all keys. */
 export class StateCipher {
   readonly #keys: StateKeys;
   readonly #wall: Clock['wall'];
 
   /**
-   * Each key has at least 32 random bytes; every holder of a key can decrypt its texts. Their end is a time of
-   * day, because another node may read it, or this one after a restart.
+   * `keys`: at least 32 random bytes each; every holder of a key can decrypt its texts. Texts expire by wall time,
+   * since another node may read them, or this one after a restart.
    */
   constructor(keys: StateKeys, { wall }: Pick<Clock, 'wall'>) {
     this.#wall = wall;
@@ -32,14 +32,17 @@ export class StateCipher {
   }
 
   /**
-   * The encrypted text. It is decrypted only with the same `bound`, by default for one hour. Undefined when the
-   * content is too long.
+   * Returns the encrypted text, which can be decrypted only with the same `bound`, by default for one hour. Undefined
+   * when the content is too long.
    */
   encrypt(content: JsonObject, bound: string, validMs = VALID_MS): string | undefined {
     return this.#encrypted({ content, until: this.#wall() + validMs }, bound, randomBytes(SALT_BYTES));
   }
 
-  /** Like `encrypt`, but the same text for the same content, so that its holder can compare texts; without an end. */
+  /**
+   * Encrypts like `encrypt`, but without expiry and with the same text for the same content, so that its holder can
+   * compare texts.
+   */
   encryptEqually(content: JsonObject, bound: string): string | undefined {
     // The salt, and with it the key and the iv, follows from the content: no key and iv are used for two contents (RFC 5297).
     const mac = createHmac('sha256', this.#keys[0])
@@ -59,7 +62,7 @@ export class StateCipher {
     return text.length <= LONGEST_TEXT ? text : undefined;
   }
 
-  /** The content; undefined for any other text: foreign, changed, expired, bound to something else. */
+  /** Returns the content; undefined for any other text: foreign, changed, expired, or bound to something else. */
   decrypt(text: string, bound: string): JsonObject | undefined {
     if (!text.startsWith(VERSION) || text.length > LONGEST_TEXT) return undefined;
     const encoded = text.slice(VERSION.length);
@@ -80,7 +83,7 @@ export class StateCipher {
   }
 }
 
-/** A key for each text: one key with random nonces would bound the number of texts. */
+/** Returns a key for one text. With one key for all texts, random nonces would bound the number of texts. */
 function derivedKey(key: Buffer, salt: Buffer): Buffer {
   return Buffer.from(hkdfSync('sha256', key, salt, 'sealed state of MCP clients', 32));
 }
