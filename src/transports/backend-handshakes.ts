@@ -7,34 +7,34 @@ import { LruMap } from '../domain/memory/lru-map.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { Turns } from '../domain/time/turns.ts';
 
-/** Connections that are read in one turn of the event loop. */
+/** The most connections that are read in one turn of the event loop. */
 const AT_ONCE = 4;
-/** Usual servers send less in a handshake. What is above counts with the time that its signatures may take. */
+/** The bytes of a usual handshake. Bytes above count with the time that their signatures may take to check. */
 const USUAL_BYTES = 8 * 1024;
 const MS_PER_BYTE = 10 / 1024;
-/** An origin that sent more in one handshake takes turns with others of this kind, for the time below. */
+/** An origin that sent more bytes in one handshake takes turns with other such origins, for the time below in ms. */
 const COSTLY_BYTES = 16 * 1024;
 const COSTLY_MS = 10 * 60_000;
 const MAX_KNOWN = 10_000;
-/** The time between two readings of a socket, as a part of its time so far. */
+/** The wait between two readings of a socket, as a part of the time that its handshake has taken. */
 const WAIT_SHARE = 1 / 4;
 
 interface Handshake {
   readonly secure: TLSSocket;
   readonly origin: string;
   readonly beganAtMs: number;
-  /** The connection below TLS, whose bytes are counted: those of `secure` are the decrypted ones. */
+  /** The connection below TLS, whose bytes are counted; `secure` counts decrypted bytes. */
   readonly raw: { readonly bytesRead: number };
   isOver: boolean;
 }
 
 export class BackendHandshakes {
-  /** When each origin sent much in a handshake last. */
+  /** The last time at which each origin sent a large handshake. */
   readonly #costly = new LruMap<number>(MAX_KNOWN);
   readonly #ofCostly = new Turns(systemClock);
   readonly #ofOthers = new Turns(systemClock, AT_ONCE);
 
-  /** Takes over the reading of a socket with `onread`, which is being connected, until its handshake is over. */
+  /** Takes over the reading of a connecting socket with `onread`, until its handshake is over. */
   guard(secure: TLSSocket, origin: string): void {
     secure.once('ready', () => {
       secure.pause();
@@ -66,7 +66,7 @@ export class BackendHandshakes {
     });
   }
 
-  /** Resolves with the time that the checks may have taken, in ms. */
+  /** Reads the socket for one turn. Resolves with the time that the checks may have taken, in ms. */
   async #read(handshake: Handshake): Promise<number> {
     const { secure, origin, beganAtMs, raw } = handshake;
     if (secure.destroyed) return 0;
@@ -88,7 +88,7 @@ function unusual(bytes: number): number {
   return Math.max(0, bytes - USUAL_BYTES);
 }
 
-/** Node shows the handle of a connection nowhere else. */
+/** Returns the raw connection, which Node exposes nowhere else. */
 function rawOf(secure: TLSSocket): Handshake['raw'] {
   const raw: unknown = Object(Reflect.get(secure, '_handle'))._parent;
   return typeof Object(raw).bytesRead === 'number' ? Object(raw) : { bytesRead: 0 };

@@ -1,4 +1,4 @@
-// Ends a handshake that takes too long, or that the caller cancels.
+// Ends a handshake that takes too long, or that its caller cancels.
 
 import { backendUnavailable, openingCancelled } from '../domain/errors/error-catalogue.ts';
 import { asGatewayError, GatewayError } from '../domain/errors/errors.ts';
@@ -8,8 +8,8 @@ import type { OpenOptions } from './open-options.ts';
 export type HandshakeBounds = Pick<OpenOptions, 'signal' | 'handshakeTimeoutMs' | 'scheduler' | 'clock'>;
 
 /**
- * Shakes hands and resolves with the outcome. `shakeHands` rejects soon after its signal aborts. Rejects with GatewayError,
- * `delivered: 'no'`.
+ * Runs `shakeHands` within its bounds, and resolves with its result. `shakeHands` must reject soon after its signal
+ * aborts. Rejects with GatewayError and `delivered: 'no'`.
  */
 export async function boundedHandshake<T>(
   { signal, handshakeTimeoutMs, scheduler, clock }: HandshakeBounds,

@@ -1,6 +1,6 @@
-// The messages between a backend and the callers of a conversation. Progress tokens: every client counts from 0,
-// so tokens of two callers collide; the backend gets a token of the gateway, and the caller gets its own token
-// back. Requests of the backend: which the gateway answers.
+// The messages between a backend and the callers of a conversation. Every client counts its progress tokens from 0, so
+// that those of two callers would collide: the backend gets a token of the gateway, and the caller gets its own token
+// back. Also decides which requests of the backend the gateway answers itself.
 
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
 import { notWritable } from '../domain/errors/error-catalogue.ts';
@@ -14,13 +14,16 @@ import {
 import { METHOD_NOT_FOUND, requestText } from '../domain/mcp/jsonrpc.ts';
 import { META } from '../domain/mcp/mcp.ts';
 
-/** The progress token that the caller gave; undefined without one. */
+/** Returns the progress token that the caller gave; undefined without one. */
 export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {
   const meta = request.params?._meta;
   return isJsonObject(meta) ? (meta[META.progressToken] ?? undefined) : undefined;
 }
 
-/** The message of a request, with its id as the progress token. Throws VALIDATION_ERROR when it cannot be serialized. */
+/**
+ * Returns the message of a request, with its id as the progress token. Throws VALIDATION_ERROR when it cannot be
+ * serialized.
+ */
 export function textWithToken(request: ExchangeRequest, id: number): string {
   const { method, params } = request;
   try {
@@ -32,22 +35,28 @@ export function textWithToken(request: ExchangeRequest, id: number): string {
   }
 }
 
-/** True when the backend gets a progress token. Progress of other requests has no receiver and is dropped. Source: ADR 112. */
+/**
+ * Returns true when the backend gets a progress token. Progress of other requests would have no receiver. Source: ADR
+ * 112.
+ */
 export function reportsProgress(request: ExchangeRequest): boolean {
   return request.wantsProgress === true || callerTokenOf(request) !== undefined;
 }
 
-/** Params of a progress notification for the caller: with its token, or without one if it gave none. */
+/**
+ * Returns the params of a progress notification for the caller: with the caller's token, or without one if it gave
+ * none.
+ */
 export function paramsForCaller(params: JsonObject, callerToken: JsonValue | undefined): JsonObject {
   const { progressToken: _, ...rest } = params;
   return callerToken === undefined ? rest : { progressToken: callerToken, ...rest };
 }
 
 /**
- * The answer to a request of a legacy backend, or 'ask': then the client answers. The gateway answers `ping`, and
- * refuses requests for undeclared capabilities, and all others in a conversation without a client. Other methods
- * are passed to clients with any of these capabilities.
- * Source: MCP 2025-11-25 basic/lifecycle#operation: only capabilities that were negotiated.
+ * Returns the gateway's answer to a request of a legacy backend, or 'ask' when the client has to answer. The gateway
+ * answers `ping`; it refuses requests for undeclared capabilities, and all others in a conversation without a client.
+ * Unknown methods are passed to clients that declare any of these capabilities. Source: MCP 2025-11-25
+ * basic/lifecycle#operation: only capabilities that were negotiated.
  */
 export function gatewayReplyTo(
   method: string,
@@ -66,19 +75,19 @@ export function gatewayReplyTo(
 /** The answer to a request of a backend that no client can answer. */
 export const REFUSED: ClientReply = { error: METHOD_NOT_FOUND };
 
-/** For this time after the first call of another caller, a message may still belong to an earlier call. */
+/** For this time after the first call of another caller, in ms, a message may still belong to an earlier call. */
 const MIXED_MS = 60_000;
 
 /**
- * The latest caller of a shared backend. A message that names no call may belong to a call that has ended, so it goes to a caller
- * only while no other caller has called for a while.
+ * Remembers the latest caller of a shared backend. A message that names no call may belong to a call that has ended:
+ * it is passed to a caller only while no other caller has called for a while.
  */
 export class RecentCallers {
   readonly #now: () => number;
   #caller: string | undefined;
   #mixedUntilMs = Number.NEGATIVE_INFINITY;
 
-  /** `now` is a monotonic clock in ms. */
+  /** `now`: a monotonic clock in ms. */
   constructor(now: () => number) {
     this.#now = now;
   }
@@ -87,7 +96,7 @@ export class RecentCallers {
     return this.#now() >= this.#mixedUntilMs;
   }
 
-  /** A call begins. A call without a caller, such as a probe, does not count as another caller. */
+  /** Reports the begin of a call. A call without a caller, such as a probe, does not count as another caller. */
   note(caller: string | undefined): void {
     if (caller === undefined || caller === this.#caller) return;
     if (this.#caller !== undefined) this.#mixedUntilMs = this.#now() + MIXED_MS;

@@ -1,7 +1,7 @@
-// The messages of one channel that carries many exchanges at the same time: ids and progress tokens of callers
-// collide (every client counts from 0), so both are replaced by numbers of the channel and restored in what comes
-// back. It finds the exchange of each message; stdio-channel.ts and sse-channel.ts send and receive. Source: MCP
-// basic/index#requests.
+// The messages of one channel that carries many exchanges at the same time. Every client counts its ids and progress
+// tokens from 0, so that they would collide: both are replaced by numbers of the channel, and restored in the messages
+// that come back. The channel finds the exchange of each message; stdio-channel.ts and sse-channel.ts send and receive.
+// Source: MCP basic/index#requests.
 
 import { Observable, type Observer, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
 import { cancellation, type ExchangeRequest } from '../domain/calls/exchange.ts';
@@ -55,19 +55,19 @@ import { CLOSED_BY_GATEWAY, type Closed, type Conversation, type TransportDiagno
 export type ExchangeObserver = Pick<Observer<ExchangeEvent>, 'next' | 'error' | 'complete'>;
 
 export interface PendingExchange {
-  /** Unique on the channel; also its progress token. */
+  /** The id of the request, unique on the channel; also its progress token. */
   readonly id: number;
   readonly request: ExchangeRequest;
   /** The message to be sent, with the channel's id and progress token. */
   readonly text: string;
   readonly observer: ExchangeObserver;
-  /** Kept up to date by the channel. */
+  /** Whether the request has reached the backend; the channel keeps it up to date. */
   delivered: Delivered;
 }
 
 export type ChannelOpening = HandshakeOptions & HandshakeBounds;
 
-/** Exchanges messages with a backend; after the handshake it is a conversation. Each exchange ends once. */
+/** Exchanges messages with a backend; after the handshake it is a conversation. Each exchange ends exactly once. */
 export abstract class Channel implements Conversation, HandshakeChannel {
   readonly #profile: Pick<ClientProfile, 'capabilities'> | undefined;
   readonly #pending = new CallMap<PendingExchange>();
@@ -77,22 +77,25 @@ export abstract class Channel implements Conversation, HandshakeChannel {
   readonly closed$: Observable<Closed> = this.#closed;
   readonly #callers: RecentCallers;
   handshake: Handshake = NO_HANDSHAKE;
-  /** Owner of the conversation; of the transport's own one, the gateway. */
+  /** The owner of the conversation; NO_CALLER for the transport itself. */
   ownerId = NO_CALLER;
   #client: ClientInfo = { name: '', version: '' };
   #lastId = 0;
   ended: Closed | undefined;
 
-  /** `profile`: the client that the backend may ask; undefined: requests of the backend are refused. `now`: monotonic, in ms. */
+  /**
+   * `profile`: the client that the backend may ask; undefined: requests of the backend are refused. `now`: a
+   * monotonic clock in ms.
+   */
   constructor(profile: Pick<ClientProfile, 'capabilities'> | undefined, now = systemClock.now) {
     this.#profile = profile;
     this.#callers = new RecentCallers(now);
   }
 
-  /** Sends a request; unsubscribing the returned value cancels it. */
+  /** Sends a request. Unsubscribing the returned value cancels it. */
   abstract send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined;
 
-  /** See Conversation.notify. A very long notification is dropped, too. */
+  /** See Conversation.notify. A very long notification is also dropped. */
   abstract notify(method: string, params: JsonObject, ownerId?: string): Promise<void> | void;
 
   initialized(): Promise<void> | void {
@@ -109,7 +112,10 @@ export abstract class Channel implements Conversation, HandshakeChannel {
     return { pid: null, stderr: [] };
   }
 
-  /** Shakes hands in time, over `pipe` if that is given. Rejects with GatewayError, `delivered: 'no'`, after it was closed. */
+  /**
+   * Shakes hands in time, over `pipe` if given. Rejects with GatewayError and `delivered: 'no'`, after the channel
+   * was closed.
+   */
   async open(options: ChannelOpening, pipe: HandshakeChannel = this): Promise<void> {
     this.#client = options.client;
     try {
@@ -124,7 +130,7 @@ export abstract class Channel implements Conversation, HandshakeChannel {
     }
   }
 
-  /** Called before the handshake. */
+  /** Connects the channel; called before the handshake. */
   connect?(): Promise<void>;
 
   /** Called after the observer of a request got its answer. */
@@ -150,8 +156,8 @@ export abstract class Channel implements Conversation, HandshakeChannel {
   }
 
   /**
-   * Registers a request and gives it an id; undefined when it is refused: then its observer has got the error. `refusal`: why
-   * the channel takes no request now. Throws VALIDATION_ERROR when the request cannot be serialized.
+   * Registers a request and gives it an id; undefined when it is refused: its observer has then got the error.
+   * `refusal`: why the channel takes no request now. Throws VALIDATION_ERROR when the request cannot be serialized.
    */
   begin(request: ExchangeRequest, observer: ExchangeObserver, refusal?: string): PendingExchange | undefined {
     const reason = this.ended?.reason ?? refusal;
@@ -168,21 +174,21 @@ export abstract class Channel implements Conversation, HandshakeChannel {
     return exchange;
   }
 
-  /** Removes an exchange without notifying its observer. False when it has ended. */
+  /** Removes an exchange without an event for its observer. Returns false when it has already ended. */
   forget(exchange: PendingExchange): boolean {
     return this.#pending.delete(exchange.id);
   }
 
   /**
-   * Notifies the backend of a cancellation. Source: MCP basic/utilities/cancellation: "The initialize request MUST
-   * NOT be cancelled".
+   * Sends a cancellation to the backend. Source: MCP basic/utilities/cancellation: "The initialize request MUST NOT
+   * be cancelled".
    */
   cancelOnBackend({ id, request: { method, canceller, caller } }: PendingExchange): void {
     if (method !== 'initialize')
       void this.notify(CANCELLED, cancellation(id, canceller?.cancelReason), caller);
   }
 
-  /** Passes a message of the backend to its exchange, else to `messages$`. */
+  /** Passes a message of the backend to its exchange, otherwise to `messages$`. */
   receive(message: BackendMessage): void {
     switch (message.kind) {
       case 'result':
@@ -204,7 +210,7 @@ export abstract class Channel implements Conversation, HandshakeChannel {
     exchange.observer.error(backendUnavailable(reason, { delivered: 'unknown', suspicious: true }));
   }
 
-  /** Fails the exchanges that are pending now and for which there is an error, but none that observers start meanwhile. */
+  /** Fails all pending exchanges for which `errorFor` returns an error, but none that observers start meanwhile. */
   failAll(errorFor: (exchange: PendingExchange) => GatewayError | undefined): void {
     for (const exchange of this.#pending.values()) {
       const error = errorFor(exchange);
@@ -216,7 +222,10 @@ export abstract class Channel implements Conversation, HandshakeChannel {
     await this.end(CLOSED_BY_GATEWAY);
   }
 
-  /** The channel has closed: fails all exchanges, by default with the reason, and completes the streams. Idempotent. */
+  /**
+   * Handles the close of the channel: fails all exchanges, by default with the reason of the close, and completes the
+   * streams. Idempotent.
+   */
   end(closed: Closed, errorFor?: (exchange: PendingExchange) => GatewayError): Promise<void> | void {
     if (this.ended !== undefined) return;
     this.ended = closed;
@@ -263,7 +272,10 @@ export abstract class Channel implements Conversation, HandshakeChannel {
     else exchange.observer.next({ kind: 'notification', method, params });
   }
 
-  /** A request belongs to the only pending exchange, else to the client. An echoed one of the gateway fails its own exchange. */
+  /**
+   * Passes a request of the backend to the only pending exchange, otherwise to the client. A request that the backend
+   * only echoes fails its own exchange.
+   */
   #takeRequest(message: RequestMessage): void {
     const echoed = typeof message.id === 'number' ? this.#pending.get(message.id) : undefined;
     // `ping` is sent in both directions, so it may have the same id by chance. Source: MCP basic/index#requests.
@@ -290,7 +302,10 @@ export abstract class Channel implements Conversation, HandshakeChannel {
     return kind === 'error' && id === null ? this.#onlyOne() : undefined;
   }
 
-  /** The only pending exchange; subscriptions, which stay open, are ignored. */
+  /**
+   * Returns the only pending exchange, not counting subscriptions, which stay open; undefined if there is not exactly
+   * one.
+   */
   #onlyOne(): PendingExchange | undefined {
     let found: PendingExchange | undefined;
     for (const exchange of this.#pending.values()) {
@@ -301,7 +316,10 @@ export abstract class Channel implements Conversation, HandshakeChannel {
     return found;
   }
 
-  /** The subscription that a notification names by the id of its request. Source: MCP 2026-07-28 basic/patterns/subscriptions. */
+  /**
+   * Returns the subscription that a notification names by the id of its request; undefined for any other id. Source:
+   * MCP 2026-07-28 basic/patterns/subscriptions.
+   */
   #subscriptionOf(id: JsonValue | undefined): PendingExchange | undefined {
     const exchange = this.#numbered(id);
     return exchange?.request.method === LISTEN ? exchange : undefined;

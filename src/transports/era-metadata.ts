@@ -1,4 +1,4 @@
-// What an era adds to a request of any transport: metadata in the message, and headers of HTTP.
+// The additions of an era to a request, for any transport: metadata in the message, and HTTP headers.
 
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
 import { isFields, type JsonFields } from '../domain/json/json.ts';
@@ -6,13 +6,13 @@ import type { Handshake } from '../domain/mcp/mcp.ts';
 import { META, METHODS } from '../domain/mcp/mcp.ts';
 import { encodeHeader } from '../domain/text.ts';
 
-/** The gateway, or a client, as backends see it. */
+/** The name and version that backends see: those of the gateway, or of a client. */
 export interface ClientInfo {
   readonly name: string;
   readonly version: string;
 }
 
-/** What was agreed with a backend. `protocolVersion`: empty before the handshake. */
+/** The era and the revision that were agreed on with a backend. `protocolVersion` is empty before the handshake. */
 export type Spoken = Pick<Handshake, 'era' | 'protocolVersion'>;
 
 /**
@@ -52,10 +52,10 @@ function isComplete(meta: JsonFields, { protocolVersion }: Spoken): boolean {
 }
 
 /**
- * Headers of one HTTP request. Modern: revision, method, the name or URI for methods that have one, and the `mcp-param-*` headers
- * of the caller, but none of its other headers.
- * Legacy: the negotiated revision, none before the handshake. Bare: none.
- * Sources: MCP 2026-07-28 basic/transports/streamable-http#request-metadata; 2025-11-25 #protocol-version-header.
+ * Returns the headers of one HTTP request. Modern: revision, method, the name or URI for methods that have one, and
+ * the caller's `mcp-param-*` headers, but no others of the caller. Legacy: the negotiated revision, none before the
+ * handshake. Bare: none. Sources: MCP 2026-07-28 basic/transports/streamable-http#request-metadata; 2025-11-25
+ * #protocol-version-header.
  */
 export function eraHeaders(request: ExchangeRequest, handshake: Spoken): Record<string, string> {
   if (handshake.era === 'bare' || handshake.protocolVersion === '') return {};
@@ -73,5 +73,5 @@ export function eraHeaders(request: ExchangeRequest, handshake: Spoken): Record<
   return headers;
 }
 
-/** Headers that mirror arguments of a tool. Source: MCP 2026-07-28, custom headers from tool parameters. */
+/** The headers that mirror arguments of a tool. Source: MCP 2026-07-28, custom headers from tool parameters. */
 const MIRRORED = /^mcp-param-/i;

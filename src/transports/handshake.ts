@@ -1,6 +1,6 @@
-// Determines the era of a backend and agrees on a revision: by `initialize`, `server/discover`, or neither. It
-// decides the order of attempts and what counts as evidence; the channel carries the messages. The requests after
-// it: era-metadata.ts, caller-messages.ts.
+// Finds the era of a backend and agrees on a revision: by `initialize`, by `server/discover`, or by neither. It decides
+// the order of attempts and what counts as evidence; the channel carries the messages. Later requests: era-metadata.ts,
+// caller-messages.ts.
 
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
 import type { FinalEvent } from '../domain/calls/exchange-event.ts';
@@ -15,21 +15,24 @@ import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS, META, MODERN_VERSIONS } from
 import { type ClientInfo, type Spoken, withEraMetadata } from './era-metadata.ts';
 
 export interface HandshakeChannel {
-  /** Rejects with GatewayError when the connection broke. The request has the metadata of `spoken`. */
+  /** Sends one request with the metadata of `spoken`. Rejects with GatewayError when the connection breaks. */
   request(request: ExchangeRequest, spoken: Spoken): Promise<HandshakeAnswer>;
-  /** Notifies the backend, in the legacy era, that the handshake is complete. */
+  /** Reports the end of the handshake to the backend, in the legacy era. */
   initialized(protocolVersion: string): Promise<void> | void;
 }
 
-/** `none`: no JSON-RPC came, which refuses the method like an error; `detail` is a sentence without its full stop. */
+/**
+ * The answer to one request of a handshake. `none`: no JSON-RPC came, which counts as a refusal like an error;
+ * `detail` is a sentence without its full stop.
+ */
 export type HandshakeAnswer = FinalEvent | RefusalError | NoAnswer;
 
 interface NoAnswer {
   readonly kind: 'none';
   readonly detail: string;
-  /** What a server said that refused the request in words, without JSON-RPC. */
+  /** The text by which a server refused the request, without JSON-RPC. */
   readonly said?: string;
-  /** The HTTP status, and the wait that its server asked for, in ms. */
+  /** The HTTP status, and the wait in ms that the server asked for. */
   readonly status?: number;
   readonly waitMs?: number | undefined;
 }
@@ -39,9 +42,9 @@ type HandshakeRefusal = NoAnswer | RefusalError;
 export interface RefusalError {
   readonly kind: 'error';
   readonly error: JsonRpcError;
-  /** The message for callers, without secrets. Default: callers get the code only. */
+  /** The message for callers, without secrets. Default: callers get only the code. */
   readonly said?: string;
-  /** As of NoAnswer; undefined with a success. */
+  /** As in NoAnswer; undefined with a successful status. */
   readonly status?: number;
   readonly waitMs?: number | undefined;
 }
@@ -49,16 +52,18 @@ export interface RefusalError {
 export interface HandshakeOptions {
   readonly client: ClientInfo;
   /**
-   * The era that is tried first. `modern`: it is tried again after the legacy one was refused, too, unless its
-   * refusal was JSON-RPC, because a channel does not wait long for the first answer, and the backend may be
-   * starting.
+   * The era that is tried first. `modern` is tried again after the legacy era was refused, unless its own refusal was
+   * JSON-RPC: a channel does not wait long for the first answer, and the backend may still be starting.
    */
   readonly first: 'legacy' | 'modern';
-  /** The client of the conversation. Only `initialize` declares it, so it is the only attempt, whatever `first` says. */
+  /**
+   * The client of the conversation. As only `initialize` declares a client, no other attempt is made then, whatever
+   * `first` is.
+   */
   readonly profile?: ClientProfile | undefined;
   /** The only era that is tried. Default: both. Source: ADR 121. */
   readonly era?: PinnedEra | undefined;
-  /** With a profile: a conversation of the modern era is accepted, too. Default false. */
+  /** With a profile: true when a conversation of the modern era is accepted, too. Default: false. */
   readonly mayBeModern?: boolean | undefined;
 }
 
@@ -90,17 +95,20 @@ export async function shakeHands(channel: HandshakeChannel, options: HandshakeOp
   throw refusedBy([...refusals.values()]);
 }
 
-/** True when every method got one of these statuses, and no JSON-RPC: the address refuses, not the server. Source: ADR 127. */
+/**
+ * Returns true when all methods got one of these statuses and no JSON-RPC: the address refuses, not an MCP server.
+ * Source: ADR 127.
+ */
 function areEqual(refusals: readonly HandshakeRefusal[]): boolean {
   const [first] = refusals;
   if (first?.kind !== 'none' || !NO_SERVER.has(first.status ?? 0)) return false;
   return refusals.every((each) => each.kind === 'none' && each.status === first.status);
 }
 
-/** Not 400, which bare servers answer, too. */
+/** The statuses of an address without a server. Not 400, which bare servers answer, too. */
 const NO_SERVER: ReadonlySet<number> = new Set([404, 405, 500, 501, 505]);
 
-/** True for the rejection of `shakeHands` when the backend answered, but refused every attempt. */
+/** Returns true for a rejection of `shakeHands` where the backend answered, but refused every attempt. */
 export function isRefusal(thrown: unknown): boolean {
   return thrown instanceof GatewayError && thrown.facts.cause instanceof HandshakeRefused;
 }
@@ -121,7 +129,10 @@ function attemptsOf({ first, profile, mayBeModern, era }: HandshakeOptions): rea
   return first === 'legacy' ? [initialize, discover] : [discover, initialize, discover];
 }
 
-/** Params of `initialize`. A client of the modern era may have no name, and its revision cannot be used here. */
+/**
+ * Returns the params of `initialize`. A client of the modern era may have no name, and its revision cannot be used
+ * here.
+ */
 function initializeParams({ client, profile }: HandshakeOptions): JsonObject {
   const { protocolVersion = '', capabilities = {}, clientInfo = {} } = profile ?? {};
   return {
@@ -157,9 +168,9 @@ function offer(channel: HandshakeChannel, params: JsonObject): Promise<Handshake
 }
 
 /**
- * The revisions to offer after a refusal: those that it names, else, if it is about the revision, the older ones; only the next
- * older one if the params are refused without a word about the revision, which may be the cause. The specification wants servers
- * to answer with a revision of their own, but some refuse.
+ * Returns the revisions to offer after a refusal: those that it names; otherwise the older ones if it is about the
+ * revision; only the next older one if it refuses the params without a word about the revision, which may be the
+ * cause. The specification wants servers to answer with a revision of their own, but some refuse.
  */
 function otherRevisions(refusal: HandshakeRefusal, refused: unknown): readonly string[] {
   const { code, message, data } = refusal.kind === 'error' ? refusal.error : { message: refusal.said ?? '' };
@@ -201,7 +212,7 @@ const discover: HandshakeAttempt = async (channel, { client }) => {
   return handshakeOf('modern', version, result, meta[META.serverInfo] ?? result.serverInfo);
 };
 
-/** Stands for a result of `server/discover` without one of our revisions, perhaps of a server that accepts every method. */
+/** Stands for a result of `server/discover` without a shared revision, perhaps of a server that accepts every method. */
 const NOT_MODERN: HandshakeRefusal = {
   kind: 'error',
   error: { code: RPC.unsupportedVersion, message: 'no shared modern revision' },
@@ -240,7 +251,7 @@ function serverInfoIn(value: unknown): ServerInfo {
   return { name: isNamed ? name : 'unnamed', version: typeof version === 'string' ? version : '', ...more };
 }
 
-/** Bounds of what a backend says in its handshake, which is kept as long as the session with the backend. */
+/** The bounds of a backend's handshake result, which is kept as long as the session with the backend. */
 const MAX_GREETING = { bytes: 256 * 1024, values: 2_000 };
 
 function readResult(text: JsonText): JsonObject {
@@ -254,7 +265,10 @@ function readResult(text: JsonText): JsonObject {
   throw backendUnavailable(reason, { delivered: 'no' });
 }
 
-/** Error codes say that there is an MCP server, and why it refused; without a code the reason is what came instead. */
+/**
+ * Returns the error after all attempts were refused. Error codes show that there is an MCP server, and why it
+ * refused; without a code, the reason names what came instead.
+ */
 function refusedBy(refusals: readonly HandshakeRefusal[]): GatewayError {
   const errors = refusals.filter((refusal) => refusal.kind === 'error');
   const none = refusals.findLast((refusal) => refusal.kind === 'none');
@@ -278,7 +292,7 @@ function handshakeRefused(
   });
 }
 
-/** No revision is agreed on. */
+/** The state before a revision is agreed on. */
 const UNSPOKEN = {
   legacy: { era: 'legacy', protocolVersion: '' },
   bare: { era: 'bare', protocolVersion: '' },

@@ -1,13 +1,13 @@
-// Opens instances. The module of a kind of transport is `<kind>/<kind>.ts` in this folder and exports `open`;
-// domain/instances/transport-kinds.ts has the kinds. Source: ADR 180.
+// Loads the module of a transport kind, which opens instances: `<kind>/<kind>.ts` in this folder, with the export
+// `open`. domain/instances/transport-kinds.ts has the kinds. Source: ADR 180.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TransportKind } from '../domain/instances/transport-kinds.ts';
 import type { OpenTransport } from './open-options.ts';
 
 /**
- * Modules that need about equal times, each with what only the later ones need, too: Node loads all that an import
- * needs in one turn.
+ * By kind: modules in steps that take about equal times to load, each including what only later steps also need. Node
+ * loads all that one import needs in a single turn of the event loop.
  */
 const PARTS: Partial<Readonly<Record<TransportKind, readonly (() => Promise<unknown>)[]>>> = {
   stdio: [() => import('./stdio/stdio-channel.ts')],
@@ -26,8 +26,8 @@ const PARTS: Partial<Readonly<Record<TransportKind, readonly (() => Promise<unkn
 };
 
 /**
- * Loads a kind with its first instance, in several turns: the HTTP client takes 15 MB, which a gateway of programs
- * can do without.
+ * Loads a kind with its first instance, in several turns of the event loop: the HTTP client takes 15 MB, which a
+ * gateway with programs only does not need.
  */
 export async function loadTransport(kind: TransportKind): Promise<OpenTransport> {
   for (const part of PARTS[kind] ?? []) {

@@ -1,10 +1,10 @@
-// Checks addresses against networks: the denied ones, and those of trusted proxies (src/http/proxies.ts). Literal
-// addresses of endpoints are checked at registration, names after their lookup when a connection is made
+// Checks addresses against networks: denied ones, and those of trusted proxies (src/http/proxies.ts). Literal addresses
+// of endpoints are checked at registration; names are checked after their look-up, when a connection is made
 // (http/connector.ts).
 
 import { BlockList, isIP } from 'node:net';
 
-/** Not public. Source: the IANA registries of special-purpose addresses (RFC 6890). */
+/** The networks that are not public. Source: the IANA registries of special-purpose addresses (RFC 6890). */
 export const SPECIAL_NETWORKS: readonly string[] = [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12'],
   ...[
@@ -26,11 +26,11 @@ export class AddressDenied extends Error {
   }
 }
 
-/** True when an IP address lies in one of the ranges. IPv4-mapped IPv6 addresses count as their IPv4 address. */
+/** Returns true when an IP address is in one of the ranges. IPv4-mapped IPv6 addresses count as their IPv4 address. */
 export type AddressCheck = (address: string) => boolean;
 
 /**
- * Makes the check for CIDR ranges such as `10.0.0.0/8`. `::/96` does not include `::1`. Throws RangeError for an
+ * Makes the check of CIDR ranges such as `10.0.0.0/8`. `::/96` does not include `::1`. Throws RangeError for an
  * invalid range.
  */
 export function addressesIn(networks: readonly string[]): AddressCheck {
@@ -59,7 +59,10 @@ export function addressesIn(networks: readonly string[]): AddressCheck {
   };
 }
 
-/** The literal address of an endpoint, if denied, in any spelling. Names are checked after their lookup (guardedConnector). */
+/**
+ * Returns the literal address of an endpoint if it is denied, in any spelling; undefined otherwise. Names are checked
+ * after their look-up (guardedConnector).
+ */
 export function deniedAddress(endpoint: string, isDenied: AddressCheck): string | undefined {
   if (!URL.canParse(endpoint)) return undefined;
   const address = new URL(endpoint).hostname.replace(/^\[|\]$/g, '');

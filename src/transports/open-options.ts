@@ -1,5 +1,5 @@
-// What the opening of a transport takes and remembers: the options for the module of each kind, and the part that
-// the owner of the transport knows.
+// The options of an opening: those that the module of each transport kind gets, and the part that the owner of the
+// transport provides.
 
 import type { LookupFunction } from 'node:net';
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
@@ -17,62 +17,62 @@ import type { AddressCheck } from './network-guard.ts';
 import type { GroupWatch } from './stdio/reaper.ts';
 import type { Transport, TransportDiagnostics } from './transport.ts';
 
-/** Options of an opening besides the definition. */
+/** The options of an opening, besides the definition of the instance. */
 export interface OpenOptions {
-  /** Cancels the opening; what was started is stopped. */
+  /** Aborting it cancels the opening, and stops what was started. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly handshakeTimeoutMs: number;
-  /** Name and version of the gateway, sent to backends. */
+  /** The name and version of the gateway, which are sent to backends. */
   readonly client: { readonly name: string; readonly version: string };
-  /** True for addresses that no connection may reach; the resolved address is checked. */
+  /** Returns true for addresses that no connection may reach; the resolved address is checked. */
   readonly isDenied: AddressCheck;
-  /** Looks up the names of endpoints. Default: as Node does. */
+  /** Looks up the names of endpoints. Default: the look-up of Node. */
   readonly lookup?: LookupFunction | undefined;
-  /** The handshakes of TLS with all backends. Default: only with this one. */
+  /** Reads the TLS handshakes with all backends in turn. Default: only those of this opening. */
   readonly handshakes?: BackendHandshakes | undefined;
-  /** Functions that serve `in-process` instances, by the instance's `serverId`. */
+  /** The functions that serve `in-process` instances, by `serverId`. */
   readonly handlers: ReadonlyMap<string, InProcessHandler>;
   /** Returns how many more programs the instance may run for single clients. Default: no limit. */
   readonly room?: (() => number) | undefined;
-  /** Counts incomplete answers of the instance. Default: not counted. */
+  /** Counts the memory of incomplete answers of the instance. Default: not counted. */
   readonly answers?: InstanceHeldBytes | undefined;
-  /** Counts the messages that wait to be sent, by caller. Default: not counted. Source: ADR 90. */
+  /** Counts the memory of messages that wait to be sent, by caller. Default: not counted. Source: ADR 90. */
   readonly waitingBytes?: ByteBudget | undefined;
-  /** Runs tasks that come due together. */
+  /** Spreads tasks that come due together over turns of the event loop. */
   readonly scheduler: TaskScheduler;
-  /** Called when a program was started; `diagnostics` returns its state during the opening. Default: none. */
+  /** Called when a program was started; `diagnostics` returns its state during the opening. Default: ignored. */
   readonly onStarted?: ((diagnostics: () => TransportDiagnostics) => void) | undefined;
-  /** Called for a tool that is left out of lists, once, and again when the reason has changed. Default: none. */
+  /** Called once for a tool that is left out of lists, and again when the reason has changed. Default: ignored. */
   readonly onWithheld?: ((withheld: WithheldTool) => void) | undefined;
   /**
-   * Lists the tools again, for a call that was refused because a header is missing; undefined when too many calls wait for that.
-   * Never rejects. Default: they are not listed again.
+   * Lists the tools again, for a call that was refused because a header is missing. Undefined when too many calls
+   * wait for that. Never rejects. Default: the tools are not listed again.
    */
   readonly relistTools?: (() => Promise<void> | undefined) | undefined;
-  /** Stops the programs after the death of the gateway. Default: none. */
+  /** Stops the programs if the gateway dies. Default: they are not stopped then. */
   readonly reaper?: GroupWatch | undefined;
-  /** Variables of the gateway that programs get. Default: those of PASS_ENV. */
+  /** The names of variables of the gateway that programs get. Default: PASS_ENV. */
   readonly passEnv?: readonly string[] | undefined;
-  /** The user of programs outside of containers. Default: that of the gateway. */
+  /** The user that runs programs outside of containers. Default: that of the gateway. */
   readonly user?: ProgramUser | undefined;
-  /** Starts programs in containers. Default: none can be. */
+  /** Starts programs in containers. Default: no program can run in a container. */
   readonly runInContainer?: RunInContainer | undefined;
-  /** Results of earlier openings of the instance, to which this one adds its own. */
+  /** The results of earlier openings of the instance; this opening adds its own. */
   readonly history: OpeningHistory;
-  /** Set when the backend wants OAuth. */
+  /** The accounts at the backend; set when it wants OAuth. */
   readonly account?: BackendAccount | undefined;
-  /** Tokens for each request. Default: none is sent. */
+  /** The tokens for requests. Default: none is sent. */
   readonly tokens?: BearerTokens | undefined;
   /** The only era that is tried. Default: both. */
   readonly era?: PinnedEra | undefined;
 }
 
-/** The part of the options that the owner of a transport knows. */
+/** The part of the options that the owner of a transport provides. */
 export interface OpeningHooks extends Pick<OpenOptions, 'onStarted' | 'onWithheld' | 'relistTools' | 'room'> {
-  /** The node that runs the instance drains it, or takes it back. */
+  /** Called when the node that runs the instance begins (true) or ends (false) its drain. */
   readonly onDraining?: (isDraining: boolean) => void;
-  /** Longest start of a program. Default: that of DEFAULT_POLICY. */
+  /** The longest start of a program, in ms. Default: that of DEFAULT_POLICY. */
   readonly startTimeoutMs?: number;
 }
 
@@ -82,25 +82,34 @@ export type Open = (signal: AbortSignal, hooks?: OpeningHooks) => Promise<Transp
 /** The results of the openings of one instance. */
 export interface OpeningHistory {
   /**
-   * Over stdio: the next opening goes without the probe for the modern era, because the program left it unanswered, or the last
-   * opening with it failed. Undefined: no opening has failed since the probe was answered.
+   * Over stdio: true when the next opening omits the probe for the modern era, because the program left the probe
+   * unanswered, or the last opening with it failed. Undefined: no opening has failed since the probe was answered.
    */
   skipsProbe?: boolean | undefined;
-  /** The backend announced the modern era and then answered nothing in it: the legacy one is tried first. Source: ADR 121. */
+  /**
+   * True when the backend announced the modern era and then answered nothing in it: the legacy era is tried first.
+   * Source: ADR 121.
+   */
   prefersLegacy?: true;
-  /** What is known of the command, also from other instances. Default: nothing. */
+  /** What is known about the command, also from other instances. Default: nothing. */
   readonly command?: CommandHistory | undefined;
 }
 
-/** What running a command has shown. */
+/** What earlier runs of a command have shown. */
 export interface CommandHistory {
-  /** Programs of it end when a request is cancelled, so they get no cancellation any more. Source: ADR 119. */
+  /**
+   * True when its programs end after the cancellation of a request: they get no cancellations any more. Source: ADR
+   * 119.
+   */
   endsWhenCancelled?: boolean;
-  /** A program of it ended by itself, without a failure, right after its first call was answered. Source: ADR 142. */
+  /** True when one of its programs ended by itself, without a failure, right after its first answer. Source: ADR 142. */
   endsAfterCall?: boolean;
 }
 
-/** See Transport.leaveEra; once, and only from the modern era, because a server that announces it was asked for it first. */
+/**
+ * See Transport.leaveEra. Returns true once, and only for the modern era, since a server that announces it was asked
+ * in that era first.
+ */
 export function leavesEra(
   era: Handshake['era'],
   { era: pinned, history }: Pick<OpenOptions, 'era' | 'history'>,
@@ -117,13 +126,13 @@ export type InProcessHandler = (
 ) => Promise<unknown> | unknown;
 
 /**
- * What the module of each kind exports as `open` (<kind>/<kind>.ts): connects to the backend or starts it, and
- * shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, with the last lines of stderr. Nothing is left
- * running after a rejection.
+ * The export `open` of the module of each kind (<kind>/<kind>.ts): connects to the backend or starts it, and shakes
+ * hands. Rejects with BACKEND_UNAVAILABLE and `delivered: 'no'`, with the last lines of standard error. Nothing is
+ * left running after a rejection.
  */
 export type OpenTransport = (definition: InstanceDefinition, options: OpenOptions) => Promise<Transport>;
 
-/** A tool that is left out of lists. `reason`: why it cannot be called, as a clause without values of arguments. */
+/** A tool that is left out of lists. `reason` says why it cannot be called, as a clause without values of arguments. */
 export interface WithheldTool {
   readonly tool: string;
   readonly reason: string;

@@ -1,4 +1,5 @@
-// Requests of the gateway itself, which no call carries: health checks, lists, and what a client has its backend remember.
+// Requests of the gateway itself, which no Call carries: health probes, lists, and state of a client that its backend
+// has to remember.
 
 import { catchError, defer, filter, lastValueFrom, map, type Observable, race } from 'rxjs';
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
@@ -9,7 +10,7 @@ import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
 import type { Conversation } from './transport.ts';
 
-/** Sends a request of the gateway itself, which no Call carries. Cold, like `exchange`. */
+/** Sends a request of the gateway itself; cold, like `exchange`. */
 export function ownExchange(
   conversation: Pick<Conversation, 'exchange'>,
   request: ExchangeRequest,
@@ -22,7 +23,10 @@ export function ownExchange(
   );
 }
 
-/** The answer in an exchange of the gateway itself, which is cancelled after `timeoutMs`. BACKEND_TIMEOUT. */
+/**
+ * Resolves with the answer in an exchange of the gateway itself. The exchange is cancelled after `timeoutMs`: rejects
+ * with BACKEND_TIMEOUT.
+ */
 export function answerOf(
   exchange$: Observable<ExchangeEvent>,
   timeoutMs: number,

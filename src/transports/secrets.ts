@@ -1,22 +1,25 @@
-// The secrets that an instance got from the gateway, and how they are hidden in what its server says: `***` stands
-// for each one in errors, texts of refusals and lines of output. Results pass unchanged.
+// The secrets that an instance got from the gateway. They are hidden in what its server says: errors, texts of refusals
+// and lines of output have `***` in the place of each secret. Results pass unchanged.
 
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { isSecretName } from '../domain/instances/secret-names.ts';
 import type { JsonRpcError } from '../domain/mcp/jsonrpc.ts';
 
-/** A shorter value is not a secret, and stands in many texts. */
+/** A shorter value is not hidden, since it stands in many texts. */
 const SHORTEST_SECRET = 3;
-/** A shorter one may be a part of other words, and is only hidden as a whole one. */
+/** A shorter value is hidden only as a whole word, since it may be a part of other words. */
 const SHORTEST_PART = 5;
 const NO_SECRETS: ReadonlySet<string> = new Set(['true', 'false', 'null', 'none', 'yes', 'off']);
 
-/** The text with `***` for each secret. */
+/** Returns the text with `***` for each secret. */
 export function withoutSecrets(text: string, secrets: readonly string[]): string {
   return secrets.reduce((hidden, secret) => hidden.replaceAll(patternOf(secret), '***'), text);
 }
 
-/** The first `units` of the text without secrets. They are hidden before it is cut, so that no part of one remains. */
+/**
+ * Returns the first `units` of the text without secrets. Secrets are hidden before the text is cut, so that no part
+ * of one remains.
+ */
 export function cutWithoutSecrets(text: string, units: number, secrets: readonly string[]): string {
   const read = text.slice(0, units + longestOf(secrets));
   const hidden = withoutSecrets(read, secrets);
@@ -32,7 +35,7 @@ function patternOf(secret: string): string | RegExp {
   return new RegExp(`(?<![A-Za-z0-9])${secret.replace(/[^A-Za-z0-9]/g, '\\$&')}(?![A-Za-z0-9])`, 'g');
 }
 
-/** An error of a server with `***` for each secret in its message and in the texts and numbers of its data. */
+/** Returns an error of a server with `***` for each secret in its message, and in the texts and numbers of its data. */
 export function errorWithoutSecrets(error: JsonRpcError, secrets: readonly string[]): JsonRpcError {
   if (secrets.length === 0) return error;
   const { data, ...rest } = error;
@@ -55,9 +58,9 @@ interface Credentials {
 }
 
 /**
- * The values of headers and variables of an instance and of the query of its endpoint, as servers may repeat them:
- * whole, a credential without its scheme, the name and password of Basic, each cookie, lines and items of a secret
- * variable, and with the escapes of JSON, URLs and HTML. Longest first.
+ * Returns the values of headers and variables of an instance, and of the query of its endpoint, in the forms in which
+ * servers may repeat them: whole; a credential without its scheme; the name and password of Basic; each cookie; lines
+ * and items of a secret variable; and with the escapes of JSON, URLs and HTML. Longest first.
  */
 export function secretsOf({
   endpoint = '',
@@ -77,7 +80,7 @@ export function secretsOf({
   return [...new Set(written)].filter(isHidden).sort((one, other) => other.length - one.length);
 }
 
-/** One line for each secret variable whose value cannot be hidden. */
+/** Returns one warning line for each secret variable whose value cannot be hidden. */
 export function shortSecrets({ env, secretEnv = [] }: ProgramVariables): string[] {
   const short = secretEnv.filter(
     (name) => env[name] !== undefined && env[name] !== '' && !isHidden(env[name]),
@@ -92,9 +95,9 @@ function isHidden(value: string): boolean {
 }
 
 /**
- * What the errors and the output of a program must not show: the variables that are declared secret, those with
- * names of credentials, and the passwords in URLs. Not all variables, because programs name the folders, modes and
- * levels that they got.
+ * Returns the values that errors and output of a program must not show: variables that are declared secret, those
+ * with names of credentials, and passwords in URLs. Other variables are left out, because programs name the folders,
+ * modes and levels that they got.
  */
 export function programSecrets({ env, secretEnv = [] }: ProgramVariables): readonly string[] {
   const named = Object.entries(env).filter(([name]) => secretEnv.includes(name) || isSecretName(name));
@@ -126,7 +129,7 @@ const HTML_SIGNS: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** The lines and list items of a value, and the values in JSON; not those that may be parts of other words. */
+/** Returns the lines and list items of a value, and the values in JSON, without those that may be parts of other words. */
 function itemsOf(value: string): readonly string[] {
   const items = value.split(/[\r\n,;|]+/).map((item) => item.trim());
   const inJson: string[] = [];

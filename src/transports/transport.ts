@@ -1,6 +1,6 @@
-// A transport is the connection to one backend. Every kind implements this interface and passes the shared
+// The interfaces of a transport, the connection to one backend. Each kind implements them, and passes the shared
 // conformance suite (spec/conformance/transport.ts). A transport knows no actors, no health and no balancing.
-// open-options.ts has what opening one takes.
+// open-options.ts has the options of an opening.
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
@@ -10,10 +10,10 @@ import type { JsonObject } from '../domain/json/json.ts';
 import type { ClientProfile, ServerMessage } from '../domain/mcp/client.ts';
 import type { Handshake } from '../domain/mcp/mcp.ts';
 
-/** Why a transport ended. `reason` is a clause: "exited with code 7", "closed by the gateway". */
+/** Why a transport ended. `reason` is a clause, such as "exited with code 7" or "closed by the gateway". */
 export interface Closed {
   readonly reason: string;
-  /** True when the gateway asked for it. */
+  /** True when the gateway asked for the end. */
   readonly expected: boolean;
 }
 
@@ -26,53 +26,70 @@ export const CLOSED_BY_GATEWAY: Closed = { reason: 'closed by the gateway', expe
 export interface TransportDiagnostics {
   readonly pid: number | null;
   readonly stderr: readonly string[];
-  /** Lines on the standard output of a program that were no JSON-RPC; absent for other backends. */
+  /** The number of lines on a program's standard output that were no JSON-RPC; absent for other backends. */
   readonly unmatchedLines?: number;
-  /** Answers whose id came back as a text, and lines with an array of messages; absent for other backends, and for none. */
+  /**
+   * The numbers of answers whose id came back as a text, and of lines with an array of messages; absent when there
+   * are none.
+   */
   readonly idsAsText?: number;
   readonly arrays?: number;
 }
 
 /**
- * One handshake with a backend, and the exchanges after it. A transport is the shared conversation;
+ * One handshake with a backend, and the exchanges after it. The transport itself is the shared conversation;
  * `openConversation` opens others.
  */
 export interface Conversation {
-  /** The result of the handshake; fixed for the life of the conversation. */
+  /** The result of the handshake, which never changes. */
   readonly handshake: Handshake;
-  /** Id of the process that is dedicated to one client, if any, also after its exit. */
+  /** The id of the process that is dedicated to one client, also after its exit; undefined without one. */
   readonly pid?: number | undefined;
-  /** True: it continues when its transport is closed or lost, and its opener closes it. Else it ends with its transport. */
+  /**
+   * True when the conversation continues after its transport was closed or lost; its opener then closes it. Otherwise
+   * it ends with its transport.
+   */
   readonly isIndependent?: boolean | undefined;
-  /** True: the program ends after each call, by design, so that it keeps nothing of one. Source: ADR 142. */
+  /** True when the program ends after each call, by design, so that it keeps nothing of one. Source: ADR 142. */
   readonly endsAfterCall?: boolean | undefined;
   /**
-   * Cold: subscribing sends the request, unsubscribing before the answer cancels it on the backend. Emits
-   * notifications, then one result or error event, then completes. Errors with BACKEND_UNAVAILABLE, whose
-   * `delivered` says whether the request can have reached the backend; with `isRepaired` it may be sent again in
-   * this conversation. By itself it does that only once, after a refusal of its credentials, with new ones.
-   * Sending is synchronous up to the transport's own buffer. `Call` sets the deadline.
+   * Sends a request; cold. Unsubscribing before the answer cancels it on the backend. Emits notifications, then one
+   * result or error event, then completes. Errors with BACKEND_UNAVAILABLE: `delivered` says whether the request can
+   * have reached the backend, and with `isRepaired` it may be sent again in this conversation. The conversation
+   * itself repeats a request only once, after a refusal of its credentials, with new ones. Sending is synchronous up
+   * to the transport's own buffer. `Call` sets the deadline.
    */
   exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
   /**
-   * Sends a notification of the client. Dropped when the backend is gone or too many wait for it. Throws QUEUE_FULL when waiting
-   * messages of the owner use too much memory. `ownerId`: default: the owner of the conversation.
+   * Sends a notification of the client. It is dropped when the backend is gone, or when too many wait for it. Throws
+   * QUEUE_FULL when waiting messages of the owner use too much memory. `ownerId`: default the owner of the
+   * conversation.
    */
   notify(method: string, params: JsonObject, ownerId?: string): void;
   /**
-   * Hot, no replay: messages that belong to no exchange. Completes when the conversation has closed; never errors. Requests only
-   * come in a conversation that declared the capabilities of a client; over HTTP its listening stream is open while subscribed.
+   * The messages that belong to no exchange. Hot, no replay. Completes when the conversation has closed; never
+   * errors. Requests come only in a conversation that declared client capabilities. Over HTTP the listening stream is
+   * open while there is a subscriber.
    */
   readonly messages$: Observable<ServerMessage>;
-  /** Resolves when the listening stream that is being opened is open or has failed, after 250 ms at the latest. */
+  /**
+   * Resolves when the listening stream that is being opened is open or has failed, after at most 250 ms; undefined
+   * when none is.
+   */
   readonly untilListening?: Promise<void> | undefined;
-  /** Hot: its listening stream is open again, and messages before may have been missed. Undefined where that is never so. */
+  /**
+   * Emits when the listening stream is open again, after messages may have been missed. Hot. Undefined where that
+   * cannot happen.
+   */
   readonly resumed$?: Observable<void> | undefined;
-  /** Replays: emits once when the backend is gone or the conversation was closed, then completes. Never errors. */
+  /**
+   * Emits once when the backend is gone or the conversation was closed, then completes. Late subscribers get it, too.
+   * Never errors.
+   */
   readonly closed$: Observable<Closed>;
   /**
-   * Fails every open exchange (BACKEND_UNAVAILABLE), then ends the backend's session or process, and for a transport every
-   * conversation that is not independent. Idempotent. Resolves when all of them have ended, and never rejects.
+   * Fails every open exchange with BACKEND_UNAVAILABLE, then ends the backend's session or process, and for a
+   * transport every conversation that is not independent. Idempotent. Resolves when all have ended; never rejects.
    */
   close(): Promise<void>;
 }
@@ -80,34 +97,35 @@ export interface Conversation {
 /** The part of a conversation that a call needs. */
 export type CallConversation = Pick<Conversation, 'exchange' | 'isIndependent' | 'endsAfterCall'>;
 
-/** For whom a conversation is opened. */
+/** The client for which a conversation is opened, and its bounds. */
 export interface ConversationOpening {
   readonly profile: ClientProfile;
-  /** Cancels the opening; what was started is stopped. */
+  /** Aborting it cancels the opening, and stops what was started. */
   readonly signal: AbortSignal;
   /** The owner of the conversation. Default: ANONYMOUS. */
   readonly ownerId?: string | undefined;
-  /** Several clients use it, and none of them can be asked anything; only over stdio. */
+  /** True when several clients use the conversation, none of which can be asked anything; only over stdio. */
   readonly isShared?: boolean | undefined;
 }
 
 export interface Transport extends Conversation {
   readonly kind: TransportKind;
-  /** Calls at the instance besides those of this node, while another one runs it. */
+  /** The number of calls at the instance besides those of this node, when another node runs it. */
   readonly otherCalls?: number;
-  /** What it waits for although it is open, as a clause. */
+  /** What the transport waits for although it is open, as a clause; undefined when it waits for nothing. */
   readonly note?: string | undefined;
   diagnostics(): TransportDiagnostics;
   /**
-   * The backend answers nothing in the era of the transport: the next opening tries the other one first. False
-   * when there is no other. Default: there is none.
+   * Reports that the backend answers nothing in the era of the transport: the next opening tries the other era first.
+   * Returns false when there is no other. Default: there is none.
    */
   leaveEra?(): boolean;
   /**
-   * Opens a conversation for one client, with its capabilities, revision and name: over HTTP a session, over stdio a process.
-   * Undefined when the backend has no such conversations: a bare one, and over HTTP a modern one that refuses `initialize`,
-   * which is tried once. The new conversation is legacy if the backend speaks that era, whatever the era of the transport.
-   * Rejects like opening the transport. The caller bounds the number of conversations.
+   * Opens a conversation for one client, with its capabilities, revision and name: over HTTP a session, over stdio a
+   * process. Resolves with undefined when the backend has no such conversations: a bare one, and over HTTP a modern
+   * one that refuses `initialize`, which is tried once. The new conversation is legacy if the backend speaks that
+   * era, whatever the era of the transport. Rejects like the opening of the transport. The caller bounds the number
+   * of conversations.
    */
   openConversation(opening: ConversationOpening): Promise<Conversation | undefined>;
 }
