@@ -256,7 +256,7 @@ export function openOptions(given: Partial<OpenOptions> = {}): OpenOptions {
     clock: systemClock,
     handshakeTimeoutMs: 8_000,
     client: { name: 'stagedoor-spec', version: '0.0.0' },
-    isDenied: () => false,
+    network: { isDenied: () => false },
     handlers: new Map(),
     scheduler: new TaskScheduler(),
     history: {},

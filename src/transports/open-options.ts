@@ -17,30 +17,60 @@ import type { AddressCheck } from './network-guard.ts';
 import type { GroupWatch } from './stdio/reaper.ts';
 import type { Transport, TransportDiagnostics } from './transport.ts';
 
-/** The options of an opening, besides the definition of the instance. */
-export interface OpenOptions {
+/** The options of an opening, besides the definition of the instance: what all kinds use, and a group for each sort of backend. */
+export interface OpenOptions extends TransportHooks {
   /** Aborting it cancels the opening, and stops what was started. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly handshakeTimeoutMs: number;
   /** The name and version of the gateway, which are sent to backends. */
   readonly client: { readonly name: string; readonly version: string };
-  /** Returns true for addresses that no connection may reach; the resolved address is checked. */
-  readonly isDenied: AddressCheck;
-  /** Looks up the names of endpoints. Default: the look-up of Node. */
-  readonly lookup?: LookupFunction | undefined;
-  /** Reads the TLS handshakes with all backends in turn. Default: only those of this opening. */
-  readonly handshakes?: BackendHandshakes | undefined;
-  /** The functions that serve `in-process` instances, by `serverId`. */
-  readonly handlers: ReadonlyMap<string, InProcessHandler>;
-  /** Returns how many more programs the instance may run for single clients. Default: no limit. */
-  readonly room?: (() => number) | undefined;
   /** Counts the memory of incomplete answers of the instance. Default: not counted. */
   readonly answers?: InstanceHeldBytes | undefined;
   /** Counts the memory of messages that wait to be sent, by caller. Default: not counted. Source: ADR 90. */
   readonly waitingBytes?: ByteBudget | undefined;
   /** Spreads tasks that come due together over turns of the event loop. */
   readonly scheduler: TaskScheduler;
+  /** The results of earlier openings of the instance; this opening adds its own. */
+  readonly history: OpeningHistory;
+  /** The only era that is tried. Default: both. */
+  readonly era?: PinnedEra | undefined;
+  readonly network: NetworkOptions;
+  readonly programs?: ProgramOptions;
+  /** The functions that serve `in-process` instances, by `serverId`. */
+  readonly handlers: ReadonlyMap<string, InProcessHandler>;
+}
+
+/** The options of kinds that connect to an endpoint. */
+export interface NetworkOptions {
+  /** Returns true for addresses that no connection may reach; the resolved address is checked. */
+  readonly isDenied: AddressCheck;
+  /** Looks up the names of endpoints. Default: the look-up of Node. */
+  readonly lookup?: LookupFunction | undefined;
+  /** Reads the TLS handshakes with all backends in turn. Default: only those of this opening. */
+  readonly handshakes?: BackendHandshakes | undefined;
+  /** The accounts at the backend; set when it wants OAuth. */
+  readonly account?: BackendAccount | undefined;
+  /** The tokens for requests. Default: none is sent. */
+  readonly tokens?: BearerTokens | undefined;
+}
+
+/** The options of kinds that run programs. */
+export interface ProgramOptions {
+  /** Stops the programs if the gateway dies. Default: they are not stopped then. */
+  readonly reaper?: GroupWatch | undefined;
+  /** The names of variables of the gateway that programs get. Default: PASS_ENV. */
+  readonly passEnv?: readonly string[] | undefined;
+  /** The user that runs programs outside of containers. Default: that of the gateway. */
+  readonly user?: ProgramUser | undefined;
+  /** Starts programs in containers. Default: no program can run in a container. */
+  readonly runInContainer?: RunInContainer | undefined;
+}
+
+/** What the owner of a transport provides to it. */
+interface TransportHooks {
+  /** Returns how many more programs the instance may run for single clients. Default: no limit. */
+  readonly room?: (() => number) | undefined;
   /** Called when a program was started; `diagnostics` returns its state during the opening. Default: ignored. */
   readonly onStarted?: ((diagnostics: () => TransportDiagnostics) => void) | undefined;
   /** Called once for a tool that is left out of lists, and again when the reason has changed. Default: ignored. */
@@ -50,26 +80,10 @@ export interface OpenOptions {
    * wait for that. Never rejects. Default: the tools are not listed again.
    */
   readonly relistTools?: (() => Promise<void> | undefined) | undefined;
-  /** Stops the programs if the gateway dies. Default: they are not stopped then. */
-  readonly reaper?: GroupWatch | undefined;
-  /** The names of variables of the gateway that programs get. Default: PASS_ENV. */
-  readonly passEnv?: readonly string[] | undefined;
-  /** The user that runs programs outside of containers. Default: that of the gateway. */
-  readonly user?: ProgramUser | undefined;
-  /** Starts programs in containers. Default: no program can run in a container. */
-  readonly runInContainer?: RunInContainer | undefined;
-  /** The results of earlier openings of the instance; this opening adds its own. */
-  readonly history: OpeningHistory;
-  /** The accounts at the backend; set when it wants OAuth. */
-  readonly account?: BackendAccount | undefined;
-  /** The tokens for requests. Default: none is sent. */
-  readonly tokens?: BearerTokens | undefined;
-  /** The only era that is tried. Default: both. */
-  readonly era?: PinnedEra | undefined;
 }
 
 /** The part of the options that the owner of a transport provides. */
-export interface OpeningHooks extends Pick<OpenOptions, 'onStarted' | 'onWithheld' | 'relistTools' | 'room'> {
+export interface OpeningHooks extends TransportHooks {
   /** Called when the node that runs the instance begins (true) or ends (false) its drain. */
   readonly onDraining?: (isDraining: boolean) => void;
   /** The longest start of a program, in ms. Default: that of DEFAULT_POLICY. */

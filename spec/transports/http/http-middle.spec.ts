@@ -196,7 +196,7 @@ test('a redirect checks the address again', async () => {
   await withRawTransport(
     listener,
     async (transport) => assert.match((await calls(transport)).message, 'is not allowed'),
-    { isDenied: () => isOver },
+    { network: { isDenied: () => isOver } },
   );
 });
 

@@ -36,7 +36,7 @@ test('reports why it could not open', async () => {
     },
   );
   assert.match((await openingFails('http://name.invalid/mcp')).message, 'could not be made (E');
-  const options = { isDenied: () => true };
+  const options = { network: { isDenied: () => true } };
   const found = (await openingFails('http://127.0.0.1:1/mcp', options)).message;
   assert.match(found, 'address 127.0.0.1 is not allowed');
   assert.match((await openingFails('http://169.254.169.254/mcp')).message, '169.254.169.254 is not allowed');

@@ -19,7 +19,11 @@ export function httpDefinition(endpoint: string, more: Partial<InstanceDefinitio
 }
 
 export function openOptions(more: Partial<OpenOptions> = {}): OpenOptions {
-  return anyOptions({ handshakeTimeoutMs: 5_000, isDenied: addressesIn(DENIED_NETWORKS), ...more });
+  return anyOptions({
+    handshakeTimeoutMs: 5_000,
+    network: { isDenied: addressesIn(DENIED_NETWORKS) },
+    ...more,
+  });
 }
 
 /** Opens a transport to the endpoint, runs the body, and closes the transport whatever happens. */

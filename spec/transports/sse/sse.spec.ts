@@ -129,7 +129,7 @@ test('reports why it could not open', async () => {
   const server = await startSseServer();
   const { url } = server;
   assert.match((await openingFails(url.replace('/sse', '/nothing'))).message, 'answered 404');
-  assert.match((await openingFails(url, { isDenied: () => true })).message, 'is not allowed');
+  assert.match((await openingFails(url, { network: { isDenied: () => true } })).message, 'is not allowed');
   assert.match((await openingFails(url, { signal: AbortSignal.abort() })).message, 'cancelled');
   await server.close();
   const refused = await openingFails(url);

@@ -155,7 +155,7 @@ test('starts a program in a container again if it exited when it was probed, but
   const container = { engine: 'unix:///engine.sock', id: 'a'.repeat(64) };
   const history: OpeningHistory = {};
   const open = (command: string) =>
-    stdio(instanceDefinition({ command, container }), openOptions({ history, runInContainer }));
+    stdio(instanceDefinition({ command, container }), openOptions({ history, programs: { runInContainer } }));
   await refusal(open('missing'));
   assert.equal([starts, history], [1, {}]);
   const transport = await open('server');

@@ -62,10 +62,10 @@ export async function listedBy(definition: InstanceDefinition, listMs = LIST_MS)
     clock: systemClock,
     handshakeTimeoutMs: VERIFY_MS,
     client: CLIENT,
-    isDenied: () => false,
+    network: { isDenied: () => false },
     handlers: new Map(),
     scheduler: new TaskScheduler(),
-    reaper: new Reaper(), // for Ctrl-C
+    programs: { reaper: new Reaper() }, // for Ctrl-C
     history: { skipsProbe: true },
   });
   try {

@@ -7,6 +7,7 @@ import { DEFAULT_POLICY } from '../../balancing/policy.ts';
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';
 import { childEnvironment, missingVariables } from '../../domain/instances/command.ts';
+import type { RunInContainer } from '../../domain/instances/found-instances.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { TransportKind } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -24,10 +25,12 @@ import { BackendHandshakes } from '../../transports/backend-handshakes.ts';
 import { loadTransport } from '../../transports/load-transport.ts';
 import type {
   CommandHistory,
+  NetworkOptions,
   Open,
   OpeningHistory,
   OpenOptions,
   OpenTransport,
+  ProgramOptions,
 } from '../../transports/open-options.ts';
 import { environmentOf } from '../../transports/stdio/child-process.ts';
 import type { LeaseReaper } from '../../transports/stdio/lease-reaper.ts';
@@ -36,10 +39,9 @@ import type { LazyVault } from '../../vault/lazy-vault.ts';
 import type { AccountsAtBackends } from './accounts-at-backends.ts';
 
 export interface OpenTransportOptions
-  extends Pick<
-    OpenOptions,
-    'clock' | 'isDenied' | 'lookup' | 'handlers' | 'scheduler' | 'passEnv' | 'user' | 'waitingBytes'
-  > {
+  extends Pick<OpenOptions, 'clock' | 'handlers' | 'scheduler' | 'waitingBytes'>,
+    Pick<NetworkOptions, 'isDenied' | 'lookup'>,
+    Pick<ProgramOptions, 'passEnv' | 'user'> {
   readonly reaper?: Reaper | undefined;
   /** Starts and ends the programs that any node may run, where there are other nodes. Default: as the others. */
   readonly leaseReaper?: LeaseReaper | undefined;
@@ -58,23 +60,12 @@ export interface OpenTransportOptions
 
 /** Makes the function that opens an instance, for each definition. `handlers` may be added later: each opening looks them up. */
 export function openTransportOf(options: OpenTransportOptions): (definition: InstanceDefinition) => Open {
-  const {
-    heldAnswers,
-    protectedPaths = [],
-    definitions,
-    leaseReaper,
-    onRefused,
-    vault,
-    accounts,
-    ...others
-  } = options;
-  const shared: Omit<OpenOptions, 'signal' | 'history' | 'handshakeTimeoutMs'> = {
-    ...others,
-    client: GATEWAY_INFO,
-    handshakes: new BackendHandshakes(),
-    runInContainer: async (...options) =>
-      (await import('../../discovery/exec.ts')).runInContainer(...options),
-  };
+  const { heldAnswers, protectedPaths = [], leaseReaper, onRefused, vault, accounts } = options;
+  const { clock, handlers, scheduler, waitingBytes, isDenied, lookup, passEnv, user } = options;
+  const shared = { clock, handlers, scheduler, waitingBytes, client: GATEWAY_INFO };
+  const network = { isDenied, lookup, handshakes: new BackendHandshakes() };
+  const runInContainer: RunInContainer = async (...run) =>
+    (await import('../../discovery/exec.ts')).runInContainer(...run);
   const starts = new FairSlots({
     atOnce: PROGRAMS_AT_ONCE,
     atOncePerOwner: PROGRAMS_AT_ONCE,
@@ -115,15 +106,17 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
       const { transport } = definition;
       const openTransport = loaded.get(transport) ?? (await load(transport));
       try {
-        const opening = { ...shared, ...hooks, reaper, handshakeTimeoutMs, signal, history, answers, era };
+        const programs = { reaper, passEnv, user, runInContainer };
+        const own = { programs, handshakeTimeoutMs, signal, history, answers, era };
+        const opening = { ...shared, ...hooks, ...own };
         if (auth?.who === 'user' && accounts !== undefined)
           return await accounts.openFor(definition, (tokens, ending) =>
-            openTransport(launched, { ...opening, tokens, signal: ending }),
+            openTransport(launched, { ...opening, network: { ...network, tokens }, signal: ending }),
           );
         const account = auth && (await accountOf(definition, vault, accounts));
-        return await openTransport(launched, { ...opening, account });
+        return await openTransport(launched, { ...opening, network: { ...network, account } });
       } catch (thrown) {
-        throw signal.aborted ? thrown : withMissingVariables(thrown, launched, options.passEnv);
+        throw signal.aborted ? thrown : withMissingVariables(thrown, launched, passEnv);
       }
     };
     if (command === undefined || container !== undefined) return open;

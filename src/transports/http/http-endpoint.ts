@@ -8,7 +8,7 @@ import type { BearerTokens } from '../backend-account.ts';
 import { ConnectionPool } from '../http1/connection-pool.ts';
 import { type Connector, guardedConnector } from '../http1/connector.ts';
 import { RequestWriter } from '../http1/request-writer.ts';
-import type { OpenOptions } from '../open-options.ts';
+import type { NetworkOptions, OpenOptions } from '../open-options.ts';
 import { secretsOf } from '../secrets.ts';
 import type { CookieJar } from './cookie-jar.ts';
 import type { HttpAnswer, Sender, Sending } from './http-answer.ts';
@@ -62,8 +62,7 @@ export class HttpEndpoint implements Sender {
       waitingBytes,
       scheduler,
       tokens,
-    }: Pick<OpenOptions, 'isDenied' | 'lookup' | 'handshakes' | 'answers' | 'waitingBytes' | 'tokens'> &
-      Partial<Pick<OpenOptions, 'scheduler'>>,
+    }: NetworkOptions & Partial<Pick<OpenOptions, 'answers' | 'waitingBytes' | 'scheduler'>>,
   ) {
     this.#run = scheduler?.run;
     this.waitingBytes = waitingBytes;

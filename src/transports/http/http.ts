@@ -36,15 +36,15 @@ export async function openHttp(
   options: OpenOptions,
   withinMs = options.handshakeTimeoutMs,
 ): Promise<EndpointTransport> {
-  const { account } = options;
-  if (account !== undefined && options.tokens === undefined) {
+  const { network } = options;
+  if (network.account !== undefined && network.tokens === undefined) {
     const { openWithAccount } = await import('./account-transport.ts');
-    return openWithAccount(account, definition, options.clock, (tokens) =>
-      openHttp(definition, { ...options, tokens }, withinMs),
+    return openWithAccount(network.account, definition, options.clock, (tokens) =>
+      openHttp(definition, { ...options, network: { ...network, tokens } }, withinMs),
     );
   }
   const startedAtMs = options.clock.now();
-  const endpoint = new HttpEndpoint(definition, options);
+  const endpoint = new HttpEndpoint(definition, { ...options, ...network });
   let abandoned: Promise<void> | undefined;
   const onAbandoned = (deleted: Promise<void>): void => {
     abandoned = deleted;

@@ -47,7 +47,8 @@ async function openManaged(
   openEndpoint: OpenEndpoint,
 ): Promise<Transport> {
   if (options.signal.aborted) throw openingCancelled();
-  const { reaper, passEnv, user, scheduler } = options;
+  const { scheduler } = options;
+  const { reaper, passEnv, user } = options.programs ?? {};
   const child = new ProgramRun(programOf(definition), { ladder: LADDER, reaper, passEnv, user, scheduler });
   options.onStarted?.(() => ({ pid: child.pid, stderr: child.tail.lines }));
   const over = new AbortController();

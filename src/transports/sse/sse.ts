@@ -17,7 +17,10 @@ export async function openSse(
   options: OpenOptions,
   withinMs = options.handshakeTimeoutMs,
 ): Promise<EndpointTransport> {
-  const transport = new SseTransport(new HttpEndpoint(definition, options), options);
+  const transport = new SseTransport(
+    new HttpEndpoint(definition, { ...options, ...options.network }),
+    options,
+  );
   await transport.open({ ...options, handshakeTimeoutMs: withinMs, first: 'legacy' });
   return transport;
 }

@@ -9,7 +9,7 @@ import { childEnvironment, type ProgramUser } from '../../domain/instances/comma
 import type { ContainerProgram, ProgramOutput } from '../../domain/instances/found-instances.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
-import type { OpenOptions } from '../open-options.ts';
+import type { OpenOptions, ProgramOptions } from '../open-options.ts';
 import { groupRuns, killGroup, killTree, ownsGroup } from './process-group.ts';
 
 /** A program to run. Arguments are passed unchanged: there is no shell. `env`: see childEnvironment. */
@@ -23,8 +23,7 @@ export interface RunningProgram extends ContainerProgram {
   readonly swept?: Promise<void>;
 }
 
-export type ProcessOptions = Pick<OpenOptions, 'passEnv' | 'user' | 'reaper'> &
-  Partial<Pick<OpenOptions, 'scheduler'>>;
+export type ProcessOptions = Omit<ProgramOptions, 'runInContainer'> & Partial<Pick<OpenOptions, 'scheduler'>>;
 
 export interface ProcessListener extends ProgramOutput {
   /** The program closed its stdin or stdout but still runs. */

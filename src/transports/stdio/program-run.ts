@@ -5,7 +5,7 @@
 import { messageOf } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { settlesWithin } from '../../domain/time/clock.ts';
-import type { OpenOptions } from '../open-options.ts';
+import type { ProgramOptions } from '../open-options.ts';
 import { programSecrets } from '../secrets.ts';
 import {
   LAST_WAIT_MS,
@@ -24,7 +24,7 @@ export interface KillLadder {
   readonly terminateMs: number;
 }
 
-export interface ProgramRunOptions extends ProcessOptions, Pick<OpenOptions, 'runInContainer'> {
+export interface ProgramRunOptions extends ProcessOptions, Pick<ProgramOptions, 'runInContainer'> {
   readonly onOutput?: (chunk: Buffer) => void;
   /** Called when the program closed its stdin or stdout but still runs; not in a container. */
   readonly onPipeClosed?: (pipe: 'input' | 'output') => void;

@@ -35,10 +35,11 @@ class StdioTransport extends StdioChannel implements Transport {
   readonly #dedicated: DedicatedPrograms;
 
   constructor(program: Program, options: StdioOptions) {
-    super(program, options);
+    const ofProgram = { ...options, ...options.programs };
+    super(program, ofProgram);
     this.#options = options;
     const start = (isDedicated: boolean) =>
-      new StdioChannel(program, { ...options, isDedicated, isIndependent: true });
+      new StdioChannel(program, { ...ofProgram, isDedicated, isIndependent: true });
     this.#dedicated = new DedicatedPrograms(start, options);
   }
 
