@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert';
 import type { InspectionEvent } from 'xstate';
 import { SESSION_ACTOR_ID } from '../../../src/actors/root.machine.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
+import { newSession } from '../../../src/actors/sessions/session-state.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { profileBytes } from '../../../src/domain/mcp/client.ts';
@@ -442,6 +443,7 @@ class AggregateSession implements SessionRecord {
   readonly id: string;
   readonly ownerId: string;
   readonly profile = PLAIN;
+  readonly value = newSession('t', 'ann', PLAIN);
   readonly innerSessionIds: string[] = [];
   readonly isStreaming = false;
   openedAtMs = 0;

@@ -8,6 +8,7 @@ import * as assert from 'uvu/assert';
 import { SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
 import { rowKeyOf } from '../../../src/actors/sessions/session-row.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
+import type { EndReason } from '../../../src/domain/sessions/session-ends.ts';
 import {
   readSession,
   SESSION_VERSION,
@@ -69,8 +70,8 @@ class Session {
     this.id = id;
   }
 
-  takenOver(): void {
-    this.isTakenOver = true;
+  async close(reason?: EndReason): Promise<void> {
+    this.isTakenOver = reason === 'takenOver';
   }
 }
 

@@ -18,7 +18,7 @@ import { type Handshake, isOfOtherEra, listOf, setsBackendState } from '../../do
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { OwnRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
-import type { SessionValue, StorableSession } from '../../domain/sessions/session-value.ts';
+import type { SessionValue } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { SESSION_ACTOR_ID } from '../root.machine.ts';
@@ -52,7 +52,7 @@ import {
 import { WaitingRequests } from './waiting-requests.ts';
 
 /** A session of a legacy client. Its members are described in McpSession, SessionRecord and session-host.ts. */
-export class ClientSession implements McpSession, SessionHost, SessionCore, SessionRecord, StorableSession {
+export class ClientSession implements McpSession, SessionHost, SessionCore, SessionRecord {
   readonly id: string;
   readonly group: TemplateGroup;
   openedAtMs = 0;
@@ -244,10 +244,6 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
       this.#end(false, undefined);
     }
     await this.binding?.close();
-  }
-
-  takenOver(): void {
-    void this.close('takenOver');
   }
 
   // --- for its table and its leases ------------------------------------------------------------------------

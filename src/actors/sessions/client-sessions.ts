@@ -12,7 +12,7 @@ import { lifeOf, newLife, newSessionId } from '../../domain/nodes/life.ts';
 import { type EndReason, SESSION_ENDS } from '../../domain/sessions/session-ends.ts';
 import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
 import type { PrepareRecovery, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
-import type { SessionValue, StorableSession } from '../../domain/sessions/session-value.ts';
+import type { SessionValue } from '../../domain/sessions/session-value.ts';
 import { wallAt } from '../../domain/time/clock.ts';
 import { Binder } from './binder.ts';
 import { ClientSession } from './client-session.ts';
@@ -169,7 +169,7 @@ export class ClientSessions implements SessionTable {
     );
   }
 
-  keep(session: StorableSession, isStored = false): SessionRow | undefined {
+  keep(session: SessionRecord, isStored = false): SessionRow | undefined {
     return this.#keeper?.keep(session, isStored);
   }
 

@@ -6,10 +6,10 @@
 import { LIMITS } from '../../domain/limits.ts';
 import { RELEASED, type SessionDecision } from '../../domain/nodes/life.ts';
 import { gatewayOf, type NodeLife } from '../../domain/nodes/nodes.ts';
-import { FIRST_GENERATION, type StorableSession } from '../../domain/sessions/session-value.ts';
+import { FIRST_GENERATION } from '../../domain/sessions/session-value.ts';
 import { type Clock, settlesWithin, wallAt } from '../../domain/time/clock.ts';
 import { MAX_SESSION_ROWS, type SessionStore, type StoredSession } from '../../persistence/store.ts';
-import { type RowWriter, SessionRow } from './session-row.ts';
+import { type KeptSession, type RowWriter, SessionRow } from './session-row.ts';
 
 /**
  * The longest wait of a client for a write, in ms. A write that takes longer is counted as late, and completed all
@@ -170,7 +170,7 @@ export class SessionKeeper implements RowWriter {
   }
 
   /** Makes the row of a session. `stored`: the store already has the present value. */
-  keep(session: StorableSession, stored = false): SessionRow {
+  keep(session: KeptSession, stored = false): SessionRow {
     return new SessionRow(this, session, stored);
   }
 

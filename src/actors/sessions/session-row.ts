@@ -3,13 +3,15 @@
 
 import { hash } from 'node:crypto';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
-import type { OwnRow } from '../../domain/sessions/session-table.ts';
+import type { OwnRow, SessionRecord } from '../../domain/sessions/session-table.ts';
 import {
   type AnySessionValue,
   SessionValueError,
-  type StorableSession,
   writeSession,
 } from '../../domain/sessions/session-value.ts';
+
+/** A session that has a row. */
+export type KeptSession = Pick<SessionRecord, 'id' | 'value' | 'close'>;
 
 /** The part of the keeper that a row uses. */
 export interface RowWriter {
@@ -34,7 +36,7 @@ interface SessionWrite {
 /** The row of one session, and its changes that are not written yet. */
 export class SessionRow implements OwnRow {
   readonly #keeper: RowWriter;
-  readonly #session: StorableSession;
+  readonly #session: KeptSession;
   /** The value that the store has; undefined without a row. */
   #stored: AnySessionValue | undefined;
   /** The value of the first attempt to insert the row; undefined when there is certainly no row. */
@@ -47,7 +49,7 @@ export class SessionRow implements OwnRow {
   #skipped: AnySessionValue | undefined;
   #written: PromiseWithResolvers<boolean> | undefined;
 
-  constructor(keeper: RowWriter, session: StorableSession, isStored: boolean) {
+  constructor(keeper: RowWriter, session: KeptSession, isStored: boolean) {
     this.#keeper = keeper;
     this.#session = session;
     if (!isStored) return;
@@ -149,7 +151,7 @@ export class SessionRow implements OwnRow {
 
   takenOver(): void {
     this.#drop();
-    this.#session.takenOver();
+    void this.#session.close('takenOver');
   }
 
   // ---------------------------------------------------------------------------------------------------------

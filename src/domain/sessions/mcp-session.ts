@@ -44,8 +44,9 @@ export interface McpSession {
    * under way. Must be called when the answer comes. `lost` is called at most once, perhaps before this returns, when
    * the call cannot continue anywhere; the reservation is then released. Its error is BACKEND_UNAVAILABLE,
    * SESSION_NOT_FOUND, SHUTTING_DOWN, or QUEUE_FULL when too many calls wait for their client.
+   * Undefined for a session with several templates, whose parts reserve.
    */
-  reserve(answer: Answer, lost: (error: GatewayError) => void): Reservation;
+  reserve?(answer: Answer, lost: (error: GatewayError) => void): Reservation;
   /**
    * Passes a notification of the client to the backend. The endpoint itself handles those about the handshake and
    * about cancelled requests. Throws QUEUE_FULL when waiting messages of the owner use too much memory.
@@ -72,7 +73,7 @@ export interface McpSession {
    * there is nothing to wait for.
    */
   keep?(): Promise<boolean> | undefined;
-  /** The session as plain data. */
+  /** The session as plain data; a new object after each change. */
   readonly value: AnySessionValue;
   /**
    * The generation of a recovered session, which increases with each recovery; undefined for other sessions. See
@@ -84,6 +85,7 @@ export interface McpSession {
    * it, too.
    */
   readonly ended$: Observable<EndReason>;
+  /** Resolves when nothing is left of it. */
   close(reason?: EndReason): Promise<void>;
 }
 

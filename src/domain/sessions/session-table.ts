@@ -3,9 +3,9 @@
 // (protocol/aggregate/sessions/aggregate-session.ts). Source: ADR 70.
 
 import type { GatewayError } from '../errors/errors.ts';
-import type { ClientProfile } from '../mcp/client.ts';
+import type { McpSession } from './mcp-session.ts';
 import type { EndReason } from './session-ends.ts';
-import type { AnySessionValue, StorableSession, UnsafeMark } from './session-value.ts';
+import type { AnySessionValue, UnsafeMark } from './session-value.ts';
 
 /** The table of all sessions: bounds their number, and ends them, also when they expire. */
 export interface SessionTable {
@@ -26,7 +26,7 @@ export interface SessionTable {
    * Makes the row of a session, so that it outlives the gateway; undefined when sessions are not stored. `isStored`:
    * the session was read from this row.
    */
-  keep(session: StorableSession, isStored?: boolean): OwnRow | undefined;
+  keep(session: SessionRecord, isStored?: boolean): OwnRow | undefined;
   /**
    * Recovers a session of a life that is over, for this owner. Resolves when it is open, or when it does not exist;
    * undefined when that is certain without a query. Rejects with DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL or
@@ -38,10 +38,7 @@ export interface SessionTable {
 }
 
 /** A session of a client in the table of sessions. The table writes `openedAtMs`, `usedAtMs` and `isParked`. */
-export interface SessionRecord {
-  readonly id: string;
-  readonly ownerId: string;
-  readonly profile: ClientProfile;
+export interface SessionRecord extends Pick<McpSession, 'id' | 'ownerId' | 'profile' | 'value' | 'close'> {
   /**
    * The session ids of the parts of a session with several templates, which are in the table as well; undefined for a
    * session with one template.
@@ -60,8 +57,6 @@ export interface SessionRecord {
   park(): boolean;
   /** Ends the calls that wait between two rounds. Default: the session has none of its own. */
   dismiss?(error: GatewayError): void;
-  /** Ends the session. Resolves when nothing is left of it. */
-  close(reason?: EndReason): Promise<void>;
 }
 
 /** The row of a session in the store, as the session uses it. Only sessions with one template use its mark. */

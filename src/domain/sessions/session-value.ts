@@ -124,15 +124,6 @@ export interface UnsafeMark {
   mark(): Promise<void> | undefined;
 }
 
-/** A session that can have a row in the store. */
-export interface StorableSession {
-  readonly id: string;
-  /** The session as plain data; a new object after each change. */
-  readonly value: AnySessionValue;
-  /** Called when another life has claimed the session. */
-  takenOver(): void;
-}
-
 /** The options of an opening. */
 export interface SessionOpening {
   /** The id of the new session. Default: the table makes one. */

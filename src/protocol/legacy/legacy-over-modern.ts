@@ -40,13 +40,19 @@ export function exchangeInSession(
   clock: Pick<Clock, 'alarm'>,
   instanceId?: string,
 ): Observable<Answer> {
-  if (session.handshake.era !== 'modern') return session.exchange(request, instanceId);
+  if (!isModern(session)) return session.exchange(request, instanceId);
   const modern = withSessionMetadata(request, session);
   const answers$ = hasRounds(request.method)
     ? exchangeRound({ session, request: modern, clock })
     : session.exchange(modern);
   const { capabilities } = session.profile;
   return answers$.pipe(map((answer) => inWords(request.method, legacyAnswer(answer), capabilities)));
+}
+
+type ReservingSession = McpSession & Required<Pick<McpSession, 'reserve'>>;
+
+function isModern(session: McpSession): session is ReservingSession {
+  return session.handshake.era === 'modern' && session.reserve !== undefined;
 }
 
 function inWords(method: string, answer: Answer, declared: JsonObject): Answer {
@@ -99,7 +105,7 @@ export function withSessionMetadata(
 
 interface Round {
   readonly clock: Pick<Clock, 'alarm'>;
-  readonly session: McpSession;
+  readonly session: ReservingSession;
   readonly request: ExchangeRequest;
   /** The request with the input of the client; undefined in the first round. */
   readonly repeated?: ExchangeRequest;

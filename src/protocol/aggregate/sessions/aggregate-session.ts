@@ -152,10 +152,6 @@ export class AggregateSession implements McpSession, SessionRecord {
     this.#row = this.#deps.sessions.keep(this, true);
   }
 
-  takenOver(): void {
-    void this.close('takenOver');
-  }
-
   get ownerId(): string {
     return this.#value.ownerId;
   }
@@ -253,10 +249,6 @@ export class AggregateSession implements McpSession, SessionRecord {
    * The sessions with templates make the reservations: `exchangeInSession` makes none where the handshake is of
    * the legacy era.
    */
-  reserve(): never {
-    throw new Error('a session with several templates has no reservations');
-  }
-
   notify(method: string, params: JsonObject): void {
     for (const session of this.#parts.all) session.notify(method, params);
   }
