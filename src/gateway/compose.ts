@@ -230,19 +230,28 @@ function sharedProgramsOf(
 }
 
 function registryOf(
-  { options, node, ...base }: Base,
+  base: Base,
   parts: {
     readonly fleet: Fleet;
     readonly shared: FleetPrograms | undefined;
     readonly approvals: ToolApprovals;
   },
 ): Registry {
-  const { storeChanges$, connections } = options;
-  const { id: nodeId, worker, isAnyDefault, hasEphemeralNodes } = node;
+  const { storeChanges$, connections } = base.options;
+  const { id: nodeId, worker, isAnyDefault, hasEphemeralNodes } = base.node;
   const usable = connections?.hasUsers === false ? 'shared' : 'all';
   return new Registry({
-    ...base,
     ...parts,
+    store: base.store,
+    scheduler: base.scheduler,
+    clock: base.clock,
+    emit: base.emit,
+    policy: base.policy,
+    handlers: base.handlers,
+    definitions: base.definitions,
+    isDenied: base.isDenied,
+    protectedPaths: base.protectedPaths,
+    user: base.user,
     storeChanges$,
     nodeId,
     worker,
