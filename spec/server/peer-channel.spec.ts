@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
 import { openSocketFolder } from '../../src/cli/workers/socket-folder.ts';
-import { channelKeys } from '../../src/cluster/channel/channel-keys.ts';
+import { channelKeys } from '../../src/cluster/channel/trust/channel-keys.ts';
 import type { ReachableLife } from '../../src/cluster/reachable-life.ts';
 import { ByteBudget } from '../../src/domain/memory/held-bytes.ts';
 import { openPeerChannel } from '../../src/server/peer-channel.ts';

@@ -2,7 +2,7 @@
 // metrics need.
 
 import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
-import type { InstanceHost } from '../cluster/channel/instance-host.ts';
+import type { InstanceHost } from '../cluster/channel/instances/instance-host.ts';
 import type { TrafficCounts } from '../counts/traffic-counts.ts';
 import type { ByteBudget } from '../domain/memory/held-bytes.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';

@@ -6,9 +6,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import type { Auth } from '../auth/auth.ts';
 import type { SigningSecrets } from '../auth/secrets/signing-secret.ts';
-import { type ChannelKeys, channelKeys } from '../cluster/channel/channel-keys.ts';
-import type { PeerCertificates } from '../cluster/channel/peer-certificates.ts';
 import type { ForwardingPeers } from '../cluster/channel/peers.ts';
+import { type ChannelKeys, channelKeys } from '../cluster/channel/trust/channel-keys.ts';
+import type { PeerCertificates } from '../cluster/channel/trust/peer-certificates.ts';
 import { deploymentSalt } from '../cluster/deployment-key.ts';
 import { loneNode } from '../cluster/lone-node.ts';
 import type { NodeTable } from '../cluster/node-table/node-table.ts';
@@ -250,7 +250,7 @@ async function certificatesOf(
   if (cert === undefined && key === undefined && ca === undefined) return undefined;
   if (cert === undefined || key === undefined || ca === undefined)
     throw new ConfigError('cluster.tls: cert, key and ca belong together; set all three or none');
-  const { readCertificates } = await import('../cluster/channel/peer-certificates.ts');
+  const { readCertificates } = await import('../cluster/channel/trust/peer-certificates.ts');
   const onWarning = (line: string) => log.warn(line);
   return readCertificates({ cert, key, ca }, { clock: systemClock, onWarning });
 }

@@ -5,17 +5,17 @@ import { connect } from 'node:net';
 import type { Logger } from 'pino';
 import type { Auth } from '../auth/auth.ts';
 import { WindowCounter } from '../auth/limits/rate-limiter.ts';
-import type { ChannelKeys } from '../cluster/channel/channel-keys.ts';
-import type { InstanceHost } from '../cluster/channel/instance-host.ts';
-import { serveInstances } from '../cluster/channel/instance-listener.ts';
+import type { InstanceHost } from '../cluster/channel/instances/instance-host.ts';
+import { serveInstances } from '../cluster/channel/instances/instance-listener.ts';
 import {
   openPeerListener,
   type PeerListener,
   type PeerListenerOptions,
   type PeerRefusal,
 } from '../cluster/channel/peer-listener.ts';
-import { TokenVerifier } from '../cluster/channel/peer-tokens.ts';
 import { type ForwardingPeers, type KnownNodes, Peers } from '../cluster/channel/peers.ts';
+import type { ChannelKeys } from '../cluster/channel/trust/channel-keys.ts';
+import { TokenVerifier } from '../cluster/channel/trust/peer-tokens.ts';
 import { type ReachableLife, socketAddress } from '../cluster/reachable-life.ts';
 import { type Config, isLoopback } from '../config/config.ts';
 import type { ClusterCounts } from '../counts/cluster-counts.ts';

@@ -6,7 +6,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { serveInstances } from '../../../src/cluster/channel/instance-listener.ts';
+import { serveInstances } from '../../../src/cluster/channel/instances/instance-listener.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { serving, text } from '../../helpers/function-backend.ts';

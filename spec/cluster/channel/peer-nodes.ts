@@ -2,16 +2,16 @@
 // members are a map that the spec changes.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { channelKeys } from '../../../src/cluster/channel/channel-keys.ts';
-import type { ServedInstances } from '../../../src/cluster/channel/instance-listener.ts';
+import type { ServedInstances } from '../../../src/cluster/channel/instances/instance-listener.ts';
 import {
   openPeerListener,
   type PeerListener,
   type PeerRefusal,
 } from '../../../src/cluster/channel/peer-listener.ts';
-import type { PeerTls } from '../../../src/cluster/channel/peer-tls.ts';
-import { TokenVerifier } from '../../../src/cluster/channel/peer-tokens.ts';
 import { Peers } from '../../../src/cluster/channel/peers.ts';
+import { channelKeys } from '../../../src/cluster/channel/trust/channel-keys.ts';
+import type { PeerTls } from '../../../src/cluster/channel/trust/peer-tls.ts';
+import { TokenVerifier } from '../../../src/cluster/channel/trust/peer-tokens.ts';
 import type { ReachableLife } from '../../../src/cluster/reachable-life.ts';
 import { ClusterCounts } from '../../../src/counts/cluster-counts.ts';
 import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';

@@ -18,14 +18,14 @@ import { ConnectionPool } from '../../transports/http1/connection-pool.ts';
 import type { Connector } from '../../transports/http1/connector.ts';
 import type { ReachableLife } from '../reachable-life.ts';
 import { waitForHolderMs } from '../rules/session-claims.ts';
-import type { ChannelKeys } from './channel-keys.ts';
-import { MultiplexedConnection } from './multiplexed-connection.ts';
+import { MultiplexedConnection } from './multiplexed/multiplexed-connection.ts';
 import { peerConnector, peerHost } from './peer-connector.ts';
 import { PeerExchange } from './peer-exchange.ts';
 import { LOST_PING_MS, Ping } from './peer-ping.ts';
 import { PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
 import { peerRequestText } from './peer-request.ts';
-import { TokenIssuer } from './peer-tokens.ts';
+import type { ChannelKeys } from './trust/channel-keys.ts';
+import { TokenIssuer } from './trust/peer-tokens.ts';
 
 /** Requests under way at one node. Over it: NODE_UNAVAILABLE. */
 export const MAX_CALLS = 1_024;

@@ -5,7 +5,7 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { limitKeyUpdates } from '../../tls/key-updates.ts';
 import type { Connector } from '../../transports/http1/connector.ts';
 import { socketOf } from '../reachable-life.ts';
-import type { PeerTls } from './peer-tls.ts';
+import type { PeerTls } from './trust/peer-tls.ts';
 
 const KEEP_ALIVE_DELAY_MS = 10_000;
 

@@ -15,11 +15,11 @@ import type { ForwardedCaller, Hop } from '../../domain/nodes/forwarding.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import { limitKeyUpdatesOf } from '../../tls/key-updates.ts';
 import { handshakeBytes, ListenerHandshakes } from '../../tls/listener-handshakes.ts';
-import { MultiplexedListener, type ServeExchange } from './multiplexed-listener.ts';
-import { MULTIPLEXED_PROTOCOL } from './multiplexed-wire.ts';
+import { MultiplexedListener, type ServeExchange } from './multiplexed/multiplexed-listener.ts';
+import { MULTIPLEXED_PROTOCOL } from './multiplexed/multiplexed-wire.ts';
 import { INSTANCE_PATHS, PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
-import type { PeerTls } from './peer-tls.ts';
-import type { TokenProblem, TokenVerifier } from './peer-tokens.ts';
+import type { PeerTls } from './trust/peer-tls.ts';
+import type { TokenProblem, TokenVerifier } from './trust/peer-tokens.ts';
 
 /** A request that the listener refused. */
 export interface PeerRefusal {

@@ -7,11 +7,11 @@ import { jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ConnectionPool } from '../../transports/http1/connection-pool.ts';
 import type { ReachableLife } from '../reachable-life.ts';
-import type { ChannelKeys } from './channel-keys.ts';
 import { peerConnector, peerHost } from './peer-connector.ts';
 import { LOST_PING_MS, Ping } from './peer-ping.ts';
 import { PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
-import { TokenIssuer } from './peer-tokens.ts';
+import type { ChannelKeys } from './trust/channel-keys.ts';
+import { TokenIssuer } from './trust/peer-tokens.ts';
 
 /** Pings of one node that have no answer yet: further ones are not sent, or take the place of one that is lost. */
 const MAX_PINGS = 4;

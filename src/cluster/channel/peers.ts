@@ -13,9 +13,9 @@ import { type Clock, sleep } from '../../domain/time/clock.ts';
 import type { Open } from '../../transports/open-options.ts';
 import type { NodeTable } from '../node-table/node-table.ts';
 import type { ReachableLife } from '../reachable-life.ts';
-import type { ChannelKeys } from './channel-keys.ts';
+import { type LastBackend, openPeerTransport } from './instances/peer-transport.ts';
 import { type Peer, PeerClient } from './peer-client.ts';
-import { type LastBackend, openPeerTransport } from './peer-transport.ts';
+import type { ChannelKeys } from './trust/channel-keys.ts';
 
 /** Interval at which a gateway that closes checks for calls at other nodes. */
 const IDLE_CHECK_MS = 50;

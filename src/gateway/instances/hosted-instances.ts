@@ -7,7 +7,11 @@ import type { Fleet } from '../../actors/fleet.ts';
 import { InstanceRef } from '../../actors/instances/instance-ref.ts';
 import type { OpenedTransport } from '../../actors/instances/opened-transport.ts';
 import type { SharedSubscription } from '../../actors/subscriptions/resource-subscriptions.ts';
-import type { InstanceHost, InstanceWay, WantedConversation } from '../../cluster/channel/instance-host.ts';
+import type {
+  InstanceHost,
+  InstanceWay,
+  WantedConversation,
+} from '../../cluster/channel/instances/instance-host.ts';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';

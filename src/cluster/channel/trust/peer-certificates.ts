@@ -5,10 +5,10 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { checkServerIdentity, createSecureContext } from 'node:tls';
-import { readPemFile } from '../../config/read-file.ts';
-import { OperatorError, reasonOf } from '../../domain/errors/errors.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import { readRenewed } from '../../domain/time/renewed.ts';
+import { readPemFile } from '../../../config/read-file.ts';
+import { OperatorError, reasonOf } from '../../../domain/errors/errors.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import { readRenewed } from '../../../domain/time/renewed.ts';
 import type { PeerTls } from './peer-tls.ts';
 
 const READ_AGAIN_MS = 60_000;

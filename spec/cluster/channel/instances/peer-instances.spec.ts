@@ -3,35 +3,35 @@
 
 import { firstValueFrom, lastValueFrom, NEVER, Subject, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { channelKeys } from '../../../src/cluster/channel/channel-keys.ts';
-import type { InstanceHost } from '../../../src/cluster/channel/instance-host.ts';
-import { serveInstances } from '../../../src/cluster/channel/instance-listener.ts';
-import { exchangeBody } from '../../../src/cluster/channel/peer-frames.ts';
-import { INSTANCE_PATHS, MAX_QUESTIONS } from '../../../src/cluster/channel/peer-protocol.ts';
-import { type KnownNodes, Peers } from '../../../src/cluster/channel/peers.ts';
-import type { ReachableLife } from '../../../src/cluster/reachable-life.ts';
-import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
-import { GatewayError } from '../../../src/domain/errors/errors.ts';
-import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
-import { JsonText } from '../../../src/domain/json/json.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
+import type { InstanceHost } from '../../../../src/cluster/channel/instances/instance-host.ts';
+import { serveInstances } from '../../../../src/cluster/channel/instances/instance-listener.ts';
+import { exchangeBody } from '../../../../src/cluster/channel/instances/peer-frames.ts';
+import { INSTANCE_PATHS, MAX_QUESTIONS } from '../../../../src/cluster/channel/peer-protocol.ts';
+import { type KnownNodes, Peers } from '../../../../src/cluster/channel/peers.ts';
+import { channelKeys } from '../../../../src/cluster/channel/trust/channel-keys.ts';
+import type { ReachableLife } from '../../../../src/cluster/reachable-life.ts';
+import { ANONYMOUS, type Principal } from '../../../../src/domain/accounts/account.ts';
+import { GatewayError } from '../../../../src/domain/errors/errors.ts';
+import type { InstanceDefinition } from '../../../../src/domain/instances/instance.ts';
+import { JsonText } from '../../../../src/domain/json/json.ts';
+import { LIMITS } from '../../../../src/domain/limits.ts';
 import {
   type ClientReply,
   type ServerMessage,
   type ServerRequest,
   serverRequest,
-} from '../../../src/domain/mcp/client.ts';
-import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
-import { systemClock } from '../../../src/domain/time/clock.ts';
-import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import { REFUSED } from '../../../src/transports/caller-messages.ts';
-import type { Transport } from '../../../src/transports/transport.ts';
-import { becomes } from '../../helpers/eventually.ts';
-import { HeldTool, serving, text } from '../../helpers/function-backend.ts';
-import { messageOf } from '../../helpers/outcome.ts';
-import { suite } from '../../helpers/suite.ts';
-import { knownNodesIn } from './known-nodes.ts';
-import { ask, Deployment, forward, type PeerNode } from './peer-nodes.ts';
+} from '../../../../src/domain/mcp/client.ts';
+import type { Handshake } from '../../../../src/domain/mcp/mcp.ts';
+import { systemClock } from '../../../../src/domain/time/clock.ts';
+import { createGateway, type Gateway } from '../../../../src/gateway/gateway.ts';
+import { REFUSED } from '../../../../src/transports/caller-messages.ts';
+import type { Transport } from '../../../../src/transports/transport.ts';
+import { becomes } from '../../../helpers/eventually.ts';
+import { HeldTool, serving, text } from '../../../helpers/function-backend.ts';
+import { messageOf } from '../../../helpers/outcome.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { knownNodesIn } from '../known-nodes.ts';
+import { ask, Deployment, forward, type PeerNode } from '../peer-nodes.ts';
 
 const test = suite('instances over the peer channel');
 const [A, B, C] = ['AAAAAAAA', 'BBBBBBBB', 'CCCCCCCC'] as const;

@@ -2,11 +2,11 @@
 // answer consists. A frame is one byte for its kind, four for its length, and its content: JSON, or the bytes of a
 // result, which no node parses. Source: ADR 170.
 
-import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
-import type { HttpRefusal } from '../../domain/calls/exchange-event.ts';
-import type { TraceFields } from '../../domain/calls/request-trace.ts';
-import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
-import { type Delivered, ERROR_STATUS, type ErrorCode, GatewayError } from '../../domain/errors/errors.ts';
+import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import type { HttpRefusal } from '../../../domain/calls/exchange-event.ts';
+import type { TraceFields } from '../../../domain/calls/request-trace.ts';
+import { backendUnavailable } from '../../../domain/errors/error-catalogue.ts';
+import { type Delivered, ERROR_STATUS, type ErrorCode, GatewayError } from '../../../domain/errors/errors.ts';
 import {
   definedFields,
   isJsonObject,
@@ -14,11 +14,11 @@ import {
   type JsonObject,
   JsonText,
   parseExact,
-} from '../../domain/json/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { ClientReply } from '../../domain/mcp/client.ts';
-import type { JsonRpcError } from '../../domain/mcp/jsonrpc.ts';
-import type { Handshake } from '../../domain/mcp/mcp.ts';
+} from '../../../domain/json/json.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import type { ClientReply } from '../../../domain/mcp/client.ts';
+import type { JsonRpcError } from '../../../domain/mcp/jsonrpc.ts';
+import type { Handshake } from '../../../domain/mcp/mcp.ts';
 import type { InstanceDuty } from './instance-host.ts';
 
 export type PeerFrame =

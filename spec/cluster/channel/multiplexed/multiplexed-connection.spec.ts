@@ -7,27 +7,30 @@ import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { channelKeys } from '../../../src/cluster/channel/channel-keys.ts';
-import { type ServedInstances, serveInstances } from '../../../src/cluster/channel/instance-listener.ts';
+import {
+  type ServedInstances,
+  serveInstances,
+} from '../../../../src/cluster/channel/instances/instance-listener.ts';
+import { exchangeBody, frameOf } from '../../../../src/cluster/channel/instances/peer-frames.ts';
 import {
   MESSAGE,
   MessageReader,
   MessageWriter,
   MULTIPLEXED_PROTOCOL,
   PART_BYTES,
-} from '../../../src/cluster/channel/multiplexed-wire.ts';
-import { exchangeBody, frameOf } from '../../../src/cluster/channel/peer-frames.ts';
-import { INSTANCE_PATHS } from '../../../src/cluster/channel/peer-protocol.ts';
-import { TokenIssuer, TokenVerifier } from '../../../src/cluster/channel/peer-tokens.ts';
-import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
-import { JsonText } from '../../../src/domain/json/json.ts';
-import { systemClock } from '../../../src/domain/time/clock.ts';
-import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import type { Transport } from '../../../src/transports/transport.ts';
-import { becomes } from '../../helpers/eventually.ts';
-import { HeldTool, serving, text } from '../../helpers/function-backend.ts';
-import { suite } from '../../helpers/suite.ts';
-import { ask, Deployment, forward, type PeerNode } from './peer-nodes.ts';
+} from '../../../../src/cluster/channel/multiplexed/multiplexed-wire.ts';
+import { INSTANCE_PATHS } from '../../../../src/cluster/channel/peer-protocol.ts';
+import { channelKeys } from '../../../../src/cluster/channel/trust/channel-keys.ts';
+import { TokenIssuer, TokenVerifier } from '../../../../src/cluster/channel/trust/peer-tokens.ts';
+import { ANONYMOUS } from '../../../../src/domain/accounts/account.ts';
+import { JsonText } from '../../../../src/domain/json/json.ts';
+import { systemClock } from '../../../../src/domain/time/clock.ts';
+import { createGateway, type Gateway } from '../../../../src/gateway/gateway.ts';
+import type { Transport } from '../../../../src/transports/transport.ts';
+import { becomes } from '../../../helpers/eventually.ts';
+import { HeldTool, serving, text } from '../../../helpers/function-backend.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { ask, Deployment, forward, type PeerNode } from '../peer-nodes.ts';
 
 const test = suite('multiplexed connections');
 const [A, B] = ['AAAAAAAA', 'BBBBBBBB'] as const;

@@ -2,11 +2,11 @@
 // nodes. Source: ADR 170.
 
 import type { Observable } from 'rxjs';
-import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
-import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
-import type { ClientProfile } from '../../domain/mcp/client.ts';
-import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
-import type { Closed, Conversation } from '../../transports/transport.ts';
+import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../../domain/calls/exchange-event.ts';
+import type { ClientProfile } from '../../../domain/mcp/client.ts';
+import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
+import type { Closed, Conversation } from '../../../transports/transport.ts';
 
 /** The instances of this node. */
 export interface InstanceHost {

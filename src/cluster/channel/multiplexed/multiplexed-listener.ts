@@ -2,9 +2,10 @@
 // its own gets, above all the check of its token. Source: ADR 149.
 
 import type { Duplex } from 'node:stream';
-import type { Principal } from '../../domain/accounts/account.ts';
-import { CallMap } from '../../domain/memory/call-map.ts';
-import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
+import type { Principal } from '../../../domain/accounts/account.ts';
+import { CallMap } from '../../../domain/memory/call-map.ts';
+import type { ForwardedCaller } from '../../../domain/nodes/forwarding.ts';
+import { INSTANCE_PATHS } from '../peer-protocol.ts';
 import {
   MAX_MULTIPLEXED,
   MESSAGE,
@@ -13,7 +14,6 @@ import {
   MULTIPLEXED_PROTOCOL,
   TOKEN_PLACES,
 } from './multiplexed-wire.ts';
-import { INSTANCE_PATHS } from './peer-protocol.ts';
 
 /** Where the answer of one exchange goes: to a connection of its own, or to a multiplexed one. */
 export interface ExchangeAnswer {

@@ -2,7 +2,7 @@
 // Source: RFC 5869; ADR 148.
 
 import { hkdfSync } from 'node:crypto';
-import type { Secrets } from '../../auth/secrets/secrets.ts';
+import type { Secrets } from '../../../auth/secrets/secrets.ts';
 import { certificateTls, type PeerTls, pskTls } from './peer-tls.ts';
 
 export interface ChannelKeys {

@@ -6,14 +6,17 @@ import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect as connectTls } from 'node:tls';
 import * as assert from 'uvu/assert';
-import { type CertificateFiles, readCertificates } from '../../../src/cluster/channel/peer-certificates.ts';
-import { OperatorError } from '../../../src/domain/errors/errors.ts';
-import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/certificates.ts';
-import { becomes } from '../../helpers/eventually.ts';
-import { folderOfEach } from '../../helpers/folder.ts';
-import { messageOf } from '../../helpers/outcome.ts';
-import { suite } from '../../helpers/suite.ts';
-import { ask, Deployment, forward, type PeerNode } from './peer-nodes.ts';
+import {
+  type CertificateFiles,
+  readCertificates,
+} from '../../../../src/cluster/channel/trust/peer-certificates.ts';
+import { OperatorError } from '../../../../src/domain/errors/errors.ts';
+import { hasOpenssl, issueCertificate, makeAuthority } from '../../../helpers/certificates.ts';
+import { becomes } from '../../../helpers/eventually.ts';
+import { folderOfEach } from '../../../helpers/folder.ts';
+import { messageOf } from '../../../helpers/outcome.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { ask, Deployment, forward, type PeerNode } from '../peer-nodes.ts';
 
 const test = suite('certificates of the peer channel', { timeoutMs: 60_000 });
 const openssl = test.needs(hasOpenssl(), 'no openssl here');

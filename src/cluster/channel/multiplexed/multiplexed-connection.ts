@@ -3,10 +3,13 @@
 // Source: ADR 149.
 
 import type { Socket } from 'node:net';
-import { LIMITS } from '../../domain/limits.ts';
-import { CallMap } from '../../domain/memory/call-map.ts';
-import { systemClock } from '../../domain/time/clock.ts';
-import type { Connector } from '../../transports/http1/connector.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import { CallMap } from '../../../domain/memory/call-map.ts';
+import { systemClock } from '../../../domain/time/clock.ts';
+import type { Connector } from '../../../transports/http1/connector.ts';
+import type { Carrier, PeerExchange } from '../peer-exchange.ts';
+import { LOST_PING_MS } from '../peer-ping.ts';
+import { INSTANCE_PATHS, PEER_HEADERS } from '../peer-protocol.ts';
 import {
   MAX_MULTIPLEXED,
   MESSAGE,
@@ -16,9 +19,6 @@ import {
   PART_BYTES,
   TOKEN_PLACES,
 } from './multiplexed-wire.ts';
-import type { Carrier, PeerExchange } from './peer-exchange.ts';
-import { LOST_PING_MS } from './peer-ping.ts';
-import { INSTANCE_PATHS, PEER_HEADERS } from './peer-protocol.ts';
 
 /** The answer to the upgrade. */
 const MAX_HEAD_BYTES = 4 * 1024;

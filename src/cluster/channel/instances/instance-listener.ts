@@ -5,28 +5,28 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Subscription } from 'rxjs';
-import { mayDo, type Principal } from '../../domain/accounts/account.ts';
-import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
-import type { AttemptTrace, TraceFields } from '../../domain/calls/request-trace.ts';
+import { mayDo, type Principal } from '../../../domain/accounts/account.ts';
+import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import type { AttemptTrace, TraceFields } from '../../../domain/calls/request-trace.ts';
 import {
   backendUnavailable,
   templateNotFound,
   tooManyMessages,
-} from '../../domain/errors/error-catalogue.ts';
-import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts';
-import { isJsonObject } from '../../domain/json/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { ServerRequest } from '../../domain/mcp/client.ts';
-import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
-import { NO_CALLER } from '../../domain/memory/owner-shares.ts';
-import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
-import { mayUse } from '../../domain/rights/rights.ts';
-import { REFUSED } from '../../transports/caller-messages.ts';
+} from '../../../domain/errors/error-catalogue.ts';
+import { asGatewayError, type GatewayError } from '../../../domain/errors/errors.ts';
+import { isJsonObject } from '../../../domain/json/json.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import type { ServerRequest } from '../../../domain/mcp/client.ts';
+import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
+import { NO_CALLER } from '../../../domain/memory/owner-shares.ts';
+import type { ForwardedCaller } from '../../../domain/nodes/forwarding.ts';
+import { mayUse } from '../../../domain/rights/rights.ts';
+import { REFUSED } from '../../../transports/caller-messages.ts';
+import type { ExchangeAnswer, ServeExchange } from '../multiplexed/multiplexed-listener.ts';
+import type { PeerRefusal, ServePeer } from '../peer-listener.ts';
+import { INSTANCE_PATHS, MAX_QUESTIONS } from '../peer-protocol.ts';
 import type { HostedConversation, InstanceHost, InstanceWay } from './instance-host.ts';
-import type { ExchangeAnswer, ServeExchange } from './multiplexed-listener.ts';
 import { exchangeIn, failureOf, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';
-import type { PeerRefusal, ServePeer } from './peer-listener.ts';
-import { INSTANCE_PATHS, MAX_QUESTIONS } from './peer-protocol.ts';
 
 /** Bytes of messages besides results that a node leaves unread before its answer breaks off. */
 const UNREAD_BYTES = 16 * 1024 * 1024;

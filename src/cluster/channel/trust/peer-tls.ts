@@ -10,7 +10,7 @@ import {
   type TLSSocket,
   type TlsOptions,
 } from 'node:tls';
-import type { Secrets } from '../../auth/secrets/secrets.ts';
+import type { Secrets } from '../../../auth/secrets/secrets.ts';
 
 export interface PeerTls {
   /** Options of a listener. */

@@ -3,35 +3,36 @@
 // at either side is the end of the conversation. Source: ADR 170.
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
-import type { Principal } from '../../domain/accounts/account.ts';
-import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
-import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
+import type { Principal } from '../../../domain/accounts/account.ts';
+import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../../domain/calls/exchange-event.ts';
 import {
   ANSWERS_HOLD_TOO_MUCH,
   backendUnavailable,
   notConnected,
   notWritable,
   openingCancelled,
-} from '../../domain/errors/error-catalogue.ts';
-import { type Delivered, type GatewayError, reasonOf } from '../../domain/errors/errors.ts';
-import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import { definedFields, type JsonObject } from '../../domain/json/json.ts';
-import { type ServerMessage, type ServerRequest, serverRequest } from '../../domain/mcp/client.ts';
-import type { Handshake } from '../../domain/mcp/mcp.ts';
-import { type InstanceHeldBytes, UNCOUNTED_BYTES } from '../../domain/memory/held-bytes.ts';
-import { type Linked, LinkedSet } from '../../domain/memory/linked-set.ts';
-import { LruMap } from '../../domain/memory/lru-map.ts';
-import { NO_CALLER } from '../../domain/memory/owner-shares.ts';
-import type { ForwardedAnswer, Forwarding } from '../../domain/nodes/forwarding.ts';
-import { REFUSED } from '../../transports/caller-messages.ts';
+} from '../../../domain/errors/error-catalogue.ts';
+import { type Delivered, type GatewayError, reasonOf } from '../../../domain/errors/errors.ts';
+import type { InstanceDefinition } from '../../../domain/instances/instance.ts';
+import { definedFields, type JsonObject } from '../../../domain/json/json.ts';
+import { type ServerMessage, type ServerRequest, serverRequest } from '../../../domain/mcp/client.ts';
+import type { Handshake } from '../../../domain/mcp/mcp.ts';
+import { type InstanceHeldBytes, UNCOUNTED_BYTES } from '../../../domain/memory/held-bytes.ts';
+import { type Linked, LinkedSet } from '../../../domain/memory/linked-set.ts';
+import { LruMap } from '../../../domain/memory/lru-map.ts';
+import { NO_CALLER } from '../../../domain/memory/owner-shares.ts';
+import type { ForwardedAnswer, Forwarding } from '../../../domain/nodes/forwarding.ts';
+import { REFUSED } from '../../../transports/caller-messages.ts';
 import {
   CLOSED_BY_GATEWAY,
   type Closed,
   type Conversation,
   type ConversationOpening,
   type Transport,
-} from '../../transports/transport.ts';
-import type { PeerClient } from './peer-client.ts';
+} from '../../../transports/transport.ts';
+import type { PeerClient } from '../peer-client.ts';
+import { INSTANCE_PATHS, MAX_QUESTIONS } from '../peer-protocol.ts';
 import {
   type ConversationRequest,
   errorIn,
@@ -42,7 +43,6 @@ import {
   type PeerFrame,
   type ReplyRequest,
 } from './peer-frames.ts';
-import { INSTANCE_PATHS, MAX_QUESTIONS } from './peer-protocol.ts';
 
 /** Notifications and replies of one conversation that are under way; more are dropped. */
 const MAX_NOTICES = 64;
