@@ -6,7 +6,7 @@ import type { InstanceHost } from '../cluster/channel/instances/instance-host.ts
 import type { TrafficCounts } from '../counts/traffic-counts.ts';
 import type { ByteBudget } from '../domain/memory/held-bytes.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import type { StoredDefinitions } from '../registry/registry-types.ts';
+import type { DefinitionRegistry } from '../registry/definition-registry.ts';
 import type { ToolApprovals } from '../registry/tool-approvals.ts';
 import type { GatewayDeps } from './compose.ts';
 import type { EventBus } from './event-bus.ts';
@@ -26,7 +26,7 @@ export class GatewayInternals {
   /** Drains the gateway, and announces its stop. */
   readonly readiness: Readiness;
   /** The stored definitions of templates. */
-  readonly definitions: StoredDefinitions;
+  readonly definitions: DefinitionRegistry;
   /** The approved tools of pinned templates. */
   readonly approvals: ToolApprovals;
   /** Requests to instances, for routes that gather lists. */

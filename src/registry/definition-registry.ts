@@ -18,7 +18,6 @@ import type { ActiveRegistry } from './active-registry.ts';
 import type { RegistrySteps } from './change-queue.ts';
 import { checkName } from './checked-input.ts';
 import { type Protection, refuseDenied, refuseExposing } from './refusals.ts';
-import type { StoredDefinitions } from './registry-types.ts';
 
 /** Characters of one stored definition as JSON. */
 const MAX_CHARACTERS = 256 * 1024;
@@ -34,7 +33,7 @@ interface DefinitionRegistryDeps extends Protection, RegistrySteps {
   readonly isView: (name: string) => boolean;
 }
 
-export class DefinitionRegistry implements StoredDefinitions {
+export class DefinitionRegistry {
   readonly #deps: DefinitionRegistryDeps;
   readonly #definitions: DefinitionsInForce;
 

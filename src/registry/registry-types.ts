@@ -4,7 +4,6 @@
 import type { LoadBalancerSettings } from '../balancing/policy-schemas.ts';
 import type { InstanceDefinition, InstanceInput, InstanceSnapshot } from '../domain/instances/instance.ts';
 import type { RegistrationOrigin } from '../domain/instances/registration.ts';
-import type { TemplateDefinition } from '../templates/definition.ts';
 import type { InProcessHandler } from '../transports/open-options.ts';
 import type { RegistryContents } from './registry-file.ts';
 
@@ -38,17 +37,3 @@ export interface Registration extends Pick<InstanceSnapshot, 'state' | 'healthy'
 /** With `isPartial` (default false) no instance is removed for lack of an entry. */
 export type FileContents = Pick<RegistryContents, 'templates' | 'entries'> &
   Partial<Pick<RegistryContents, 'isPartial' | 'views'>>;
-
-/** The template definitions that are kept in the store: see DefinitionRegistry. */
-export interface StoredDefinitions {
-  /** TEMPLATE_NOT_FOUND. */
-  get(template: string): TemplateDefinition;
-  /** Undefined: none is stored. */
-  find(template: string): TemplateDefinition | undefined;
-  /** What `put` would store. VALIDATION_ERROR, ENDPOINT_NOT_ALLOWED, COMMAND_NOT_ALLOWED. */
-  check(template: string, written: unknown): Promise<TemplateDefinition>;
-  /** Resolves with false when it replaced one. Errors of `check`; DUPLICATE_TEMPLATE, REGISTRY_FULL. */
-  put(template: string, written: unknown): Promise<boolean>;
-  /** TEMPLATE_NOT_FOUND. */
-  delete(template: string): Promise<void>;
-}
