@@ -8,7 +8,13 @@ import { DEFAULT_URLS, filesIn, writeDaemon } from '../../src/cli/background/dae
 import { CommandInput } from '../../src/cli/command.ts';
 import { freePort } from '../../src/cli/demo-servers.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from '../../src/cli/failures.ts';
-import { findGateway as find, gatewayOf, type Remote, StreamBroken } from '../../src/cli/remote.ts';
+import {
+  entriesOf,
+  findGateway as find,
+  gatewayOf,
+  type Remote,
+  StreamBroken,
+} from '../../src/cli/remote.ts';
 import { lockFile } from '../../src/persistence/file-lock.ts';
 import { credentialsPath } from '../../src/templates/command-exposure.ts';
 import { folderOfEach } from '../helpers/folder.ts';
@@ -70,6 +76,18 @@ test('an answer without end fails while it is still small', async () => {
     CommandFailure,
     /sent more than 128 MiB in one answer$/,
   );
+});
+
+test('pages without end hold a command for a bounded time', async () => {
+  let pages = 0;
+  const endless = await serve((_, response) => {
+    pages += 1;
+    const next = pages > 500 ? {} : { next_cursor: String(pages) };
+    response.end(JSON.stringify({ sessions: [{ id: 'a' }], ...next }));
+  });
+  const listing = entriesOf(await findGateway(endless), '/gateway/sessions', 'sessions', { longestMs: 0 });
+  await rejects(listing, CommandFailure, /took more than 0 s to answer with its pages$/);
+  assert.is(pages, 1);
 });
 
 test('waits longer than the gateway for its database, and says what a timeout means for a change', async () => {

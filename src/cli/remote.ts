@@ -310,16 +310,24 @@ export async function gatewayOf(input: CommandInput, terminal: Terminal): Promis
 
 /** Entries of one answer. */
 const PAGE = 500;
+/** Longest time of all pages of a list: a program at the address of a gateway may answer with pages without end. */
+const LIST_MS = 120_000;
 
+/** At most `most` entries, from all pages. Throws as `ask`; CommandFailure when the pages take longer than `longestMs`. */
 export async function entriesOf(
   gateway: Remote,
   path: string,
   name: string,
-  { query = new URLSearchParams(), most = Number.POSITIVE_INFINITY } = {},
+  { query = new URLSearchParams(), most = Number.POSITIVE_INFINITY, longestMs = LIST_MS } = {},
 ): Promise<readonly Fields[]> {
+  const endsAtMs = performance.now() + longestMs;
   const entries: Fields[] = [];
   for (let cursor: unknown = ''; typeof cursor === 'string' && entries.length < most; ) {
     query.set('limit', String(Math.min(PAGE, most - entries.length)));
+    if (cursor !== '' && performance.now() > endsAtMs)
+      throw new CommandFailure(
+        `${gateway.url} took more than ${longestMs / 1000} s to answer with its pages`,
+      );
     if (cursor !== '') query.set('cursor', cursor);
     const page = fields(await gateway.request(`${path}?${query}`));
     entries.push(...listOf(page[name]));
