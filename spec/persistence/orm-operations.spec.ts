@@ -53,6 +53,16 @@ test('does not show an unfinished transaction to other operations', async () => 
   await writing;
 });
 
+test('lets other work run between queries of a file that follow each other for long', async () => {
+  const { session } = await opened();
+  let turns = 0;
+  const counting = setInterval(() => (turns += 1), 1);
+  const untilMs = performance.now() + 200;
+  while (performance.now() < untilMs) await session.run((em, { settings }) => em.count(settings));
+  clearInterval(counting);
+  assert.ok(turns > 2, `${turns} turns`);
+});
+
 test('repeats a change while another process writes', async () => {
   const { session, other, revision } = await opened();
   await other('begin immediate');

@@ -19,6 +19,7 @@ import {
 } from '../../domain/errors/errors.ts';
 import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
 import { SerialQueue } from '../../domain/time/serial-queue.ts';
+import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Database, Statement } from '../database.ts';
 import { DamagedFileError, driverErrorOf, FullError, withoutValues } from '../store-errors.ts';
 import type { Tables } from './entities.ts';
@@ -70,6 +71,8 @@ export class OrmOperations {
   readonly #isSameFile: (() => boolean) | undefined;
   /** The writers of this process wait here: waiting for the row of the revision, they would hold connections. */
   readonly #writers = new SerialQueue();
+  /** Set for a file, whose driver answers at once: the event loop would not turn while one operation follows another. */
+  readonly #turns: TaskScheduler | undefined;
   #orm: Orm | undefined;
   #connecting: Promise<Orm> | undefined;
   /** A lost connection is never returned to its pool, and closing the pool would wait for it. */
@@ -89,6 +92,7 @@ export class OrmOperations {
     this.#deps = deps;
     this.statement = deps.database.statements?.();
     this.#isSameFile = deps.file === undefined ? undefined : fileIdentity(deps.file);
+    if (deps.database.isFile) this.#turns = new TaskScheduler();
     this.#orm = deps.orm;
     const { file, database } = deps;
     // Nothing behind a gap in the journal can be recovered. Closing the file stores in the database what the
@@ -274,11 +278,12 @@ export class OrmOperations {
       this.#dropSilentPool(operation);
       throw databaseUnavailable(new Error(`no answer within ${timeoutMs} ms`), operation.delivered);
     });
-    const begin = (): Promise<T> => {
+    const start = (): Promise<T> => {
       operation.startedAt = systemClock.now();
       // An operation without an answer must also release the queue.
       return Promise.race([this.#attempts(work, operation), giveUp]);
     };
+    const begin = (): Promise<T> => this.#turns?.turn()?.then(start) ?? start();
     try {
       const working = queue === undefined ? begin() : queue.take(begin);
       const finished =
