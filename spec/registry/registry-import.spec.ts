@@ -206,6 +206,21 @@ test('does not change templates that the caller may not use', async () => {
   assert.equal(registry.active.settings('r').loadBalancer, {});
 });
 
+test('takes many turns of the event loop for thousands of templates, also when nothing is stored', async () => {
+  const templates = Array.from({ length: 1_000 }, (_, index) => ({ name: `t${index}`, loadBalancer: {} }));
+  const entries = templates.map(({ name }) => ({ ...entry('a', 'f1'), template: name }));
+  let turns = 0;
+  const count = (): void => {
+    turns += 1;
+    counting = setImmediate(count);
+  };
+  let counting = setImmediate(count);
+  const { added } = await importContents(registry, { templates, entries }, { isDryRun: true });
+  clearImmediate(counting);
+  assert.is(added.length, 1_000);
+  assert.ok(turns >= 40, `${turns} turns`);
+});
+
 test.run();
 
 function start(): void {

@@ -41,6 +41,7 @@ export async function importContents(
   const { isDryRun = false, mayUse = () => true } = rules;
   const settings: string[] = [];
   for (const template of templates) {
+    await registry.scheduler.turn();
     const { name, loadBalancer, auth } = template;
     if (!mayUse(name) || registry.views.find(name) !== undefined) continue; // its instances are skipped
     const isOther = !registry.active.hasSettings(template);
@@ -116,7 +117,7 @@ async function synchronize(
       skip(each, `"${id}" belongs to the node "${existing.nodeId}"`);
     } else different.push(each);
   });
-  for (const group of groupsOf(different, registry)) {
+  await eachGroup(registry, different, async (group) => {
     const tombstones = await tombstonesOf(registry, group);
     const isBuried = ({ template, id, fingerprint }: WantedInstance) =>
       tombstones.get(`${template}/${id}`) === fingerprint;
@@ -139,18 +140,19 @@ async function synchronize(
         skip(each, asGatewayError(thrown).message);
       }
     }
-  }
+  });
   const missing: InstanceDefinition[] = [];
   await inTurns(registry, registry.active.instanceDefinitions(), (definition) => {
     const { template, id } = definition;
     const isMissing = isOwn(definition) && mayUse(template) && !present.has(`${template}/${id}`);
     if (isMissing && registry.active.belongsHere(definition)) missing.push(definition);
   });
-  for (const group of groupsOf(missing, registry))
+  await eachGroup(registry, missing, async (group) => {
     for (const [template, ids] of idsByTemplate(group)) {
       const removed = isDryRun ? ids : await registry.withdraw(template, ids, source).catch(fail);
       report.removed.push(...removed.map((id) => ({ template, id })));
     }
+  });
   return report;
 }
 
@@ -177,11 +179,16 @@ function idsByTemplate(all: readonly SyncedInstance[]): ReadonlyMap<string, read
   return new Map(Array.from(groups, ([template, group]) => [template, group.map(({ id }) => id)]));
 }
 
-/** Smaller ones after long turns of the event loop. */
-function* groupsOf<T>(all: readonly T[], registry: Pick<Registry, 'scheduler'>): Generator<T[]> {
+/** One group after the other, each in a turn of the event loop; the groups are smaller after long turns. */
+async function eachGroup<T>(
+  { scheduler }: Pick<Registry, 'scheduler'>,
+  all: readonly T[],
+  work: (group: readonly T[]) => Promise<void>,
+): Promise<void> {
   for (let start = 0; start < all.length; ) {
-    const end = start + Math.max(LEAST_TOGETHER, Math.floor(SAVED_TOGETHER / registry.scheduler.slowness));
-    yield all.slice(start, end);
+    await scheduler.turn();
+    const end = start + Math.max(LEAST_TOGETHER, Math.floor(SAVED_TOGETHER / scheduler.slowness));
+    await work(all.slice(start, end));
     start = end;
   }
 }
