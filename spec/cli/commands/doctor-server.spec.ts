@@ -50,7 +50,7 @@ test('a template is examined by its gateway', async () => {
   await gateway.server.gateway.register('away', { id: 'two', endpoint: 'http://127.0.0.1:1/mcp' });
   const away = await gateway.run('doctor away');
   assert.is(away.code, 1);
-  assert.match(away.out, /^two: not open\n {2}no-era: It is not open/m);
+  assert.match(away.out, /^two: not open\n {2}no-era: It is not open.*\n {4}start it; answer/m);
   assert.match((await gateway.run('doctor none')).err, /none/);
 });
 

@@ -354,10 +354,9 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
     },
     {
       code: 'no-era',
-      fault:
-        'opens in no era: does not start, does not answer, or refuses both `server/discover` and `initialize`',
+      fault: 'opens in no era: does not start or answer, or refuses `server/discover` and `initialize`',
       gateway: 'opens it again later; calls get the reason',
-      remedy: 'answer `initialize`',
+      remedy: 'start it; answer `initialize`',
     },
   ],
 };
