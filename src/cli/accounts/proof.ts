@@ -49,7 +49,7 @@ export async function requireProof(
 ): Promise<void> {
   const failure = `${url} did not prove that it knows ${what}, which was not sent`;
   const hint =
-    `another program may listen there, its port may be mapped, or ${what} is not valid there` +
+    `another program may listen there, a proxy or a mapped port may be in between, or ${what} is not valid there` +
     `${what.startsWith('STAGEDOOR_') ? ' (then unset it)' : ''}; if you trust this address, repeat with --trust`;
   if (provable === undefined) throw new CommandFailure(`${failure}: ${hint}`);
   const nonce = randomBytes(24).toString('base64url');
