@@ -307,7 +307,7 @@ export class CachedLists {
     return found[0];
   }
 
-  /** Returns the stale answer when no instance could answer; rethrows any other error. */
+  /** Returns the stale answer when no instance could answer. Throws the error when there is none, and any other error. */
   #staleAnswer(key: ListKey, thrown: unknown): Answer {
     const isAbsence = thrown instanceof GatewayError && ABSENCE.has(thrown.code);
     const stored = isAbsence && this.#options.hasHandshakes() ? this.#find(key) : undefined;

@@ -33,7 +33,7 @@ export abstract class ClientCall<A> implements Waiter {
     this.report = report;
   }
 
-  /** True at the path of all templates, where ids of instances contain the name of their template. */
+  /** True when ids of instances contain the name of their template, as at the path of all templates. */
   abstract readonly isAggregate: boolean;
   /** Begins the event stream, unless it has begun. */
   abstract begin(): void;

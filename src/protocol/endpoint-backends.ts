@@ -55,8 +55,8 @@ export interface Backends {
    */
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification>;
   /**
-   * Returns a tool as an instance lists it; undefined when none does. Without an owner only tools of one template are
-   * found: the permission was checked before.
+   * Returns a tool as an instance lists it; undefined when none does, or the owner may not call it. Without an owner
+   * only tools of one template are found: the permission was checked before.
    */
   tool(name: string, owner?: Owner): Tool | undefined;
   /**

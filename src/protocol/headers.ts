@@ -19,8 +19,8 @@ export function headerOf(headers: RequestHeaders, name: string): string | undefi
 // server that reads both must refuse a difference. Source: MCP 2026-07-28 basic/transports/streamable-http#request-metadata.
 
 /**
- * Compares the mirrored headers of a request with its body; must be called after checkSentHeaders. Throws the same
- * error when a header is missing, or `Mcp-Name` differs from the body.
+ * Checks what checkSentHeaders, which must be called before, leaves out: throws RpcFailure (400, -32020) when a header
+ * of a request is missing, or `Mcp-Name` differs from the body.
  */
 export function checkMirroredHeaders(
   headers: RequestHeaders,
@@ -59,7 +59,7 @@ export function checkSentHeaders(
   }
 }
 
-/** Returns the error for a header that does not fit the body. `problem` is a clause. */
+/** Returns the error for a header that is missing or differs from the body. `problem` is a clause. */
 export function headerMismatch(header: string, problem: string): RpcFailure {
   const message = `Bad Request: the request headers and body disagree: ${header} ${problem}`;
   return new RpcFailure(400, { code: RPC.headerMismatch, message, data: { header } });

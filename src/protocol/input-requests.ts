@@ -20,7 +20,7 @@ export interface InputRequired {
   readonly requestState: string | undefined;
 }
 
-/** Reads the input requests of a result; returns a clause instead when a client cannot answer them. */
+/** Returns the input requests of a result; or a clause that says why a client cannot answer the result. */
 export function readInputRequired(value: unknown): InputRequired | string {
   const { inputRequests = {}, requestState } = isJsonObject(value) ? value : {};
   if (!isJsonObject(inputRequests)) return 'inputRequests is not an object';

@@ -135,8 +135,8 @@ export class LegacyListener {
   }
 
   /**
-   * Returns true when the client may have lost messages of the previous stream, of which it has no event. A client
-   * without a previous stream in this life misses nothing with its first one.
+   * Returns true when the client may have lost messages before this stream: those of the previous one, of which it has
+   * no event, or unknown ones. Only the first stream of a session that began in this life misses nothing.
    */
   #mayHaveLost(before: LegacyStream | undefined): boolean {
     if (before !== undefined) return before.hasMessages;

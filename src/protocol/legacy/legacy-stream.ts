@@ -51,7 +51,7 @@ export interface EventPosition {
 
 /**
  * One event stream. When it ends on a connection, the client has probably received all events, but the connection may
- * be dead: until the connection closes or the client resumes the stream, its events are stored as spare ones.
+ * be dead: the stream is spare then, until the connection breaks off or the client resumes the stream.
  */
 export class LegacyStream {
   readonly #deps: StreamDeps;

@@ -98,8 +98,8 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   }
 
   /**
-   * Cancels a request of the client, who may give a reason. Ignored when the request is answered already: the
-   * messages crossed.
+   * Cancels a request of the client, which may give a reason. Ignores a request that is answered already: the messages
+   * crossed.
    */
   cancel(id: JsonRpcId, reason?: JsonValue): void {
     this.cancelReason = typeof reason === 'string' ? reason.slice(0, MAX_REASON_UNITS) : undefined;
@@ -119,7 +119,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
 
   /**
    * Opens the stream for messages outside of calls, or resumes the one of `lastEventId`. Throws RpcFailure: 409 for a
-   * second stream, 400.
+   * second stream, 400 for an invalid event id, and for one of a call whose stream is no longer stored.
    */
   open(reply: McpReply, lastEventId: string | undefined): void {
     this.clientSeen();
@@ -197,8 +197,8 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   }
 
   /**
-   * Answers the open questions with an error when the gateway stops, unless a stream of the client is connected: the
-   * client could not answer them.
+   * Answers the open questions with an error, unless a stream of the client is connected. For a stop, when clients that
+   * are not connected could answer no more.
    */
   dismiss(): void {
     if (!this.#isConnected)

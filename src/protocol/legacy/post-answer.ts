@@ -68,8 +68,8 @@ export class PostAnswer {
   }
 
   /**
-   * Handles the end of the backend's stream, which the backend wants to be polled: a client that can poll does the
-   * same; for others the stream stays open.
+   * Called when the backend has closed its stream and wants to be polled. A client that can poll polls, too; for others
+   * the stream stays open.
    */
   interrupted(retryMs: number | undefined): void {
     const stream = this.open(false); // one event has the id and the waiting time

@@ -32,8 +32,8 @@ export class ListedHeaders {
   readonly #declarations = new WeakMap<Tool, DeclaredArguments>();
 
   /**
-   * Compares the headers with the arguments. Throws RpcFailure (400, -32020), and lets the instance list its tools
-   * again, because the client may know a newer list than the gateway.
+   * Compares the headers with the arguments. When one is missing or differs, throws RpcFailure (400, -32020), and lets
+   * the instance list its tools again, because the client may know a newer list than the gateway.
    */
   check({ method, params, owner, backends }: ModernRequest, headers: RequestHeaders): void {
     const { name, arguments: args } = params;

@@ -61,8 +61,8 @@ export class ModernAffinity {
 
   /**
    * Returns the destination of a request; undefined when any instance may answer. Throws RpcFailure (-32602) for a
-   * state or cursor that was not given to this client for this call, for a state older than an hour, and for a task
-   * of another owner.
+   * state or cursor that was not given to this client for this call, for a state that has expired, and for a task of
+   * another owner.
    */
   targetOf(request: ModernRequest): ModernTarget | undefined {
     const { method, params } = request;

@@ -196,7 +196,7 @@ export class ModernCall extends ClientCall<Answer | ClientQuestion> {
     stream.send({ data: notificationMessage(method, this.#withOwnToken(method, params)) });
   }
 
-  /** Returns true for a notification about this request that the request asked for. */
+  /** Returns true for progress and log messages that the request asked for, and for all that MCP does not define. */
   #isWanted(method: string, params: JsonObject): boolean {
     const { progressToken, logLevel } = this.#request.envelope;
     if (method === PROGRESS) return progressToken !== undefined;
@@ -247,7 +247,7 @@ export class ModernCall extends ClientCall<Answer | ClientQuestion> {
 /** How long the address at which a user connects an account, and the state of the call that needs it, are valid, in ms. */
 const CONNECT_LINK_MS = 10 * 60_000;
 
-/** Explains an error: the cursor, state or task of an instance is lost with the instance. */
+/** Replaces SERVER_NOT_FOUND by an error for the client: the cursor, state or task is lost with its instance. */
 function explained(thrown: unknown): unknown {
   if (!hasCode(thrown, 'SERVER_NOT_FOUND')) return thrown;
   return invalidParams('The instance that this request continues with is gone. Start again.', {

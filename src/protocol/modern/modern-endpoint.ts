@@ -233,7 +233,7 @@ async function refused(thrown: unknown, takeBack: () => Promise<void>): Promise<
   throw thrown;
 }
 
-/** The beginning of a request, as its target says, perhaps confirmed. */
+/** How a request begins: as its target says, and perhaps confirmed. */
 interface Begun {
   readonly report: CallReport;
   readonly params?: ModernRequest['params'];

@@ -51,7 +51,7 @@ export function pathKey(
 
 /**
  * Returns a key that a call shares with its retries: it covers the arguments, but not `_meta`, state and responses.
- * Not for frequent use.
+ * Not for the hot path.
  */
 export function callKey(request: ModernRequest): string {
   const { method, params } = request;
@@ -92,8 +92,8 @@ interface Envelope {
 }
 
 /**
- * Reads the envelopes of requests. As a client repeats its profile in each request, one with the same texts as before
- * is not parsed again.
+ * Reads the envelopes of requests. As a client repeats its profile in each request, a profile with the same texts as
+ * in the request before is not parsed again.
  */
 export class EnvelopeReader {
   #latest: { readonly profile: ClientProfile; readonly texts: readonly (string | undefined)[] } | undefined;
