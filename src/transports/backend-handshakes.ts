@@ -9,7 +9,7 @@ import { Turns } from '../domain/time/turns.ts';
 
 /** The most connections that are read in one turn of the event loop. */
 const AT_ONCE = 4;
-/** The bytes of a usual handshake. Bytes above count with the time that their signatures may take to check. */
+/** Usual servers send fewer bytes in a handshake. Bytes above count with the time that checks of signatures may take. */
 const USUAL_BYTES = 8 * 1024;
 const MS_PER_BYTE = 10 / 1024;
 /** An origin that sent more bytes in one handshake takes turns with other such origins, for the time below in ms. */

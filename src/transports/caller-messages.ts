@@ -96,7 +96,7 @@ export class RecentCallers {
     return this.#now() >= this.#mixedUntilMs;
   }
 
-  /** Reports the begin of a call. A call without a caller, such as a probe, does not count as another caller. */
+  /** Called when a call begins. A call without a caller, such as a probe, does not count as another caller. */
   note(caller: string | undefined): void {
     if (caller === undefined || caller === this.#caller) return;
     if (this.#caller !== undefined) this.#mixedUntilMs = this.#now() + MIXED_MS;

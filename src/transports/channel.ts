@@ -61,7 +61,7 @@ export interface PendingExchange {
   /** The message to be sent, with the channel's id and progress token. */
   readonly text: string;
   readonly observer: ExchangeObserver;
-  /** Whether the request has reached the backend; the channel keeps it up to date. */
+  /** Whether the request can have reached the backend; the channel keeps it up to date. */
   delivered: Delivered;
 }
 

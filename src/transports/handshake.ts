@@ -57,8 +57,8 @@ export interface HandshakeOptions {
    */
   readonly first: 'legacy' | 'modern';
   /**
-   * The client of the conversation. As only `initialize` declares a client, no other attempt is made then, whatever
-   * `first` is.
+   * The client of the conversation. Only `initialize` declares it, so it is the only attempt, whatever `first` says,
+   * unless `mayBeModern` or `era` allows another.
    */
   readonly profile?: ClientProfile | undefined;
   /** The only era that is tried. Default: both. Source: ADR 121. */

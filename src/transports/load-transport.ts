@@ -6,8 +6,8 @@ import type { TransportKind } from '../domain/instances/transport-kinds.ts';
 import type { OpenTransport } from './open-options.ts';
 
 /**
- * By kind: modules in steps that take about equal times to load, each including what only later steps also need. Node
- * loads all that one import needs in a single turn of the event loop.
+ * The modules of a kind that are imported one after the other before its main one, in parts that take about equal
+ * times: Node loads all that one import needs in a single turn of the event loop.
  */
 const PARTS: Partial<Readonly<Record<TransportKind, readonly (() => Promise<unknown>)[]>>> = {
   stdio: [() => import('./stdio/stdio-channel.ts')],

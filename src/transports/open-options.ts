@@ -1,5 +1,5 @@
 // The options of an opening: those that the module of each transport kind gets, and the part that the owner of the
-// transport provides.
+// transport provides. Also what the openings of an instance remember.
 
 import type { LookupFunction } from 'node:net';
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
@@ -84,7 +84,7 @@ interface TransportHooks {
 
 /** The part of the options that the owner of a transport provides. */
 export interface OpeningHooks extends TransportHooks {
-  /** Called when the node that runs the instance begins (true) or ends (false) its drain. */
+  /** Called when the node that runs the instance drains it (true), or takes it back (false). */
   readonly onDraining?: (isDraining: boolean) => void;
   /** The longest start of a program, in ms. Default: that of DEFAULT_POLICY. */
   readonly startTimeoutMs?: number;

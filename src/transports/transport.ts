@@ -74,7 +74,7 @@ export interface Conversation {
   readonly messages$: Observable<ServerMessage>;
   /**
    * Resolves when the listening stream that is being opened is open or has failed, after at most 250 ms; undefined
-   * when none is.
+   * when none is being opened.
    */
   readonly untilListening?: Promise<void> | undefined;
   /**
