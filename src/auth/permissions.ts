@@ -7,9 +7,9 @@ import type { GroupRole } from '../config/issuer-settings.ts';
 import {
   type ApiKey,
   CLIENT_SCOPES,
+  countedIdOf,
   type DefinedRoles,
   grantPrincipalId,
-  holderOf,
   type Principal,
   type ResourcePath,
   roleRights,
@@ -74,7 +74,7 @@ export function accessPrincipal(
 ): Principal {
   const client = {
     name: grant.clientName,
-    holderId: `user:${user.id}`,
+    countedId: `user:${user.id}`,
     audience,
     obtainable: effectiveScopes([...CLIENT_SCOPES, ...grant.scopes], user, roles),
   };
@@ -119,7 +119,12 @@ export function issuedPrincipal(
       commonRights(openedBy(audience), lists, role, roleRights(role.role, roles)),
       userHourlyLimit,
     ),
-    client: { name: clientName, holderId: holderOf(id), audience, obtainable: new Set(within(obtainable)) },
+    client: {
+      name: clientName,
+      countedId: countedIdOf(id),
+      audience,
+      obtainable: new Set(within(obtainable)),
+    },
   };
 }
 

@@ -113,7 +113,7 @@ export function consumeRateLimit(
   state.counted = count;
   if (principal?.hourlyLimit === undefined) return;
   return whenKnown(
-    limiter.take(principal.client?.holderId ?? principal.id, principal.hourlyLimit, count - counted),
+    limiter.take(principal.client?.countedId ?? principal.id, principal.hourlyLimit, count - counted),
     (window) => {
       state.rateLimit = window;
       const { limit, retryAfterSeconds } = window;

@@ -7,7 +7,7 @@ import { Passwords } from '../../../src/auth/accounts/passwords.ts';
 import { authOf } from '../../../src/auth/auth.ts';
 import { Issuers } from '../../../src/auth/issuers/issuers.ts';
 import type { IssuerSetting } from '../../../src/config/issuer-settings.ts';
-import { holderOf, nameOf, type Principal } from '../../../src/domain/accounts/account.ts';
+import { countedIdOf, nameOf, type Principal } from '../../../src/domain/accounts/account.ts';
 import { GatewayAddress } from '../../../src/domain/accounts/resource.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { CHANGES_ONLY } from '../../helpers/anonymous-auth.ts';
@@ -81,7 +81,7 @@ test('have the rights of their groups at their resource, without an account, and
   const authorization = await token({ claims: { client_id: 'agent\u202e-7', scope: 'openid' } });
   const principal = await of(authorization);
   assert.match(principal.id, /^issuer:[\w-]{43}$/);
-  assert.is(holderOf(principal.id), principal.id);
+  assert.is(countedIdOf(principal.id), principal.id);
   assert.equal([principal.kind, principal.userId], ['user', undefined]);
   assert.is(nameOf(principal), `ada of ${new URL(issuer).host} via agent-7`);
   assert.equal([...principal.scopes].sort(), ['gateway:read', 'tools:call']);

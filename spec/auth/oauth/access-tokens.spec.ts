@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { Passwords } from '../../../src/auth/accounts/passwords.ts';
 import { authOf } from '../../../src/auth/auth.ts';
 import { rowOfGrant } from '../../../src/auth/oauth/oauth-rows.ts';
-import { holderOf, type Principal, type Role, type Scope } from '../../../src/domain/accounts/account.ts';
+import { countedIdOf, type Principal, type Role, type Scope } from '../../../src/domain/accounts/account.ts';
 import { GatewayAddress } from '../../../src/domain/accounts/resource.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { RevisionChange } from '../../../src/persistence/revision-watch.ts';
@@ -78,7 +78,7 @@ test('are of the grant, with the rights that token, grant, user and audience hav
   const id = await grantOf('grant-1');
   const principal = await of(await token(id));
   assert.is(principal.id, `grant:grant-1@${user.id}`);
-  assert.is(holderOf(principal.id), `user:${user.id}`);
+  assert.is(countedIdOf(principal.id), `user:${user.id}`);
   assert.equal([principal.kind, principal.name, principal.userId], ['user', 'ada', user.id]);
   assert.equal([principal.client?.name, principal.client?.audience], ['Claude Code', '/mcp/files']);
   assert.equal([...principal.scopes], ['tools:call', 'gateway:read']);
@@ -191,7 +191,7 @@ test('are cached, and count as one user together with its logins', async () => {
   const one = await of(first ?? '');
   const two = await of(second ?? '');
   assert.is(auth.authenticate({ authorization: first }), one);
-  for (const id of [one.id, two.id, `user:${user.id}`]) await auth.limiter.take(holderOf(id), 1_000);
+  for (const id of [one.id, two.id, `user:${user.id}`]) await auth.limiter.take(countedIdOf(id), 1_000);
   assert.is(auth.limiter.peek(one)?.remaining, 997);
   assert.equal((await auth.accounts.names([one.id])).get(one.id), 'ada via Claude Code');
 });

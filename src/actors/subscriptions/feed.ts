@@ -3,7 +3,7 @@
 // per resource (resource-subscriptions.ts).
 
 import { Observable, type Subscription, takeUntil } from 'rxjs';
-import { ANONYMOUS, holderOf } from '../../domain/accounts/account.ts';
+import { ANONYMOUS, countedIdOf } from '../../domain/accounts/account.ts';
 import { type ServerMessage, type ServerNotification, updateNotice } from '../../domain/mcp/client.ts';
 import { changedList, RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
 import { enclosingUris } from '../../domain/mcp/resource-uris.ts';
@@ -158,7 +158,7 @@ export class Feed {
    */
   #wanted(): ReadonlySet<string> {
     const wanted = new Set<string>();
-    const owners = Map.groupBy(this.#clients, ({ ownerId = ANONYMOUS.id }) => holderOf(ownerId));
+    const owners = Map.groupBy(this.#clients, ({ ownerId = ANONYMOUS.id }) => countedIdOf(ownerId));
     const ofOwners = [...owners.values()].map((clients) =>
       inTurn(clients.map(({ uris }) => uris.keys()[Symbol.iterator]())),
     );

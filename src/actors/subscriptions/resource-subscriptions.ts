@@ -4,7 +4,7 @@
 // turns, and each has a share (ADR 361). feed.ts distributes the updates.
 
 import type { Subscription } from 'rxjs';
-import { holderOf } from '../../domain/accounts/account.ts';
+import { countedIdOf } from '../../domain/accounts/account.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable, notConnected } from '../../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
@@ -122,7 +122,7 @@ export class ResourceSubscriptions {
 
   /** Subscribes the backend to `uri` until every part is released. */
   subscribe(uri: string, principalId: string): SharedSubscription {
-    const part: Part = { uri, ownerId: holderOf(principalId), entry: undefined };
+    const part: Part = { uri, ownerId: countedIdOf(principalId), entry: undefined };
     const refusal = this.#refusalOf(part);
     const answer =
       refusal === undefined ? this.#answerFor(this.#join(part), [part.ownerId]) : this.#refuse(part, refusal);

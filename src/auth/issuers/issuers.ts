@@ -123,7 +123,7 @@ export class Issuers implements ForeignTokens {
     // An identity assertion names the gateway, too, but only its client may use it, and once.
     if (typeOf(token) === ASSERTION) throw invalidCredentials();
     const payload = await this.#payloadOf(token, found, isKnown, { requiredClaims: ['aud', 'exp'] });
-    const { holderId, name } = subjectOf(payload, setting);
+    const { countedId, name } = subjectOf(payload, setting);
     const audience = this.#audienceOf(payload.aud, setting);
     if (audience === undefined) throw invalidCredentials('The token is for another resource');
     const host = new URL(setting.issuer).host;
@@ -133,7 +133,7 @@ export class Issuers implements ForeignTokens {
       (claims.client === undefined ? payload.azp : undefined);
     const principal = issuedPrincipal(
       {
-        id: holderId,
+        id: countedId,
         name,
         clientName: typeof client === 'string' && shown(client) !== '' ? shown(client) : host,
       },
@@ -302,7 +302,7 @@ function rightsOfSubject(
   setting: IssuerSetting,
   roles: DefinedRoles | undefined,
 ): Rights {
-  const { holderId: userId, name } = subjectOf(payload, setting);
+  const { countedId: userId, name } = subjectOf(payload, setting);
   const known = new Set(setting.roles.map(([group]) => group));
   const groups = groupsIn(payload, setting.claims.groups).filter((group) => known.has(group));
   const subject = { issuer: setting.issuer, name, groups: [...new Set(groups)] };
@@ -323,7 +323,7 @@ function subjectIn(payload: JWTPayload, claim = 'sub'): string {
 function subjectOf(payload: JWTPayload, { issuer, claims }: IssuerSetting) {
   const subject = subjectIn(payload, claims.subject);
   return {
-    holderId: issuerPrincipalId(hash('sha256', JSON.stringify([issuer, subject]), 'base64url')),
+    countedId: issuerPrincipalId(hash('sha256', JSON.stringify([issuer, subject]), 'base64url')),
     name: `${shown(subject)} of ${new URL(issuer).host}`,
   };
 }

@@ -69,7 +69,7 @@ export class RateLimiter {
   }
 
   /**
-   * `id`: the holder of the principal (`holderOf`). Counts a request, or `count` of them at once, of a principal
+   * `id`: the counted id of the principal (`countedIdOf`). Counts a request, or `count` of them at once, of a principal
    * with this hourly limit; without a promise when this process counts alone, and within a chunk. Allows the
    * request when counting fails. A refused request is not counted.
    */
@@ -89,7 +89,7 @@ export class RateLimiter {
   peek({ id, client, hourlyLimit: limit }: Principal): RateLimit | undefined {
     return limit === undefined || this.#shared !== undefined
       ? undefined
-      : limitOf(this.#present(client?.holderId ?? id, limit), limit, this.#clock.wall(), 0);
+      : limitOf(this.#present(client?.countedId ?? id, limit), limit, this.#clock.wall(), 0);
   }
 
   /**
@@ -99,7 +99,7 @@ export class RateLimiter {
    */
   takeFree({ id: ownId, client, hourlyLimit: limit }: Principal): boolean {
     if (limit === undefined) return true;
-    const id = client?.holderId ?? ownId;
+    const id = client?.countedId ?? ownId;
     const nowMs = this.#clock.now();
     const isSpent =
       this.#shared === undefined

@@ -156,7 +156,7 @@ export type ResourcePath = '' | '/mcp' | `/mcp/${string}`;
 export interface Principal extends Rights {
   /**
    * `anonymous`, `user:<id>`, `key:<id>`, of an access token `grant:<id>@<user>`, of a token of another issuer `issuer:<hash>`,
-   * which is also the `<user>` of its subject's grants. Limits count for `holderOf(id)`.
+   * which is also the `<user>` of its subject's grants. Limits count for `countedIdOf(id)`.
    */
   readonly id: string;
   readonly kind: 'anonymous' | 'user' | 'api-key';
@@ -174,8 +174,8 @@ export interface Principal extends Rights {
 interface ClientOfUser {
   /** For people; the client has chosen it. */
   readonly name: string;
-  /** `holderOf` its principal, made once. */
-  readonly holderId: string;
+  /** `countedIdOf` its principal, made once. */
+  readonly countedId: string;
   /** Where its token works: see domain/accounts/resource.ts. */
   readonly audience: ResourcePath;
   /** What another sign-in could get: the account has it, and the client may ask for it. */
@@ -205,14 +205,14 @@ export function issuerPrincipalId(hash: string): string {
 
 /** True for a caller that another issuer vouches for: it has no account here. */
 export function isOfIssuer(principalId: string): boolean {
-  return holderOf(principalId).startsWith(ISSUER);
+  return countedIdOf(principalId).startsWith(ISSUER);
 }
 
 /**
- * Whose limits and shares count for a principal: the user of an access token, so that several clients get no more
- * than one; else itself.
+ * The id for which the limits and shares of a principal count: of the user of an access token, so that several
+ * clients get no more than one; else its own.
  */
-export function holderOf(principalId: string): string {
+export function countedIdOf(principalId: string): string {
   if (!principalId.startsWith(GRANT)) return principalId;
   const user = principalId.slice(principalId.lastIndexOf('@') + 1);
   return user.startsWith(ISSUER) ? user : `user:${user}`;
@@ -223,8 +223,8 @@ export function holderOf(principalId: string): string {
  * accounts of its own.
  */
 export function userIdIn(principalId: string): string | undefined {
-  const holder = holderOf(principalId);
-  return holder.startsWith(USER) ? holder.slice(USER.length) : undefined;
+  const countedId = countedIdOf(principalId);
+  return countedId.startsWith(USER) ? countedId.slice(USER.length) : undefined;
 }
 
 const USER = 'user:';

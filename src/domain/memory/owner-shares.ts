@@ -1,7 +1,7 @@
 // What each owner holds of something that all share, in bytes or in number, and the part of it that one may have.
 // Source: ADR 41, ADR 42.
 
-import { ANONYMOUS, holderOf } from '../accounts/account.ts';
+import { ANONYMOUS, countedIdOf } from '../accounts/account.ts';
 import { LIMITS } from '../limits.ts';
 
 /** Owner of messages that the gateway itself sends. */
@@ -17,9 +17,9 @@ export class OwnerAmounts {
   #firstHeld = 0;
   /** The amounts of all other owners. */
   #others: Map<string, number> | undefined;
-  /** The last principal that is not its own holder: most calls follow one of the same. */
+  /** The last principal that is not counted by its own id: most calls follow one of the same. */
   #lastId = NO_CALLER;
-  #lastHolder = NO_CALLER;
+  #lastOwner = NO_CALLER;
   total = 0;
 
   get size(): number {
@@ -36,12 +36,12 @@ export class OwnerAmounts {
   }
 
   #ownerOf(id: string): string {
-    if (id === this.#lastId) return this.#lastHolder;
-    const holder = holderOf(id);
-    if (holder === id) return id;
+    if (id === this.#lastId) return this.#lastOwner;
+    const ownerId = countedIdOf(id);
+    if (ownerId === id) return id;
     this.#lastId = id;
-    this.#lastHolder = holder;
-    return holder;
+    this.#lastOwner = ownerId;
+    return ownerId;
   }
 
   #held(ownerId: string): number {

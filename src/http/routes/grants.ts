@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import type { Grants, ShownGrant } from '../../auth/oauth/grants.ts';
-import { grantIdIn, holderOf, mayDo, type Principal, SCOPES } from '../../domain/accounts/account.ts';
+import { countedIdOf, grantIdIn, mayDo, type Principal, SCOPES } from '../../domain/accounts/account.ts';
 import { grantNotFound } from '../../domain/errors/account-errors.ts';
 import { isRestricted } from '../../domain/rights/rights.ts';
 import { NullableTime, named, Time, text } from '../records/schemas.ts';
@@ -75,7 +75,7 @@ async function visibleTo(principal: Principal, grants: Grants | undefined): Prom
   if (grants === undefined) return [];
   if (seesAll(principal)) return grants.list();
   if (principal.kind !== 'user') return [];
-  const own = await grants.list(principal.userId ?? holderOf(principal.id));
+  const own = await grants.list(principal.userId ?? countedIdOf(principal.id));
   return principal.client === undefined ? own : own.filter(({ grant }) => isOf(grant.id, principal));
 }
 

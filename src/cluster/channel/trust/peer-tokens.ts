@@ -4,7 +4,7 @@
 // for: no clocks are compared. Source: ADR 148.
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { holderOf, type Principal, SCOPES, type Scope } from '../../../domain/accounts/account.ts';
+import { countedIdOf, type Principal, SCOPES, type Scope } from '../../../domain/accounts/account.ts';
 import { isResourcePath } from '../../../domain/accounts/resource.ts';
 import { isJsonObject, type JsonObject, jsonIn } from '../../../domain/json/json.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
@@ -225,7 +225,7 @@ function claimsIn(text: string): Claims | undefined {
       kind,
       name,
       ...(typeof userId === 'string' ? { userId } : {}),
-      ...clientIn(client, holderOf(id)),
+      ...clientIn(client, countedIdOf(id)),
       scopes: new Set((textsIn(scopes) ?? []).filter(isScope)),
       // Without an hourly limit: the node that received the request has counted it.
       ...rights,
@@ -234,11 +234,11 @@ function claimsIn(text: string): Claims | undefined {
 }
 
 /** The node that received the request has checked where the token works. */
-function clientIn(value: unknown, holderId: string): Pick<Principal, 'client'> {
+function clientIn(value: unknown, countedId: string): Pick<Principal, 'client'> {
   const { name, audience } = Object(value);
   if (typeof name !== 'string' || typeof audience !== 'string') return {};
   if (!isResourcePath(audience)) return {};
-  return { client: { name, holderId, audience, obtainable: new Set() } };
+  return { client: { name, countedId, audience, obtainable: new Set() } };
 }
 
 /** Undefined when a list is not one: the caller would have more rights without it. */

@@ -1,7 +1,7 @@
 // The limits of a view: how long a tool may take, how large its result may be, and how often each caller may call
 // it. They protect the server, so they hold for admins, too. Source: ADR 233, ADR 244.
 
-import { holderOf } from '../../../domain/accounts/account.ts';
+import { countedIdOf } from '../../../domain/accounts/account.ts';
 import type { Answer } from '../../../domain/calls/exchange.ts';
 import { GatewayError } from '../../../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../../domain/json/json.ts';
@@ -53,7 +53,7 @@ export interface LimitedCall {
 /** Counts a call by view, tool and principal; undefined where it is counted already. RATE_LIMIT_EXCEEDED. */
 export function countCall(limiter: CallLimiter, call: LimitedCall): Promise<void> | undefined {
   const { view, tool, callerId, most } = call;
-  const counted = limiter.take(`${view}/${tool}/${holderOf(callerId)}`, most);
+  const counted = limiter.take(`${view}/${tool}/${countedIdOf(callerId)}`, most);
   if (counted instanceof Promise) return counted.then((later) => refuseOver(later, call));
   refuseOver(counted, call);
   return undefined;
