@@ -114,9 +114,9 @@ for (const isOpen of [false, true]) {
   test(`a transport actor that is stopped when it ${isOpen ? 'serves' : 'opens'} closes its transport`, async () => {
     const openings = new ScriptedOpenings();
     const { open } = openings;
-    const leases = { room: 0 };
+    const dedicated = { room: 0 };
     const actor = createActor(transportActor, {
-      input: { ...simulatedClock, alarm, open, leases, policy: DEFAULT_POLICY },
+      input: { ...simulatedClock, alarm, open, dedicated, policy: DEFAULT_POLICY },
     });
     actor.start();
     const transport = new ScriptedTransport({ capabilities: { tools: {} } });
@@ -132,11 +132,11 @@ for (const isOpen of [false, true]) {
   });
 }
 
-test('an instance actor that is stopped ends the processes that clients lease', async () => {
+test('an instance actor that is stopped ends the processes that clients use', async () => {
   const instance = new InstanceHarness({ fields: STDIO });
   const transport = await instance.healthy();
   transport.conversationsAreIndependent = true;
-  const { conversation } = instance.ref.lease({ owner: { id: 'ann' }, profile: ASKABLE });
+  const { conversation } = instance.ref.use({ owner: { id: 'ann' }, profile: ASKABLE });
   await conversation.untilOpen;
   instance.actor.stop();
   await conversation.gone;

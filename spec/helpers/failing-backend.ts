@@ -8,7 +8,7 @@ import { filter, firstValueFrom, type Observable, type Subscription } from 'rxjs
 import { Dispatcher } from '../../src/actors/calls/dispatcher.ts';
 import { RetryBudget } from '../../src/actors/calls/retries.ts';
 import { StatelessClients } from '../../src/actors/calls/stateless/stateless-clients.ts';
-import { StatelessLeases } from '../../src/actors/calls/stateless/stateless-leases.ts';
+import { StatelessConversations } from '../../src/actors/calls/stateless/stateless-conversations.ts';
 import { Fleet } from '../../src/actors/fleet.ts';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
 import type { ClientSession } from '../../src/actors/sessions/client-session.ts';
@@ -144,7 +144,7 @@ export class Harness {
   readonly budget: RetryBudget;
   readonly sessions: ClientSessions;
   readonly declarations = new ByteBudget(memoryBounds(0).declarations);
-  readonly leases = new StatelessLeases(this.declarations);
+  readonly statelessConversations = new StatelessConversations(this.declarations);
   readonly stateless: StatelessClients;
   /** The transports of each instance by id, oldest first. */
   readonly transports = new Map<string, ScriptedTransport[]>();
@@ -190,7 +190,7 @@ export class Harness {
       openElsewhere: (definition) =>
         this.#options.get(definition.id)?.isElsewhere ? (signal) => this.open(definition, signal) : undefined,
     });
-    const { fleet, leases } = this;
+    const { fleet, statelessConversations } = this;
     this.budget = new RetryBudget(now);
     this.dispatcher = new Dispatcher({ ...deps, fleet, budget: this.budget, maxCallMs });
     const { dispatcher, budget } = this;
@@ -209,7 +209,7 @@ export class Harness {
         return alarm(waitMs, ring);
       },
     });
-    this.stateless = new StatelessClients({ ...deps, fleet, dispatcher, leases });
+    this.stateless = new StatelessClients({ ...deps, fleet, dispatcher, statelessConversations });
     this.setPolicy(policy);
   }
 
@@ -332,7 +332,7 @@ export class Harness {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.sessions.closeAll(0), this.leases.close()]);
+    await Promise.all([this.sessions.closeAll(0), this.statelessConversations.close()]);
     await this.fleet.close(0);
   }
 
@@ -394,10 +394,10 @@ export function definition(id: string, fields: Partial<InstanceDefinition> = {})
 
 /** Opens a dedicated conversation for one client, as a session does. */
 export async function openOwn(
-  ref: Pick<InstanceRef, 'lease'>,
+  ref: Pick<InstanceRef, 'use'>,
   profile = PLAIN,
 ): Promise<Conversation | undefined> {
-  return ref.lease({ owner: { id: ANONYMOUS.id }, profile }).conversation.opening;
+  return ref.use({ owner: { id: ANONYMOUS.id }, profile }).conversation.opening;
 }
 
 /** Waits four turns of the event loop, enough for all pending promises to settle. */

@@ -63,7 +63,7 @@ test('clients with equal extensions share one process, whichever owner, name, re
   assert.equal(calls(), [2, 4, 2]);
   const [opened] = harness.backend('a').profiles;
   assert.equal(opened, { protocolVersion: '2025-11-25', capabilities: UI, clientInfo: {} });
-  assert.equal([apps.isShared, harness.leases.owners], [true, []]);
+  assert.equal([apps.isShared, harness.statelessConversations.owners], [true, []]);
 });
 
 test('a client that can be asked, or has a log level, has a process of its own with all its declarations', async () => {
@@ -190,7 +190,7 @@ test('the end of an owner, and of a session, leave the process to its other clie
   await harness.add('a', PROGRAM);
   const [ann, bob] = [await session(UI), await session(UI, 'bob')];
   await stateless(UI).end;
-  await harness.leases.endOf('ann');
+  await harness.statelessConversations.endOf('ann');
   await ann.close();
   await ask(bob, 'write').end;
   assert.equal([calls(), ended()], [[0, 2], [false]]);

@@ -33,7 +33,7 @@ let feed: ChangeFeed;
 simulateTime(test, () => {
   harness = new Harness();
   listChanged$ = new Subject();
-  const { leases, fleet } = harness;
+  const { statelessConversations, fleet } = harness;
   const scheduler = untimedScheduler(Number.POSITIVE_INFINITY);
   feed = new ChangeFeed({
     fleet: {
@@ -42,7 +42,7 @@ simulateTime(test, () => {
       added$: fleet.added$,
       listChanged$,
     },
-    leases,
+    statelessConversations,
     scheduler,
     random: () => 0.5,
     ...simulatedClock,
@@ -81,10 +81,10 @@ test('all streams share one subscription to the changes of all templates', async
 });
 
 test('many clients follow an instance over several turns of the event loop', async () => {
-  const { leases, fleet } = harness;
+  const { statelessConversations, fleet } = harness;
   feed = new ChangeFeed({
     fleet,
-    leases,
+    statelessConversations,
     scheduler: untimedScheduler(5),
     random: () => 0.5,
     ...simulatedClock,
@@ -140,7 +140,7 @@ test('subscribes over HTTP in a conversation per owner, shared by the clients of
     ]);
   }
   await pass(60_000);
-  assert.is(harness.leases.owners.length, 0);
+  assert.is(harness.statelessConversations.owners.length, 0);
 });
 
 test('reopens a conversation that ended, or could not be opened', async () => {

@@ -220,7 +220,7 @@ test('sends the updates in tasks, until a client leaves or a further break begin
 test.run();
 
 function modernClient(uris: readonly string[]) {
-  const { leases, fleet } = harness;
+  const { statelessConversations, fleet } = harness;
   const feed = new ChangeFeed({
     fleet: {
       has: (template) => fleet.has(template),
@@ -228,7 +228,7 @@ function modernClient(uris: readonly string[]) {
       added$: fleet.added$,
       listChanged$,
     },
-    leases,
+    statelessConversations,
     scheduler: untimedScheduler(Number.POSITIVE_INFINITY),
     random: () => 0.5,
     ...simulatedClock,

@@ -109,16 +109,16 @@ export class Attempt implements Observer<ExchangeEvent> {
 
   /** Counts the call and sends the request, in one synchronous block. A repeated request is not counted again. */
   start(): void {
-    const leased = this.plan.conversation;
+    const planned = this.plan.conversation;
     const request = this.#request;
     const trace = this.#trace;
     const { opened } = this.ref;
     if (!this.#isRepeat) this.ref.calls.begin(this.#ownerId);
     try {
-      const conversation = leased ?? opened?.transport;
+      const conversation = planned ?? opened?.transport;
       if (conversation === undefined) throw notConnected();
       // Messages of an independent conversation say nothing about the transport of the instance.
-      if (leased?.isIndependent !== true) this.#onMessage = opened?.noteMessage;
+      if (planned?.isIndependent !== true) this.#onMessage = opened?.noteMessage;
       this.#source = conversation.exchange(trace ? { ...request, trace } : request).subscribe(this);
       if (this.#hasEnded) this.#source.unsubscribe(); // the caller left at a message that came at once
     } catch (thrown) {

@@ -31,10 +31,10 @@ import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { CallConversation, Conversation, TransportDiagnostics } from '../../transports/transport.ts';
 import type { Feed } from '../subscriptions/feed.ts';
 import type { CallCounter } from './call-counter.ts';
+import type { ConversationRequest } from './dedicated-conversation.ts';
+import type { ConversationUse } from './dedicated-conversations.ts';
 import { type InstanceActor, isAtRest, isReopening, isStarting, stateOf } from './instance.machine.ts';
 import type { InstanceEmission } from './instance-setup.ts';
-import type { LeaseRequest } from './leased-conversation.ts';
-import type { Lease } from './leases.ts';
 import type { OpenedTransport } from './opened-transport.ts';
 import type { ToolCache } from './tool-cache.ts';
 
@@ -199,18 +199,18 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * Leases a conversation: see Leases.lease. It ends with the present transport, unless it is independent. Throws
+   * Takes a conversation: see DedicatedConversations.use. It ends with the present transport, unless it is independent. Throws
    * QUEUE_FULL; the opening fails with BACKEND_UNAVAILABLE and `delivered: 'no'`.
    */
-  lease(request: LeaseRequest): Lease {
-    const lease = this.#actor.getSnapshot().context.leases.lease(request);
-    if (lease.isNew)
-      lease.conversation.opening.catch((thrown: unknown) => this.#reportFailure(asGatewayError(thrown)));
-    return lease;
+  use(request: ConversationRequest): ConversationUse {
+    const use = this.#actor.getSnapshot().context.dedicated.use(request);
+    if (use.isNew)
+      use.conversation.opening.catch((thrown: unknown) => this.#reportFailure(asGatewayError(thrown)));
+    return use;
   }
 
   /**
-   * Ends what is left of a crashed actor: its transport, opening and leased processes. Resolves when they have ended,
+   * Ends what is left of a crashed actor: its transport, opening and dedicated processes. Resolves when they have ended,
    * or after LIMITS.drainMs.
    */
   async endAfterCrash(): Promise<void> {
@@ -218,7 +218,7 @@ export class InstanceRef implements Candidate {
     const { promise: closed, resolve } = Promise.withResolvers<void>();
     if (children.transport === undefined) resolve();
     else children.transport.send({ type: 'close', closed: resolve });
-    const ends = [context.leases.end(), closed];
+    const ends = [context.dedicated.end(), closed];
     await firstValueFrom(race(from(Promise.all(ends)), timer$(context, LIMITS.drainMs)));
   }
 

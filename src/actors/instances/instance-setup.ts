@@ -15,7 +15,7 @@ import { EXITED_CLEANLY, type TransportDiagnostics } from '../../transports/tran
 import { backOffMs } from '../back-off.ts';
 import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 import type { CallCounter } from './call-counter.ts';
-import type { Leases } from './leases.ts';
+import type { DedicatedConversations } from './dedicated-conversations.ts';
 import type { OpenedTransport } from './opened-transport.ts';
 import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
 import type { HintsByTool } from './tool-cache.ts';
@@ -37,14 +37,14 @@ export interface InstanceActorInput extends Clock, SubscriptionDeps {
   readonly trustOf?: TrustOf | undefined;
   /** Returns the annotations that the template sets, by tool. Default: none but those of the server. */
   readonly hints?: HintsByTool | undefined;
-  /** Gets the events of leased conversations (`upstream.*`); all others are emitted by the machine. */
+  /** Gets the events of dedicated conversations (`upstream.*`); all others are emitted by the machine. */
   readonly emit: (event: GatewayEvent) => void;
 }
 
 /** The context of an instance actor: all that it knows, besides the names of its states. */
 export interface InstanceContext extends InstanceActorInput {
-  /** The conversations that clients lease. Independent ones survive the loss of the transport. */
-  readonly leases: Leases;
+  /** The conversations that clients use. Independent ones survive the loss of the transport. */
+  readonly dedicated: DedicatedConversations;
   /** The counter of calls. The handles that carry the calls write it, without a mailbox between them. */
   readonly calls: CallCounter;
   readonly opened: OpenedTransport | undefined;
@@ -124,13 +124,13 @@ export const instanceSetup = setup({
   actors: {
     transport: transportActor,
     probe,
-    /** Ends the leased conversations when the actor is stopped. The transport actor closes the transport itself. */
-    ownership: fromCallback<InstanceEvent, Leases>(
+    /** Ends the dedicated conversations when the actor is stopped. The transport actor closes the transport itself. */
+    ownership: fromCallback<InstanceEvent, DedicatedConversations>(
       ({ input }) =>
         () =>
           void input.end(),
     ),
-    endLeases: fromPromise<void, Leases>(({ input }) => input.end()),
+    endDedicated: fromPromise<void, DedicatedConversations>(({ input }) => input.end()),
   },
   delays: {
     /** The time to the next probe. It is short after a failed probe, because two in a row decide. */
@@ -184,12 +184,12 @@ export const instanceSetup = setup({
     }),
     closeTransport: sendTo('transport', { type: 'close' }),
     /**
-     * Closes the transport and ends the leased conversations at the same time. The state `clearing` waits for the
+     * Closes the transport and ends the dedicated conversations at the same time. The state `clearing` waits for the
      * latter.
      */
     endTransport: enqueueActions(({ context, enqueue }) => {
       enqueue.sendTo('transport', { type: 'close' });
-      enqueue(() => void context.leases.end());
+      enqueue(() => void context.dedicated.end());
     }),
     recordEnd: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'transport.lost' && event.type !== 'transport.closed') return;

@@ -19,8 +19,8 @@ import { type ActorRefFrom, assign, emit, not, raise, type SnapshotFrom } from '
 import type { InstanceState } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CallCounter } from './call-counter.ts';
+import { DedicatedConversations } from './dedicated-conversations.ts';
 import { type InstanceContext, instanceSetup, probeInput } from './instance-setup.ts';
-import { Leases } from './leases.ts';
 
 export type InstanceActor = ActorRefFrom<typeof instanceMachine>;
 export type InstanceMachineSnapshot = SnapshotFrom<typeof instanceMachine>;
@@ -36,7 +36,7 @@ export const instanceMachine = instanceSetup.createMachine({
   context: ({ input, self }) => ({
     ...input,
     calls: new CallCounter(),
-    leases: new Leases({
+    dedicated: new DedicatedConversations({
       ...input,
       transport: () => self.getSnapshot().context.opened?.transport,
     }),
@@ -59,7 +59,7 @@ export const instanceMachine = instanceSetup.createMachine({
     opensAtMs: 0,
     drainMs: LIMITS.drainMs,
   }),
-  invoke: { src: 'ownership', input: ({ context }) => context.leases },
+  invoke: { src: 'ownership', input: ({ context }) => context.dedicated },
   on: {
     change: { actions: assign({ definition: ({ event }) => event.definition }) },
     setPolicy: { actions: assign({ policy: ({ event }) => event.policy }) },
@@ -187,7 +187,7 @@ export const instanceMachine = instanceSetup.createMachine({
           after: { backOff: { guard: not('isLeaving'), target: 'connected' } },
         },
         clearing: {
-          invoke: { src: 'endLeases', input: ({ context }) => context.leases, onDone: CLEARED },
+          invoke: { src: 'endDedicated', input: ({ context }) => context.dedicated, onDone: CLEARED },
           after: { abandoned: CLEARED },
         },
         ended: { type: 'final' },

@@ -15,15 +15,15 @@ import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { Open, WithheldTool } from '../../transports/open-options.ts';
 import type { Transport, TransportDiagnostics } from '../../transports/transport.ts';
 import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
-import { closeQuietly } from './leased-conversation.ts';
-import type { Leases } from './leases.ts';
+import { closeQuietly } from './dedicated-conversation.ts';
+import type { DedicatedConversations } from './dedicated-conversations.ts';
 import { OpenedTransport } from './opened-transport.ts';
 import type { HintsByTool, ToolCache } from './tool-cache.ts';
 import type { TrustOf } from './tool-trust.ts';
 
 export interface TransportInput extends Pick<Clock, 'now' | 'alarm'>, SubscriptionDeps {
   readonly open: Open;
-  readonly leases: Pick<Leases, 'room'>;
+  readonly dedicated: Pick<DedicatedConversations, 'room'>;
   readonly policy: Pick<TemplatePolicy, 'startTimeoutMs'>;
   readonly toolLists?: ByteBudget | undefined;
   readonly trustOf?: TrustOf | undefined;
@@ -61,7 +61,7 @@ export type TransportReport =
 /** Owns one transport. `transport.closed` is always its last event. Stopping the actor closes the transport. */
 export const transportActor = fromCallback<TransportCommand, TransportInput>(
   ({ input, sendBack, receive }) => {
-    const { now, leases, policy, toolLists: budget, definition, trustOf } = input;
+    const { now, dedicated, policy, toolLists: budget, definition, trustOf } = input;
     const trust = trustOf && definition && (() => trustOf(definition.template));
     const ending = new AbortController();
     const startedAtMs = now();
@@ -87,7 +87,7 @@ export const transportActor = fromCallback<TransportCommand, TransportInput>(
           onStarted: (diagnostics) => sendBack({ type: 'transport.starting', diagnostics }),
           onWithheld: (withheld) => sendBack({ type: 'tool.withheld', ...withheld }),
           relistTools: () => tools?.lookUp(),
-          room: () => leases.room,
+          room: () => dedicated.room,
           onDraining: (isDraining) => sendBack({ type: isDraining ? 'drain' : 'resume' }),
         });
       } catch (thrown) {

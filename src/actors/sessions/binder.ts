@@ -1,4 +1,4 @@
-// Opens a binding for a session at one instance: the shared binding, or one with a conversation that is leased for the
+// Opens a binding for a session at one instance: the shared binding, or one with a conversation that is opened for the
 // session. binding-search.ts has the order in which instances are tried.
 
 import { notConnected } from '../../domain/errors/error-catalogue.ts';
@@ -8,9 +8,9 @@ import { extensionsOf } from '../../domain/mcp/client.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { FairSlots } from '../../domain/time/fair-slots.ts';
 import type { Conversation } from '../../transports/transport.ts';
+import { sharedBy, type UsingSession } from '../instances/dedicated-conversation.ts';
+import type { ConversationUse } from '../instances/dedicated-conversations.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
-import { type LeasingSession, sharedBy } from '../instances/leased-conversation.ts';
-import type { Lease } from '../instances/leases.ts';
 import { type ClientNeeds, isIsolated, isShareable, needsDedicated } from '../instances/process-sharing.ts';
 import type { Feed } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
@@ -22,7 +22,7 @@ import type { SessionDeps } from './session-deps.ts';
 export interface SessionNeeds extends ClientNeeds {
   readonly group: TemplateGroup;
   readonly ownerId: string;
-  readonly session?: LeasingSession | undefined;
+  readonly session?: UsingSession | undefined;
   /**
    * Repeats the log level and the subscriptions in a new conversation, before it is used. Undefined when there are
    * none.
@@ -113,17 +113,17 @@ export class Binder {
     const { policy } = needs.group;
     const isForLegacy =
       handshake.era === 'modern' && !isNetworked(ref.definition) && !isIsolated(ref, policy);
-    const leased = isForLegacy
-      ? await this.#leaseLegacy(ref, handshake, needs, signal)
-      : await lease(ref, needs, signal);
-    const conversation = leased?.conversation.inner;
+    const use = isForLegacy
+      ? await this.#useLegacy(ref, handshake, needs, signal)
+      : await useAt(ref, needs, signal);
+    const conversation = use?.conversation.inner;
     if (conversation === undefined) {
       this.#keepsDedicated.set(handshake, false);
       const shared = this.at(ref, needs); // the instance may have a new transport meanwhile
       if (shared === undefined) throw notConnected();
       return shared;
     }
-    const binding = new Binding(ref, conversation.handshake, leased);
+    const binding = new Binding(ref, conversation.handshake, use);
     try {
       if (!binding.isShared) await needs.repeatBackendState?.(conversation, signal);
       signal.throwIfAborted();
@@ -136,51 +136,51 @@ export class Binder {
   }
 
   /**
-   * Leases a dedicated process of a modern program, if the program also speaks the legacy era; undefined otherwise.
+   * Takes a dedicated process of a modern program, if the program also speaks the legacy era; undefined otherwise.
    * Only in that era can it send requests to its client. One session probes the program, and the others wait, so that
    * they start no process in vain.
    */
-  async #leaseLegacy(
+  async #useLegacy(
     ref: InstanceRef,
     handshake: Handshake,
     needs: SessionNeeds,
     signal: AbortSignal,
-  ): Promise<Lease | undefined> {
+  ): Promise<ConversationUse | undefined> {
     const { scheduler } = this.deps;
     // `signal` ends the wait earlier.
     const options = { atOnce: 1, atOncePerOwner: 1, maxWaitMs: LIMITS.callLongestMs, scheduler };
     const probes = this.#eraProbes.get(handshake) ?? new FairSlots(options);
     this.#eraProbes.set(handshake, probes);
-    const leaseIfLegacy = async (): Promise<Lease | undefined> => {
-      const leased = await lease(ref, needs, signal);
-      const era = leased.conversation.inner?.handshake.era;
+    const useIfLegacy = async (): Promise<ConversationUse | undefined> => {
+      const use = await useAt(ref, needs, signal);
+      const era = use.conversation.inner?.handshake.era;
       const isLegacy = era !== undefined && era !== 'modern';
       this.#keepsDedicated.set(handshake, isLegacy); // before the others continue
-      if (isLegacy) return leased;
-      leased.conversation.retire();
-      leased.release();
+      if (isLegacy) return use;
+      use.conversation.retire();
+      use.release();
       return undefined;
     };
-    const start = async () => (this.#keepsDedicated.has(handshake) ? undefined : leaseIfLegacy());
+    const start = async () => (this.#keepsDedicated.has(handshake) ? undefined : useIfLegacy());
     const probed = await probes.take({ ownerId: needs.ownerId, signal, start });
-    return probed ?? (this.#keepsDedicated.get(handshake) === true ? leaseIfLegacy() : undefined);
+    return probed ?? (this.#keepsDedicated.get(handshake) === true ? useIfLegacy() : undefined);
   }
 }
 
 /**
- * Leases a conversation, and resolves when it is open. `inner` is undefined where the backend keeps no dedicated
- * conversations. Rejects with the error of the opening; aborting ends the lease.
+ * Takes a conversation, and resolves when it is open. `inner` is undefined where the backend keeps no dedicated
+ * conversations. Rejects with the error of the opening; aborting ends the use.
  */
-async function lease(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Lease> {
+async function useAt(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<ConversationUse> {
   const { group, ownerId, profile, session } = needs;
   const extensions = isShareable(ref, group.policy, needs) ? extensionsOf(profile) : undefined;
   const shared = extensions === undefined ? {} : sharedBy(extensions);
-  const leased = ref.lease({ owner: { id: ownerId }, profile, session, ...shared });
-  signal.addEventListener('abort', leased.release, { once: true });
+  const use = ref.use({ owner: { id: ownerId }, profile, session, ...shared });
+  signal.addEventListener('abort', use.release, { once: true });
   try {
-    await leased.conversation.opening;
-    return leased;
+    await use.conversation.opening;
+    return use;
   } finally {
-    signal.removeEventListener('abort', leased.release);
+    signal.removeEventListener('abort', use.release);
   }
 }

@@ -1,4 +1,4 @@
-// The binding of a session to its instance. Its conversation is dedicated (leased for this session), or shared by
+// The binding of a session to its instance. Its conversation is dedicated (opened for this session), or shared by
 // several sessions: then it is the transport of the instance, or a process for clients with equal extensions. binder.ts
 // opens bindings.
 
@@ -10,8 +10,8 @@ import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isCustomNotice } from '../../domain/mcp/mcp.ts';
 import { greetedOf, type SessionValue } from '../../domain/sessions/session-value.ts';
 import type { Conversation } from '../../transports/transport.ts';
+import type { ConversationUse } from '../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { Lease } from '../instances/leases.ts';
 import { MessageBuffer } from '../message-buffer.ts';
 import type { Feed, FeedClient, ResourceUris } from '../subscriptions/feed.ts';
 
@@ -22,7 +22,7 @@ import type { Feed, FeedClient, ResourceUris } from '../subscriptions/feed.ts';
 export class Binding {
   readonly ref: InstanceRef;
   readonly handshake: Handshake;
-  /** The leased conversation; undefined when the session uses the transport of the instance. */
+  /** The dedicated conversation; undefined when the session uses the transport of the instance. */
   readonly conversation: Conversation | undefined;
   /** True when other sessions may use the same conversation. */
   readonly isShared: boolean;
@@ -34,21 +34,21 @@ export class Binding {
   /** The place that the session's value stores: the ids of the instance and of its registration, and `isShared`. */
   readonly place: NonNullable<SessionValue['binding']>;
   readonly greeted: NonNullable<SessionValue['greeted']>;
-  readonly #lease: Lease | undefined;
+  readonly #use: ConversationUse | undefined;
   readonly #buffer: MessageBuffer<ServerMessage> | undefined;
   #listener: FeedClient<ServerMessage> | undefined;
 
-  /** `lease`: of an open conversation; without one the binding uses the transport of the instance. */
-  constructor(ref: InstanceRef, handshake: Handshake, lease?: Lease) {
+  /** `use`: of an open conversation; without one the binding uses the transport of the instance. */
+  constructor(ref: InstanceRef, handshake: Handshake, use?: ConversationUse) {
     this.ref = ref;
     this.handshake = handshake;
-    this.#lease = lease;
-    this.conversation = lease?.conversation.inner;
-    this.isShared = lease?.conversation.isShared ?? true;
+    this.#use = use;
+    this.conversation = use?.conversation.inner;
+    this.isShared = use?.conversation.isShared ?? true;
     this.place = { instanceId: ref.id, serverId: ref.serverId, isShared: this.isShared };
     this.greeted = greetedOf(handshake);
-    if (lease === undefined) this.feed = ref.feed;
-    else if (handshake.era === 'modern' || this.isShared) this.feed = lease.conversation.feed;
+    if (use === undefined) this.feed = ref.feed;
+    else if (handshake.era === 'modern' || this.isShared) this.feed = use.conversation.feed;
     else if (!isNetworked(ref.definition)) {
       // A legacy process sends messages at any time; the stream of an HTTP backend is open only for a listener.
       this.#buffer = new MessageBuffer(refuseQuestion);
@@ -61,12 +61,12 @@ export class Binding {
    * conversation only for its next request.
    */
   get isReplaced(): boolean {
-    return this.#lease?.conversation.isReplaced === true;
+    return this.#use?.conversation.isReplaced === true;
   }
 
   /** False once the conversation is over: the backend has lost the state of the session. */
   get isIntact(): boolean {
-    if (this.#lease !== undefined) return !this.#lease.conversation.isOver;
+    if (this.#use !== undefined) return !this.#use.conversation.isOver;
     return this.ref.handshake === this.handshake && this.ref.feed === this.feed;
   }
 
@@ -76,7 +76,7 @@ export class Binding {
    */
   get mayContinue(): boolean {
     const { ref, handshake } = this;
-    return this.#lease === undefined && ref.isElsewhere && (ref.handshake ?? ref.lastHandshake) === handshake;
+    return this.#use === undefined && ref.isElsewhere && (ref.handshake ?? ref.lastHandshake) === handshake;
   }
 
   /** Delivers the messages of the backend to `listener` until the returned function is called. */
@@ -131,16 +131,16 @@ export class Binding {
 
   /** Reports the begin of a call in this binding, which keeps its conversation open until `release`. */
   acquire(): void {
-    this.#lease?.conversation.acquire();
+    this.#use?.conversation.acquire();
   }
 
   release(): void {
-    this.#lease?.conversation.release();
+    this.#use?.conversation.release();
   }
 
   /** Called when the session has moved: a dedicated conversation is closed after its last call. */
   retire(): void {
-    this.#lease?.release();
+    this.#use?.release();
   }
 
   /**
@@ -148,8 +148,8 @@ export class Binding {
    * rejects.
    */
   async close(): Promise<void> {
-    if (this.isShared) this.#lease?.release();
-    else await this.#lease?.conversation.close();
+    if (this.isShared) this.#use?.release();
+    else await this.#use?.conversation.close();
   }
 
   #receive(): Subscription | undefined {

@@ -43,7 +43,7 @@ import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { inTask, inTasks } from '../../domain/time/task-streams.ts';
 import { backOffMs } from '../back-off.ts';
-import type { StatelessLeases } from '../calls/stateless/stateless-leases.ts';
+import type { StatelessConversations } from '../calls/stateless/stateless-conversations.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { ByTemplate } from './by-template.ts';
@@ -51,7 +51,7 @@ import type { Feed } from './feed.ts';
 
 interface ChangeFeedDeps extends Pick<Clock, 'alarm'> {
   readonly fleet: Pick<Fleet, 'has' | 'refs' | 'added$' | 'listChanged$'>;
-  readonly leases: StatelessLeases;
+  readonly statelessConversations: StatelessConversations;
   readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
   /** Returns a number in [0, 1), which spreads the reconnections of clients. */
   readonly random: () => number;
@@ -150,7 +150,7 @@ export class ChangeFeed {
     const uris = isWanted ? client.uris : NOTHING;
     const updates$ = isWanted ? this.#updatesAt(ref, handshake, client) : EMPTY;
     if (handshake.era === 'modern' || isNetworked(ref.definition)) return updates$;
-    const processes$ = this.#deps.leases.of(ref, client);
+    const processes$ = this.#deps.statelessConversations.of(ref, client);
     return merge(
       updates$,
       processes$.pipe(mergeMap(({ feed }) => feed?.messages(uris, client.owner.id) ?? EMPTY)),
@@ -182,11 +182,11 @@ export class ChangeFeed {
     client: ChangeSubscriber,
     isLate: boolean,
   ): Observable<ServerNotification> {
-    const { leases, random, alarm } = this.#deps;
+    const { statelessConversations, random, alarm } = this.#deps;
     let isAgain = isLate;
     let tries = 0;
     return defer(() => {
-      const { conversation, release } = leases.lease(ref, client);
+      const { conversation, release } = statelessConversations.use(ref, client);
       return from(conversation.untilOpen).pipe(
         switchMap(() => {
           tries = 0;

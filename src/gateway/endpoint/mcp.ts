@@ -7,7 +7,7 @@ import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
 import type { RetryBudget } from '../../actors/calls/retries.ts';
 import { CallsWithQuestions } from '../../actors/calls/stateless/calls-with-questions.ts';
 import { StatelessClients } from '../../actors/calls/stateless/stateless-clients.ts';
-import { StatelessLeases } from '../../actors/calls/stateless/stateless-leases.ts';
+import { StatelessConversations } from '../../actors/calls/stateless/stateless-conversations.ts';
 import type { Fleet } from '../../actors/fleet.ts';
 import { ClientSessions } from '../../actors/sessions/client-sessions.ts';
 import type { SessionKeeper } from '../../actors/sessions/session-keeper.ts';
@@ -98,7 +98,7 @@ export class Mcp {
   readonly #deps: McpDeps;
   readonly #actors: BackendDeps;
   readonly #questions: CallsWithQuestions;
-  readonly #leases: StatelessLeases;
+  readonly #statelessConversations: StatelessConversations;
   readonly #aggregate: AggregateBackends;
   readonly #backends = new Map<string, TemplateBackends>();
   readonly #subscriptions = new Subscription();
@@ -124,13 +124,13 @@ export class Mcp {
     this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
     const newId = () => this.sessions.newId();
     this.#questions = new CallsWithQuestions({ scheduler, held: deps.heldQuestions, alarm, newId });
-    const leases = new StatelessLeases(declarations, scheduler);
-    this.#leases = leases;
+    const statelessConversations = new StatelessConversations(declarations, scheduler);
+    this.#statelessConversations = statelessConversations;
     this.#actors = {
       fleet,
       sessions: this.sessions,
-      stateless: new StatelessClients({ ...deps, leases }),
-      feed: new ChangeFeed({ fleet, leases, scheduler, random, alarm }),
+      stateless: new StatelessClients({ ...deps, statelessConversations }),
+      feed: new ChangeFeed({ fleet, statelessConversations, scheduler, random, alarm }),
       clock,
       scheduler,
       listMemory: deps.listMemory,
@@ -204,7 +204,7 @@ export class Mcp {
       bufferedBytes: deps.bufferedBytes,
     });
     // Ends what an owner has open. The HTTP layer ends event streams without a session.
-    const holders = [this.#questions, this.sessions, leases];
+    const holders = [this.#questions, this.sessions, statelessConversations];
     const changes = changedCallers$.subscribe((ownerId) => {
       Promise.all(holders.map((holder) => holder.endOf(ownerId))).catch(onFault);
     });
@@ -218,7 +218,11 @@ export class Mcp {
 
   /** Ids of the owners that have something open that `changedCallers$` can end. */
   get owners(): ReadonlySet<string> {
-    return new Set([...this.sessions.owners, ...this.#questions.owners, ...this.#leases.owners]);
+    return new Set([
+      ...this.sessions.owners,
+      ...this.#questions.owners,
+      ...this.#statelessConversations.owners,
+    ]);
   }
 
   /** Ends everything that clients have open: calls in flight have the grace time, streams end. Resolves when all is closed. */
@@ -230,7 +234,7 @@ export class Mcp {
     const dismissed = Promise.all([this.#questions.dismiss(), this.endpoint.dismiss()]);
     // Independent of the rest: a program that does not end must not delay the answers of clients.
     const closing = this.#untilIdle(graceMs).then(() =>
-      Promise.all([this.#questions.close(), this.endpoint.close(), this.#leases.close()]),
+      Promise.all([this.#questions.close(), this.endpoint.close(), this.#statelessConversations.close()]),
     );
     await Promise.all([dismissed, this.sessions.closeAll(graceMs), closing]);
   }

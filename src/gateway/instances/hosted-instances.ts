@@ -58,21 +58,21 @@ export class HostedInstances implements InstanceHost {
     const shared = isShared
       ? { isShared, isExclusive: false, idleMs: LIMITS.extensionIdleMs }
       : { isExclusive: true };
-    const lease = ref.lease({ owner: { id: ownerId }, profile, ...shared });
-    const abort = (): void => lease.release();
+    const use = ref.use({ owner: { id: ownerId }, profile, ...shared });
+    const abort = (): void => use.release();
     signal.addEventListener('abort', abort);
     try {
-      const conversation = await lease.conversation.opening;
+      const conversation = await use.conversation.opening;
       if (conversation === undefined) return undefined;
       const nothing = { duty$: NEVER, otherCalls$: NEVER };
       return {
         ...this.#hosted(ref, conversation, way),
         ...nothing,
         closed$: conversation.closed$,
-        release: lease.release,
+        release: use.release,
       };
     } catch (thrown) {
-      lease.release();
+      use.release();
       throw thrown;
     } finally {
       signal.removeEventListener('abort', abort);

@@ -20,7 +20,7 @@ import {
   throwError,
 } from 'rxjs';
 import { forLegacy } from '../../actors/calls/stateless/legacy-form.ts';
-import { closeQuietly } from '../../actors/instances/leased-conversation.ts';
+import { closeQuietly } from '../../actors/instances/dedicated-conversation.ts';
 import { userIdIn } from '../../domain/accounts/account.ts';
 import {
   type ConnectionRequired,

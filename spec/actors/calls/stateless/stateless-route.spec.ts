@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { NO_SUBSCRIBER } from '../../../../src/actors/instances/leased-conversation.ts';
+import { NO_SUBSCRIBER } from '../../../../src/actors/instances/dedicated-conversation.ts';
 import type { JsonObject } from '../../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../../src/domain/limits.ts';
 import { META } from '../../../../src/domain/mcp/mcp.ts';
@@ -94,11 +94,11 @@ test('task requests go to a dedicated conversation, or are refused where process
   const asked = () => [harness.backend('a'), ...harness.conversations('a')].map((one) => one.asked.at(-1));
   await harness.callStateless(task).end;
   assert.equal(asked(), ['tools/list', 'tasks/list']);
-  await harness.leases.endOf('ann');
+  await harness.statelessConversations.endOf('ann');
   harness.setPolicy({ processSharing: 'shared' });
   const refused = harness.callStateless(task);
   assert.equal([await refused.end, await resultOf(refused)], ['a', -32601]);
-  assert.equal([asked(), harness.leases.owners.length], [['tools/list', 'tasks/list'], 0]);
+  assert.equal([asked(), harness.statelessConversations.owners.length], [['tools/list', 'tasks/list'], 0]);
 });
 
 test('a dedicated process that may still ask about a cancelled call is not used again', async () => {
@@ -109,7 +109,10 @@ test('a dedicated process that may still ask about a cancelled call is not used 
   harness.callStateless(modernCall(), { profile: ASKABLE });
   await settled();
   assert.equal(toolCalls('a'), [0, 1, 1]);
-  assert.equal([harness.conversations('a')[0]?.isClosed, harness.leases.owners.length], [true, 1]);
+  assert.equal(
+    [harness.conversations('a')[0]?.isClosed, harness.statelessConversations.owners.length],
+    [true, 1],
+  );
 });
 
 test('calls are picked and counted synchronously when a conversation is already open', async () => {
@@ -176,7 +179,7 @@ test('a dedicated process ends with its instance, even after the shared process 
   mock.timers.tick(1);
   await removed;
   assert.equal(errorView(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-  assert.equal([own?.isClosed, harness.leases.owners.length], [true, 0]);
+  assert.equal([own?.isClosed, harness.statelessConversations.owners.length], [true, 0]);
 });
 
 test('the log level is set before the first call that asks for one, and when a call asks for more', async () => {
@@ -218,9 +221,12 @@ test('a conversation ends after a minute without use', async () => {
   mock.timers.tick(LIMITS.statelessIdleMs - 1);
   await harness.callStateless(modernCall()).end;
   mock.timers.tick(LIMITS.statelessIdleMs - 1);
-  assert.is(harness.leases.owners.length, 1);
+  assert.is(harness.statelessConversations.owners.length, 1);
   await pass(1);
-  const found = [harness.leases.owners.length, harness.conversations('a').map(({ closings }) => closings)];
+  const found = [
+    harness.statelessConversations.owners.length,
+    harness.conversations('a').map(({ closings }) => closings),
+  ];
   assert.equal(found, [0, [1]]);
 });
 
@@ -237,7 +243,7 @@ test('a call leaves an HTTP instance that opens nothing after half of its time, 
   assert.equal(toolCalls('a'), [0, 0]);
   assert.equal(toolCalls('b'), [0, 2]);
   await pass(2 * LIMITS.statelessIdleMs);
-  assert.is(harness.leases.owners.length, 0, 'no conversation is left');
+  assert.is(harness.statelessConversations.owners.length, 0, 'no conversation is left');
   for (const id of ['a', 'b']) harness.freeze(id);
   const late = harness.callStateless(modernCall(), { owner: 'bob' });
   for (const waitMs of [2_000, 1_999]) {
@@ -258,7 +264,7 @@ test('a call leaves an instance that is drained meanwhile, and the conversation 
   thaw();
   assert.is(await call.end, 'b');
   await pass(2 * LIMITS.statelessIdleMs);
-  assert.is(harness.leases.owners.length, 0);
+  assert.is(harness.statelessConversations.owners.length, 0);
 });
 
 test('a repeatable request goes to a second instance with an open conversation when the first is silent', async () => {
@@ -272,7 +278,7 @@ test('a repeatable request goes to a second instance with an open conversation w
   mock.timers.tick(2_000);
   assert.is(await first.end, 'b');
   assert.is(harness.conversations('a')[0]?.last.isCancelled, true);
-  await harness.leases.endOf('ann');
+  await harness.statelessConversations.endOf('ann');
   const second = [list(), list()];
   await pass(2_000);
   mock.timers.tick(2_000);
@@ -285,7 +291,7 @@ test('a repeatable request goes to a second instance with an open conversation w
   await pass(2_000);
   assert.is(await alone.end, 'b');
   await pass(2 * LIMITS.statelessIdleMs);
-  assert.is(harness.leases.owners.length, 0);
+  assert.is(harness.statelessConversations.owners.length, 0);
 });
 
 test('a call waits its whole time for a program, or for the instance that it names', async () => {

@@ -7,8 +7,8 @@ import { parsedResult } from '../../../domain/calls/parsed-result.ts';
 import { isJsonObject } from '../../../domain/json/json.ts';
 import type { ClientProfile } from '../../../domain/mcp/client.ts';
 import type { Handshake } from '../../../domain/mcp/mcp.ts';
+import { capabilitiesKey } from '../../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
-import { capabilitiesKey } from '../../instances/leases.ts';
 
 /** The largest list that is compared, in bytes. */
 const LARGEST_LIST_BYTES = 1024 * 1024;

@@ -7,11 +7,11 @@ import type { Clock } from '../../../domain/time/clock.ts';
 import type { Fleet } from '../../fleet.ts';
 import type { Dispatcher } from '../dispatcher.ts';
 import { EqualToolLists } from './equal-tool-lists.ts';
-import type { StatelessLeases } from './stateless-leases.ts';
+import type { StatelessConversations } from './stateless-conversations.ts';
 import { StatelessRoute } from './stateless-route.ts';
 
 interface StatelessClientsDeps extends Pick<Clock, 'now' | 'alarm'> {
-  readonly leases: StatelessLeases;
+  readonly statelessConversations: StatelessConversations;
   readonly fleet: Pick<Fleet, 'existingGroup' | 'ref'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
 }

@@ -1,5 +1,5 @@
 // The route of one call of a modern client, to instances of either era: through the transport of the instance, or
-// through a conversation that is leased for the owner once the instance is chosen (stateless-leases.ts).
+// through a dedicated conversation of the owner, taken once the instance is chosen (stateless-conversations.ts).
 // process-sharing.ts has the rules for this choice; everything else is in calls/call.ts.
 
 import { from, Observable, of, race, tap } from 'rxjs';
@@ -13,8 +13,8 @@ import { METHOD_NOT_FOUND } from '../../../domain/mcp/jsonrpc.ts';
 import { listOf } from '../../../domain/mcp/mcp.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import type { CallConversation } from '../../../transports/transport.ts';
+import { NO_SUBSCRIBER } from '../../instances/dedicated-conversation.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
-import { NO_SUBSCRIBER } from '../../instances/leased-conversation.ts';
 import { type ConversationChoice, conversationFor, NO_TASKS } from '../../instances/process-sharing.ts';
 import type { TemplateGroup } from '../../template-group.ts';
 import { BalancedRoute } from '../balanced-route.ts';
@@ -37,10 +37,10 @@ import {
 } from '../call-route.ts';
 import type { EqualToolLists } from './equal-tool-lists.ts';
 import { forLegacy, isLogged, logLevelOf } from './legacy-form.ts';
-import type { StatelessLease, StatelessLeases } from './stateless-leases.ts';
+import type { StatelessConversations, StatelessUse } from './stateless-conversations.ts';
 
 interface StatelessRouteInput {
-  readonly deps: Pick<Clock, 'now' | 'alarm'> & { readonly leases: StatelessLeases };
+  readonly deps: Pick<Clock, 'now' | 'alarm'> & { readonly statelessConversations: StatelessConversations };
   readonly equalToolLists: EqualToolLists;
   readonly client: Client;
   readonly group: TemplateGroup;
@@ -53,10 +53,10 @@ interface StatelessRouteInput {
 export class StatelessRoute implements CallRoute {
   readonly #input: StatelessRouteInput;
   readonly #logLevel: string | undefined;
-  readonly #unleased: BalancedRoute | BoundRoute;
+  readonly #viaTransport: BalancedRoute | BoundRoute;
   /** The route to the instance where a conversation was opened for this call, or is to be reopened; undefined otherwise. */
-  #leasedAt: BoundRoute | undefined;
-  #held: HeldLease | undefined;
+  #dedicatedAt: BoundRoute | undefined;
+  #held: HeldUse | undefined;
   /** True after a conversation that had ended unnoticed was replaced. */
   #isReopened = false;
 
@@ -64,11 +64,11 @@ export class StatelessRoute implements CallRoute {
     const { group, request, bound } = input;
     this.#input = input;
     this.#logLevel = logLevelOf(request);
-    this.#unleased = bound === undefined ? new BalancedRoute(group, request) : this.#routeTo(bound);
+    this.#viaTransport = bound === undefined ? new BalancedRoute(group, request) : this.#routeTo(bound);
   }
 
   get bound(): InstanceRef | undefined {
-    return this.#leasedAt?.bound ?? this.#input.bound;
+    return this.#dedicatedAt?.bound ?? this.#input.bound;
   }
 
   step(call: RunningCall, trouble?: Trouble): Step {
@@ -77,7 +77,7 @@ export class StatelessRoute implements CallRoute {
     if (trouble?.kind === 'failed' && this.#reopensAfter(trouble)) return REOPEN;
     const ref = this.#next(tried);
     if (ref !== undefined) return this.#sendStep(ref, call);
-    return (this.#leasedAt ?? this.#unleased).isOnlyFull(tried) ? FULL : NONE;
+    return (this.#dedicatedAt ?? this.#viaTransport).isOnlyFull(tried) ? FULL : NONE;
   }
 
   /**
@@ -85,32 +85,32 @@ export class StatelessRoute implements CallRoute {
    * answer of the server.
    */
   #reopensAfter({ plan, error }: Trouble): boolean {
-    if (!(plan instanceof LeasedPlan) || error.delivered !== 'no' || !isUnanswered(error)) return false;
-    const { ref, lease } = plan.held;
-    lease.conversation.retire();
-    if (lease.isNew || this.#isReopened) return false;
+    if (!(plan instanceof DedicatedPlan) || error.delivered !== 'no' || !isUnanswered(error)) return false;
+    const { ref, use } = plan.held;
+    use.conversation.retire();
+    if (use.isNew || this.#isReopened) return false;
     this.#isReopened = true;
-    this.#leasedAt = this.#routeTo(ref);
+    this.#dedicatedAt = this.#routeTo(ref);
     return true;
   }
 
   end(): void {
     const held = this.#held;
     this.#forget();
-    held?.lease.release(true);
+    held?.use.release(true);
   }
 
   #next(tried: Tried): InstanceRef | undefined {
     const { bound } = this.#input;
-    if (this.#leasedAt?.isOpen(tried) === true) return this.#leasedAt.next(tried);
-    if (this.#leasedAt !== undefined) {
+    if (this.#dedicatedAt?.isOpen(tried) === true) return this.#dedicatedAt.next(tried);
+    if (this.#dedicatedAt !== undefined) {
       this.end();
-      if (bound !== undefined) return undefined; // its leased conversation cannot be used
+      if (bound !== undefined) return undefined; // its dedicated conversation cannot be used
     }
     // An independent conversation does not depend on the state of the instance.
-    if (bound !== undefined && isLeased(this.#conversationFor(bound)))
+    if (bound !== undefined && isDedicated(this.#conversationFor(bound)))
       return tried?.has(bound.id) ? undefined : bound;
-    return this.#unleased.next(tried);
+    return this.#viaTransport.next(tried);
   }
 
   /**
@@ -118,10 +118,10 @@ export class StatelessRoute implements CallRoute {
    * instance would have to start a program first.
    */
   #hedge(call: RunningCall): Step {
-    const ref = this.#input.bound === undefined ? this.#unleased.next(call.tried) : undefined;
+    const ref = this.#input.bound === undefined ? this.#viaTransport.next(call.tried) : undefined;
     if (ref === undefined) return NONE;
     const choice = this.#conversationFor(ref);
-    const isReady = isLeased(choice)
+    const isReady = isDedicated(choice)
       ? isNetworked(ref.definition) && this.#isOpen(ref)
       : choice !== 'refused' && choice !== 'unknown';
     return isReady ? this.#sendStep(ref, call, choice) : NONE;
@@ -141,11 +141,11 @@ export class StatelessRoute implements CallRoute {
     if (choice === 'refused') return { kind: 'answer', answer$: of(NO_TASKS) };
     if (choice === 'shared')
       return { request: forLegacy(this.#input.request), receive: isLogged(this.#logLevel) };
-    return this.#leased(ref, call, choice === 'extended');
+    return this.#dedicated(ref, call, choice === 'extended');
   }
 
   #forget(): void {
-    this.#leasedAt = undefined;
+    this.#dedicatedAt = undefined;
     this.#held = undefined;
   }
 
@@ -161,35 +161,35 @@ export class StatelessRoute implements CallRoute {
     });
   }
 
-  #leased(ref: InstanceRef, call: RunningCall, isExtended: boolean): AttemptPlan | Opening {
-    const held = this.#held?.ref === ref ? this.#held : this.#hold(ref, isExtended);
+  #dedicated(ref: InstanceRef, call: RunningCall, isExtended: boolean): AttemptPlan | Opening {
+    const held = this.#held?.ref === ref ? this.#held : this.#take(ref, isExtended);
     const { conversation } = held;
     // Whether the bound instance takes the call depends on the conversation.
-    if (conversation === undefined || (this.#input.bound !== undefined && this.#leasedAt === undefined))
+    if (conversation === undefined || (this.#input.bound !== undefined && this.#dedicatedAt === undefined))
       return { kind: 'opening', opened$: this.#open(held, call) };
-    this.#forget(); // from now on the attempt owns the lease
-    return new LeasedPlan(this, held, forLegacy(this.#input.request), conversation);
+    this.#forget(); // from now on the attempt owns the use
+    return new DedicatedPlan(this, held, forLegacy(this.#input.request), conversation);
   }
 
-  #hold(ref: InstanceRef, isExtended = false): HeldLease {
+  #take(ref: InstanceRef, isExtended = false): HeldUse {
     const { deps, client } = this.#input;
-    this.#held?.lease.release(true); // of an attempt that was not made
+    this.#held?.use.release(true); // of an attempt that was not made
     this.#held = undefined;
     const extensions = isExtended ? extensionsOf(client.profile) : undefined;
-    const lease =
+    const use =
       extensions === undefined
-        ? deps.leases.lease(ref, client)
-        : deps.leases.leaseShared(ref, client.owner, extensions);
-    const { conversation } = lease;
+        ? deps.statelessConversations.use(ref, client)
+        : deps.statelessConversations.useShared(ref, client.owner, extensions);
+    const { conversation } = use;
     const isReady = this.#logLevel === undefined || !conversation.requireLogLevel(this.#logLevel);
-    this.#held = { ref, lease, conversation: isReady ? conversation.forCalls : undefined };
+    this.#held = { ref, use, conversation: isReady ? conversation.forCalls : undefined };
     return this.#held;
   }
 
-  /** Leases the conversation, and keeps the lease only if the conversation is open already. Returns whether it is. */
+  /** Takes the conversation, and keeps the use only if the conversation is open already. Returns whether it is. */
   #isOpen(ref: InstanceRef): boolean {
     try {
-      if (this.#hold(ref).conversation !== undefined) return true;
+      if (this.#take(ref).conversation !== undefined) return true;
     } catch {
       return false; // there is no room for one, and the first attempt continues
     }
@@ -198,16 +198,16 @@ export class StatelessRoute implements CallRoute {
   }
 
   /**
-   * Opens the leased conversation. The opening continues when this call stops waiting, since other calls may use the
+   * Opens the dedicated conversation. The opening continues when this call stops waiting, since other calls may use the
    * conversation.
    */
-  #open(held: HeldLease, { tried, deadline }: RunningCall): Observable<unknown> {
-    const ready$ = held.conversation === undefined ? from(ready(held.lease, this.#logLevel)) : of(undefined);
+  #open(held: HeldUse, { tried, deadline }: RunningCall): Observable<unknown> {
+    const ready$ = held.conversation === undefined ? from(ready(held.use, this.#logLevel)) : of(undefined);
     // A program takes time to start on any instance; over a network a healthy backend opens at once.
     const isSpare = isNetworked(held.ref.definition) && this.#hasOther(held.ref, tried);
     const opened = () => {
-      held.conversation = held.lease.conversation.forCalls;
-      this.#leasedAt = this.#routeTo(held.ref, held.conversation);
+      held.conversation = held.use.conversation.forCalls;
+      this.#dedicatedAt = this.#routeTo(held.ref, held.conversation);
     };
     return (isSpare ? race(ready$, this.#halfTime(deadline.timeoutAtMs)) : ready$).pipe(
       tap({ next: opened, error: () => this.end() }),
@@ -254,24 +254,24 @@ export class StatelessRoute implements CallRoute {
   }
 }
 
-/** A leased conversation for an attempt that is not sent yet. */
-interface HeldLease {
+/** A dedicated conversation for an attempt that is not sent yet. */
+interface HeldUse {
   readonly ref: InstanceRef;
-  readonly lease: StatelessLease;
+  readonly use: StatelessUse;
   /** The open conversation; undefined until the call may be sent in it. */
   conversation: CallConversation | undefined;
 }
 
-/** The plan of an attempt in a leased conversation. The lease ends with the attempt. */
-class LeasedPlan implements AttemptPlan {
+/** The plan of an attempt in a dedicated conversation. The use ends with the attempt. */
+class DedicatedPlan implements AttemptPlan {
   readonly request: ExchangeRequest;
   readonly conversation: CallConversation;
-  readonly held: HeldLease;
+  readonly held: HeldUse;
   readonly #route: StatelessRoute;
 
   constructor(
     route: StatelessRoute,
-    held: HeldLease,
+    held: HeldUse,
     request: ExchangeRequest,
     conversation: CallConversation,
   ) {
@@ -286,19 +286,19 @@ class LeasedPlan implements AttemptPlan {
   }
 
   ended({ outcome, error }: AttemptEnding): void {
-    this.held.lease.release(isAnswered(outcome) || error?.delivered === 'no');
+    this.held.use.release(isAnswered(outcome) || error?.delivered === 'no');
   }
 }
 
 /** The answer to a method that the backend's era does not have. */
 const UNKNOWN_METHOD: FinalEvent = { kind: 'error', error: METHOD_NOT_FOUND };
 
-/** Returns true for conversations that are leased: they may continue without the transport of the instance. */
-function isLeased(choice: ConversationChoice): boolean {
+/** Returns true for dedicated conversations: they may continue without the transport of the instance. */
+function isDedicated(choice: ConversationChoice): boolean {
   return choice === 'dedicated' || choice === 'extended';
 }
 
-async function ready({ conversation }: StatelessLease, logLevel: string | undefined): Promise<void> {
+async function ready({ conversation }: StatelessUse, logLevel: string | undefined): Promise<void> {
   await conversation.untilOpen;
   if (logLevel !== undefined) await conversation.requireLogLevel(logLevel);
 }

@@ -2,12 +2,12 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { StatelessConversation } from '../../../../src/actors/calls/stateless/stateless-leases.ts';
-import type { InstanceRef } from '../../../../src/actors/instances/instance-ref.ts';
+import { StatelessConversation } from '../../../../src/actors/calls/stateless/stateless-conversations.ts';
 import {
-  type LeasedConversation,
+  type DedicatedConversation,
   NO_SUBSCRIBER,
-} from '../../../../src/actors/instances/leased-conversation.ts';
+} from '../../../../src/actors/instances/dedicated-conversation.ts';
+import type { InstanceRef } from '../../../../src/actors/instances/instance-ref.ts';
 import type { ExchangeEvent } from '../../../../src/domain/calls/exchange-event.ts';
 import { hasCode } from '../../../../src/domain/errors/errors.ts';
 import type { TransportKind } from '../../../../src/domain/instances/transport-kinds.ts';
@@ -18,41 +18,41 @@ import { ScriptedTransport } from '../../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../../helpers/simulated-time.ts';
 import { suite } from '../../../helpers/suite.ts';
 
-const test = suite('stateless leases');
+const test = suite('stateless conversations');
 const MOST = LIMITS.isolatedProcesses;
 
 let harness = new Harness();
-let stateless = harness.leases;
+let stateless = harness.statelessConversations;
 
 simulateTime(test, () => {
   harness = new Harness();
-  stateless = harness.leases;
+  stateless = harness.statelessConversations;
 });
 test.after.each(() => harness.close());
 
 test('keeps instances, owners and capabilities apart', async () => {
   const [one, other] = [await instanceOf('http'), await instanceOf('http', 'b')];
-  const leases = [
-    stateless.lease(one, guest('ann')),
-    stateless.lease(one, guest('bob')),
-    stateless.lease(other, guest('ann')),
-    stateless.lease(one, { ...guest('ann'), profile: ASKABLE }),
+  const uses = [
+    stateless.use(one, guest('ann')),
+    stateless.use(one, guest('bob')),
+    stateless.use(other, guest('ann')),
+    stateless.use(one, { ...guest('ann'), profile: ASKABLE }),
   ];
-  assert.is(new Set(leases.map(({ conversation }) => conversation)).size, 4);
-  const again = stateless.lease(one, guest('ann'));
-  assert.is(again.conversation, leases[0]?.conversation);
-  assert.equal([again.isNew, leases.every(({ isNew }) => isNew)], [false, true]);
+  assert.is(new Set(uses.map(({ conversation }) => conversation)).size, 4);
+  const again = stateless.use(one, guest('ann'));
+  assert.is(again.conversation, uses[0]?.conversation);
+  assert.equal([again.isNew, uses.every(({ isNew }) => isNew)], [false, true]);
 });
 
-test('leases an SSE conversation in which the client can be asked to one call at a time', async () => {
+test('uses an SSE conversation in which the client can be asked to one call at a time', async () => {
   const one = await instanceOf('sse');
   const askable = { ...guest('ann'), profile: ASKABLE };
-  const first = stateless.lease(one, askable);
-  assert.is.not(stateless.lease(one, askable).conversation, first.conversation);
+  const first = stateless.use(one, askable);
+  assert.is.not(stateless.use(one, askable).conversation, first.conversation);
   first.release(true);
-  assert.is(stateless.lease(one, askable).conversation, first.conversation);
-  const plain = stateless.lease(one, guest('ann'));
-  assert.is(stateless.lease(one, guest('ann')).conversation, plain.conversation, 'nothing can be asked');
+  assert.is(stateless.use(one, askable).conversation, first.conversation);
+  const plain = stateless.use(one, guest('ann'));
+  assert.is(stateless.use(one, guest('ann')).conversation, plain.conversation, 'nothing can be asked');
 });
 
 test('counts large profiles in bytes as long as their conversations are open', async () => {
@@ -60,14 +60,14 @@ test('counts large profiles in bytes as long as their conversations are open', a
   const { declarations } = harness;
   const large = { ...modernProfile(), capabilities: LARGE };
   const bytes = profileBytes(large);
-  const lease = (owner: string) => stateless.lease(one, { owner: { id: owner }, profile: large });
+  const use = (owner: string) => stateless.use(one, { owner: { id: owner }, profile: large });
   const { bounds } = declarations;
-  for (let held = bytes; held <= bounds.totalBytes; held += bytes) lease(`owner ${held}`);
+  for (let held = bytes; held <= bounds.totalBytes; held += bytes) use(`owner ${held}`);
   assert.throws(
-    () => lease('ann'),
+    () => use('ann'),
     (error: unknown) => hasCode(error, 'QUEUE_FULL'),
   );
-  assert.is(stateless.lease(one, guest('ann')).isNew, true);
+  assert.is(stateless.use(one, guest('ann')).isNew, true);
   await stateless.close();
   await settled();
   assert.is(declarations.total, 0);
@@ -75,20 +75,20 @@ test('counts large profiles in bytes as long as their conversations are open', a
 
 test('has at most 1,024 conversations over HTTP', async () => {
   const one = await instanceOf('http');
-  for (let n = 0; n < 1_024; n += 1) stateless.lease(one, guest(`owner ${n}`));
+  for (let n = 0; n < 1_024; n += 1) stateless.use(one, guest(`owner ${n}`));
   assert.is(refused(one), true);
 });
 
 test('makes room by ending the least recently used conversation', async () => {
   const one = await instanceOf('stdio');
-  const leases = Array.from({ length: MOST }, (_, n) => stateless.lease(one, guest(`owner ${n}`)));
+  const uses = Array.from({ length: MOST }, (_, n) => stateless.use(one, guest(`owner ${n}`)));
   assert.is(refused(one), true);
   mock.timers.tick(1);
-  leases[7]?.release(true);
+  uses[7]?.release(true);
   mock.timers.tick(1);
-  leases[3]?.release(true);
-  stateless.lease(one, guest('ann'));
-  assert.equal([leases[7]?.conversation.isFree, leases[3]?.conversation.isFree], [false, true]);
+  uses[3]?.release(true);
+  stateless.use(one, guest('ann'));
+  assert.equal([uses[7]?.conversation.isFree, uses[3]?.conversation.isFree], [false, true]);
   await settled();
   assert.is(stateless.owners.length, MOST);
   assert.is(harness.conversations('a')[7]?.closings, 1);
@@ -96,10 +96,10 @@ test('makes room by ending the least recently used conversation', async () => {
 
 test('opens at most as many conversations again while the old ones are still closing', async () => {
   const one = await instanceOf('stdio');
-  for (let n = 0; n < MOST; n += 1) stateless.lease(one, guest(`owner ${n}`)).release(true);
+  for (let n = 0; n < MOST; n += 1) stateless.use(one, guest(`owner ${n}`)).release(true);
   await settled();
   for (const conversation of harness.conversations('a')) conversation.closesSlowly = true;
-  for (let n = 0; n < MOST; n += 1) stateless.lease(one, guest(`other ${n}`)).release(true);
+  for (let n = 0; n < MOST; n += 1) stateless.use(one, guest(`other ${n}`)).release(true);
   assert.is(refused(one), true);
   for (const conversation of harness.conversations('a')) conversation.finishClosing();
   await settled();
@@ -109,25 +109,25 @@ test('opens at most as many conversations again while the old ones are still clo
 
 test('relays messages outside of calls for processes, and over HTTP if the client can be asked', async () => {
   const [web, pipe] = [await instanceOf('http'), await instanceOf('stdio', 'b')];
-  const leases = [
-    stateless.lease(web, { ...guest('ann'), profile: ASKABLE }),
-    stateless.lease(web, guest('ann')),
-    stateless.lease(pipe, guest('ann')),
+  const uses = [
+    stateless.use(web, { ...guest('ann'), profile: ASKABLE }),
+    stateless.use(web, guest('ann')),
+    stateless.use(pipe, guest('ann')),
   ];
   await settled();
-  const found = leases.map(({ conversation }) => conversation.forCalls instanceof StatelessConversation);
+  const found = uses.map(({ conversation }) => conversation.forCalls instanceof StatelessConversation);
   assert.equal(found, [true, false, true]);
 });
 
 test('emits the conversations of one owner with one instance, present and future', async () => {
   const [one, other] = [await instanceOf('stdio'), await instanceOf('stdio', 'b')];
-  const { conversation } = stateless.lease(one, guest('ann'));
+  const { conversation } = stateless.use(one, guest('ann'));
   await settled();
-  const received: LeasedConversation[] = [];
+  const received: DedicatedConversation[] = [];
   const subscription = stateless.of(one, guest('ann')).subscribe((known) => received.push(known));
-  const next = stateless.lease(one, guest('ann'));
-  stateless.lease(one, guest('bob'));
-  stateless.lease(other, guest('ann'));
+  const next = stateless.use(one, guest('ann'));
+  stateless.use(one, guest('bob'));
+  stateless.use(other, guest('ann'));
   await settled();
   const found = [received.length, received[0] === conversation, received[1] === next.conversation];
   assert.equal(found, [2, true, true]);
@@ -136,23 +136,23 @@ test('emits the conversations of one owner with one instance, present and future
 
 test('ends the conversations of one owner, and no other', async () => {
   const one = await instanceOf('stdio');
-  const leases = ['ann', 'bob', 'ann'].map((id) => stateless.lease(one, guest(id)));
+  const uses = ['ann', 'bob', 'ann'].map((id) => stateless.use(one, guest(id)));
   await settled();
   assert.equal(stateless.owners.toSorted(), ['ann', 'ann', 'bob']);
   await stateless.endOf('ann');
   assert.equal(stateless.owners, ['bob']);
   const found = harness.conversations('a').map(({ isClosed }) => isClosed);
   assert.equal(found, [true, false, true]);
-  assert.equal([stateless.owners.length, leases[1]?.conversation.inner?.handshake.era], [1, 'legacy']);
+  assert.equal([stateless.owners.length, uses[1]?.conversation.inner?.handshake.era], [1, 'legacy']);
 });
 
 test('ends everything when it closes, openings included', async () => {
   const one = await instanceOf('http');
-  const { conversation } = stateless.lease(one, guest('ann'));
+  const { conversation } = stateless.use(one, guest('ann'));
   await stateless.close();
   await conversation.untilOpen.catch(() => undefined);
   assert.throws(
-    () => stateless.lease(one, guest('ann')),
+    () => stateless.use(one, guest('ann')),
     (thrown: unknown) => hasCode(thrown, 'SHUTTING_DOWN'),
   );
   const found = harness.conversations('a').map(({ isClosed }) => isClosed);
@@ -202,7 +202,7 @@ function instanceOf(transport: TransportKind, id = 'a'): Promise<InstanceRef> {
 /** True when there is no room for one more, which is given back at once. */
 function refused(one: InstanceRef): boolean {
   try {
-    stateless.lease(one, guest('one more')).release(true);
+    stateless.use(one, guest('one more')).release(true);
     return false;
   } catch (thrown) {
     if (!hasCode(thrown, 'QUEUE_FULL')) throw thrown;

@@ -1,8 +1,8 @@
-// A conversation with a backend for one client, or for clients with equal declarations. It ends with its last lease, or
-// after some time without one. leases.ts assigns leases and bounds the number of conversations; the events `upstream.*`
+// A conversation with a backend for one client, or for clients with equal declarations. It ends with its last use, or
+// after some time without one. dedicated-conversations.ts assigns uses and bounds the number of conversations; the events `upstream.*`
 // report them.
 //
-//   opening ──► open ──► retired ──► gone      opening, open ──► retired      retired: takes no leases any more
+//   opening ──► open ──► retired ──► gone      opening, open ──► retired      retired: no further use begins
 
 import { type Observable, type Observer, tap } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -20,8 +20,8 @@ import type { CallConversation, Closed, Conversation } from '../../transports/tr
 import { Feed } from '../subscriptions/feed.ts';
 import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 
-/** The session for which a conversation is leased. */
-export interface LeasingSession {
+/** The session for which a conversation is dedicated. */
+export interface UsingSession {
   /**
    * The time since when the client has had no open stream and sent no message, in ms of the gateway's monotonic
    * clock; undefined while the client is present.
@@ -31,19 +31,19 @@ export interface LeasingSession {
   close(reason: EndReason): Promise<void>;
 }
 
-/** The conversation that a lease needs, and the owner to whom it is counted. */
-export interface LeaseRequest {
+/** The conversation that a use needs, and the owner to whom it is counted. */
+export interface ConversationRequest {
   /** The owner in whose share the conversation counts. For a shared one: the owner that needed it first. */
   readonly owner: { readonly id: string };
   /** The client profile that the backend gets. */
   readonly profile: ClientProfile;
-  /** True when only one lease at a time may use the conversation. Default: true. */
+  /** True when only one use at a time may use the conversation. Default: true. */
   readonly isExclusive?: boolean;
   /** True when all owners may use the conversation; see `sharedBy`. Default: false. */
   readonly isShared?: boolean;
-  /** The session that needs the lease. Default: a call, whose client always counts as present. */
-  readonly session?: LeasingSession | undefined;
-  /** How long the conversation stays open without a lease, in ms. Default: it is for this lease alone, and ends with it. */
+  /** The session that needs the use. Default: a call, whose client always counts as present. */
+  readonly session?: UsingSession | undefined;
+  /** How long the conversation stays open without a use, in ms. Default: it is for this use alone, and ends with it. */
   readonly idleMs?: number;
   /** Makes the object that carries the calls; called once per conversation. Default: the conversation itself. */
   readonly forCallsOf?: ((conversation: Conversation) => CallConversation) | undefined;
@@ -59,12 +59,12 @@ export function sharedBy(extensions: JsonObject) {
     isExclusive: false,
     isShared: true,
     idleMs: LIMITS.extensionIdleMs,
-  } satisfies Partial<LeaseRequest>;
+  } satisfies Partial<ConversationRequest>;
 }
 
 interface ConversationInput {
-  readonly request: LeaseRequest;
-  /** Equal for conversations that the same leases may use; undefined when no other lease may use it. */
+  readonly request: ConversationRequest;
+  /** Equal for conversations that the same uses may use; undefined when no other use may use it. */
   readonly key: string | undefined;
   /**
    * Opens the conversation; resolves with undefined when the backend keeps no dedicated conversations. `signal` ends
@@ -76,10 +76,10 @@ interface ConversationInput {
 
 /** Gets the events of a conversation, each at most once. */
 export interface ConversationListener {
-  opened(leased: LeasedConversation, conversation: Conversation): void;
+  opened(opened: DedicatedConversation, conversation: Conversation): void;
   /** The backend or `close` has ended the conversation; its process may still be ending. */
-  ended(leased: LeasedConversation, closed: Closed): void;
-  gone(leased: LeasedConversation): void;
+  ended(ended: DedicatedConversation, closed: Closed): void;
+  gone(gone: DedicatedConversation): void;
 }
 
 /** The longest wait for the answer to `logging/setLevel`, in ms; the call then continues without it. */
@@ -89,12 +89,12 @@ const LEVEL_MS = 5_000;
  * A conversation of one or more clients with the backend of an instance. It is itself the observer of its end, to
  * save an object in each of thousands of conversations.
  */
-export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
+export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   readonly ownerId: string;
   readonly key: string | undefined;
   readonly isExclusive: boolean;
   readonly isShared: boolean;
-  readonly holder: LeasingSession | undefined;
+  readonly session: UsingSession | undefined;
   /** Resolves like `open`. Rejects with BACKEND_UNAVAILABLE when the conversation was closed meanwhile. */
   readonly opening: Promise<Conversation | undefined>;
   /** Resolves when the conversation and its process have ended. Never rejects. */
@@ -109,8 +109,8 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
   /** The object that carries calls in the conversation; undefined until it is open. */
   forCalls: CallConversation | undefined;
   #feed: Feed | undefined;
-  #leases = 0;
-  /** The number of leases of sessions, which keep them between their calls. */
+  #uses = 0;
+  /** The number of uses of sessions, which keep them between their calls. */
   #sessions = 0;
   usedAtMs: number;
   #isRetired = false;
@@ -133,7 +133,7 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
     this.key = key;
     this.isExclusive = isExclusive;
     this.isShared = isShared;
-    this.holder = isShared ? undefined : session; // it has more than one
+    this.session = isShared ? undefined : session; // it has more than one
     this.gone = promise;
     this.#resolveGone = resolve;
     this.#clock = clock;
@@ -142,7 +142,7 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
     this.usedAtMs = clock.now();
     if (idleMs > 0) this.#disarm = this.#arm(idleMs);
     this.opening = this.#open(open, forCallsOf);
-    this.opening.catch(() => undefined); // its leases get the error
+    this.opening.catch(() => undefined); // its uses get the error
   }
 
   /** Resolves like `opening`, but rejects with BACKEND_UNAVAILABLE when the backend keeps no dedicated conversations. */
@@ -158,16 +158,16 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
     this.#feed ??= new Feed({ handshake, messages$, resumed$, closed$, exchange }, this.#clock);
     return this.#feed;
   }
-  /** See LeasingSession. Infinity while the client is present, or without a session. */
+  /** See UsingSession. Infinity while the client is present, or without a session. */
   get awaySinceMs(): number {
-    return this.holder?.awaySinceMs ?? Number.POSITIVE_INFINITY;
+    return this.session?.awaySinceMs ?? Number.POSITIVE_INFINITY;
   }
   get isIdle(): boolean {
-    return this.#leases === 0;
+    return this.#uses === 0;
   }
   /** True when the conversation is open and no call is under way: ending it would affect only idle sessions. */
   get isQuiet(): boolean {
-    return this.inner !== undefined && this.#leases === this.#sessions;
+    return this.inner !== undefined && this.#uses === this.#sessions;
   }
   get isFree(): boolean {
     return !this.#isRetired && (!this.isExclusive || this.isIdle);
@@ -175,18 +175,18 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
 
   /** Counts one more use. `isSession`: by a session, which uses the conversation only while it calls. */
   acquire(isSession = false): void {
-    this.#leases += 1;
+    this.#uses += 1;
     if (isSession) this.#sessions += 1;
   }
 
   release(isSession = false): void {
-    this.#leases -= 1;
+    this.#uses -= 1;
     if (isSession) this.#sessions -= 1;
     this.usedAtMs = this.#clock.now();
     if (this.isIdle && (this.#isRetired || this.#idleMs === 0)) void this.close();
   }
 
-  /** Refuses further leases, and ends the conversation when it has none left. Idempotent. */
+  /** Refuses further uses, and ends the conversation when it has none left. Idempotent. */
   retire(): void {
     if (this.#isRetired) return;
     this.#isRetired = true;
@@ -233,7 +233,7 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
 
   // ---------------------------------------------------------------------------------------------------------
 
-  async #open(open: ConversationInput['open'], forCallsOf: LeaseRequest['forCallsOf']) {
+  async #open(open: ConversationInput['open'], forCallsOf: ConversationRequest['forCallsOf']) {
     const { signal } = this.#ending;
     let conversation: Conversation | undefined;
     try {

@@ -3,8 +3,11 @@
 import { mock } from 'node:test';
 import { setImmediate as settled } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { NO_SUBSCRIBER } from '../../../src/actors/instances/leased-conversation.ts';
-import { Leases, type LeasesOptions } from '../../../src/actors/instances/leases.ts';
+import { NO_SUBSCRIBER } from '../../../src/actors/instances/dedicated-conversation.ts';
+import {
+  DedicatedConversations,
+  type DedicatedConversationsOptions,
+} from '../../../src/actors/instances/dedicated-conversations.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
@@ -18,26 +21,26 @@ import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { untimedScheduler } from '../../helpers/turns.ts';
 
-const test = suite('leases');
+const test = suite('dedicated conversations');
 type Open = () => Promise<Conversation | undefined>;
 simulateTime(test);
 function setUp(transport: TransportKind = 'stdio') {
   const opener = { next: Promise.resolve<Conversation | undefined>(undefined) };
   const events: GatewayEvent[] = [];
-  const leases = make(transport, () => opener.next, { emit: (event) => void events.push(event) });
-  const lease = (opened: Promise<Conversation | undefined>, idleMs?: number) => {
+  const conversations = make(transport, () => opener.next, { emit: (event) => void events.push(event) });
+  const use = (opened: Promise<Conversation | undefined>, idleMs?: number) => {
     opener.next = opened;
     const idle = idleMs === undefined ? {} : { idleMs };
-    return leases.lease({ owner: { id: 'user:1' }, profile: PLAIN, ...idle });
+    return conversations.use({ owner: { id: 'user:1' }, profile: PLAIN, ...idle });
   };
-  const open = async (opened: Promise<Conversation | undefined>) => lease(opened).conversation.opening;
-  return { leases, events, lease, open };
+  const open = async (opened: Promise<Conversation | undefined>) => use(opened).conversation.opening;
+  return { conversations, events, use, open };
 }
 
-test('reports why a conversation could not be opened, unless its lease had ended', async () => {
-  const { events, open, lease } = setUp();
+test('reports why a conversation could not be opened, unless its use had ended', async () => {
+  const { events, open, use } = setUp();
   const failure = () => Promise.reject(backendUnavailable('exited with code 1', { delivered: 'no' }));
-  const { conversation, release } = lease(failure());
+  const { conversation, release } = use(failure());
   release();
   assert.is(await codeOf(conversation.opening), 'BACKEND_UNAVAILABLE');
   assert.equal(events, []);
@@ -56,9 +59,9 @@ test('ends an idle conversation to make room for a new one, of the same owner wh
     processes.push(new ScriptedTransport());
     return processes.at(-1);
   };
-  const leases = make('stdio', open, { dedicatedBounds });
+  const conversations = make('stdio', open, { dedicatedBounds });
   const take = (id: string, idleMs?: number) =>
-    leases.lease({ owner: { id }, profile: PLAIN, ...(idleMs === undefined ? {} : { idleMs }) });
+    conversations.use({ owner: { id }, profile: PLAIN, ...(idleMs === undefined ? {} : { idleMs }) });
   const mine = Array.from({ length: 8 }, () => take('ann', 60_000));
   take('di', 60_000).release();
   await settled();
@@ -79,9 +82,9 @@ test('ends an idle conversation to make room for a new one, of the same owner wh
   processes[9]?.finishClosing();
   await settled();
   take('cy');
-  assert.is(leases.room, 0);
+  assert.is(conversations.room, 0);
   for (const process of processes) process.finishClosing();
-  await leases.end();
+  await conversations.end();
 });
 
 test('the total of all owners is limited', async () => {
@@ -108,9 +111,9 @@ test('a refused or failed opening makes room for others', async () => {
 });
 
 test('waits for a log level at most five seconds, sets it once, and accepts a refusal', async () => {
-  const { lease } = setUp();
+  const { use } = setUp();
   const backend = new ScriptedTransport({ capabilities: { logging: {} } });
-  const { conversation } = lease(Promise.resolve(backend), 60_000);
+  const { conversation } = use(Promise.resolve(backend), 60_000);
   await settled();
   const late = conversation.requireLogLevel('error');
   assert.is(conversation.requireLogLevel('error'), late);
@@ -127,9 +130,9 @@ test('waits for a log level at most five seconds, sets it once, and accepts a re
 });
 
 test('refuses questions of the backend during a request of the gateway itself', async () => {
-  const { lease } = setUp();
+  const { use } = setUp();
   const backend = new ScriptedTransport();
-  const { conversation } = lease(Promise.resolve(backend), 60_000);
+  const { conversation } = use(Promise.resolve(backend), 60_000);
   await conversation.untilOpen;
   const { answer } = conversation.feed?.subscribe('x:1') ?? {};
   await settled(); // requests about one resource are sent in turn
@@ -142,8 +145,8 @@ test('refuses questions of the backend during a request of the gateway itself', 
 
 test.run();
 
-function make(transport: TransportKind, open: Open, options: Partial<LeasesOptions> = {}) {
-  return new Leases({
+function make(transport: TransportKind, open: Open, options: Partial<DedicatedConversationsOptions> = {}) {
+  return new DedicatedConversations({
     definition: { template: 't', id: 'i', serverId: 's', transport },
     emit: () => {},
     ...spreadClock(untimedScheduler(), simulatedClock),
@@ -155,10 +158,10 @@ function make(transport: TransportKind, open: Open, options: Partial<LeasesOptio
 function makeProcesses(processes: number) {
   const opened: ScriptedTransport[] = [];
   let next: () => Promise<ScriptedTransport | undefined>;
-  const leases = make('stdio', () => next(), { dedicatedBounds: { processes, share: 1 } });
+  const conversations = make('stdio', () => next(), { dedicatedBounds: { processes, share: 1 } });
   const openWith = async (id: string, how: typeof next) => {
     next = how;
-    return leases.lease({ owner: { id }, profile: PLAIN }).conversation.opening;
+    return conversations.use({ owner: { id }, profile: PLAIN }).conversation.opening;
   };
   const open = (ownerId: string) =>
     openWith(ownerId, async () => {
@@ -166,5 +169,5 @@ function makeProcesses(processes: number) {
       opened.push(process);
       return process;
     });
-  return { processes: leases, opened, open, openWith };
+  return { processes: conversations, opened, open, openWith };
 }

@@ -1,6 +1,6 @@
-// Leases of conversations with legacy instances for clients without a session. A conversation is never shared by clients
+// Conversations with legacy instances for clients without a session. A conversation is never shared by clients
 // with different capabilities, nor by several owners, except in a process for clients with equal extensions.
-// instances/leases.ts bounds the number and the idle time of leased conversations.
+// instances/dedicated-conversations.ts bounds the number and the idle time of these conversations.
 
 import { catchError, defer, EMPTY, filter, from, map, merge, mergeMap, Observable, Subject } from 'rxjs';
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
@@ -21,31 +21,35 @@ import { isCustomNotice, LEGACY_VERSIONS } from '../../../domain/mcp/mcp.ts';
 import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
 import { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { CallConversation, Conversation } from '../../../transports/transport.ts';
+import {
+  type DedicatedConversation,
+  NO_SUBSCRIBER,
+  sharedBy,
+} from '../../instances/dedicated-conversation.ts';
+import { type ConversationUse, conversationKeyOf } from '../../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
-import { type LeasedConversation, NO_SUBSCRIBER, sharedBy } from '../../instances/leased-conversation.ts';
-import { conversationKeyOf, type Lease } from '../../instances/leases.ts';
 import { tellsCallsApart } from '../../instances/process-sharing.ts';
 
-type LeasingInstance = Pick<InstanceRef, 'definition' | 'lease'>;
+type UsableInstance = Pick<InstanceRef, 'definition' | 'use'>;
 
 /**
  * One use of a conversation until `release`, which is called once. `isOver`: the backend sends nothing more about the
- * call. When a backend may still ask its client, the conversation is not leased again, since the question would reach
+ * call. When a backend may still ask its client, the conversation is not used again, since the question would reach
  * the next call.
  */
-export interface StatelessLease extends Omit<Lease, 'release'> {
+export interface StatelessUse extends Omit<ConversationUse, 'release'> {
   readonly release: (isOver: boolean) => void;
 }
 
 /**
- * The conversations that are leased for requests without a session, and kept for a while for the next request of the
+ * The dedicated conversations of requests without a session, and kept for a while for the next request of the
  * same client.
  */
-export class StatelessLeases {
+export class StatelessConversations {
   readonly #declarations: ByteBudget;
   readonly #scheduler: TaskScheduler;
-  readonly #leased = new Map<LeasedConversation, LeasingInstance>();
-  readonly #added = new Subject<LeasedConversation>();
+  readonly #known = new Map<DedicatedConversation, UsableInstance>();
+  readonly #added = new Subject<DedicatedConversation>();
   #isClosed = false;
 
   /** `declarations`: counts the memory of the client profiles of the conversations. */
@@ -58,20 +62,20 @@ export class StatelessLeases {
     return this.#owned.map(({ ownerId }) => ownerId);
   }
 
-  get #owned(): readonly LeasedConversation[] {
-    return [...this.#leased.keys()].filter(({ isShared }) => !isShared);
+  get #owned(): readonly DedicatedConversation[] {
+    return [...this.#known.keys()].filter(({ isShared }) => !isShared);
   }
 
   /**
-   * Leases a conversation with this instance for one call. It is exclusive unless its messages can be attributed to
-   * calls; then further calls of the client may use it at the same time. Throws QUEUE_FULL like Leases.lease, also
+   * Takes a conversation with this instance for one call. It is exclusive unless its messages can be attributed to
+   * calls; then further calls of the client may use it at the same time. Throws QUEUE_FULL like DedicatedConversations.use, also
    * for too large profiles, and SHUTTING_DOWN after `close`.
    */
-  lease(instance: LeasingInstance, { owner, profile }: Client): StatelessLease {
+  use(instance: UsableInstance, { owner, profile }: Client): StatelessUse {
     if (this.#isClosed) throw shuttingDown();
     const isExclusive = !tellsCallsApart(instance.definition, profile);
     const mayAsk = acceptsServerRequests(profile);
-    const { conversation, isNew, release } = instance.lease({
+    const { conversation, isNew, release } = instance.use({
       owner,
       profile: { ...profile, protocolVersion: LEGACY_VERSIONS[0] },
       isExclusive,
@@ -87,9 +91,9 @@ export class StatelessLeases {
         release();
         throw declarationsTooLarge('QUEUE_FULL');
       }
-      this.#leased.set(conversation, instance);
+      this.#known.set(conversation, instance);
       void conversation.gone.then(() => {
-        this.#leased.delete(conversation);
+        this.#known.delete(conversation);
         this.#declarations.add(owner.id, -bytes);
       });
       this.#added.next(conversation);
@@ -105,28 +109,28 @@ export class StatelessLeases {
   }
 
   /**
-   * Leases the conversation that clients with these extensions share. Throws QUEUE_FULL like Leases.lease, and
+   * Takes the conversation that clients with these extensions share. Throws QUEUE_FULL like DedicatedConversations.use, and
    * SHUTTING_DOWN after `close`.
    */
-  leaseShared(instance: LeasingInstance, owner: Owner, extensions: JsonObject): StatelessLease {
+  useShared(instance: UsableInstance, owner: Owner, extensions: JsonObject): StatelessUse {
     if (this.#isClosed) throw shuttingDown();
-    const lease = instance.lease({ owner, ...sharedBy(extensions) });
-    const { conversation } = lease;
-    if (!this.#leased.has(conversation)) {
-      this.#leased.set(conversation, instance);
-      void conversation.gone.then(() => this.#leased.delete(conversation));
+    const use = instance.use({ owner, ...sharedBy(extensions) });
+    const { conversation } = use;
+    if (!this.#known.has(conversation)) {
+      this.#known.set(conversation, instance);
+      void conversation.gone.then(() => this.#known.delete(conversation));
       this.#added.next(conversation);
     }
-    return lease;
+    return use;
   }
 
   /** Emits each open conversation that calls of this client use at the instance: present ones and later ones. Cold. */
-  of(instance: LeasingInstance, { owner, profile }: Client): Observable<LeasedConversation> {
+  of(instance: UsableInstance, { owner, profile }: Client): Observable<DedicatedConversation> {
     const extensions = extensionsOf(profile);
     const sharedKey = extensions && conversationKeyOf({ owner, ...sharedBy(extensions) });
-    return defer(() => merge([...this.#leased.keys()], this.#added)).pipe(
+    return defer(() => merge([...this.#known.keys()], this.#added)).pipe(
       filter(({ isShared, key, ownerId }) => (isShared ? key === sharedKey : ownerId === owner.id)),
-      filter((each) => this.#leased.get(each) === instance),
+      filter((each) => this.#known.get(each) === instance),
       mergeMap((each) =>
         from(each.untilOpen).pipe(
           map(() => each),
@@ -142,10 +146,10 @@ export class StatelessLeases {
     await this.#scheduler.each(theirs, (conversation) => conversation.close());
   }
 
-  /** Ends all conversations; later leases are refused. */
+  /** Ends all conversations; later ones are refused. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#scheduler.each([...this.#leased.keys()], (conversation) => conversation.close());
+    await this.#scheduler.each([...this.#known.keys()], (conversation) => conversation.close());
   }
 }
 

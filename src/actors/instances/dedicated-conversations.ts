@@ -1,5 +1,5 @@
-// The leased conversations of one instance: assigns them to leases, bounds their number in total and per owner, and
-// emits their events. A legacy session holds an exclusive lease; a call without a session holds one while it lasts (ADR
+// The dedicated conversations of one instance: assigns them to uses, bounds their number in total and per owner, and
+// emits their events. A legacy session holds an exclusive use; a call without a session holds one while it lasts (ADR
 // 69). Clients that declare equal extensions, and cannot be asked anything, share a process (ADR 104).
 
 import { createHash } from 'node:crypto';
@@ -20,18 +20,24 @@ import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Closed, Conversation, Transport } from '../../transports/transport.ts';
 import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
-import { type ConversationListener, LeasedConversation, type LeaseRequest } from './leased-conversation.ts';
+import {
+  type ConversationListener,
+  type ConversationRequest,
+  DedicatedConversation,
+} from './dedicated-conversation.ts';
 
-/** One use of a leased conversation. */
-export interface Lease {
-  readonly conversation: LeasedConversation;
-  /** True when the conversation was opened for this lease. */
+/** One use of a dedicated conversation. */
+export interface ConversationUse {
+  readonly conversation: DedicatedConversation;
+  /** True when the conversation was opened for this use. */
   readonly isNew: boolean;
   /** Ends the use. Idempotent. */
   readonly release: () => void;
 }
 
-export interface LeasesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'>, SubscriptionDeps {
+export interface DedicatedConversationsOptions
+  extends Pick<Clock, 'now' | 'wall' | 'alarm'>,
+    SubscriptionDeps {
   readonly definition: Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;
   readonly dedicatedBounds?: DedicatedBounds | undefined;
   /** True when another node runs the instance. */
@@ -42,23 +48,23 @@ export interface LeasesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'>, Su
   readonly transport: () => Pick<Transport, 'openConversation'> | undefined;
 }
 
-/** The most leased conversations of a networked instance, where one costs little. Over a pipe each is a process. */
+/** The most dedicated conversations of a networked instance, where one costs little. Over a pipe each is a process. */
 const MAX_NETWORKED = 1_024;
 
-/** The leased conversations of one instance. */
-export class Leases implements ConversationListener {
-  readonly #options: LeasesOptions;
+/** The dedicated conversations of one instance. */
+export class DedicatedConversations implements ConversationListener {
+  readonly #options: DedicatedConversationsOptions;
   readonly #isPipe: boolean;
   readonly #most: number;
-  /** Conversations that may take further leases while they are free, by `conversationKeyOf`. */
-  readonly #byKey = new Map<string, Set<LeasedConversation>>();
+  /** Conversations that may take further uses while they are free, by `conversationKeyOf`. */
+  readonly #byKey = new Map<string, Set<DedicatedConversation>>();
   /** All conversations that count, including those that are opening or closing. */
-  readonly #counted = new Set<LeasedConversation>();
+  readonly #counted = new Set<DedicatedConversation>();
   readonly #shares: OwnerShares;
   /** Conversations that were replaced, until they are closed. */
-  readonly #replaced = new Set<LeasedConversation>();
+  readonly #replaced = new Set<DedicatedConversation>();
 
-  constructor(options: LeasesOptions) {
+  constructor(options: DedicatedConversationsOptions) {
     const { processes = LIMITS.isolatedProcesses, share } = options.dedicatedBounds ?? {};
     this.#options = options;
     this.#isPipe = TRANSPORT_TRAITS[options.definition.transport].hasProcesses;
@@ -72,12 +78,12 @@ export class Leases implements ConversationListener {
   }
 
   /**
-   * Leases a conversation: one that the same owner leased before with the same capabilities, or a new one. When there
+   * Takes a conversation: one that the same owner dedicated before with the same capabilities, or a new one. When there
    * are too many, the one that was idle longest ends, otherwise the session whose client has been away longest (ADR
    * 86); a new process waits for the end of the old one. Throws QUEUE_FULL when none can end, for the instance or for
-   * the owner's share. Over a network, the caller bounds the number of leases without idle time.
+   * the owner's share. Over a network, the caller bounds the number of uses without idle time.
    */
-  lease(request: LeaseRequest): Lease {
+  use(request: ConversationRequest): ConversationUse {
     const key = conversationKeyOf(request);
     const alike = key === undefined ? [] : [...(this.#byKey.get(key) ?? [])];
     const known = alike.find(({ isFree }) => isFree);
@@ -102,16 +108,16 @@ export class Leases implements ConversationListener {
 
   // --- callbacks of the conversations ----------------------------------------------------------------------
 
-  opened({ ownerId }: LeasedConversation, conversation: Conversation): void {
+  opened({ ownerId }: DedicatedConversation, conversation: Conversation): void {
     this.#options.emit({ type: 'upstream.opened', ...this.#eventFor(ownerId), ...pidOf(conversation) });
   }
 
-  ended({ ownerId, inner }: LeasedConversation, { reason, expected }: Closed): void {
+  ended({ ownerId, inner }: DedicatedConversation, { reason, expected }: Closed): void {
     const end = { reason, isLost: !expected };
     this.#options.emit({ type: 'upstream.ended', ...this.#eventFor(ownerId), ...pidOf(inner), ...end });
   }
 
-  gone(conversation: LeasedConversation): void {
+  gone(conversation: DedicatedConversation): void {
     const { key } = conversation;
     this.#replaced.delete(conversation);
     this.#uncount(conversation);
@@ -123,13 +129,13 @@ export class Leases implements ConversationListener {
 
   // ---------------------------------------------------------------------------------------------------------
 
-  #open(request: LeaseRequest, key: string | undefined): LeasedConversation {
+  #open(request: ConversationRequest, key: string | undefined): DedicatedConversation {
     const { owner, idleMs = 0 } = request;
     const isCounted = this.#isPipe || idleMs > 0;
     const before = isCounted ? this.#makeRoom(request) : undefined;
     if (isCounted) this.#shares.take(owner.id);
     const open = (signal: AbortSignal) => this.#openAfter(before, request, signal);
-    const conversation = new LeasedConversation(this.#options, { request, key, open, listener: this });
+    const conversation = new DedicatedConversation(this.#options, { request, key, open, listener: this });
     if (isCounted) this.#counted.add(conversation);
     if (key !== undefined) this.#byKey.set(key, (this.#byKey.get(key) ?? new Set()).add(conversation));
     return conversation;
@@ -141,7 +147,7 @@ export class Leases implements ConversationListener {
    */
   async #openAfter(
     before: Promise<void> | undefined,
-    { owner, profile, isShared }: LeaseRequest,
+    { owner, profile, isShared }: ConversationRequest,
     signal: AbortSignal,
   ): Promise<Conversation | undefined> {
     if (before !== undefined) await before;
@@ -162,7 +168,7 @@ export class Leases implements ConversationListener {
    * Makes room for one more conversation. Returns the end of the process that makes room, or undefined when there is
    * room. Throws QUEUE_FULL.
    */
-  #makeRoom({ owner, isShared }: LeaseRequest): Promise<void> | undefined {
+  #makeRoom({ owner, isShared }: ConversationRequest): Promise<void> | undefined {
     const isFull = this.#shares.isShareFull(owner.id);
     const least = isShared ? this.#leastUsed(owner.id) : undefined;
     if (least === undefined && !isFull && this.#counted.size < this.#most) return undefined;
@@ -172,7 +178,7 @@ export class Leases implements ConversationListener {
       this.#uncount(spare);
       this.#replaced.add(spare);
       spare.isReplaced = true;
-      void spare.holder?.close('processNeeded');
+      void spare.session?.close('processNeeded');
       const gone = spare.close();
       return this.#isPipe ? gone : undefined;
     }
@@ -184,7 +190,7 @@ export class Leases implements ConversationListener {
    * Returns the conversation that was idle longest, otherwise that of the session whose client has been away longest
    * (at least LIMITS.sessionAwayMs); undefined without either.
    */
-  #spareOf(ownerId: string | undefined): LeasedConversation | undefined {
+  #spareOf(ownerId: string | undefined): DedicatedConversation | undefined {
     const sinceMs = this.#options.now() - LIMITS.sessionAwayMs;
     const candidates = [...this.#counted].filter((each) => ownerId === undefined || each.ownerId === ownerId);
     const idle = candidates.filter(({ isIdle, isFree }) => isIdle && isFree);
@@ -200,7 +206,7 @@ export class Leases implements ConversationListener {
    * whose last call is longest ago; only among those that this owner needed first, if these are half of all. Throws
    * QUEUE_FULL when all have calls in flight.
    */
-  #leastUsed(ownerId: string): LeasedConversation | undefined {
+  #leastUsed(ownerId: string): DedicatedConversation | undefined {
     const shared = [...this.#counted].filter(({ isShared }) => isShared);
     if (shared.length < LIMITS.extensionProcesses) return undefined;
     const own = shared.filter((each) => each.ownerId === ownerId);
@@ -211,7 +217,7 @@ export class Leases implements ConversationListener {
     return least;
   }
 
-  #uncount(conversation: LeasedConversation): void {
+  #uncount(conversation: DedicatedConversation): void {
     if (this.#counted.delete(conversation)) this.#shares.release(conversation.ownerId);
   }
 
@@ -222,8 +228,8 @@ export class Leases implements ConversationListener {
   }
 }
 
-/** Returns a key that is equal for leases that may use the same conversation; undefined for a lease that shares none. */
-export function conversationKeyOf(request: LeaseRequest): string | undefined {
+/** Returns a key that is equal for uses that may use the same conversation; undefined for a use that shares none. */
+export function conversationKeyOf(request: ConversationRequest): string | undefined {
   const { owner, profile, isExclusive, isShared, idleMs } = request;
   if (idleMs === undefined) return undefined;
   const whose = isShared === true ? null : owner.id;
