@@ -63,12 +63,12 @@ export function composeGateway(
     leaseReaper,
     vault,
     accounts,
-    onRefused: (serverId) => shared?.refused(serverId),
+    onRefused: (serverId) => fleetPrograms?.refused(serverId),
   });
   const approvals = approvalsOf(base, () => fleet);
   const fleet: Fleet = fleetOf(base, openTransport, approvals);
-  const shared = sharedProgramsOf(base, fleet, leaseReaper);
-  const registry = registryOf(base, { fleet, shared, approvals });
+  const fleetPrograms = fleetProgramsOf(base, fleet, leaseReaper);
+  const registry = registryOf(base, { fleet, fleetPrograms, approvals });
 
   // Calls to them, and their clients.
   const tracing = new Tracing();
@@ -88,7 +88,7 @@ export function composeGateway(
     accounts,
     approvals,
     fleet,
-    shared,
+    fleetPrograms,
     registry,
     tracing,
     dispatcher,
@@ -219,21 +219,21 @@ function fleetOf(
 }
 
 /** The programs that any node may run, if there are other nodes. */
-function sharedProgramsOf(
+function fleetProgramsOf(
   { ownNode, others }: Base,
   fleet: Fleet,
   reaper: LeaseReaper | undefined,
 ): FleetPrograms | undefined {
-  const shared = reaper && new FleetPrograms({ fleet, reaper, nodeId: ownNode });
-  if (shared) others.sharePrograms?.(shared);
-  return shared;
+  const programs = reaper && new FleetPrograms({ fleet, reaper, nodeId: ownNode });
+  if (programs) others.sharePrograms?.(programs);
+  return programs;
 }
 
 function registryOf(
   base: Base,
   parts: {
     readonly fleet: Fleet;
-    readonly shared: FleetPrograms | undefined;
+    readonly fleetPrograms: FleetPrograms | undefined;
     readonly approvals: ToolApprovals;
   },
 ): Registry {

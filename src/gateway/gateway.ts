@@ -255,12 +255,12 @@ export class Gateway {
   }
 
   #server(status: InstanceStatus): Server {
-    const { definitions, metrics, shared } = this.#deps;
+    const { definitions, metrics, fleetPrograms } = this.#deps;
     const { template, serverId, nodeId, command, env, secretEnv = [] } = status.definition;
     const { requires = [] } = definitions.get(template) ?? {};
     const warnings =
       command === undefined ? [] : [...uncheckedRequirements(requires), ...shortSecrets({ env, secretEnv })];
-    const runner = shared?.nodeOf(serverId) ?? nodeId;
+    const runner = fleetPrograms?.nodeOf(serverId) ?? nodeId;
     return { ...status, warnings, runner, clients: metrics.clientsAt(serverId) };
   }
 
@@ -395,8 +395,8 @@ export class Gateway {
 
   async #shutDown(graceMs: number): Promise<void> {
     this.internals.readiness.close();
-    const { fleet, registry, shared, mcp, sync, tests, clock, reaper } = this.#deps;
-    const synced = Promise.all([sync.close(), mcp.endpoint.dismiss(), shared?.close()]); // no new call begins
+    const { fleet, registry, fleetPrograms, mcp, sync, tests, clock, reaper } = this.#deps;
+    const synced = Promise.all([sync.close(), mcp.endpoint.dismiss(), fleetPrograms?.close()]); // no new call begins
     this.#events.emit({ type: 'gateway.closing', atMs: clock.wall(), calls: fleet.underWay, graceMs });
     // Running changes may finish, but a database that does not answer must not keep the children alive.
     await settlesWithin(registry.close(), Math.min(graceMs, LIMITS.backgroundMs), clock);

@@ -48,13 +48,13 @@ export class GatewayInternals {
 
   /** Starts the stored instances; accepts calls when `more` is done. Called once, by createGateway or instead of it. */
   async load(more?: () => Promise<void>): Promise<void> {
-    const { tracing, registry, keeper, fleet, shared, clock } = this.#deps;
+    const { tracing, registry, keeper, fleet, fleetPrograms, clock } = this.#deps;
     await tracing.ready();
     await registry.load();
     await more?.();
     keeper?.begin();
     if (this.readiness.phase !== 'starting') return; // `close` was called meanwhile
-    this.readiness.run([...fleet.ownRefs(), ...(shared?.opening() ?? [])]);
+    this.readiness.run([...fleet.ownRefs(), ...(fleetPrograms?.opening() ?? [])]);
     this.#events.emit({ type: 'gateway.started', atMs: clock.wall() });
   }
 

@@ -42,7 +42,7 @@ export interface ActiveRegistryDeps {
   /** This node: programs of other nodes are listed and never started. Default: every program runs here. */
   readonly nodeId?: string | undefined;
   /** Runs the programs that any node may run, where there are other nodes. Default: they run here. */
-  readonly shared?: FleetPrograms | undefined;
+  readonly fleetPrograms?: FleetPrograms | undefined;
   /**
    * The number of this worker of the node: the first one runs its programs, the others use them there. Default:
    * there are no workers.
@@ -209,14 +209,14 @@ export class ActiveRegistry {
     if (handler === undefined) handlers.delete(serverId);
     else handlers.set(serverId, handler);
     this.#emit({ type: 'instance.registered', ...eventOf(this.#deps.clock, definition), replaced });
-    const shared = runsAnywhere(definition) ? this.#deps.shared : undefined;
-    const isHere = shared === undefined ? this.#runsHere(definition) : shared.runsHere(definition);
+    const fleetPrograms = runsAnywhere(definition) ? this.#deps.fleetPrograms : undefined;
+    const isHere = fleetPrograms === undefined ? this.#runsHere(definition) : fleetPrograms.runsHere(definition);
     const instance =
       isHere && definition.locked === undefined
         ? fleet.add(definition)
-        : fleet.addElsewhere(definition, shared && (() => shared.reasonOf(serverId)));
+        : fleet.addElsewhere(definition, fleetPrograms && (() => fleetPrograms.reasonOf(serverId)));
     this.#definitionBytes += more;
-    shared?.changed();
+    fleetPrograms?.changed();
     return instance;
   }
 

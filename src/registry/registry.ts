@@ -144,7 +144,7 @@ export class Registry {
     const { definition, state, reason } = instance;
     const healthy = state === 'healthy';
     const isElsewhere =
-      !(instance instanceof InstanceRef) && this.#deps.shared?.nodeOf(definition.serverId) !== undefined;
+      !(instance instanceof InstanceRef) && this.#deps.fleetPrograms?.nodeOf(definition.serverId) !== undefined;
     if (waitMs > 0 && !healthy && !mayBeUnhealthy && !isElsewhere)
       throw this.#isClosed ? shuttingDown() : notHealthyInTime(definition, instance, waitMs);
     return { definition, replaced, state, healthy, reason };
@@ -427,12 +427,12 @@ export class Registry {
    * one that any node may run is first waited for until a node runs it.
    */
   async #untilHealthy(made: Instance, waitMs: number): Promise<Instance> {
-    const { shared, fleet, clock } = this.#deps;
+    const { fleetPrograms, fleet, clock } = this.#deps;
     const { serverId } = made;
     const late$ = timer$(clock, waitMs);
-    const isWaited = runsAnywhere(made.definition) && shared !== undefined;
+    const isWaited = runsAnywhere(made.definition) && fleetPrograms !== undefined;
     const untilMs = clock.now() + waitMs;
-    if (isWaited) await firstValueFrom(race(shared.placed(serverId), late$));
+    if (isWaited) await firstValueFrom(race(fleetPrograms.placed(serverId), late$));
     const instance = isWaited ? (fleet.findByServerId(serverId) ?? made) : made;
     if (!(instance instanceof InstanceRef)) return instance;
     const settled$ = instance.state$.pipe(filter((state) => state === 'healthy' || state === 'stopped'));
