@@ -41,7 +41,7 @@ test.before.each(() => {
   samples = new Samples({
     events$,
     snapshot,
-    internals: { metrics: new TrafficCounts(events$, () => true, systemClock) },
+    internals: { traffic: new TrafficCounts(events$, () => true, systemClock) },
   });
   for (const instance of ['demo.a', 'demo.b', 'other.c']) start(instance);
 });
@@ -161,7 +161,7 @@ test('the history has the totals of each 10 s of the last hour, without a reader
   const history = new LoadHistory({
     events$,
     snapshot,
-    internals: { metrics: new TrafficCounts(events$, () => true, systemClock) },
+    internals: { traffic: new TrafficCounts(events$, () => true, systemClock) },
   });
   assert.equal(history.read(ADMIN), []);
   finish('demo', 'a', 'result', 20);
@@ -186,7 +186,7 @@ test('the history has the totals of each 10 s of the last hour, without a reader
 
 test('of several nodes are added up; a node that sends none is named', () => {
   const ends = new TrafficCounts(events$, () => true, systemClock);
-  const near = { events$, snapshot: () => templates, internals: { metrics: ends } };
+  const near = { events$, snapshot: () => templates, internals: { traffic: ends } };
   const far = { ...near, snapshot: () => farTemplates };
   // The program "b" runs on the other node, where its calls count; the endpoint "a" has calls of both.
   const elsewhere = { calls: 2, serverIds: new Set(['demo.b']) };

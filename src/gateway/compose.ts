@@ -94,7 +94,7 @@ export function composeGateway(
     dispatcher,
     keeper,
     mcp,
-    metrics: trafficCountsOf(base, fleet, registry),
+    traffic: trafficCountsOf(base, fleet, registry),
     sync: new Sync({ registry, definitions, ...options.discovery }),
     tests: new ConnectionTests({ openTransport, registry, ...clock }),
     host: new HostedInstances({ ...clock, fleet, requestBytes }),

@@ -255,13 +255,13 @@ export class Gateway {
   }
 
   #server(status: InstanceStatus): Server {
-    const { definitions, metrics, fleetPrograms } = this.#deps;
+    const { definitions, traffic, fleetPrograms } = this.#deps;
     const { template, serverId, nodeId, command, env, secretEnv = [] } = status.definition;
     const { requires = [] } = definitions.get(template) ?? {};
     const warnings =
       command === undefined ? [] : [...uncheckedRequirements(requires), ...shortSecrets({ env, secretEnv })];
     const runner = fleetPrograms?.nodeOf(serverId) ?? nodeId;
-    return { ...status, warnings, runner, clients: metrics.clientsAt(serverId) };
+    return { ...status, warnings, runner, clients: traffic.clientsAt(serverId) };
   }
 
   // --- traffic ---------------------------------------------------------------------------------------------
@@ -335,15 +335,15 @@ export class Gateway {
 
   /** Counts since the start, and what is open now. */
   stats(): GatewayStats {
-    const { fleet, mcp, metrics } = this.#deps;
-    const clients = { maxSessions: mcp.sessions.max, templates: metrics.clients() };
-    return { ...metrics.summary(), activeConnections: fleet.underWay, clients };
+    const { fleet, mcp, traffic } = this.#deps;
+    const clients = { maxSessions: mcp.sessions.max, templates: traffic.clients() };
+    return { ...traffic.summary(), activeConnections: fleet.underWay, clients };
   }
 
   /** The load of every template now, and the state of its instances. */
   snapshot(): TemplateSnapshot[] {
-    const { fleet, metrics } = this.#deps;
-    const clients = metrics.clients();
+    const { fleet, traffic } = this.#deps;
+    const clients = traffic.clients();
     return fleet.templates.map((template) => {
       const group = fleet.group(template);
       return {

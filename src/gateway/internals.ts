@@ -32,7 +32,7 @@ export class GatewayInternals {
   /** Requests to instances, for routes that gather lists. */
   readonly requests: Requests;
   /** Counts by template and by instance, for the metrics of Prometheus and the samples of the load. */
-  readonly metrics: TrafficCounts;
+  readonly traffic: TrafficCounts;
   readonly #deps: GatewayDeps;
   readonly #events: EventBus;
 
@@ -42,7 +42,7 @@ export class GatewayInternals {
     this.readiness = readiness;
     this.requests = new Requests(exchange, deps);
     ({ requestBytes: this.requestBytes, scheduler: this.scheduler, host: this.host } = deps);
-    ({ accounts: this.accounts, approvals: this.approvals, metrics: this.metrics } = deps);
+    ({ accounts: this.accounts, approvals: this.approvals, traffic: this.traffic } = deps);
     this.definitions = deps.registry.definitions;
   }
 

@@ -86,7 +86,7 @@ export class Prometheus {
 
   async #textFor(viewer: Viewer): Promise<string> {
     const client = await import('prom-client');
-    const { metrics: traffic, keptSessions: kept } = this.#gateway.internals;
+    const { traffic, keptSessions: kept } = this.#gateway.internals;
     const isDatabaseConnected = (await this.#gateway.databaseStatus()) === 'connected';
     const templates = this.#gateway.snapshot().filter(({ template }) => mayUse(viewer, template));
     const cluster = this.#cluster;

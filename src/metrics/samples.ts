@@ -46,7 +46,7 @@ export interface SampleSelection {
 }
 
 type SampledGateway = Pick<Gateway, 'events$' | 'snapshot'> & {
-  readonly internals: Pick<GatewayInternals, 'metrics'>;
+  readonly internals: Pick<GatewayInternals, 'traffic'>;
 };
 
 /** What samples are of. Default: of this node alone, for clients. */
@@ -211,7 +211,7 @@ class Sample {
   readonly parts: ReadonlyMap<string, TemplatePart>;
   /** Totals so far, by their count objects, which are replaced with their template or instance. */
   readonly counted = new Map<object, Load>();
-  readonly #metrics: GatewayInternals['metrics'];
+  readonly #traffic: GatewayInternals['traffic'];
   readonly #options: SampleOptions;
   readonly #at = new Date(systemClock.wall()).toISOString();
   readonly #intervalMs: number;
@@ -221,7 +221,7 @@ class Sample {
 
   constructor(gateway: SampledGateway, before: Sample | undefined, options: SampleOptions = {}) {
     this.number = (before?.number ?? 0) + 1;
-    this.#metrics = gateway.internals.metrics;
+    this.#traffic = gateway.internals.traffic;
     this.#options = options;
     this.#intervalMs = Math.round(this.atMs - (before ?? this).atMs);
     const parts = gateway
@@ -266,7 +266,7 @@ class Sample {
     const { template, queued, inFlight, elsewhere = NOWHERE, clients } = snapshot;
     const known = before?.parts.get(template);
     const own = {
-      ...this.#loadOf(this.#metrics.template(template), before),
+      ...this.#loadOf(this.#traffic.template(template), before),
       ...{
         queued,
         sessions: clients.sessions.open,
@@ -290,7 +290,7 @@ class Sample {
     const instances = (hasInstances ? snapshot.instances : []).map((instance) => {
       const { serverId, state } = instance;
       const isElsewhere = isPart && elsewhere.serverIds.has(serverId);
-      const counts = this.#loadOf(this.#metrics.instance(serverId), before);
+      const counts = this.#loadOf(this.#traffic.instance(serverId), before);
       const ownPart = { ...counts, state, inFlight: isElsewhere ? 0 : instance.inFlight };
       const other = others?.instances.get(serverId);
       const view = isForNode

@@ -78,7 +78,7 @@ export async function healthOf({
   ]);
   const isDown = database === 'disconnected' || (instances.total > 0 && !canServe);
   const status = isDown ? 'unhealthy' : instances.unhealthy === 0 ? 'healthy' : 'degraded';
-  const uptime = gateway.internals.metrics.uptimeSeconds;
+  const uptime = gateway.internals.traffic.uptimeSeconds;
   const versions = { version: API_VERSION, build: VERSION };
   const templates = gateway.templates().length;
   return { status, database, templates, instances, uptime, ...versions, ...partial };
@@ -246,7 +246,7 @@ export const healthRoutes: readonly Route[] = [
       const health: Static<typeof ServerHealth> = {
         status: database === 'connected' ? 'healthy' : 'unhealthy',
         timestamp: new Date(systemClock.wall()).toISOString(),
-        uptime: gateway.internals.metrics.uptimeSeconds,
+        uptime: gateway.internals.traffic.uptimeSeconds,
         version: API_VERSION,
         database,
         mcp_servers: instanceCounts(gateway),

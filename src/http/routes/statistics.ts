@@ -108,7 +108,7 @@ export function statisticsOf(
   { gateway, deployment }: Pick<Services, 'gateway' | 'deployment'>,
 ): StatisticsRecord | Promise<StatisticsRecord> {
   const own = statisticsRecord(gateway, viewer);
-  const durations = () => (own.p50_ms === null ? {} : { durations: gateway.internals.metrics.times.buckets });
+  const durations = () => (own.p50_ms === null ? {} : { durations: gateway.internals.traffic.times.buckets });
   if (deployment === undefined) return { ...own, ...durations() };
   const question = { target: '/gateway/stats', principal: viewer, shape: PEER_STATISTICS };
   return whenKnown(deployment.ask(question), ({ answers, partial }) => {
