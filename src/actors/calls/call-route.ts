@@ -49,7 +49,7 @@ export interface SendStep {
   readonly ref: InstanceRef;
   /**
    * Returns how the request is sent, or what comes first. Called only when the call is about to be sent, because a
-   * lease may be taken here. Throws what an opening may throw.
+   * dedicated conversation may be taken here. Throws what an opening may throw.
    */
   plan(): AttemptPlan | LocalAnswer | Opening;
 }
