@@ -45,7 +45,7 @@ export async function startWithConnections() {
     },
   };
   const store = new MemoryStore();
-  const gateway = await createGateway({ store, connections: { address } });
+  const gateway = await createGateway({ store, backendAccounts: { address } });
   const fixture = await startSignIn({ store, gateway });
   url = fixture.url;
   return { fixture, gateway, store };

@@ -85,7 +85,7 @@ const OPTIONS = {
   requestBounds: KNOWN,
   changedCallers$: KNOWN,
   onFault: KNOWN,
-  connections: KNOWN,
+  backendAccounts: KNOWN,
   discovery: KNOWN,
   inspect: KNOWN,
   random: KNOWN,

@@ -56,13 +56,13 @@ export function composeGateway(
 
   // Instances: how they are opened, which tools of theirs are approved, their actors, and what is stored of them.
   const { reaper, leaseReaper } = reapersOf(base);
-  const { vault, accounts } = accountsOf(base, () => fleet);
+  const { vault, backendAccounts } = backendAccountsOf(base, () => fleet);
   const openTransport = openTransportOf({
     ...openingOf(base),
     reaper,
     leaseReaper,
     vault,
-    accounts,
+    backendAccounts,
     onRefused: (serverId) => fleetPrograms?.refused(serverId),
   });
   const approvals = approvalsOf(base, () => fleet);
@@ -75,7 +75,15 @@ export function composeGateway(
   const calls = callsOf(base, { fleet, approvals, tracing, readiness });
   const dispatcher = new Dispatcher({ ...calls, maxCallMs: options.maxCallMs });
   const keeper = keeperOf(base);
-  const mcp = endpointOf(base, { ...calls, dispatcher, keeper, registry, approvals, accounts, readiness });
+  const mcp = endpointOf(base, {
+    ...calls,
+    dispatcher,
+    keeper,
+    registry,
+    approvals,
+    backendAccounts,
+    readiness,
+  });
 
   return {
     clock,
@@ -85,7 +93,7 @@ export function composeGateway(
     requestBytes,
     listMemory,
     reaper,
-    accounts,
+    backendAccounts,
     approvals,
     fleet,
     fleetPrograms,
@@ -147,14 +155,20 @@ function reapersOf({ programs, others }: Base) {
 }
 
 /** The accounts at backends that want OAuth, if there can be any. */
-function accountsOf(
+function backendAccountsOf(
   { store, options, ownClock, isDenied, systemLookups }: Base,
   fleet: () => Fleet,
-): { readonly vault?: LazyVault; readonly accounts?: AccountsAtBackends } {
-  const { connections } = options;
-  if (connections === undefined) return {};
-  const { address, roles } = connections;
-  const vault = new LazyVault({ ...ownClock, ...connections, store: store.oauth, isDenied, systemLookups });
+): { readonly vault?: LazyVault; readonly backendAccounts?: AccountsAtBackends } {
+  const { backendAccounts } = options;
+  if (backendAccounts === undefined) return {};
+  const { address, roles } = backendAccounts;
+  const vault = new LazyVault({
+    ...ownClock,
+    ...backendAccounts,
+    store: store.oauth,
+    isDenied,
+    systemLookups,
+  });
   const accounts = new AccountsAtBackends({
     vault,
     clock: ownClock,
@@ -164,7 +178,7 @@ function accountsOf(
     store: store.oauth,
     accounts: store.accounts,
   });
-  return { vault, accounts };
+  return { vault, backendAccounts: accounts };
 }
 
 function openingOf(base: Base): OpenTransportOptions {
@@ -237,9 +251,9 @@ function registryOf(
     readonly approvals: ToolApprovals;
   },
 ): Registry {
-  const { storeChanges$, connections } = base.options;
+  const { storeChanges$, backendAccounts } = base.options;
   const { id: nodeId, worker, isAnyDefault, hasEphemeralNodes } = base.node;
-  const usable = connections?.hasUsers === false ? 'shared' : 'all';
+  const usable = backendAccounts?.hasUsers === false ? 'shared' : 'all';
   return new Registry({
     ...parts,
     store: base.store,
@@ -257,7 +271,7 @@ function registryOf(
     worker,
     isAnyDefault,
     hasEphemeralNodes,
-    accounts: connections === undefined ? 'none' : usable,
+    accounts: backendAccounts === undefined ? 'none' : usable,
   });
 }
 
@@ -311,13 +325,13 @@ function endpointOf(
   { store, options, others, events, clock, life, bounds, listMemory }: Base,
   {
     registry,
-    accounts,
+    backendAccounts,
     readiness,
     ...parts
   }: ReturnType<typeof callsOf> &
     Pick<McpDeps, 'dispatcher' | 'keeper' | 'approvals'> & {
       readonly registry: Registry;
-      readonly accounts: AccountsAtBackends | undefined;
+      readonly backendAccounts: AccountsAtBackends | undefined;
       readonly readiness: Readiness;
     },
 ): Mcp {
@@ -326,7 +340,7 @@ function endpointOf(
     ...parts,
     life,
     views: registry.views,
-    userNotices$: accounts?.notices$,
+    userNotices$: backendAccounts?.notices$,
     isDraining: () => readiness.isDraining,
     isCutOff: others.isCutOff,
     recovered$: events.on('instance.healthy').pipe(map(({ template }) => template)),
@@ -340,7 +354,7 @@ function endpointOf(
   });
   events.on('gateway.draining').subscribe(() => mcp.sessions.drain());
   events.on('gateway.resumed').subscribe(() => mcp.sessions.resume());
-  events.on('gateway.closing').subscribe(() => accounts?.close());
+  events.on('gateway.closing').subscribe(() => backendAccounts?.close());
   return mcp;
 }
 

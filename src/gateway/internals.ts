@@ -22,7 +22,7 @@ export class GatewayInternals {
   /** The instances of this node, for calls that other nodes run. */
   readonly host: InstanceHost;
   /** Accounts at backends that want OAuth; undefined where there are none. */
-  readonly accounts: AccountsAtBackends | undefined;
+  readonly backendAccounts: AccountsAtBackends | undefined;
   /** Drains the gateway, and announces its stop. */
   readonly readiness: Readiness;
   /** The stored definitions of templates. */
@@ -42,7 +42,7 @@ export class GatewayInternals {
     this.readiness = readiness;
     this.requests = new Requests(exchange, deps);
     ({ requestBytes: this.requestBytes, scheduler: this.scheduler, host: this.host } = deps);
-    ({ accounts: this.accounts, approvals: this.approvals, traffic: this.traffic } = deps);
+    ({ backendAccounts: this.backendAccounts, approvals: this.approvals, traffic: this.traffic } = deps);
     this.definitions = deps.registry.definitions;
   }
 

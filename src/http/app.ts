@@ -120,7 +120,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     options.authorizationServer &&
     new AuthorizationServer(options.authorizationServer, {
       proxies,
-      accounts: gateway.internals.accounts,
+      accounts: gateway.internals.backendAccounts,
       templatesOf: templatesOf(gateway),
     });
   const services = servicesOf(gateway, options, metrics, authorizationServer);

@@ -86,14 +86,14 @@ export function configuredGateway(parts: GatewayParts): Gateway {
       registryFile: config.registryFile,
       onNotice: (line) => log.warn(line),
     },
-    connections: connectionsOf(config, storage, address, () => others.table),
+    backendAccounts: backendAccountsOf(config, storage, address, () => others.table),
     changedCallers$: auth.changed$,
     onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
   });
 }
 
 /** Accounts at backends are kept where secrets are encrypted. */
-function connectionsOf(
+function backendAccountsOf(
   { oauth, authEnabled, roles }: Config,
   { keepsSecrets }: Pick<Storage, 'keepsSecrets'>,
   address: GatewayAddress,

@@ -25,12 +25,12 @@ function withBackend(run: (world: World) => Promise<void>) {
   return async () => {
     const backend = await startOAuthBackend();
     const store = new MemoryStore();
-    const gateway = await createGateway({ store, connections: { address } });
+    const gateway = await createGateway({ store, backendAccounts: { address } });
     try {
       await run({
         ...{ backend, gateway, store },
         connect: async () => {
-          const vault = await gateway.internals.accounts?.open();
+          const vault = await gateway.internals.backendAccounts?.open();
           const { definition } = gateway.instance('mail', 'mail-1');
           const { template, id, endpoint = '', auth } = definition;
           assert.ok(vault && auth);
@@ -139,7 +139,7 @@ accounts(
   'notices with the first call that another node has connected the account',
   withBackend(async (world) => {
     await register(world);
-    await using other = await createGateway({ store: world.store, connections: { address } });
+    await using other = await createGateway({ store: world.store, backendAccounts: { address } });
     if (!other.instance('mail', 'mail-1').snapshot.healthy)
       await firstValueFrom(other.on('instance.healthy'));
     const healthy = firstValueFrom(world.gateway.on('instance.healthy'));

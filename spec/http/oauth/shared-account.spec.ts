@@ -42,8 +42,8 @@ test.after.each(async () => {
 
 /** As an admin with a browser. */
 async function connect(): Promise<void> {
-  const vault = await gateway.internals.accounts?.open();
-  const target = gateway.internals.accounts?.targetOf('mail', 'one');
+  const vault = await gateway.internals.backendAccounts?.open();
+  const target = gateway.internals.backendAccounts?.targetOf('mail', 'one');
   assert.ok(vault && target);
   const url = await vault.begin(target, { owner: SHARED, binding: 'b' });
   const answer = await fetch(url, { redirect: 'manual' });

@@ -15,7 +15,7 @@ const test = suite('another authorization server behind a connection');
 const connections = { address: { issuer: 'http://127.0.0.1:8080', isPublic: false } };
 const app = appFor(
   test,
-  () => startWithAccounts({ gateway: { store: new MemoryStore(), connections } }),
+  () => startWithAccounts({ gateway: { store: new MemoryStore(), backendAccounts: connections } }),
   'each',
 );
 
@@ -61,8 +61,8 @@ test('a registration confirms it, but not one by a caller of another template', 
     const register = async (as: Credentials, template_name: string) => {
       const body = { template_name, id: 'mail-1', endpoint: `${documents.url}/mcp`, auth };
       assert.ok((await app.as(as, 'POST', '/gateway/register', { body })).status < 300);
-      const target = app.gateway.internals.accounts?.targetOf(template_name, 'mail-1');
-      const vault = await app.gateway.internals.accounts?.open();
+      const target = app.gateway.internals.backendAccounts?.targetOf(template_name, 'mail-1');
+      const vault = await app.gateway.internals.backendAccounts?.open();
       return target && (await vault?.discover(target))?.backend.server.issuer;
     };
     for (const template of ['mail', 'notes']) assert.is(await register(app.admin, template), first.issuer);

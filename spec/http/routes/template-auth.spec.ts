@@ -16,7 +16,7 @@ const app = appFor(
   test,
   () =>
     startApp({
-      gateway: { store: new MemoryStore(), connections, definitions: [definition] },
+      gateway: { store: new MemoryStore(), backendAccounts: connections, definitions: [definition] },
       definitions: [definition],
     }),
   'each',

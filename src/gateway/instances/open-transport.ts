@@ -53,14 +53,14 @@ export interface OpenTransportOptions
   readonly protectedPaths?: readonly ProtectedPath[];
   readonly definitions?: Pick<ReadonlyMap<string, TemplateRules>, 'get'>;
   /** Opens instances that are used with the account of each user. Default: none can be. */
-  readonly accounts?: Pick<AccountsAtBackends, 'openFor' | 'sharedAddressFor'> | undefined;
+  readonly backendAccounts?: Pick<AccountsAtBackends, 'openFor' | 'sharedAddressFor'> | undefined;
   /** Gets the server id of an instance that must not be started here. Default: the opening fails, and nothing else happens. */
   readonly onRefused?: (serverId: string) => void;
 }
 
 /** Makes the function that opens an instance, for each definition. `handlers` may be added later: each opening looks them up. */
 export function openTransportOf(options: OpenTransportOptions): (definition: InstanceDefinition) => Open {
-  const { heldAnswers, protectedPaths = [], leaseReaper, onRefused, vault, accounts } = options;
+  const { heldAnswers, protectedPaths = [], leaseReaper, onRefused, vault, backendAccounts } = options;
   const { clock, handlers, scheduler, waitingBytes, isDenied, lookup, passEnv, user } = options;
   const shared = { clock, handlers, scheduler, waitingBytes, client: GATEWAY_INFO };
   const network = { isDenied, lookup, handshakes: new BackendHandshakes() };
@@ -109,11 +109,11 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
         const programs = { reaper, passEnv, user, runInContainer };
         const own = { programs, handshakeTimeoutMs, signal, history, answers, era };
         const opening = { ...shared, ...hooks, ...own };
-        if (auth?.who === 'user' && accounts !== undefined)
-          return await accounts.openFor(definition, (tokens, ending) =>
+        if (auth?.who === 'user' && backendAccounts !== undefined)
+          return await backendAccounts.openFor(definition, (tokens, ending) =>
             openTransport(launched, { ...opening, network: { ...network, tokens }, signal: ending }),
           );
-        const account = auth && (await accountOf(definition, vault, accounts));
+        const account = auth && (await accountOf(definition, vault, backendAccounts));
         return await openTransport(launched, { ...opening, network: { ...network, account } });
       } catch (thrown) {
         throw signal.aborted ? thrown : withMissingVariables(thrown, launched, passEnv);
@@ -132,11 +132,12 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
 async function accountOf(
   definition: InstanceDefinition,
   vault: LazyVault | undefined,
-  accounts: OpenTransportOptions['accounts'],
+  backendAccounts: OpenTransportOptions['backendAccounts'],
 ) {
   const { template, id, endpoint = '', auth } = definition;
   if (vault === undefined || auth === undefined) throw notStarted(NO_VAULT);
-  const addressFor = accounts && ((caller: string) => accounts.sharedAddressFor(definition, caller));
+  const addressFor =
+    backendAccounts && ((caller: string) => backendAccounts.sharedAddressFor(definition, caller));
   return { ...(await vault.open()).account({ template, id, endpoint, auth }), addressFor };
 }
 

@@ -88,12 +88,12 @@ export const connectionRoutes: readonly Route[] = [
       const { template, instance_id: instanceId } = body;
       if (!mayUse(principal, template)) throw templateNotFound(template);
       gateway.instance(template, instanceId);
-      const { accounts } = gateway.internals;
-      const target = accounts?.targetOf(template, instanceId);
-      if (accounts === undefined || target === undefined)
+      const { backendAccounts } = gateway.internals;
+      const target = backendAccounts?.targetOf(template, instanceId);
+      if (backendAccounts === undefined || target === undefined)
         throw wrong('instance_id', 'The instance wants no account.');
       const owner = ownerOf(principal, target.auth.who);
-      const { url } = await accounts.connectLinks.linkFor({ template, instanceId, owner });
+      const { url } = await backendAccounts.connectLinks.linkFor({ template, instanceId, owner });
       return json(201, { url }, { trail: { subject: `${template}/${instanceId} for ${owner}` } });
     },
   }),
@@ -107,10 +107,10 @@ export const connectionRoutes: readonly Route[] = [
       const { template, instance_id: instanceId, issuer } = body;
       if (!mayUse(principal, template)) throw templateNotFound(template);
       gateway.instance(template, instanceId);
-      const target = gateway.internals.accounts?.targetOf(template, instanceId);
-      if (gateway.internals.accounts === undefined || target === undefined)
+      const target = gateway.internals.backendAccounts?.targetOf(template, instanceId);
+      if (gateway.internals.backendAccounts === undefined || target === undefined)
         throw wrong('instance_id', 'The instance wants no account.');
-      const vault = await gateway.internals.accounts.open();
+      const vault = await gateway.internals.backendAccounts.open();
       const { server, resource, changedTo } = await vault.confirm(target, issuer);
       if (changedTo !== undefined) throw wrong('issuer', `The server names ${changedTo}.`);
       gateway.restart(template, instanceId);
@@ -127,7 +127,7 @@ export const connectionRoutes: readonly Route[] = [
       const { connection_id: id } = params;
       const visible = await visibleTo(principal, gateway.internals);
       const vault = visible.some((each) => each.id === id)
-        ? await gateway.internals.accounts?.open()
+        ? await gateway.internals.backendAccounts?.open()
         : undefined;
       if (!(await vault?.disconnect(id))) throw connectionNotFound(id);
       return noContent();
@@ -137,10 +137,10 @@ export const connectionRoutes: readonly Route[] = [
 
 /** Records each connection that ended by itself; requests record the others. */
 export function auditConnections(
-  { accounts }: Pick<GatewayInternals, 'accounts'>,
+  { backendAccounts }: Pick<GatewayInternals, 'backendAccounts'>,
   audit: Pick<AuditLog, 'record'>,
 ): void {
-  accounts?.changes$.subscribe(({ type, owner, resource, reason = 'unknown reason' }) => {
+  backendAccounts?.changes$.subscribe(({ type, owner, resource, reason = 'unknown reason' }) => {
     if (type !== 'refresh-failed') return;
     audit.record({
       actor: 'gateway',
@@ -170,13 +170,13 @@ function wrong(field: string, msg: string): GatewayError {
 /** An API key has none, and neither has a client of a user: it only uses them. */
 async function visibleTo(
   principal: Principal,
-  { accounts }: Pick<GatewayInternals, 'accounts'>,
+  { backendAccounts }: Pick<GatewayInternals, 'backendAccounts'>,
 ): Promise<readonly AccountConnection[]> {
-  if (accounts === undefined) return [];
-  if (mayDo(principal, ['admin']) && !isRestricted(principal)) return (await accounts.open()).list();
+  if (backendAccounts === undefined) return [];
+  if (mayDo(principal, ['admin']) && !isRestricted(principal)) return (await backendAccounts.open()).list();
   const { kind, userId, client } = principal;
   if (kind !== 'user' || userId === undefined || client !== undefined) return [];
-  return (await accounts.open()).list(userId);
+  return (await backendAccounts.open()).list(userId);
 }
 
 function recordOf(

@@ -201,13 +201,13 @@ export function registeredRecord(server: Server, viewer: Principal): InstanceRec
  * before, for all templates: so not by a caller of some.
  */
 async function warningsOfAccount(
-  { accounts }: Pick<GatewayInternals, 'accounts'>,
+  { backendAccounts }: Pick<GatewayInternals, 'backendAccounts'>,
   { template, id, endpoint, auth }: Server['definition'],
   principal: Principal,
 ): Promise<string[]> {
-  if (accounts === undefined || endpoint === undefined || auth === undefined) return [];
+  if (backendAccounts === undefined || endpoint === undefined || auth === undefined) return [];
   try {
-    const vault = await accounts.open();
+    const vault = await backendAccounts.open();
     const target = { template, id, endpoint, auth };
     const { way, backend } = await vault.discover(target, hasAllTemplates(principal));
     const { issuer } = backend.server;
