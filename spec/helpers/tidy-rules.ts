@@ -58,7 +58,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/http/oauth/clients/clients.ts',
   'src/http/oauth/pages/interaction.ts',
   'src/http/oauth/sign-ins/provider-sign-ins.ts',
-  'src/http/oauth/provider.ts',
+  'src/http/oauth/oauth-library.ts',
   'src/http/oauth/refresh.ts',
   'src/http/oauth/endpoints.ts',
   'src/http/oauth/service.ts',

@@ -20,7 +20,7 @@ export async function loadService(
   turns: Pick<TaskScheduler, 'turn'>,
 ): Promise<typeof import('./service.ts')> {
   await loadInTurns(PARTS, () => turns.turn());
-  await import('./provider.ts');
+  await import('./oauth-library.ts');
   await turns.turn();
   return import('./service.ts');
 }

@@ -26,7 +26,7 @@ import { NOT_STORED, type OAuthExchange, sendJson, sendPage } from './oauth-exch
 import { DevicePages } from './pages/device-pages.ts';
 import { type InteractionOptions, Interactions } from './pages/interaction.ts';
 import { overPage } from './pages/page.ts';
-import { answerUnavailable, makeProvider, UNAVAILABLE, unavailablePage } from './provider.ts';
+import { answerUnavailable, makeProvider, UNAVAILABLE, unavailablePage } from './oauth-library.ts';
 import { oncePerRequest, type RequestRows } from './request-rows.ts';
 import { continuationOf } from './sign-ins/continuations.ts';
 import { LoginForm } from './sign-ins/login-form.ts';
