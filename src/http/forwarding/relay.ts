@@ -4,7 +4,7 @@
 
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { type ForwardedAnswer, type ForwardedHeaders, NotHolder } from '../../domain/nodes/forwarding.ts';
-import type { ForwardReply } from '../replies/reply.ts';
+import type { ForwardJob } from '../replies/reply.ts';
 import { commonHeaders, latin1Of, SMALL_BYTES } from '../replies/respond.ts';
 import { limitReader } from '../replies/unread-answers.ts';
 import { ClientGone, type HttpContext } from '../request.ts';
@@ -25,9 +25,9 @@ const PASSED = [
  * Resolves when the answer is written, or its client has left. Rejects with the error of an answer that has not
  * begun, or NotHolder.
  */
-export function relay(context: HttpContext, reply: ForwardReply, streams: EventStreams): Promise<void> {
+export function relay(context: HttpContext, job: ForwardJob, streams: EventStreams): Promise<void> {
   const { res: response, state } = context;
-  state.forwardedTo = reply.node;
+  state.forwardedTo = job.node;
   if (response.destroyed) return Promise.reject(new ClientGone());
   return new Promise((resolve, reject) => {
     let release = (): void => {};
@@ -48,7 +48,7 @@ export function relay(context: HttpContext, reply: ForwardReply, streams: EventS
     const answer: ForwardedAnswer = {
       head: (status, headers) => {
         if (response.destroyed) return;
-        if (status >= 400 && status < 500 && status !== 429) count(reply);
+        if (status >= 400 && status < 500 && status !== 429) count(job);
         left = Number(headers['content-length'] ?? Number.POSITIVE_INFINITY);
         const isStream =
           headers['content-type'] === EVENT_STREAM_TYPE && headers['content-length'] === undefined;
@@ -71,16 +71,16 @@ export function relay(context: HttpContext, reply: ForwardReply, streams: EventS
         if (!response.writableEnded) response.end();
         settle();
       },
-      failed: (error) => stop(reply.failure(error), false),
+      failed: (error) => stop(job.failure(error), false),
       notHolder: (sinceMs) => stop(new NotHolder(undefined, sinceMs), false),
     };
-    const forwarding = reply.forward(answer);
+    const forwarding = job.forward(answer);
     const revoke = (reason: GatewayError): void => {
       forwarding.cancel();
       stop(reason, true);
     };
     response.on('drain', () => forwarding.resume());
-    reply.onLost((reason) => {
+    job.onLost((reason) => {
       forwarding.cancel();
       stop(reason, true);
     });
@@ -102,7 +102,7 @@ function writeHead({ res, state }: HttpContext, status: number, headers: Forward
 }
 
 /** A caller without requests left is refused at its next request. */
-function count({ countRefusal }: ForwardReply): void {
+function count({ countRefusal }: ForwardJob): void {
   const ignore = (): void => {
     // The refusal of the holder says more than that the limit is reached.
   };

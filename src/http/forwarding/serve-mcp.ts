@@ -15,7 +15,7 @@ import { headerOf } from '../../protocol/headers.ts';
 import { sessionOfEvent } from '../../protocol/legacy/sse-position.ts';
 import { rpcFailureOf } from '../../protocol/rpc.ts';
 import { NO_BYTES } from '../body/read.ts';
-import type { ForwardReply, Relay, Reply, ServedReply } from '../replies/reply.ts';
+import type { ForwardJob, Relay, Reply, ServedReply } from '../replies/reply.ts';
 import type { RouteInput } from '../route.ts';
 import type { Method } from '../route-params.ts';
 import type { Services } from '../services.ts';
@@ -156,7 +156,7 @@ class McpServing implements ServedReply {
     const toPeer = async (peer: Peer | undefined): Promise<boolean> => {
       if (peer === undefined) return false;
       try {
-        await relay(this.#replyOf(peer));
+        await relay(this.#jobFor(peer));
       } catch (thrown) {
         if (!(thrown instanceof NotHolder)) throw thrown;
         return false; // the node is gone: its waiting calls are lost, a session is opened here
@@ -177,21 +177,21 @@ class McpServing implements ServedReply {
 
   /** Counts the requests of the body, then sends all of it to the holder of the session. */
   #forward(peer: Peer, relay: Relay, untilMs: number | undefined): void | Promise<void> {
-    const reply = this.#replyOf(peer, untilMs);
-    if (this.#method !== 'POST') return relay(reply);
+    const job = this.#jobFor(peer, untilMs);
+    if (this.#method !== 'POST') return relay(job);
     return this.#countingRefusals(() => {
       const messages = messagesIn(this.#body);
       const counted = countedRequests(messages);
       const [first] = messages.length === 1 ? messages : [];
       const id = first?.kind === 'request' ? first.id : null;
       return whenKnown(counted === 0 ? undefined : this.#count(counted), () =>
-        relay({ ...reply, failure: (error: GatewayError) => rpcFailureOf(error, id) }),
+        relay({ ...job, failure: (error: GatewayError) => rpcFailureOf(error, id) }),
       );
     });
   }
 
-  /** The answer of the other node. */
-  #replyOf(peer: Peer, untilMs?: number): ForwardReply {
+  /** How the request is sent to the other node. */
+  #jobFor(peer: Peer, untilMs?: number): ForwardJob {
     const method = this.#method;
     const body = this.#body;
     const { request, principal } = this.#input;

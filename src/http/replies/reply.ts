@@ -99,10 +99,10 @@ export interface ServedReply {
 }
 
 /** Writes the answer of another node instead. */
-export type Relay = (answer: ForwardReply) => Promise<void>;
+export type Relay = (job: ForwardJob) => Promise<void>;
 
-/** The answer of another node, which holds the session of the request. */
-export interface ForwardReply {
+/** What relay.ts needs to forward a request to another node, which holds its session, and to pass on the answer. */
+export interface ForwardJob {
   /** Id of that node, for the log. */
   readonly node: string;
   /** Sends the request; called once. */
