@@ -313,7 +313,7 @@ test('keeps the group of a deleted template while it is in use, and uses it agai
   const { fleet } = harness;
   const group = fleet.hold('t');
   fleet.deleteTemplate('t');
-  assert.throws(() => fleet.existingGroup('t'), /No template named "t"/);
+  assert.throws(() => fleet.undeletedGroup('t'), /No template named "t"/);
   assert.equal([fleet.templates, fleet.has('t'), fleet.group('t') === group], [[], false, true]);
   fleet.setPolicy('t', DEFAULT_POLICY);
   assert.equal([fleet.templates, fleet.group('t') === group], [['t'], true]);

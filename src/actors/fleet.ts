@@ -102,7 +102,7 @@ export class Fleet {
   }
 
   /** Returns the group of a template that is not deleted. Throws TEMPLATE_NOT_FOUND. */
-  existingGroup(template: string): TemplateGroup {
+  undeletedGroup(template: string): TemplateGroup {
     const group = this.group(template);
     if (group.isDeleted) throw templateNotFound(template);
     return group;
@@ -275,7 +275,7 @@ export class Fleet {
   /** Returns the instances of one template, or of all. Throws TEMPLATE_NOT_FOUND, also for a deleted template. */
   existingInstances(template?: string): Instance[] {
     const templates = template === undefined ? this.templates : [template];
-    return templates.flatMap((name) => [...this.existingGroup(name).instances.values()]);
+    return templates.flatMap((name) => [...this.undeletedGroup(name).instances.values()]);
   }
 
   /** The number of programs that run here, without those of single clients, and of exchanges under way. */

@@ -223,13 +223,13 @@ export class Gateway {
 
   /** Throws TEMPLATE_NOT_FOUND unless the template, or a view of this name, exists. Cheaper than `template`. */
   requireTemplate(template: string): void {
-    if (!this.views.has(template)) this.#deps.fleet.existingGroup(template);
+    if (!this.views.has(template)) this.#deps.fleet.undeletedGroup(template);
   }
 
   /** Settings, policy and instances of a template. TEMPLATE_NOT_FOUND. */
   template(template: string): ShownTemplate {
     const { fleet, registry, mcp } = this.#deps;
-    const { policy } = fleet.existingGroup(template);
+    const { policy } = fleet.undeletedGroup(template);
     const [settings, auth] = [registry.active.settings(template), registry.active.authOf(template)];
     const instances = fleet.instances(template).map(({ definition }) => definition);
     return { settings, policy, auth, instances, withheld: mcp.withheld.of(template) };
@@ -250,7 +250,7 @@ export class Gateway {
   /** All instances, template by template; or those of one template: TEMPLATE_NOT_FOUND. */
   servers(template?: string): Server[] {
     const templates = template === undefined ? this.#deps.fleet.templates : [template];
-    const statusesOf = (name: string) => this.#deps.fleet.existingGroup(name).statuses();
+    const statusesOf = (name: string) => this.#deps.fleet.undeletedGroup(name).statuses();
     return templates.flatMap(statusesOf).map((status) => this.#server(status));
   }
 
@@ -311,7 +311,7 @@ export class Gateway {
 
   /** The health of a template now. Draining and stopped instances are listed, but not counted. TEMPLATE_NOT_FOUND. */
   health(template: string): TemplateHealth {
-    const group = this.#deps.fleet.existingGroup(template);
+    const group = this.#deps.fleet.undeletedGroup(template);
     const instances = group.statuses().map(({ snapshot }) => snapshot);
     return { template, strategy: group.policy.strategy, instances, ...countHealth(instances) };
   }

@@ -73,7 +73,7 @@ export class ActiveRegistry {
 
   /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
   settings(template: string): TemplateSettings {
-    this.#deps.fleet.existingGroup(template);
+    this.#deps.fleet.undeletedGroup(template);
     return this.#settings.get(template) ?? { name: template, loadBalancer: {} };
   }
 
@@ -155,7 +155,7 @@ export class ActiveRegistry {
 
   /** VALIDATION_ERROR while the template has instances, TEMPLATE_NOT_FOUND. */
   refuseNonEmpty(template: string): void {
-    this.#deps.fleet.existingGroup(template);
+    this.#deps.fleet.undeletedGroup(template);
     const { length: count } = this.#deps.fleet.instances(template);
     if (count === 0) return;
     const msg = `${counted(count, 'instance')} must be deregistered first`;

@@ -48,7 +48,7 @@ export class Dispatcher {
   exchange(template: string, request: ExchangeRequest, options: ExchangeOptions = {}): Observable<Answer> {
     return this.carry(template, request, () => {
       const { fleet } = this.#deps;
-      const group = fleet.existingGroup(template);
+      const group = fleet.undeletedGroup(template);
       const { instanceId, timeoutMs, isContinuation = false } = options;
       const route =
         instanceId === undefined

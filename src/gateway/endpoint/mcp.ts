@@ -189,7 +189,7 @@ export class Mcp {
       backends: (template) => {
         if (template === undefined) return this.#aggregate;
         if (this.views.has(template)) return this.views.backends(template) ?? this.#of(template);
-        fleet.existingGroup(template); // refuses a deleted template
+        fleet.undeletedGroup(template); // refuses a deleted template
         return this.#of(template);
       },
       templatesOf: (name) => this.views.templatesOf(name),

@@ -12,7 +12,7 @@ import { StatelessRoute } from './stateless-route.ts';
 
 interface StatelessClientsDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly statelessConversations: StatelessConversations;
-  readonly fleet: Pick<Fleet, 'existingGroup' | 'ref'>;
+  readonly fleet: Pick<Fleet, 'undeletedGroup' | 'ref'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
 }
 
@@ -39,7 +39,7 @@ export class StatelessClients {
     const { fleet, dispatcher } = this.#deps;
     return dispatcher.carry(template, request, () => {
       const { instanceId } = client;
-      const group = fleet.existingGroup(template);
+      const group = fleet.undeletedGroup(template);
       const bound = instanceId === undefined ? undefined : fleet.ref(template, instanceId);
       const equalToolLists = this.#equalToolLists;
       const input = { deps: this.#deps, equalToolLists, client, group, request, bound };
