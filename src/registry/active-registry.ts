@@ -210,7 +210,8 @@ export class ActiveRegistry {
     else handlers.set(serverId, handler);
     this.#emit({ type: 'instance.registered', ...eventOf(this.#deps.clock, definition), replaced });
     const fleetPrograms = runsAnywhere(definition) ? this.#deps.fleetPrograms : undefined;
-    const isHere = fleetPrograms === undefined ? this.#runsHere(definition) : fleetPrograms.runsHere(definition);
+    const isHere =
+      fleetPrograms === undefined ? this.#runsHere(definition) : fleetPrograms.runsHere(definition);
     const instance =
       isHere && definition.locked === undefined
         ? fleet.add(definition)

@@ -15,6 +15,7 @@ import type {
 } from '../domain/instances/found-instances.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { definedFields } from '../domain/json/json.ts';
+import { eachInGroups } from '../domain/time/task-groups.ts';
 import type { Registry } from './registry.ts';
 import type { FileContents } from './registry-types.ts';
 import { importViews } from './view-import.ts';
@@ -76,7 +77,6 @@ interface WantedInstance extends Pick<FoundInstance, 'template' | 'id' | 'input'
 
 /** Instances that one change of the store adds, changes or removes: few enough for one turn of the event loop. */
 const SAVED_TOGETHER = 8;
-const VISITED_TOGETHER = 100;
 const LEAST_TOGETHER = 2;
 
 /**
@@ -207,15 +207,4 @@ export function cameFrom(origin: string, { source, fingerprint = '' }: InstanceD
 
 function fingerprintOf(origin: string, { input, container, origin: part = origin }: FoundInstance): string {
   return `${part}#${hash('sha256', JSON.stringify([input, container?.id])).slice(0, 24)}`;
-}
-
-/** Visits thousands of items, each within microseconds, in a few turns of the event loop. */
-function inTurns<T>(
-  { scheduler }: Pick<Registry, 'scheduler'>,
-  items: readonly T[],
-  visit: (item: T) => void,
-): Promise<void> {
-  const count = Math.ceil(items.length / VISITED_TOGETHER);
-  const starts = Array.from({ length: count }, (_, index) => index * VISITED_TOGETHER);
-  return scheduler.each(starts, (start) => items.slice(start, start + VISITED_TOGETHER).forEach(visit));
 }

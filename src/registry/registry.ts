@@ -144,7 +144,8 @@ export class Registry {
     const { definition, state, reason } = instance;
     const healthy = state === 'healthy';
     const isElsewhere =
-      !(instance instanceof InstanceRef) && this.#deps.fleetPrograms?.nodeOf(definition.serverId) !== undefined;
+      !(instance instanceof InstanceRef) &&
+      this.#deps.fleetPrograms?.nodeOf(definition.serverId) !== undefined;
     if (waitMs > 0 && !healthy && !mayBeUnhealthy && !isElsewhere)
       throw this.#isClosed ? shuttingDown() : notHealthyInTime(definition, instance, waitMs);
     return { definition, replaced, state, healthy, reason };

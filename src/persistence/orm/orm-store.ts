@@ -6,7 +6,7 @@ import { UniqueConstraintViolationException } from '@mikro-orm/core';
 import { changedTemplate, type TemplateSettings } from '../../balancing/policy-schemas.ts';
 import { configIncomplete, duplicateServer } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { eachInGroups } from '../../domain/time/task-groups.ts';
 import { type Cipher, CipherError } from '../cipher.ts';
 import type { InstanceSave, SettingStore, Store } from '../store.ts';
 import { readRow } from '../store-errors.ts';
@@ -79,7 +79,9 @@ export function ormStore(
       const rows = await operations.run((em, { instances }) =>
         em.createQueryBuilder(instances).orderBy({ position: 'asc' }).execute('all'),
       );
-      return inTurns(rows, (row) => instanceOf(row, secretsOf(row, cipher)));
+      const definitions: InstanceDefinition[] = [];
+      await eachInGroups(rows, (row) => definitions.push(instanceOf(row, secretsOf(row, cipher))));
+      return definitions;
     },
     saveInstance: (definition, before) => saveInstances(operations, cipher, [{ definition, before }]),
     saveInstances: (saves) => saveInstances(operations, cipher, saves),
@@ -117,21 +119,6 @@ export function ormStore(
     close: () => operations.close(),
   };
 }
-
-/** Maps thousands of rows, a few hundred in one turn of the event loop: all of them would be a stall. */
-async function inTurns<R, T>(rows: readonly R[], map: (row: R) => T): Promise<T[]> {
-  const mapped: T[] = [];
-  const starts = Array.from(
-    { length: Math.ceil(rows.length / MAPPED_TOGETHER) },
-    (_, n) => n * MAPPED_TOGETHER,
-  );
-  await new TaskScheduler().each(starts, (start) => {
-    for (const row of rows.slice(start, start + MAPPED_TOGETHER)) mapped.push(map(row));
-  });
-  return mapped;
-}
-
-const MAPPED_TOGETHER = 50;
 
 /** Few statements for all of them: each one takes longer than the rest of the work for an instance. */
 async function saveInstances(
