@@ -19,6 +19,7 @@ import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import { settlesWithin } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { whenKnown } from '../../domain/time/when-known.ts';
 import { badReferenceIn } from '../client-bounds.ts';
 import { slowAnswers } from '../client-call.ts';
 import {
@@ -124,10 +125,8 @@ export class LegacyEndpoint {
     }
     const id = message.kind === 'request' ? message.id : null;
     const session = sessionOf(request, backends);
-    if (!(session instanceof Promise))
-      return this.#countAndServe([message], id, { session, request, reply, backends });
-    return session.then((recovered) =>
-      this.#countAndServe([message], id, { session: recovered, request, reply, backends }),
+    return whenKnown(session, (found) =>
+      this.#countAndServe([message], id, { session: found, request, reply, backends }),
     );
   }
 
@@ -178,8 +177,7 @@ export class LegacyEndpoint {
   /** Ends the session. Its dedicated processes end after the answer, because a program may take long to end. */
   delete(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     const session = sessionOf(request, backends);
-    if (session instanceof Promise) return session.then((recovered) => this.#delete(recovered, reply));
-    return this.#delete(session, reply);
+    return whenKnown(session, (found) => this.#delete(found, reply));
   }
 
   #delete(session: McpSession, reply: McpReply): void | Promise<void> {
@@ -289,9 +287,7 @@ export class LegacyEndpoint {
   ): void | Promise<void> {
     reply.log.rpcMessages = parsed.length;
     const session = sessionOf(request, backends);
-    if (session instanceof Promise)
-      return session.then((recovered) => this.#postParsed(parsed, recovered, request, reply, backends));
-    return this.#postParsed(parsed, session, request, reply, backends);
+    return whenKnown(session, (found) => this.#postParsed(parsed, found, request, reply, backends));
   }
 
   #postParsed(
