@@ -31,7 +31,7 @@ async function opened(connected: Set<string> = new Set(), handshake = { ...HANDS
   const changed$ = new Subject<string>();
   const waiting: (() => void)[] = [];
   const transport = await openUserTransport({
-    definition: { template: 'notes', id: 'one' },
+    definition: { template: 'notes', id: 'one', transport: 'http' },
     open: async (userId) => {
       openings.push(userId);
       if (!connected.has(userId))

@@ -35,6 +35,7 @@ import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { backendUnavailable, queueFull } from '../../domain/errors/error-catalogue.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import type { TransportKind } from '../../domain/instances/transport-kinds.ts';
 import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { editedFields, withFields } from '../../domain/json/json-fields.ts';
 import { OPEN_BRACE, skipSpace } from '../../domain/json/json-scanner.ts';
@@ -66,7 +67,7 @@ interface Connecting {
 }
 
 export interface UserTransportOptions {
-  readonly definition: Pick<InstanceDefinition, 'template' | 'id'>;
+  readonly definition: Pick<InstanceDefinition, 'template' | 'id' | 'transport'>;
   /** Rejects with CONNECTION_REQUIRED, and as opening any transport. */
   readonly open: (userId: string, signal: AbortSignal) => Promise<Transport>;
   /** Resolves when the server answers, also when it asks for an account. BACKEND_UNAVAILABLE. */
@@ -107,7 +108,7 @@ export async function openUserTransport(options: UserTransportOptions): Promise<
 }
 
 class UserTransport implements Transport {
-  readonly kind = 'http';
+  readonly kind: TransportKind;
   readonly handshake: Handshake;
   readonly messages$ = new Subject<ServerMessage>();
   readonly closed$ = new AsyncSubject<Closed>();
@@ -120,6 +121,7 @@ class UserTransport implements Transport {
 
   constructor(options: UserTransportOptions) {
     this.#options = options;
+    this.kind = options.definition.transport;
     const list = { listChanged: true };
     const capabilities = { tools: list, prompts: list, resources: list, completions: {} };
     const serverInfo = { name: options.definition.template, version: '' };
