@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { TemplateBackends } from '../../../src/gateway/endpoint/template-backends.ts';
-import { ListCache } from '../../../src/protocol/cached-lists.ts';
+import { ListCache } from '../../../src/protocol/template-lists.ts';
 import { HANDSHAKE } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -58,7 +58,7 @@ interface ListingSession {
   readonly handshake: Handshake;
 }
 
-/** The cached lists of a template, implemented by CachedLists of src/protocol. */
+/** The cached lists of a template, implemented by TemplateLists of src/protocol. */
 export interface SessionLists {
   /**
    * Answers one list request of a session that shares the transport of its instance: from memory, or with what `load`

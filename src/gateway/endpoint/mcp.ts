@@ -26,15 +26,15 @@ import { everything } from '../../protocol/aggregate/everything.ts';
 import { ToolIndexes } from '../../protocol/aggregate/findable-tools.ts';
 import { AggregateLists } from '../../protocol/aggregate/lists.ts';
 import { CallCounts } from '../../protocol/aggregate/views/view-limits.ts';
-import { ListCache } from '../../protocol/cached-lists.ts';
 import { Endpoint } from '../../protocol/endpoint.ts';
 import type { Backends } from '../../protocol/endpoint-backends.ts';
 import { type EndpointOptions, type McpEndpoint, nonThrowing } from '../../protocol/endpoint-types.ts';
+import { ListCache } from '../../protocol/template-lists.ts';
 import type { ToolApprovals } from '../../registry/tool-approvals.ts';
 import type { ViewRegistry } from '../../registry/view-registry.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
 import type { UserNotice } from '../instances/accounts-at-backends.ts';
-import { keptLists } from './kept-lists.ts';
+import { storedLists } from './stored-lists.ts';
 import { type BackendDeps, hasUserAccounts, TemplateBackends } from './template-backends.ts';
 import { Views } from './views.ts';
 import { WithheldItems } from './withheld-items.ts';
@@ -151,7 +151,7 @@ export class Mcp {
       hasInstances: (template) => fleet.has(template) && fleet.instances(template).length > 0,
       kept:
         deps.lists &&
-        keptLists({
+        storedLists({
           store: deps.lists,
           clock,
           hasUserLists: (template) => hasUserAccounts(fleet, template),

@@ -40,8 +40,8 @@ import type { SessionOpening } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { CachedLists, type ListCache } from '../../protocol/cached-lists.ts';
 import type { Backends, StatelessOptions } from '../../protocol/endpoint-backends.ts';
+import { type ListCache, TemplateLists } from '../../protocol/template-lists.ts';
 import type { UserNotice } from '../instances/accounts-at-backends.ts';
 
 export interface BackendDeps {
@@ -62,13 +62,13 @@ export interface BackendDeps {
 export class TemplateBackends implements Backends {
   readonly #template: string;
   readonly #deps: BackendDeps;
-  readonly #lists: CachedLists;
+  readonly #lists: TemplateLists;
   readonly #closed$ = new Subject<void>();
 
   constructor(template: string, deps: BackendDeps) {
     this.#template = template;
     this.#deps = deps;
-    this.#lists = new CachedLists({
+    this.#lists = new TemplateLists({
       listChanged$: deps.fleet.listChanged$.pipe(
         filter((change) => change.template === template),
         map(({ list }) => list),

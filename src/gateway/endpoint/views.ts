@@ -35,7 +35,7 @@ import { AggregateBackends, type AggregateOptions } from '../../protocol/aggrega
 import { withAggregateInstance } from '../../protocol/aggregate/names.ts';
 import type { Selection } from '../../protocol/aggregate/selection.ts';
 import { CompiledView } from '../../protocol/aggregate/views/view-choices.ts';
-import { CompiledLists, ViewDirectory } from '../../protocol/aggregate/views/view-directory.ts';
+import { CompiledViews, ViewDirectory } from '../../protocol/aggregate/views/view-directory.ts';
 import { countCall } from '../../protocol/aggregate/views/view-limits.ts';
 import { viewProblems } from '../../protocol/aggregate/views/view-problems.ts';
 import type { ToolApprovals } from '../../registry/tool-approvals.ts';
@@ -76,7 +76,7 @@ export class Views implements ServedViews {
   readonly #deps: ViewsDeps;
   readonly #served = new Map<string, ServedView>();
   readonly #subscriptions = new Subscription();
-  readonly #compiledLists = new CompiledLists();
+  readonly #compiledViews = new CompiledViews();
   /** Views that are being stored here: their first lists are read then. */
   readonly #settling = new Set<string>();
 
@@ -256,7 +256,7 @@ export class Views implements ServedViews {
     if (stored === undefined) return undefined;
     const known = this.#served.get(id);
     if (known !== undefined) return known;
-    const view = new ServedView(stored, this.#deps, this.#compiledLists);
+    const view = new ServedView(stored, this.#deps, this.#compiledViews);
     this.#served.set(id, view);
     return view;
   }
@@ -319,10 +319,10 @@ class ServedView {
   #version = 0;
   #isSaving = false;
 
-  /** `compiledLists`: undefined for a draft. */
-  constructor({ definition, names }: StoredView, deps: ViewsDeps, compiledLists?: CompiledLists) {
+  /** `compiledViews`: undefined for a draft. */
+  constructor({ definition, names }: StoredView, deps: ViewsDeps, compiledViews?: CompiledViews) {
     const { fleet } = deps;
-    const isDraft = compiledLists === undefined;
+    const isDraft = compiledViews === undefined;
     this.#id = definition.id;
     this.#deps = deps;
     this.#isDraft = isDraft;
@@ -333,7 +333,7 @@ class ServedView {
       lists: deps.aggregate.lists,
       scheduler: deps.aggregate.scheduler,
       templates,
-      compiledLists,
+      compiledViews,
       view: () => this.#compiled,
       owners: () => this.names,
       claim: (list, owners) => this.#claim(list, owners),

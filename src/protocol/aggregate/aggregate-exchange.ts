@@ -23,7 +23,7 @@ import { isTaskMethod } from '../task-log.ts';
 import { asAsked, withShownUris } from './composed-uris.ts';
 import type { OwnTarget } from './directory.ts';
 import type { AggregateExtensions, ToTemplate } from './extensions.ts';
-import type { AggregateListing } from './listing.ts';
+import type { AggregateList } from './listing.ts';
 import type { SearchMode } from './search-mode.ts';
 import type { Selection } from './selection.ts';
 import { whenConfirmed } from './views/confirmation.ts';
@@ -120,7 +120,7 @@ async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
 const ANSWERED_TOGETHER = 200;
 
 /** Says in `_meta` what is incomplete. In the modern era every list of all templates has `ttlMs: 0`: see `completed`. */
-function listResult(list: ListField, listing: AggregateListing, client: Client): JsonText {
+function listResult(list: ListField, listing: AggregateList, client: Client): JsonText {
   const { items, missing, stale, truncated } = listing;
   if (missing.length + stale.length + truncated.length === 0)
     return listing.result?.() ?? JsonText.ofValue({ [list]: items });

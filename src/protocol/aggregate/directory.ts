@@ -9,7 +9,7 @@ import { nearName } from '../../domain/nearest.ts';
 import { mayCall } from '../../domain/rights/rights.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { KEY_FIELDS } from './items.ts';
-import { type AggregateListing, listingOf } from './listing.ts';
+import { type AggregateList, listingOf } from './listing.ts';
 import { type AggregateLists, type GatheredList, isSameInput } from './lists.ts';
 import { aggregateName, mayBeFrom, mayBeMapped, type OwnName, splitName } from './names.ts';
 import { ResourceOwners } from './resource-owners.ts';
@@ -51,7 +51,7 @@ interface NamedList {
 export interface Directory {
   list(list: ListField, client: Client): Promise<JsonObject[]>;
   /** As `list`, and what is incomplete. */
-  listing(list: ListField, client: Client): Promise<AggregateListing>;
+  listing(list: ListField, client: Client): Promise<AggregateList>;
   /** What a tool or prompt is at its template; undefined when there is none of this name. */
   ownerOfName(name: string, list: 'tools' | 'prompts', client: Client): Promise<OwnTarget | undefined>;
   /** As `ownerOfName`, without reading a list, in which the name may be new. */
@@ -91,7 +91,7 @@ export class AggregateDirectory implements Directory {
   }
 
   /** One list over all templates of the owner: with aggregate names and without duplicates. */
-  async listing(list: ListField, client: Client): Promise<AggregateListing> {
+  async listing(list: ListField, client: Client): Promise<AggregateList> {
     const gathered = await this.#lists.gather(list, this.#templates(client.owner), client);
     const complete = gathered.filter(({ missing }) => missing === undefined);
     await this.uris.learn(list, gathered, client);

@@ -13,7 +13,7 @@ import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { FindableTool, ToolIndex } from '../tool-search/tool-index.ts';
 import type { Directory } from './directory.ts';
-import type { AggregateListing } from './listing.ts';
+import type { AggregateList } from './listing.ts';
 import { isForPagesOnly } from './mcp-apps.ts';
 
 /** Callers whose tools are remembered. */
@@ -38,7 +38,7 @@ export interface IndexedTools {
   readonly index: ToolIndex;
   /** By listed name, the JSON of the definition as it is listed. */
   readonly texts: ReadonlyMap<string, string>;
-  readonly missing: AggregateListing['missing'];
+  readonly missing: AggregateList['missing'];
 }
 
 interface Listed extends Pick<IndexedTools, 'missing'> {

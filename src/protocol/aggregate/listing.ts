@@ -3,7 +3,7 @@
 import type { JsonObject, JsonText } from '../../domain/json/json.ts';
 import type { GatheredList } from './lists.ts';
 
-export interface AggregateListing {
+export interface AggregateList {
   readonly items: readonly JsonObject[];
   /** Templates whose items are missing because they did not answer. `reason`: a sentence for clients. */
   readonly missing: readonly { readonly template: string; readonly reason: string }[];
@@ -19,7 +19,7 @@ export function listingOf(
   items: readonly JsonObject[],
   gathered: readonly GatheredList[],
   result?: () => JsonText,
-): AggregateListing {
+): AggregateList {
   return {
     items,
     missing: gathered.flatMap(({ template, missing }) =>

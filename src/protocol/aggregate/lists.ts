@@ -20,10 +20,10 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import { cutText } from '../../domain/text.ts';
 import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { ListCache } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends } from '../endpoint-backends.ts';
 import { clientMessageOf } from '../rpc.ts';
+import { ListCache } from '../template-lists.ts';
 import { checkedItem, KEY_FIELDS } from './items.ts';
 
 /** Longest wait for one template, from when its list is requested: for its first list, and for another one. */
@@ -78,11 +78,11 @@ export interface AggregateListsOptions {
   /** Default: unbounded. */
   readonly memory?: ListMemory | undefined;
   /** Lists that outlive the gateway. Default: none do. */
-  readonly kept?: KeptLists | undefined;
+  readonly kept?: StoredLists | undefined;
 }
 
 /** Keeps each list of a template as it was read last, for clients with equal capabilities. */
-export interface KeptLists {
+export interface StoredLists {
   /** Undefined when there is none, or it cannot be read. Never rejects. */
   find(template: string, list: ListField, profile: ClientProfile): Promise<KeptList | undefined>;
   /** Returns at once, and never throws. */

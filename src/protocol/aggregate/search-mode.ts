@@ -12,7 +12,7 @@ import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/righ
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { localAnswer } from '../local-answer.ts';
 import type { FindableTools, FindableToolsDeps } from './findable-tools.ts';
-import type { AggregateListing } from './listing.ts';
+import type { AggregateList } from './listing.ts';
 import { isForPagesOnly, showsPages } from './mcp-apps.ts';
 
 /** Tools that one search returns. */
@@ -65,7 +65,7 @@ export class SearchMode {
    * What is listed in the place of all tools. Hosts that show pages keep tools for pages from models, and let
    * pages call what is listed.
    */
-  async listed(listing: AggregateListing, { owner, profile }: Client): Promise<AggregateListing> {
+  async listed(listing: AggregateList, { owner, profile }: Client): Promise<AggregateList> {
     const showsAll = showsPages(profile);
     const kept = this.#kept[showsAll ? 'withPages' : 'withoutPages'];
     const items = kept.get(listing.items) ?? this.#itemsOf(listing.items, owner, showsAll);

@@ -13,7 +13,7 @@ import { mayCall, mayUseInView } from '../../../domain/rights/rights.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { NameOwners } from '../../../domain/views/view.ts';
 import type { Directory, OwnTarget } from '../directory.ts';
-import { type AggregateListing, listingOf } from '../listing.ts';
+import { type AggregateList, listingOf } from '../listing.ts';
 import { type AggregateLists, type GatheredList, isSameInput } from '../lists.ts';
 import { aggregateName, splitName } from '../names.ts';
 import { ResourceOwners } from '../resource-owners.ts';
@@ -51,7 +51,7 @@ export interface ViewDirectoryDeps {
   /** Another number after each change of the view, of a list of its templates, or of what is approved. */
   readonly version: () => number;
   /** Shared by the views of a gateway. Default: one of its own. */
-  readonly compiledLists?: CompiledLists | undefined;
+  readonly compiledViews?: CompiledViews | undefined;
   /** The tools that wait for approval, which are noted. Default: none does. */
   readonly waiting?: ((chosen: readonly ChosenItem[]) => ReadonlyMap<ChosenItem, Waiting>) | undefined;
 }
@@ -82,7 +82,7 @@ interface Compiled {
 }
 
 /** The views that keep what they compiled: those that were listed last, within COMPILED_BYTES. The others compile it again. */
-export class CompiledLists {
+export class CompiledViews {
   readonly #views: LRUCache<object, { readonly items: number; readonly forget: () => void }>;
 
   constructor(mostBytes = COMPILED_BYTES) {
@@ -105,7 +105,7 @@ export class CompiledLists {
 }
 
 export class ViewDirectory implements Directory {
-  readonly #compiledLists: CompiledLists;
+  readonly #compiledViews: CompiledViews;
   readonly #deps: ViewDirectoryDeps;
   readonly #compiled: Compiled[] = [];
   /** What they list to callers with rights to tools. */
@@ -115,11 +115,11 @@ export class ViewDirectory implements Directory {
 
   constructor(deps: ViewDirectoryDeps) {
     this.#deps = deps;
-    this.#compiledLists = deps.compiledLists ?? new CompiledLists();
+    this.#compiledViews = deps.compiledViews ?? new CompiledViews();
   }
 
   close(): void {
-    this.#compiledLists.delete(this);
+    this.#compiledViews.delete(this);
   }
 
   readonly #forget = (): void => {
@@ -131,7 +131,7 @@ export class ViewDirectory implements Directory {
 
   #used(): void {
     const items = this.#compiled.reduce((sum, { chosen }) => sum + chosen.length, 0);
-    this.#compiledLists.used(this, items, this.#forget);
+    this.#compiledViews.used(this, items, this.#forget);
   }
 
   /** Owners of resources, learnt anew when the view changes. */
@@ -153,7 +153,7 @@ export class ViewDirectory implements Directory {
     return [...(await this.listing(list, client)).items];
   }
 
-  async listing(list: ListField, client: Client): Promise<AggregateListing> {
+  async listing(list: ListField, client: Client): Promise<AggregateList> {
     const gathered = await this.#gather(list, client);
     await this.uris.learn(list, gathered, client);
     const compiled = await this.#compile(list, gathered, client);
@@ -259,7 +259,7 @@ export class ViewDirectory implements Directory {
   #ofMissing(
     name: string,
     list: 'tools' | 'prompts',
-    missing: AggregateListing['missing'],
+    missing: AggregateList['missing'],
   ): OwnTarget | undefined {
     const owners = this.#deps.owners()[list];
     const owner = Object.hasOwn(owners, name) ? owners[name] : undefined;

@@ -2,18 +2,18 @@
 
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
-import { keptLists } from '../../../src/gateway/endpoint/kept-lists.ts';
+import { storedLists } from '../../../src/gateway/endpoint/stored-lists.ts';
 import { pass } from '../../helpers/failing-backend.ts';
 import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { PROFILE } from '../../protocol/listing-backends.ts';
 
-const test = suite('kept lists');
+const test = suite('stored lists');
 simulateTime(test);
 
 function setUp() {
   const saves: { readonly template: string; readonly end: PromiseWithResolvers<void> }[] = [];
-  const kept = keptLists({
+  const kept = storedLists({
     clock: simulatedClock,
     hasUserLists: () => false,
     store: {

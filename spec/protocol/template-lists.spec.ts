@@ -10,14 +10,14 @@ import type { JsonObject } from '../../src/domain/json/json.ts';
 import type { ServerMessage } from '../../src/domain/mcp/client.ts';
 import type { ListField } from '../../src/domain/mcp/mcp.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
-import { CachedLists, ListCache, withListNotices } from '../../src/protocol/cached-lists.ts';
+import { TemplateLists, ListCache, withListNotices } from '../../src/protocol/template-lists.ts';
 import type { StatelessOptions } from '../../src/protocol/endpoint-backends.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 import { answered, PROFILE } from './listing-backends.ts';
 import { HANDSHAKE } from './scripted-backends.ts';
 
-const test = suite('cached lists');
+const test = suite('template lists');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
@@ -29,7 +29,7 @@ function caching(store = new ListCache()) {
   const loads: Subject<Answer>[] = [];
   const gone = new Set<string>();
   const changes$ = new Subject<ListField>();
-  const cache = new CachedLists({
+  const cache = new TemplateLists({
     listChanged$: changes$,
     hasHandshakes: () => present.hasHandshakes,
     isThere: (id) => !gone.has(id),
@@ -54,7 +54,7 @@ function caching(store = new ListCache()) {
   };
   const ask = (who = 'ada', ...request: [ExchangeRequest?, Partial<StatelessOptions>?]) =>
     follow(serve(who, load, ...request));
-  const askIn = (session: Parameters<CachedLists['exchangeIn']>[0]) =>
+  const askIn = (session: Parameters<TemplateLists['exchangeIn']>[0]) =>
     follow(cache.exchangeIn(session, TOOLS, load));
   const answer = (result: JsonObject) => {
     loads.at(-1)?.next(answered(result));

@@ -130,7 +130,7 @@ interface ListKey {
   readonly own: string;
 }
 
-export interface CachedListsOptions {
+export interface TemplateListsOptions {
   /** Emits lists that changed; `resources` includes resource templates. Completes with the gateway. */
   readonly listChanged$: Observable<ListField>;
   /** Returns the notices for this owner alone; undefined when there are none. Hot. */
@@ -147,8 +147,8 @@ export interface CachedListsOptions {
 }
 
 /** The cached lists of one template, until `close`. */
-export class CachedLists {
-  readonly #options: CachedListsOptions;
+export class TemplateLists {
+  readonly #options: TemplateListsOptions;
   /** A part of every key. Not the name of the template, which another template may get later. */
   readonly #id = randomUUID();
   readonly #watch: Subscription;
@@ -160,7 +160,7 @@ export class CachedLists {
   /** A part of every key: after a time without handshakes, lists from before are not found. */
   #timesWithoutHandshakes = 0;
 
-  constructor(options: CachedListsOptions) {
+  constructor(options: TemplateListsOptions) {
     this.#options = options;
     this.#watch = options.listChanged$.subscribe((list) => {
       if (!options.hasHandshakes()) this.#timesWithoutHandshakes += 1; // the next server may be another one
@@ -361,7 +361,7 @@ const THROTTLE_MS = 1_000;
 export function withListNotices<M extends ServerMessage>(
   messages$: Observable<M>,
   changes$: Observable<ListField>,
-  { run, clock }: Pick<CachedListsOptions, 'run' | 'clock'>,
+  { run, clock }: Pick<TemplateListsOptions, 'run' | 'clock'>,
   own$: Observable<ServerNotification> = EMPTY,
 ): Observable<M | ServerNotification> {
   return messages$.pipe(

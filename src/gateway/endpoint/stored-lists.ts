@@ -15,7 +15,7 @@ import { memoryOf } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { ListStore } from '../../persistence/store.ts';
-import type { KeptLists } from '../../protocol/aggregate/lists.ts';
+import type { StoredLists } from '../../protocol/aggregate/lists.ts';
 import { shortKey } from '../../protocol/client-bounds.ts';
 
 /** Lists of which it is known what is stored. Others are written again. */
@@ -31,7 +31,7 @@ interface LastWrite {
   readonly savedAtMs: number;
 }
 
-export interface KeptListsDeps {
+export interface StoredListsDeps {
   readonly store: ListStore;
   readonly clock: Clock;
   /** True for a template whose lists differ from user to user. */
@@ -47,7 +47,7 @@ interface Waiting {
   readonly readAtMs: number;
 }
 
-export function keptLists({ store, clock, hasUserLists }: KeptListsDeps): KeptLists {
+export function storedLists({ store, clock, hasUserLists }: StoredListsDeps): StoredLists {
   const known = new LruMap<LastWrite>(MAX_KNOWN);
   /** By the items, so that the same ones are not written as text again. */
   const digests = new WeakMap<readonly JsonObject[], string>();
