@@ -141,7 +141,7 @@ life('a lease counts from the sending of the last confirmed heartbeat, however l
 life('the programs are killed 7 s after the last confirmed heartbeat, when others have no such fault', () => {
   const node = joined([row('b')], [program()]);
   node.isAway = true;
-  const beforeMs = node.state.own.basis.atMs;
+  const beforeMs = node.state.own.leaseFrom.atMs;
   assert.not.ok(typesOf(node.pass(beforeMs + 6_500 - node.atMs)).includes('killPrograms'));
   assert.ok(typesOf(node.pass(500)).includes('killPrograms'));
 });

@@ -25,12 +25,13 @@ export interface OwnLife {
   /** Sending of the last heartbeat that the database confirmed. */
   readonly confirmedAtMs: number;
   /**
-   * Sending of the last operation that was confirmed, or failed while there was no doubt, or of the question to
-   * which all others said that the database is away: others may end this life unnoticed only after it.
+   * Until this time other nodes have certainly not ended this life. It is when the node sent the last operation that the
+   * database confirmed, or that failed while the life was not in doubt, or the last question to which all others answered
+   * that the database is away.
    */
-  readonly heardAtMs: number;
-  /** From which the lease counts: that sending, or the question whose answers confirmed it. */
-  readonly basis: Moment;
+  readonly notEndedAtMs: number;
+  /** The lease ends LEASE_MS after this: the sending of `confirmedAtMs`, or of a question to the others whose answers confirmed it. */
+  readonly leaseFrom: Moment;
   readonly leaseUntilMs: number;
   /** The lease ended, and its programs were killed. */
   readonly isLapsed: boolean;
@@ -89,8 +90,8 @@ export function newOwnLife(node: string, life: string, now: Moment, takesNoProgr
     readAtMs: never,
     askedAtMs: never,
     confirmedAtMs: never,
-    heardAtMs: never,
-    basis: now,
+    notEndedAtMs: never,
+    leaseFrom: now,
     leaseUntilMs: never,
     isLapsed: true,
     isDatabaseAway: false,
@@ -108,8 +109,8 @@ export function hasLease(own: OwnLife, atMs: number): boolean {
  * was frozen, and asks the database before it serves anything as this life. If that fails, it goes on only if the
  * database is away for all others, too.
  */
-export function isInDoubt({ stage, heardAtMs }: OwnLife, atMs: number): boolean {
-  if (stage === 'living') return atMs - heardAtMs >= LEASE_MS;
+export function isInDoubt({ stage, notEndedAtMs }: OwnLife, atMs: number): boolean {
+  if (stage === 'living') return atMs - notEndedAtMs >= LEASE_MS;
   return stage !== 'stopped';
 }
 
@@ -177,7 +178,7 @@ export function confirmLife(own: OwnLife, life: string, sent: Moment, atMs: numb
     stage: 'living',
     joinedAtMs: own.stage === 'joining' ? atMs : own.joinedAtMs,
     confirmedAtMs: Math.max(own.confirmedAtMs, sent.atMs),
-    heardAtMs: Math.max(own.heardAtMs, sent.atMs),
+    notEndedAtMs: Math.max(own.notEndedAtMs, sent.atMs),
     isDatabaseAway: false,
   };
   return renewLease(living, sent, atMs);
@@ -196,9 +197,9 @@ export function failDatabase(
 ): LifeTransition {
   const isUncertain = isInDoubt(own, now.atMs);
   const mayBeEnded = isUncertain && around.sees.length > 0;
-  const heardAtMs = mayBeEnded ? own.heardAtMs : Math.max(own.heardAtMs, sentAtMs);
+  const notEndedAtMs = mayBeEnded ? own.notEndedAtMs : Math.max(own.notEndedAtMs, sentAtMs);
   const heartbeatAtMs = isUncertain ? Number.NEGATIVE_INFINITY : own.heartbeatAtMs;
-  return askOthers({ ...own, heardAtMs, heartbeatAtMs, isDatabaseAway: true }, now, around);
+  return askOthers({ ...own, notEndedAtMs, heartbeatAtMs, isDatabaseAway: true }, now, around);
 }
 
 /**
@@ -236,7 +237,7 @@ export function hearOpinion(
     if (oldest === undefined || moment.atMs < oldest.atMs) oldest = moment;
   }
   if (oldest === undefined) return step(heard);
-  return keepLease({ ...heard, heardAtMs: Math.max(own.heardAtMs, oldest.atMs) }, oldest, atMs, keptMs);
+  return keepLease({ ...heard, notEndedAtMs: Math.max(own.notEndedAtMs, oldest.atMs) }, oldest, atMs, keptMs);
 }
 
 /** A conditional update that names this life found it ended. */
@@ -281,15 +282,15 @@ function keepLease(own: OwnLife, asked: Moment, atMs: number, keptMs: number): L
   return renewLease(own, asked, atMs);
 }
 
-function renewLease(own: OwnLife, basis: Moment, atMs: number): LifeTransition {
-  const untilMs = basis.atMs + LEASE_MS;
+function renewLease(own: OwnLife, leaseFrom: Moment, atMs: number): LifeTransition {
+  const untilMs = leaseFrom.atMs + LEASE_MS;
   if (untilMs <= own.leaseUntilMs || untilMs <= atMs) return step(own);
-  return step({ ...own, basis, leaseUntilMs: untilMs, isLapsed: false }, { type: 'lease', untilMs });
+  return step({ ...own, leaseFrom, leaseUntilMs: untilMs, isLapsed: false }, { type: 'lease', untilMs });
 }
 
 /** The monotonic clock does not count the time of a suspension, the other one does. */
-function wasSuspended({ basis }: OwnLife, now: Moment): boolean {
-  return now.wallMs - basis.wallMs - (now.atMs - basis.atMs) > SUSPENDED_MS;
+function wasSuspended({ leaseFrom }: OwnLife, now: Moment): boolean {
+  return now.wallMs - leaseFrom.wallMs - (now.atMs - leaseFrom.atMs) > SUSPENDED_MS;
 }
 
 function step(state: OwnLife, ...actions: LifeAction[]): LifeTransition {
