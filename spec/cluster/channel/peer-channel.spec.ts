@@ -50,7 +50,7 @@ const ADA: Principal = {
 const CLIENT: Principal = {
   ...{ id: 'grant:g1@u1', kind: 'user', name: 'ada', userId: 'u1', scopes: new Set(['tools:call']) },
   client: {
-    ...{ name: 'Claude Code', countedId: 'user:u1', audience: '/mcp/demo' },
+    ...{ name: 'Example Client', countedId: 'user:u1', audience: '/mcp/demo' },
     obtainable: new Set(['tools:call']),
   },
 };
