@@ -246,7 +246,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     await this.binding?.close();
   }
 
-  // --- for its table and its leases ------------------------------------------------------------------------
+  // --- for its table and its conversation -------------------------------------------------------------------
 
   /** True while a stream of the client holds the session. `messages$` may be observed without such a stream. */
   get isStreaming(): boolean {
