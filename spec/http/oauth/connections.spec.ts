@@ -42,7 +42,9 @@ const app = appFor(
     const gateway = await createGateway({ store, clock, backendAccounts: { address } });
     const auth = { mode: 'oauth', who: 'user' } as const;
     await gateway.register('notes', { id: 'one', endpoint: backend.url, auth }, { waitMs: 10_000 });
-    const accounts = gateway.internals.backendAccounts as NonNullable<typeof gateway.internals.backendAccounts>;
+    const accounts = gateway.internals.backendAccounts as NonNullable<
+      typeof gateway.internals.backendAccounts
+    >;
     vault = await accounts.open();
     links = accounts.connectLinks;
     const fixture = await startSignIn({ store, clock, gateway });
