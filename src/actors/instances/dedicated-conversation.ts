@@ -1,6 +1,6 @@
 // A conversation with a backend for one client, or for clients with equal declarations. It ends with its last use, or
-// after some time without one. dedicated-conversations.ts assigns uses and bounds the number of conversations; the events `upstream.*`
-// report them.
+// after some time without one. dedicated-conversations.ts assigns uses and bounds the number of conversations; the
+// events `upstream.*` report them.
 //
 //   opening ──► open ──► retired ──► gone      opening, open ──► retired      retired: no further use begins
 
