@@ -99,24 +99,28 @@ async function synchronize(
     report.skipped.push({ template, name: name ?? id, reason });
   const present = new Set<string>();
   const different: WantedInstance[] = [];
-  await inTurns(registry, wanted, (each) => {
-    const { template, id, name, fingerprint } = each;
-    if (!mayUse(template)) return;
-    if (present.has(`${template}/${id}`)) {
-      skip(each, `"${id}" occurs more than once`);
-      return;
-    }
-    present.add(`${template}/${id}`);
-    const existing = registry.active.find(template, id);
-    if (existing !== undefined && existing.source !== source) {
-      skip(each, `"${id}" is already registered by another source (${existing.source})`);
-      // A locked instance is registered again: the origin has the secrets that cannot be read from the database.
-    } else if (existing?.fingerprint === fingerprint && existing.locked === undefined) {
-      report.unchanged.push({ template, id, ...definedFields({ name }) });
-    } else if (source === 'sync' && existing !== undefined && !registry.active.belongsHere(existing)) {
-      skip(each, `"${id}" belongs to the node "${existing.nodeId}"`);
-    } else different.push(each);
-  });
+  await eachInGroups(
+    wanted,
+    (each) => {
+      const { template, id, name, fingerprint } = each;
+      if (!mayUse(template)) return;
+      if (present.has(`${template}/${id}`)) {
+        skip(each, `"${id}" occurs more than once`);
+        return;
+      }
+      present.add(`${template}/${id}`);
+      const existing = registry.active.find(template, id);
+      if (existing !== undefined && existing.source !== source) {
+        skip(each, `"${id}" is already registered by another source (${existing.source})`);
+        // A locked instance is registered again: the origin has the secrets that cannot be read from the database.
+      } else if (existing?.fingerprint === fingerprint && existing.locked === undefined) {
+        report.unchanged.push({ template, id, ...definedFields({ name }) });
+      } else if (source === 'sync' && existing !== undefined && !registry.active.belongsHere(existing)) {
+        skip(each, `"${id}" belongs to the node "${existing.nodeId}"`);
+      } else different.push(each);
+    },
+    registry.scheduler,
+  );
   await eachGroup(registry, different, async (group) => {
     const tombstones = await tombstonesOf(registry, group);
     const isBuried = ({ template, id, fingerprint }: WantedInstance) =>
@@ -142,11 +146,15 @@ async function synchronize(
     }
   });
   const missing: InstanceDefinition[] = [];
-  await inTurns(registry, registry.active.instanceDefinitions(), (definition) => {
-    const { template, id } = definition;
-    const isMissing = isOwn(definition) && mayUse(template) && !present.has(`${template}/${id}`);
-    if (isMissing && registry.active.belongsHere(definition)) missing.push(definition);
-  });
+  await eachInGroups(
+    registry.active.instanceDefinitions(),
+    (definition) => {
+      const { template, id } = definition;
+      const isMissing = isOwn(definition) && mayUse(template) && !present.has(`${template}/${id}`);
+      if (isMissing && registry.active.belongsHere(definition)) missing.push(definition);
+    },
+    registry.scheduler,
+  );
   await eachGroup(registry, missing, async (group) => {
     for (const [template, ids] of idsByTemplate(group)) {
       const removed = isDryRun ? ids : await registry.withdraw(template, ids, source).catch(fail);

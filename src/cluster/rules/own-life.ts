@@ -30,7 +30,7 @@ export interface OwnLife {
    * that the database is away.
    */
   readonly notEndedAtMs: number;
-  /** The lease ends LEASE_MS after this: the sending of `confirmedAtMs`, or of a question to the others whose answers confirmed it. */
+  /** The lease ends LEASE_MS after this: the sending at `confirmedAtMs`, or that of a question whose answers confirmed the lease. */
   readonly leaseFrom: Moment;
   readonly leaseUntilMs: number;
   /** The lease ended, and its programs were killed. */
