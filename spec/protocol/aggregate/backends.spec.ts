@@ -45,12 +45,14 @@ function setUp() {
     remove: ({ id }) => table.delete(id),
   };
   const backendsOf = (template: string) => {
-    if (template === 'a' || template === 'b') return template === 'a' ? a : b;
-    throw templateNotFound(template);
+    if (!templates.includes(template)) throw templateNotFound(template);
+    return template === 'a' ? a : b;
   };
   let looks = 0;
+  let fault: Error | undefined;
   const templatesOf = () => {
     looks += 1;
+    if (fault !== undefined) throw fault;
     return templates;
   };
   const { aggregated, listChanges$ } = aggregateOf({ templates: templatesOf, backendsOf, sessions });
@@ -60,7 +62,10 @@ function setUp() {
     );
     return { ...from, said: event.kind === 'result' ? event.result.value : event };
   };
-  return { a, b, aggregated, ask, listChanges$, templates, uses, looks: () => looks };
+  const fail = (thrown: Error | undefined) => {
+    fault = thrown;
+  };
+  return { a, b, aggregated, ask, listChanges$, templates, uses, fail, looks: () => looks };
 }
 
 test('many clients that ask for a long list at once get it in several turns', async () => {
@@ -352,6 +357,46 @@ test('a late change of a deleted template ends no subscription', () => {
   listChanges$.next({ template: 'deleted', list: 'tools' });
   mock.timers.tick(5_000);
   assert.equal(received, ['notifications/tools/list_changed']);
+  subscription.unsubscribe();
+});
+
+for (const [when, hook, firstUse] of [
+  ['while lists are read', 'exchange', 1],
+  ['before it is subscribed to', 'changes', 2],
+] as const) {
+  test(`a template that is deleted ${when} ends no stream over several`, async () => {
+    const { a, b, aggregated, templates } = setUp();
+    b.lists = { resources: [{ uri: 'b:1' }] };
+    b.handshake = a.handshake;
+    const faults: unknown[] = [];
+    const original: (...of: never[]) => unknown = a[hook].bind(a);
+    let uses = 0;
+    a[hook] = (...of: never[]) => {
+      uses += 1;
+      if (uses === firstUse) templates.pop();
+      return original(...of) as never;
+    };
+    const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1', 'b:1']) };
+    const error = (fault: unknown) => faults.push(fault);
+    const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe({ error });
+    await passTurns(30);
+    assert.equal([faults, wantedUris(a)[1]?.[0], wantedUris(b)], [[], 'a:1', [[]]]);
+    subscription.unsubscribe();
+  });
+}
+
+test('a look-up of resources that fails is repeated, and ends no stream', async () => {
+  const { a, aggregated, fail } = setUp();
+  const faults: unknown[] = [];
+  const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1']) };
+  const error = (fault: unknown) => faults.push(fault);
+  const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe({ error });
+  fail(new Error('a fault'));
+  await passTurns(30);
+  assert.equal([faults, wantedUris(a)], [[], [[]]]);
+  fail(undefined);
+  mock.timers.tick(1_000);
+  await untilWanted(a, [[], ['a:1']]);
   subscription.unsubscribe();
 });
 

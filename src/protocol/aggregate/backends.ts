@@ -15,6 +15,7 @@ import {
   mergeMap,
   mergeWith,
   type Observable,
+  retry,
   Subject,
   startWith,
   takeUntil,
@@ -248,9 +249,14 @@ export class AggregateBackends implements Backends {
       );
       return listed$.pipe(
         startWith(undefined),
-        concatMap(lookUp),
+        // Rejects when a template is deleted meanwhile: what errors here would end the process.
+        concatMap(() => defer(lookUp).pipe(retry({ delay: () => timer$(this.#options.clock, LOOKUP_MS) }))),
         mergeMap((owned) => inTasks(owned, scheduler)),
         mergeMap(([template, found]) => {
+          if (!this.#isThere(template, owner)) {
+            for (const [asked] of found) unknown.add(asked);
+            return EMPTY;
+          }
           const subscribed = found.map(([asked, { uri }]) => [asked, uri] as const);
           const names = askedNames(subscribed);
           const own = { lists: new Set<ListField>(), resources: new Set(names.keys()) };

@@ -131,7 +131,10 @@ export class AggregateLists {
     const gathered = new Map<string, Found>();
     await this.#scheduler.each(inGroups(templates, STARTED_TOGETHER), (group) =>
       Promise.all(
-        group.map(async (template) => gathered.set(template, await this.#listed(list, template, client))),
+        group.map(async (template) => {
+          const missing = (thrown: unknown) => ({ ...NOTHING, missing: clientMessageOf(thrown) }); // it was deleted meanwhile
+          gathered.set(template, await this.#listed(list, template, client).catch(missing));
+        }),
       ),
     );
     let total = 0;
