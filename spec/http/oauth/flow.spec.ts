@@ -117,4 +117,20 @@ test('the wrong verifier, another client and another address get no token', asyn
   }
 });
 
+test('no answer of the authorization server is sniffed, redirects included', async () => {
+  const { client_id } = await register(app.url);
+  const asked = new URLSearchParams({
+    ...{ client_id, response_type: 'code', redirect_uri: REDIRECT, resource: app.url },
+    ...{ code_challenge: 'c'.repeat(43), code_challenge_method: 'S256' },
+  });
+  for (const [path, status, method] of [
+    [`/oauth/authorize?${asked}`, 303, 'GET'],
+    ['/oauth/jwks', 200, 'GET'],
+    ['/oauth/token', 400, 'POST'],
+  ] as const) {
+    const answer = await fetch(`${app.url}${path}`, { method, redirect: 'manual' });
+    assert.equal([answer.status, answer.headers.get('x-content-type-options')], [status, 'nosniff'], path);
+  }
+});
+
 test.run();

@@ -161,6 +161,7 @@ export class OAuthService {
 
   /** Answers the request. Never rejects: what cannot be answered is a page or an error of OAuth. */
   async serve(exchange: OAuthExchange): Promise<void> {
+    exchange.response.setHeader('X-Content-Type-Options', 'nosniff'); // the library answers some redirects with HTML
     try {
       await this.#served.run({ exchange, rows: new Map() }, () => this.#endpoints.serve(exchange));
     } catch (thrown) {
