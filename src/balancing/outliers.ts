@@ -89,7 +89,7 @@ export interface OutlierOptions<C> extends Pick<Clock, 'now' | 'alarm'> {
 
 interface CandidateRecord<C> {
   readonly candidate: C;
-  /** The share of this candidate in `Outliers.activeCalls`, while the candidate is up. */
+  /** The number of its active calls, which are part of `Outliers.activeCalls` while the candidate is up. */
   activeCalls: number;
   readonly successes: RecentCount;
   readonly failures: RecentCount;
@@ -110,7 +110,7 @@ interface Out extends Suspension {
 
 export class Outliers<C extends object> {
   readonly #options: OutlierOptions<C>;
-  /** Records live as long as their candidate. When it goes down and comes up again, only a present suspension ends. */
+  /** Records live as long as their candidate: its level and its calls under way count again after it was down. */
   readonly #records = new WeakMap<C, CandidateRecord<C>>();
   readonly #out = new Map<C, Out>();
   #members: readonly C[] = [];
@@ -298,7 +298,7 @@ export class Outliers<C extends object> {
     this.#options.readmitted(record.candidate);
   }
 
-  /** Readmits a candidate to the pool without its earlier results. */
+  /** Ends the suspension of a candidate, if any, and forgets its earlier results. */
   #forgive(record: CandidateRecord<C>): void {
     this.#out.delete(record.candidate);
     record.failuresInARow = 0;

@@ -18,7 +18,7 @@ import {
 const MAX_TOOLS = 256;
 const EXAMPLES = [{ strategy: 'least_connections', timeout: 30 }];
 
-/** Settings as users write them: in whole seconds, with `weighted` as an alias. Source: ADR 4. */
+/** Settings as users write them: times in seconds; `weighted` is an alias of a strategy. Source: ADR 4. */
 export type LoadBalancerSettings = Partial<WrittenSettings>;
 export const LoadBalancerSettings = Type.Unsafe<LoadBalancerSettings>(
   optional(

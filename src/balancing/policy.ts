@@ -218,7 +218,7 @@ export const TEMPLATE_ROWS = POLICY_ROWS.filter(({ setBy }) => setBy !== 'gatewa
 /** The defaults of all settings. Source: ADR 4, ADR 114. */
 export const DEFAULT_POLICY = policyFrom((each) => each.default);
 
-/** Returns the policy with the value of each row. */
+/** Returns the policy with the value of each row; `fromEntries` loses their types. */
 export function policyFrom(valueIn: (row: AnyRow) => unknown): TemplatePolicy {
   return Object.fromEntries(POLICY_ROWS.map((each) => [each.key, valueIn(each)])) as TemplatePolicy;
 }

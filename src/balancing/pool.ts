@@ -117,7 +117,7 @@ export class Pool<C extends Candidate> {
     return own !== undefined && own === candidate && this.#allowance(excluding)(own);
   }
 
-  /** Makes new strategies, after the policy has changed; their memory begins empty. */
+  /** Must be called when the policy names another strategy. The memory of the previous one is lost. */
   renewStrategy(): void {
     this.#strategy = this.#makeStrategy();
     this.#retryStrategy = this.#makeStrategy();

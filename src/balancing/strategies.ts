@@ -214,8 +214,8 @@ function earn(credits: Float64Array, weights: Float64Array, total: number): void
 }
 
 /**
- * Returns all candidates that may take the call if there are at most `size` candidates; otherwise as many random
- * ones, possibly with repetitions.
+ * Returns all candidates that may take the call if the list is no longer than `size`, or draws find none; otherwise at
+ * most `size` random ones, some perhaps twice.
  */
 function sample<C>(
   candidates: readonly C[],
