@@ -15,7 +15,7 @@ export const SESSION_ENDS = {
   processNeeded: 'its client was away, and another one needed its process',
   instanceGone: 'its instance is gone',
   shutDown: 'the gateway is shutting down',
-  /** The session ends only on this node: another life recovers it, or may do so. */
+  /** The session ends only in this life of the gateway: another life recovers it, or may do so. */
   takenOver: 'another life may continue it',
   /** Another node recovers the session. */
   drained: 'its node is drained, and another one continues it',

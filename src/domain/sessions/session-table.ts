@@ -18,7 +18,7 @@ export interface SessionTable {
   add(session: SessionRecord, mayEndOthers?: boolean): void;
   /** Returns the open session of either kind with this id. Does not count as a use. */
   findAny(id: string): SessionRecord | undefined;
-  /** Reports a use of the session: a message of its client, or the end of a call or stream. */
+  /** Reports that a message of its client came, or that a use of the session, such as a call, has begun or ended. */
   used(session: SessionRecord): void;
   /** Removes a session of either kind that is over. `isLost`: see Ending in events.ts. Default: false. */
   remove(session: SessionRecord, reason: EndReason, isLost?: boolean): void;

@@ -27,7 +27,7 @@ const COMMON = {
   version: Type.Literal(SESSION_VERSION),
   /** The id of the principal that opened the session. */
   ownerId: Text,
-  /** The capabilities and the client info of the handshake. */
+  /** What the client declared in the handshake. */
   profile: Type.Object({ protocolVersion: Text, capabilities: AnyObject, clientInfo: AnyObject }, CLOSED),
   /** The server that the client knows from the handshake; absent before it. */
   greeted: Type.Optional(
@@ -112,7 +112,7 @@ export const FIRST_GENERATION = 1;
 
 /**
  * The mark in the stored row of a session: it made a call that is not safe to repeat, or, where the session may not
- * move at all, any call. The mark is written before that call is sent, so that no other life repeats the call.
+ * move at all, any call. The mark is written before that call is sent.
  */
 export interface UnsafeMark {
   /** True while the mark is neither written nor given up: a call that needs it has to wait for `mark`. */
@@ -131,7 +131,7 @@ export interface SessionOpening {
   /** Aborting it rejects the opening; no session is left open then. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * True for a part of a session with several templates: where another session would end, it begins anew at another
+   * True for a part of a session with several templates: where another session would end, it begins anew at an
    * instance.
    */
   readonly isPart?: boolean | undefined;
