@@ -95,7 +95,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   readonly isExclusive: boolean;
   readonly isShared: boolean;
   readonly session: UsingSession | undefined;
-  /** Resolves like `open`. Rejects with BACKEND_UNAVAILABLE when the conversation was closed meanwhile. */
+  /** Settles like `open`, but rejects with BACKEND_UNAVAILABLE when the conversation was closed meanwhile. */
   readonly opening: Promise<Conversation | undefined>;
   /** Resolves when the conversation and its process have ended. Never rejects. */
   readonly gone: Promise<void>;
@@ -145,7 +145,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     this.opening.catch(() => undefined); // its uses get the error
   }
 
-  /** Resolves like `opening`, but rejects with BACKEND_UNAVAILABLE when the backend keeps no dedicated conversations. */
+  /** Settles like `opening`, but rejects with BACKEND_UNAVAILABLE when the backend keeps no dedicated conversations. */
   get untilOpen(): Promise<Conversation> {
     return this.opening.then((conversation) => conversation ?? refuse());
   }

@@ -203,8 +203,8 @@ export class DedicatedConversations implements ConversationListener {
 
   /**
    * Returns the shared process that has to end for another one, when there are LIMITS.extensionProcesses: the one
-   * whose last call is longest ago; only among those that this owner needed first, if these are half of all. Throws
-   * QUEUE_FULL when all have calls in flight.
+   * whose last call is longest ago; only among those that this owner needed first, if these are at least half of all.
+   * Undefined when there are fewer. Throws QUEUE_FULL when all have calls in flight.
    */
   #leastUsed(ownerId: string): DedicatedConversation | undefined {
     const shared = [...this.#counted].filter(({ isShared }) => isShared);

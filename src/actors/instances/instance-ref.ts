@@ -1,5 +1,5 @@
 // The handle of one instance: the only access to it from outside the actors. It reads the snapshot of the actor, sends
-// it commands, and lets calls pass beside the mailbox (calls/attempt.ts). Strategies choose among handles.
+// it commands, and leads calls past its mailbox (calls/attempt.ts). Strategies choose among handles.
 
 import {
   catchError,

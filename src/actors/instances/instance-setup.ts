@@ -79,7 +79,7 @@ export interface InstanceContext extends InstanceActorInput {
   /** The last lines that the program of the last transport wrote to standard error. */
   readonly stderr: readonly string[];
   readonly backOffMs: number;
-  /** The response by which the server refused the last opening; undefined when it did not. */
+  /** The HTTP refusal of the last opening or probe; undefined when there was none. */
   readonly refusal: HttpRefusal | undefined;
   /** The monotonic time of the next opening, in ms; valid only while the instance waits for one. */
   readonly opensAtMs: number;
@@ -124,7 +124,7 @@ export const instanceSetup = setup({
   actors: {
     transport: transportActor,
     probe,
-    /** Ends the dedicated conversations when the actor is stopped. The transport actor closes the transport itself. */
+    /** Ends the dedicated processes when the actor is stopped. The transport actor closes the transport itself. */
     ownership: fromCallback<InstanceEvent, DedicatedConversations>(
       ({ input }) =>
         () =>
@@ -184,8 +184,8 @@ export const instanceSetup = setup({
     }),
     closeTransport: sendTo('transport', { type: 'close' }),
     /**
-     * Closes the transport and ends the dedicated conversations at the same time. The state `clearing` waits for the
-     * latter.
+     * Closes the transport, and begins to end the dedicated processes at the same time. The state `clearing` waits for
+     * these.
      */
     endTransport: enqueueActions(({ context, enqueue }) => {
       enqueue.sendTo('transport', { type: 'close' });

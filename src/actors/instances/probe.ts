@@ -26,8 +26,8 @@ export interface ProbeResult {
 
 /**
  * Sends one probe. Resolves when the backend answers it, also when a server does not know `ping` (a bare one must
- * then list its tools), or when the backend sends another message in that time. Rejects on any other error, and
- * without an answer. Source: MCP 2025-11-25 utilities/ping; 2026-07-28 server/discover; ADR 7.
+ * then list its tools), or when the backend sends another message in that time. Otherwise rejects, on any other error
+ * and without an answer. Source: MCP 2025-11-25 utilities/ping; 2026-07-28 server/discover; ADR 7.
  */
 export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
   const startedAtMs = input.now();

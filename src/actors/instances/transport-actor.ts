@@ -55,7 +55,7 @@ export type TransportReport =
   | { readonly type: 'list.changed'; readonly list: ListField }
   | { readonly type: 'list.cut'; readonly list: ListField; readonly reason: string }
   | ({ readonly type: 'tool.withheld' } & WithheldTool)
-  /** The node that runs the instance begins or ends its drain: the instance does the same here. */
+  /** The node that runs the instance drains it, or takes it back: this one does the same with it. */
   | { readonly type: 'drain' | 'resume' };
 
 /** Owns one transport. `transport.closed` is always its last event. Stopping the actor closes the transport. */

@@ -103,7 +103,7 @@ export class BackendSubscription {
     return wanted.every((uri) => known.has(uri));
   }
 
-  /** Resolves when the backend has acknowledged all changes, or will not; undefined when none are open. */
+  /** Resolves when the backend has acknowledged all changes, or will not; undefined when none waits for that. */
   get settled(): Promise<void> | undefined {
     return this.#isSettled ? undefined : firstValueFrom(this.#settled);
   }
@@ -126,7 +126,7 @@ export class BackendSubscription {
 
   /**
    * Subscribes if something is missing. Resources that are no longer wanted are dropped with the next subscription,
-   * or when the last one is dropped.
+   * or when none is wanted any more.
    */
   #update(): void {
     const isReady = this.#next === undefined && this.#wait === undefined && !this.#isRefused;

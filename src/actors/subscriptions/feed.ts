@@ -192,8 +192,8 @@ export class Feed {
 }
 
 /**
- * Returns an iterator over one item of each list in turn, until all lists have ended. Not a generator, for speed:
- * clients may have millions of URIs together.
+ * Returns an iterator over one item of each list in turn, until all lists have ended. Not a generator: clients may have
+ * millions of URIs together.
  */
 function inTurn<T>(lists: Iterator<T>[]): Iterator<T, undefined> {
   let at = 0;
