@@ -201,7 +201,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     return this.#take(this.#step());
   }
 
-  /** Asks the route for a step to an instance that may have the tool. `send`: see the synchronous block of Pool.pick. */
+  /** Asks the route for a step to an instance that may have the tool. It must be sent in the same turn: see Pool.pick. */
   #step(trouble?: Trouble): Step {
     let step = this.#input.route.step(this, trouble);
     while (step.kind === 'send' && this.#tool.isAbsent(step.ref)) {

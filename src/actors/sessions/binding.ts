@@ -129,7 +129,7 @@ export class Binding {
       (conversation ?? ref).notify(method, params, ownerId);
   }
 
-  /** Reports the begin of a call in this binding, which keeps its conversation open until `release`. */
+  /** Called when a call begins in this binding, which keeps the conversation open until `release`. */
   acquire(): void {
     this.#use?.conversation.acquire();
   }

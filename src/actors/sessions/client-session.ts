@@ -262,7 +262,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     return this.isParked ? this.usedAtMs : undefined;
   }
 
-  /** Ends the actor. With subscribers to `messages$` it continues, although these are no use: their client may be gone. */
+  /** Ends the actor, unless `messages$` has subscribers. These do not count as a use: their client may be gone. */
   park(): boolean {
     if (this.#holds > 0 || this.calls > 0) return false;
     if (this.#messages?.areObserved) return true;

@@ -47,7 +47,7 @@ export interface SessionCore extends SessionState, Pick<SessionHost, 'group' | '
   /** The URIs of the resources whose updates the client wants. */
   readonly uris: ResourceUris;
   /**
-   * The mark `unsafe` in the stored row: it says that the session made calls that must not be repeated. A part of a
+   * The mark `unsafe` in the stored row: it says that the session made calls that are not safe to repeat. A part of a
    * session with several templates uses the row of the whole session. Undefined when the session is not stored.
    */
   readonly mark: UnsafeMark | undefined;

@@ -183,7 +183,7 @@ export class StatelessConversation implements CallConversation {
 
   /**
    * Passes a message on: a question to the latest call, the end of an elicitation to all calls, and a log message or
-   * a notification of an extension to the only call, if there is just one.
+   * one that MCP does not define to the only call, if there is just one.
    */
   #deliver(message: ServerMessage): void {
     if (message.kind === 'request') {
