@@ -38,6 +38,17 @@ test('a registration returns the state of the instance, with and without a wait'
   assert.match((await rejected).message, /the gateway retries \(connection refused\)\.$/);
 });
 
+test('a registration does not wait for a program that cannot be started', async () => {
+  harness.open = async () => {
+    throw backendUnavailable('could not be started: ENOENT', { delivered: 'no' });
+  };
+  const registered = registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 300_000 });
+  assert.is(
+    (await errorOf(registered)).message,
+    'Instance "a" of "r" could not be started; it stays registered and the gateway retries (could not be started: ENOENT).',
+  );
+});
+
 test('a registration stops waiting for an instance that is deregistered meanwhile', async () => {
   harness.open = startsForEver;
   const outcome = errorOf(registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 60_000 }));

@@ -15,11 +15,12 @@ import {
 } from '../balancing/policy-schemas.ts';
 import { duplicateServer, notHealthyInTime } from '../domain/errors/error-catalogue.ts';
 import { databaseUnavailable, hasCode, shuttingDown } from '../domain/errors/errors.ts';
-import type {
-  InstanceChange,
-  InstanceDefinition,
-  InstanceInput,
-  TemplateAuth,
+import {
+  type InstanceChange,
+  type InstanceDefinition,
+  type InstanceInput,
+  NOT_STARTED,
+  type TemplateAuth,
 } from '../domain/instances/instance.ts';
 import {
   changedInstance,
@@ -436,8 +437,14 @@ export class Registry {
     if (isWaited) await firstValueFrom(race(fleetPrograms.placed(serverId), late$));
     const instance = isWaited ? (fleet.findByServerId(serverId) ?? made) : made;
     if (!(instance instanceof InstanceRef)) return instance;
-    const settled$ = instance.state$.pipe(filter((state) => state === 'healthy' || state === 'stopped'));
+    const settled$ = instance.state$.pipe(
+      filter((state) => state === 'healthy' || state === 'stopped' || cannotStart(instance)),
+    );
     await firstValueFrom(race(settled$, timer$(clock, Math.max(0, untilMs - clock.now()))));
     return instance;
   }
+}
+
+function cannotStart({ reason }: InstanceRef): boolean {
+  return reason?.startsWith(NOT_STARTED) === true;
 }

@@ -126,6 +126,15 @@ for (const [index, { what, seconds, command, said }] of failures.entries()) {
   });
 }
 
+test('does not wait for a program that does not exist', async () => {
+  const { code, err } = await register('missing --id one --wait 300 --command', 'no-such-program');
+  assert.is(
+    err.split('\n')[0],
+    'stagedoor: one could not be started: ENOENT, there is no program "no-such-program"; it stays registered',
+  );
+  assert.is(code, 1);
+});
+
 test('shows why the gateway refuses the request', async () => {
   const line = /^stagedoor: \S+command: The command cannot be split into words: .* \(VALIDATION_ERROR\)$/;
   assert.match(await complaint(register('a --command', "node 'a")), line);

@@ -18,6 +18,9 @@ export function instanceIdOf(template: string, digits: string): string {
 
 export const MAX_WEIGHT = 1_000;
 
+/** The beginning of the reason why an instance is unhealthy when its program could not be started: a wait does not help. */
+export const NOT_STARTED = 'could not be started';
+
 /** For records: otherwise names that do not match the pattern are accepted with any value. */
 const ONLY_THESE_NAMES = { additionalProperties: false } as const;
 /** One line of Latin-1: every request with another header would fail. Source: RFC 9110 section 5.5. */

@@ -3,6 +3,7 @@
 // behind an endpoint with it.
 
 import { messageOf } from '../../domain/errors/errors.ts';
+import { NOT_STARTED } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { settlesWithin } from '../../domain/time/clock.ts';
 import type { ProgramOptions } from '../open-options.ts';
@@ -66,7 +67,7 @@ export class ProgramRun {
     // A process of this machine runs already, and must not run unwatched.
     const ended = starting instanceof Promise ? starting.then(follow) : follow(starting);
     this.#started = Promise.resolve(starting).catch(() => undefined);
-    const failed = (thrown: unknown) => `could not be started: ${messageOf(thrown)}`;
+    const failed = (thrown: unknown) => `${NOT_STARTED}: ${messageOf(thrown)}`;
     this.exited = Promise.race([ended.catch(failed), this.#givenUp.promise]);
   }
 
