@@ -6,6 +6,7 @@ import { credentialsPath } from '../../templates/command-exposure.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { readPassword } from '../accounts/account-options.ts';
 import { type RequestCredentials, requestCredentials } from '../accounts/credentials.ts';
+import { ProofUnavailable } from '../accounts/proof.ts';
 import { endSignIn } from '../accounts/renewal.ts';
 import { removeToken, type StoredToken, storedTokenOf, storeToken } from '../accounts/stored-tokens.ts';
 import { answerOfGateway, SEEK_MS, variantsOf } from '../answering-url.ts';
@@ -58,9 +59,22 @@ export const login: Command = {
     printResult(input, terminal, done, text);
     if (terminal.env.STAGEDOOR_API_KEY)
       terminal.note('warning: STAGEDOOR_API_KEY is set and takes precedence over this login');
+    await warnUnproven(gateway.url, terminal);
     return 0;
   },
 };
+
+/** Later commands send the token only after a proof: said now, where the address leads to a proxy or a mapped port. */
+async function warnUnproven(url: string, terminal: Terminal): Promise<void> {
+  const { prove } = requestCredentials(url, { ...terminal.env, STAGEDOOR_API_KEY: undefined });
+  try {
+    await prove?.(SEEK_MS);
+  } catch (error) {
+    if (!(error instanceof CommandFailure) || error instanceof ProofUnavailable) return;
+    const fault = `${url} did not prove that it knows this login, for example because a proxy or a mapped port is in between`;
+    terminal.note(`warning: ${fault}; if you trust this address, give the next command --trust, once`);
+  }
+}
 
 async function loginByBrowser(url: string, input: CommandInput, terminal: Terminal): Promise<StoredToken> {
   // Loaded on demand: it loads a server.
