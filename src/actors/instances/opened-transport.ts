@@ -27,7 +27,7 @@ export class OpenedTransport {
   lastMessageAtMs: number;
   /** The time of the last answer to a call, in ms of the same clock. */
   lastAnswerAtMs = Number.NEGATIVE_INFINITY;
-  /** Called for each message of an exchange: with the event for a call, without it for a request of the gateway itself. */
+  /** Must be called for each message of the backend; without the event if it belongs to a request of the gateway itself. */
   readonly noteMessage: (event?: ExchangeEvent) => void;
 
   /** `onCut` is called when the list of tools ends before its last page. */
