@@ -44,7 +44,7 @@ export function exchangeWithTasks(
 
 /**
  * Sends a request about a task: in the session itself if its owner began the task there or the task is unknown,
- * otherwise to the instance that runs the task.
+ * otherwise to the instance that runs the task. Refuses it for a task of another owner.
  */
 function exchangeAboutTask(
   request: ExchangeRequest,

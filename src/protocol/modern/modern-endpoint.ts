@@ -189,8 +189,9 @@ export class ModernEndpoint {
   }
 
   /**
-   * Uses the confirmation of a user, which counts once: a second time, or without a confirmation, the call begins
-   * anew and the user is asked. A confirmation counts again after a call that was refused because of too many others.
+   * Uses the answer of a user, which counts once: a second time, or without an answer, the call begins anew and the
+   * user is asked. A call that the user did not accept fails. An answer counts again after a call that was refused
+   * because of too many others.
    */
   #whenUsed(
     { method }: ModernRequest,
