@@ -2,7 +2,7 @@
 
 import { lastValueFrom, of, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { withHints } from '../../../src/actors/instances/tool-trust.ts';
+import { type ToolTrust, withHints, withTrustedTools } from '../../../src/actors/instances/tool-trust.ts';
 import type { Answer } from '../../../src/domain/calls/exchange.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { allowedTools, listedAnswers } from '../../../src/domain/mcp/listed-tools.ts';
@@ -121,8 +121,8 @@ test('tools that were read are the same array for equal rights, and others for o
   assert.is((await listed('*/*')).length, TOOLS.length);
 });
 
-test('the names in an answer are read in several tasks, for rights and for annotations', async () => {
-  /** Of each iteration, its tasks. */
+/** Records of each iteration how many tasks it has. */
+function counted() {
   const tasks: number[] = [];
   const scheduler = {
     each: async <T>(items: Iterable<T>, visit: (item: T) => unknown) => {
@@ -132,6 +132,11 @@ test('the names in an answer are read in several tasks, for rights and for annot
     },
     turn: async () => undefined,
   };
+  return { tasks, scheduler };
+}
+
+test('the names in an answer are read in several tasks, for rights and for annotations', async () => {
+  const { tasks, scheduler } = counted();
   const tools = new ToolRights([['t/tool_1000*']]);
   const request = { method: 'tools/list', caller: 'user:bob', tools };
   const listed = await lastValueFrom(listedAnswers('t', request, of(answerOf()), { scheduler, listMemory }));
@@ -143,6 +148,29 @@ test('the names in an answer are read in several tasks, for rights and for annot
   assert.equal(others, [...TOOLS.slice(1), {}, 1]);
   const [ofRights = 0, , ofHints = 0] = tasks;
   assert.ok(ofRights > 2 && ofHints > 2, String(tasks));
+});
+
+test('the tools of a pinned template are compared and removed in several tasks; the rest keeps its bytes', async () => {
+  const { tasks, scheduler } = counted();
+  const digests = { own: 'd', shown: 'd' };
+  const trust: ToolTrust = {
+    isFor: () => true,
+    digestsOf: async (tools) => new Map(tools.map((tool) => [tool, digests])),
+    has: (tool) => !tool.endsWith('5'),
+    areUsedEverywhere: async () => false,
+    listed: async () => undefined,
+  };
+  const { answer, waiting } = await withTrustedTools(answerOf(), trust, scheduler);
+  const kept = TOOLS.filter(({ name }) => !name.endsWith('5'));
+  const text = JSON.stringify({ tools: [...kept, {}, 1], n: 1.5 });
+  assert.is(answer.event.kind === 'result' && answer.event.result.text, text);
+  assert.is(waiting?.size, TOOLS.length);
+  const [ofNames = 0, ofItems = 0] = tasks;
+  assert.ok(ofNames >= TOOLS.length / MOST_IN_TASK && ofItems > 2, String(tasks));
+  const none = await withTrustedTools(answerOf(), { ...trust, has: () => false }, scheduler);
+  assert.is(none.answer.event.kind === 'result' && none.answer.event.result.text, '{"tools":[{},1],"n":1.5}');
+  const all = answerOf();
+  assert.is((await withTrustedTools(all, { ...trust, has: () => true }, scheduler)).answer, all);
 });
 
 test.run();

@@ -4,10 +4,11 @@
 import type { Answer } from '../../domain/calls/exchange.ts';
 import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
-import { editedFields, withItems } from '../../domain/json/json-fields.ts';
+import { arrayOf, editedFields } from '../../domain/json/json-fields.ts';
 import { memberBytes, memberText } from '../../domain/json/json-scanner.ts';
 import { partsOf, readPage } from '../../domain/mcp/list-pages.ts';
 import type { Tool } from '../../domain/mcp/mcp.ts';
+import { groupsToMatch } from '../../domain/rights/globs.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { ToolHints } from '../../domain/views/view.ts';
 
@@ -61,21 +62,45 @@ export async function withTrustedTools(
   const { event } = answer;
   if (event.kind !== 'result') return { answer };
   const listed = toolsIn(await readPage('tools', event.result, scheduler));
-  const named = listed.filter(isNamed);
-  const digests = await trust.digestsOf(named);
+  const digests = await trust.digestsOf(listed.filter(isNamed));
   if (await trust.areUsedEverywhere(digests)) return { answer };
   await trust.listed(digests, false);
-  const waiting = new Map([...digests].map(([{ name }, own]) => [name, own]));
-  const isTrusted = listed.map((tool) => {
-    const own = isNamed(tool) ? digests.get(tool) : undefined;
-    return !isNamed(tool) || own === undefined || trust.has(tool.name, own);
-  });
-  if (isTrusted.every(Boolean)) return { answer, waiting };
-  const shown = withItems(event.result.bytes, 'tools', (item, index) =>
-    isTrusted[index] ? item : undefined,
+  const waiting = new Map<string, ToolDigests>();
+  const withheld = new Set<unknown>();
+  await scheduler.each(
+    groupsToMatch(digests, ([{ name }]) => name),
+    (group) => {
+      for (const [tool, own] of group) {
+        waiting.set(tool.name, own);
+        if (!trust.has(tool.name, own)) withheld.add(tool);
+      }
+    },
   );
-  return { answer: { ...answer, event: { ...event, result: JsonText.ofBytes(shown) } }, waiting };
+  if (withheld.size === 0) return { answer, waiting };
+  const result = await listWithout(withheld, listed, event.result, scheduler);
+  return { answer: { ...answer, event: { ...event, result } }, waiting };
 }
+
+/** Returns the result without these tools of its list, which was read as `listed`. Everything else keeps its bytes. */
+async function listWithout(
+  withheld: ReadonlySet<unknown>,
+  listed: readonly unknown[],
+  { bytes }: JsonText,
+  scheduler: Pick<TaskScheduler, 'each'>,
+): Promise<JsonText> {
+  const groups: Buffer[] = [];
+  let place = 0;
+  await scheduler.each(partsOf(memberBytes(bytes, 'tools') ?? NO_TOOLS), (part) => {
+    const from = place;
+    place += part.length;
+    const kept = part.filter((_, index) => !withheld.has(listed[from + index]));
+    if (kept.length > 0) groups.push(arrayOf(kept).subarray(1, -1));
+  });
+  const tools = arrayOf(groups);
+  return JsonText.ofBytes(editedFields(bytes, (key) => (key === 'tools' ? tools : undefined)));
+}
+
+const NO_TOOLS = Buffer.from('[]');
 
 /** Adds the annotations that the template sets to the tool list in an answer. */
 export async function withHints(
