@@ -3,6 +3,7 @@
 import * as assert from 'uvu/assert';
 import { ResourceOwners } from '../../../src/protocol/aggregate/resource-owners.ts';
 import { suite } from '../../helpers/suite.ts';
+import { passTurns } from '../../helpers/turns.ts';
 import { CLIENT } from '../listing-backends.ts';
 
 const test = suite('owners of resources');
@@ -38,6 +39,37 @@ test('lists that did not change are read once, and changed ones again', async ()
   assert.equal([await ownerOf('x:unknown'), await ownerOf('x:2'), reads], [undefined, 'b', 5]);
   lists.set('a', listing('x:1', 'x:2'));
   assert.equal([await ownerOf('x:unknown'), await ownerOf('x:2'), reads], [undefined, 'a', 8]);
+});
+
+test('long lists are learned and shown in many tasks, and what is learned meanwhile waits', async () => {
+  const tasks: number[] = [];
+  const scheduler = {
+    each: async <T>(items: Iterable<T>, visit: (item: T) => unknown) => {
+      let count = 0;
+      for (const item of items) {
+        visit(item);
+        count += 1;
+        await passTurns(1);
+      }
+      tasks.push(count);
+    },
+  };
+  const owners = new ResourceOwners({
+    lists: { offers: () => true, announces: () => false, gather: async () => [] },
+    templates: () => ['a', 'b'],
+    scheduler,
+  });
+  const items = Array.from({ length: 10_000 }, (_, index) => ({ uri: `x:${index}` }));
+  const own = { uri: 'x:1' };
+  const learning = owners.learn('resources', [{ template: 'a', items }], CLIENT);
+  await owners.learn('resources', [{ template: 'b', items: [own] }], CLIENT);
+  await learning;
+  const all = [...items, own].map((item, index) => ({ template: index < items.length ? 'a' : 'b', item }));
+  const shown = await owners.shownItems('resources', all, CLIENT.owner);
+  const ofBoth = ['a', 'b'].map((template) => owners.shown(template, 'x:1', CLIENT.owner));
+  assert.equal([shown.length, shown[1]?.uri, shown.at(-1)?.uri], [items.length + 1, ...ofBoth]);
+  assert.is.not(ofBoth[0], ofBoth[1]);
+  assert.equal(tasks, [100, 100, 1, 1, 101]);
 });
 
 test.run();

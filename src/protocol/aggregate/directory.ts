@@ -82,7 +82,7 @@ export class AggregateDirectory implements Directory {
     this.#lists = lists;
     this.#templates = templates;
     this.#scheduler = scheduler;
-    this.uris = new ResourceOwners({ lists, templates });
+    this.uris = new ResourceOwners({ lists, templates, scheduler });
   }
 
   /** The items of `listing`. */
@@ -97,7 +97,7 @@ export class AggregateDirectory implements Directory {
     await this.uris.learn(list, gathered, client);
     if (list === 'resources' || list === 'resourceTemplates') {
       const items = complete.flatMap(({ template, items }) => items.map((item) => ({ template, item })));
-      return listingOf(this.uris.shownItems(list, items, client.owner), gathered);
+      return listingOf(await this.uris.shownItems(list, items, client.owner), gathered);
     }
     const named = this.#namedOf(list, complete, client);
     const items = await named.items;

@@ -58,7 +58,9 @@ export class AggregateExtensions {
       template,
       skills: (read[index] ?? []).filter(({ uri }) => uris.isServed(template, uri)),
     }));
-    uris.learnSkills(found.map(({ template, skills }) => ({ template, uris: skills.map(({ uri }) => uri) })));
+    await uris.learnSkills(
+      found.map(({ template, skills }) => ({ template, uris: skills.map(({ uri }) => uri) })),
+    );
     const skills = found.flatMap(({ template, skills }) =>
       skills.map((skill) =>
         withShownUris(JsonText.ofValue(skill), (uri) => uris.shown(template, uri, owner)),

@@ -440,6 +440,6 @@ function withhold(list: ListField, name: string, reason: string, withheld: Withh
 /** Such an item cannot be serialized again. */
 const TOO_DEEP = { reason: `it is nested deeper than ${LIMITS.nestingDepth} levels` };
 
-function* inGroups<T>(items: readonly T[], size: number): Generator<readonly T[]> {
+export function* inGroups<T>(items: readonly T[], size: number): Generator<readonly T[]> {
   for (let at = 0; at < items.length; at += size) yield items.slice(at, at + size);
 }

@@ -11,7 +11,7 @@ import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { isTooLong } from '../client-bounds.ts';
 import { composedUri, isOfSkill, ownedAs, partsOfComposed, type ResourceTarget } from './composed-uris.ts';
 import { KEY_FIELDS } from './items.ts';
-import { type AggregateLists, type GatheredList, isSameInput } from './lists.ts';
+import { type AggregateLists, type GatheredList, inGroups, isSameInput } from './lists.ts';
 import { isPage, pageOf, withPage } from './mcp-apps.ts';
 
 const MAX_REMEMBERED = 50_000;
@@ -21,6 +21,8 @@ const MAX_PATTERNS = 1_000;
 const MAX_PATTERN_CHARACTERS = 2_048;
 /** Most times that a URI is composed, because another template lists one that is like the composed one. */
 const MAX_COMPOSED = 3;
+/** Items of one task. */
+const GROUP_ITEMS = 100;
 /** The extension of skills. */
 export const SKILLS = 'skills';
 
@@ -34,6 +36,13 @@ export interface ResourceOwnersDeps {
   readonly mayUse?: (owner: Owner, template: string) => boolean;
   /** False for a tool that is not served. Default: all are. */
   readonly takesTool?: (template: string, name: string) => boolean;
+  /** Runs the tasks in which lists are learned and shown. Default: all at once. */
+  readonly scheduler?: Pick<TaskScheduler, 'each'>;
+}
+
+interface Found {
+  readonly template: string;
+  readonly uris: readonly string[];
 }
 
 /** What says that a template has a URI. */
@@ -57,6 +66,8 @@ export class ResourceOwners {
     ListField,
     { readonly of: readonly GatheredList[]; readonly hasPages: boolean }
   >();
+  /** Lists are learned one after another: each takes several turns. */
+  #learning: Promise<unknown> = Promise.resolve();
   #version = 0;
   #hasShared = false;
 
@@ -76,12 +87,12 @@ export class ResourceOwners {
 
   /**
    * To be called with each list before its items are shown. A list with pages of MCP Apps reads the one that the
-   * pages are in, too; undefined when there is nothing to wait for.
+   * pages are in, too.
    */
-  learn(list: ListField, gathered: readonly GatheredList[], client: Client): Promise<void> | undefined {
+  async learn(list: ListField, gathered: readonly GatheredList[], client: Client): Promise<void> {
     const related = RELATED[list];
-    const hasPages = this.#learn(list, gathered, client);
-    return related && hasPages ? this.#read(related, client) : undefined;
+    const hasPages = await this.#learn(list, gathered, client);
+    if (related && hasPages) await this.#read(related, client);
   }
 
   /** True for a resource that clients may read, if the template has it. */
@@ -90,8 +101,8 @@ export class ResourceOwners {
   }
 
   /** Learns which of the templates have a skill: of those that were read, those that list it now. */
-  learnSkills(found: readonly { readonly template: string; readonly uris: readonly string[] }[]): void {
-    this.#note('skills', found);
+  learnSkills(found: readonly Found[]): Promise<void> {
+    return this.#inTurn(() => this.#note('skills', found));
   }
 
   /** The URI of a resource of a template, or the URI template of several, as the caller sees it. */
@@ -109,19 +120,21 @@ export class ResourceOwners {
   }
 
   /** The items of a list as they are shown: each URI once. */
-  shownItems(
+  async shownItems(
     list: 'resources' | 'resourceTemplates',
     items: readonly { readonly template: string; readonly item: JsonObject }[],
     owner: Owner,
-  ): readonly JsonObject[] {
+  ): Promise<readonly JsonObject[]> {
     const field = KEY_FIELDS[list];
     const seen = new Set<string>();
-    return items.flatMap(({ template, item }): JsonObject[] => {
+    const shown: JsonObject[] = [];
+    await this.#inTasks(items, ({ template, item }) => {
       const own = String(item[field]);
       const uri = this.shown(template, own, owner);
-      if (seen.size === seen.add(uri).size) return [];
-      return [uri === own ? item : { ...item, [field]: uri }];
+      if (seen.size === seen.add(uri).size) return;
+      shown.push(uri === own ? item : { ...item, [field]: uri });
     });
+    return shown;
   }
 
   /** The tool with the page that clients read. The same object where that is the own one. */
@@ -269,13 +282,33 @@ export class ResourceOwners {
 
   async #read(list: ListField, client: Client): Promise<void> {
     const { lists, templates } = this.#deps;
-    this.#learn(list, await lists.gather(list, templates(client.owner), client), client);
+    await this.#learn(list, await lists.gather(list, templates(client.owner), client), client);
   }
 
-  /** True when there are pages of MCP Apps. */
-  #learn(list: ListField, gathered: readonly GatheredList[], { owner }: Client): boolean {
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#learning.then(work);
+    this.#learning = done.catch(() => undefined);
+    return done;
+  }
+
+  #inTasks<T>(items: readonly T[], visit: (item: T) => void): Promise<void> {
+    const { scheduler = AT_ONCE } = this.#deps;
+    return scheduler.each(inGroups(items, GROUP_ITEMS), (group) => group.forEach(visit));
+  }
+
+  /** Resolves with true when there are pages of MCP Apps. */
+  async #learn(list: ListField, gathered: readonly GatheredList[], { owner }: Client): Promise<boolean> {
     if (list === 'prompts') return false;
+    const hasPages = await this.#inTurn(() => this.#learnItems(list, gathered, owner));
     if (list === 'resources') this.#readers.set(owner.id, true);
+    return hasPages;
+  }
+
+  async #learnItems(
+    list: Exclude<ListField, 'prompts'>,
+    gathered: readonly GatheredList[],
+    owner: Owner,
+  ): Promise<boolean> {
     const complete = gathered.filter(({ missing }) => missing === undefined);
     if (list === 'tools') {
       const { takesTool = () => true } = this.#deps;
@@ -288,7 +321,7 @@ export class ResourceOwners {
       }));
       const hasPages = found.some(({ uris }) => uris.length > 0);
       // A list of the tools that its caller may call says nothing about the pages of others.
-      if (hasPages) this.#note('pages', found, owner.tools === undefined);
+      if (hasPages) await this.#note('pages', found, owner.tools === undefined);
       return hasPages;
     }
     const learned = this.#learned.get(list);
@@ -298,41 +331,32 @@ export class ResourceOwners {
       uris: items.map((item) => String(item[KEY_FIELDS[list]])),
     }));
     if (list === 'resourceTemplates') for (const each of found) this.#learnPatterns(each);
-    this.#note('listed', found);
+    await this.#note('listed', found);
     const hasPages = list === 'resources' && found.some(({ uris }) => uris.some(isPage));
     this.#learned.set(list, { of: complete, hasPages });
     return hasPages;
   }
 
   /** `isComplete`: what these templates do not list, they do not have any more. */
-  #note(
-    source: Source,
-    found: readonly { readonly template: string; readonly uris: readonly string[] }[],
-    isComplete = true,
-  ): void {
+  async #note(source: Source, found: readonly Found[], isComplete = true): Promise<void> {
     const known = this.#having[source];
     const read = new Set(isComplete ? found.map(({ template }) => template) : []);
     const having = new Map<string, Set<string>>();
-    for (const { template, uris } of found)
-      for (const uri of uris) {
-        const key = ownedAs(uri);
-        const templates =
-          having.get(key) ?? new Set([...(known.get(key) ?? [])].filter((each) => !read.has(each)));
-        having.set(key, templates.add(template));
-      }
-    for (const [key, templates] of having) {
+    const listed = found.flatMap(({ template, uris }) => uris.map((uri) => ({ template, uri })));
+    await this.#inTasks(listed, ({ template, uri }) => {
+      const key = ownedAs(uri);
+      const templates =
+        having.get(key) ?? new Set([...(known.get(key) ?? [])].filter((each) => !read.has(each)));
+      having.set(key, templates.add(template));
+    });
+    await this.#inTasks([...having], ([key, templates]) => {
       const before = known.get(key);
-      if (
-        before !== undefined &&
-        before.size === templates.size &&
-        [...before].every((each) => templates.has(each))
-      )
-        continue;
+      if (before?.size === templates.size && [...before].every((each) => templates.has(each))) return;
       known.set(key, templates);
       this.#version += 1;
       const all = Object.values(this.#having).flatMap((each) => [...(each.get(key) ?? [])]);
       this.#hasShared ||= new Set(all).size > 1;
-    }
+    });
   }
 
   /** The URI templates of the template that fit. */

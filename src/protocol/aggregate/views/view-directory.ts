@@ -136,14 +136,14 @@ export class ViewDirectory implements Directory {
 
   /** Owners of resources, learnt anew when the view changes. */
   get uris(): ResourceOwners {
-    const { lists, templates, view } = this.#deps;
+    const { lists, templates, view, scheduler } = this.#deps;
     const of = view();
     if (this.#uris?.of !== of) {
       const mayRead = (template: string, uri: string) => of.mayRead(template, uri);
       const takesTool = (template: string, name: string) => of.takes('tools', template, name);
       this.#uris = {
         of,
-        owners: new ResourceOwners({ lists, templates, mayRead, mayUse: mayUseInView, takesTool }),
+        owners: new ResourceOwners({ lists, templates, mayRead, mayUse: mayUseInView, takesTool, scheduler }),
       };
     }
     return this.#uris.owners;
@@ -169,7 +169,7 @@ export class ViewDirectory implements Directory {
     }
     const own = gathered.filter(mayHaveOf);
     if (list === 'resources' || list === 'resourceTemplates')
-      return listingOf(this.uris.shownItems(list, compiled.chosen.filter(mayHaveOf), owner), own);
+      return listingOf(await this.uris.shownItems(list, compiled.chosen.filter(mayHaveOf), owner), own);
     const allowed = this.#allowed.of(compiled, owner.tools.text, () => this.#allowedIn(compiled, owner));
     return listingOf(await allowed, own);
   }
@@ -344,7 +344,7 @@ export class ViewDirectory implements Directory {
     from: Pick<Compiled, 'inputs' | 'list' | 'isLegacy' | 'view' | 'version' | 'uris' | 'waiting'>,
   ): Promise<Compiled> {
     if (list !== 'tools' && list !== 'prompts') {
-      const items = this.uris.shownItems(list, all, owner);
+      const items = await this.uris.shownItems(list, all, owner);
       const names = { given: NO_GIVEN, byName: new Map(), byOwn: new Map(), asking: undefined };
       return { ...from, ...names, chosen: all, items, result: undefined };
     }
