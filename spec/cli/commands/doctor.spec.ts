@@ -50,6 +50,7 @@ test('finds no problem in an empty folder', async () => {
       'proxy',
       'origins',
       'clock',
+      'instances',
       'lists',
       'nodes',
       'roles',
@@ -74,6 +75,28 @@ test('fails for invalid settings, one line each', async () => {
   const found = [code, checks.map(({ check, status }) => `${check} ${status}`)];
   assert.equal(found, [1, ['node ok', 'settings fail', 'settings fail']]);
   assert.match(checks[1]?.advice ?? '', 'stagedoor config');
+});
+
+test('names the instances of a running gateway that get no calls, ten of them', async () => {
+  const instances = [
+    { template: 't', id: 'good', state: 'healthy' },
+    { template: 't', id: 'down', state: 'unhealthy', reason: 'connection refused.' },
+    { template: 't', id: 'slow', state: 'healthy', ejection: { reason: 'its calls fail' } },
+    ...Array.from({ length: 12 }, (_, index) => ({ template: 't', id: `s${index}`, state: 'starting' })),
+  ];
+  const url = await serve((request, answer) => {
+    answer.setHeader('Content-Type', 'application/json');
+    const registry = { templates: { t: { instances } } };
+    answer.end(JSON.stringify(request.url === '/gateway/registry' ? registry : { build: '1' }));
+  });
+  const found = (await examined([], { STAGEDOOR_URL: url })).of('instances');
+  const texts = found.map(({ status, text }) => `${status} ${text}`);
+  assert.equal(texts.slice(0, 3), [
+    'warn t/down is unhealthy: connection refused',
+    'warn t/slow is ejected: its calls fail',
+    'warn t/s0 is starting',
+  ]);
+  assert.equal(texts.slice(10), ['warn 4 other instances are not healthy']);
 });
 
 test('names the items that a running gateway withholds at /mcp', async () => {

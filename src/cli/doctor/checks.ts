@@ -19,7 +19,7 @@ import { readCatalogue } from '../../templates/catalogue.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { unmetRequirement } from '../../templates/requirements.ts';
 import { beginningOf, gatewayAt } from '../answering-url.ts';
-import { fields, listOf, warningsOf } from '../answers.ts';
+import { fields, instancesOf, listOf, shownReasonOf, shownStateOf, warningsOf } from '../answers.ts';
 import { filesIn, usualUrls } from '../background/daemon-files.ts';
 import type { CommandInput } from '../command.ts';
 import { type DatabaseReport, databaseReport } from '../database/open-database.ts';
@@ -47,6 +47,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   proxy: checkProxies,
   origins: checkOrigins,
   clock: checkClock,
+  instances: checkInstances,
   lists: checkLists,
   nodes: checkNodes,
   roles: checkRoles,
@@ -281,6 +282,33 @@ async function checkClock(_config: Config, terminal: Terminal): Promise<readonly
   }
   return [ok(`${new Date().toISOString()}; no gateway to compare it with`)];
 }
+
+/** Instances of a running gateway that get no calls. */
+async function checkInstances(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
+  const gateway = await attemptAsync(() => findGateway(undefined, terminal));
+  if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
+  const registry = await attemptAsync(() => gateway.request('/gateway/registry'));
+  // The check of lists says what to do.
+  if (registry instanceof Error) return [ok(`not checked: ${registry.message}`)];
+  const records = instancesOf(registry);
+  const unhealthy = records.filter((record) => shownStateOf(record) !== 'healthy');
+  const named = unhealthy.slice(0, MOST_NAMED).map((record) => {
+    const { template, id } = record;
+    const because = shownReasonOf(record);
+    const advice = `"${ownCommand(`doctor ${template}`)}" asks its servers`;
+    return warn(
+      printable(`${template}/${id} is ${shownStateOf(record)}${because && `: ${because}`}`),
+      advice,
+    );
+  });
+  const others = unhealthy.length - named.length;
+  const advice = `"${ownCommand('gateway list')}" lists them`;
+  if (others > 0) return [...named, warn(`${others} other instances are not healthy`, advice)];
+  return named.length > 0 ? named : [ok(`${counted(records.length, 'instance')} healthy at ${gateway.url}`)];
+}
+
+/** Instances that have a line of their own. */
+const MOST_NAMED = 10;
 
 /** Items that a running gateway leaves out of its lists at `/mcp`. */
 async function checkLists(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
