@@ -105,7 +105,7 @@ export class Harness {
     const call = {
       deadline: { beganAtMs: now(), needsProgress: false, longestLeftMs: 60_000 },
       now,
-      inTurn: (task: () => void) => task(),
+      scheduleFailure: (task: () => void) => task(),
       onEvent: (_: Attempt, event: ExchangeEvent) => {
         caller.events.push(event);
         during?.();

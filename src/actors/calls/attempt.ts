@@ -27,14 +27,14 @@ import type { AttemptPlan } from './call-route.ts';
 import type { Deadline } from './deadline.ts';
 
 /** What an attempt needs from its call, and what it reports to it. */
-export interface AttemptCaller {
+export interface AttemptedCall {
   readonly deadline: Pick<Deadline, 'beganAtMs' | 'needsProgress' | 'longestLeftMs'>;
   now(): number;
   /**
    * Runs the task that handles a failure: after the end of the previous attempt, and in a later turn of the event
    * loop when thousands of tasks are due at once.
    */
-  inTurn(task: () => void): void;
+  scheduleFailure(task: () => void): void;
   onEvent(attempt: Attempt, event: ExchangeEvent): void;
   /** The attempt failed without an answer. A call of `ended` follows. */
   failed(attempt: Attempt, error: GatewayError): void;
@@ -63,7 +63,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   readonly waitMs: number;
   /** True when the backend may get the same request twice without harm. */
   readonly isRepeatable: boolean;
-  readonly #caller: AttemptCaller;
+  readonly #call: AttemptedCall;
   readonly #ownerId: string;
   readonly #trace: AttemptTrace | undefined;
   #source: Subscription | undefined;
@@ -81,19 +81,19 @@ export class Attempt implements Observer<ExchangeEvent> {
 
   /** `parent`: the span of the call; undefined when the call is not traced. */
   constructor(
-    caller: AttemptCaller,
+    call: AttemptedCall,
     ref: InstanceRef,
     plan: AttemptPlan,
     sent: SentCall<InstanceRef>,
     number: number,
     parent: RequestTrace | undefined,
   ) {
-    this.#caller = caller;
+    this.#call = call;
     this.ref = ref;
     this.plan = plan;
     this.sent = sent;
     this.number = number;
-    this.waitMs = sent.atMs - caller.deadline.beganAtMs;
+    this.waitMs = sent.atMs - call.deadline.beganAtMs;
     this.isRepeatable = isRepeatable(plan.request, ref);
     this.#ownerId = plan.request.caller ?? ANONYMOUS.id;
     this.#trace = parent?.attempt({
@@ -139,12 +139,12 @@ export class Attempt implements Observer<ExchangeEvent> {
       this.#outcome = 'failed';
       this.#error = overdue;
     }
-    const durationMs = this.#caller.now() - this.sent.atMs;
+    const durationMs = this.#call.now() - this.sent.atMs;
     const ending: AttemptEnding = { outcome: this.#outcome, durationMs, error: this.#error };
     this.ref.calls.end(this.#ownerId, ending);
     this.ref.callEnded(ending.error);
     this.#trace?.ended(ending.error?.code);
-    this.#caller.ended(this, ending);
+    this.#call.ended(this, ending);
   }
 
   // --- observer of the conversation ------------------------------------------------------------------------
@@ -161,7 +161,7 @@ export class Attempt implements Observer<ExchangeEvent> {
       this.#outcome = outcomeOf(this.plan.request.method, event);
       this.#trace?.answered(event);
     }
-    this.#caller.onEvent(this, event);
+    this.#call.onEvent(this, event);
   }
 
   error(thrown: unknown): void {
@@ -179,7 +179,7 @@ export class Attempt implements Observer<ExchangeEvent> {
     // Without `delivered` it counts as unknown, so that only a request that is safe to repeat is repeated.
     this.#error = error.facts.delivered === undefined ? perhapsDelivered(error) : error;
     this.#outcome = 'failed';
-    this.#caller.inTurn(this.#report); // thousands fail together when their instance falls
+    this.#call.scheduleFailure(this.#report); // thousands fail together when their instance falls
   }
 
   complete(): void {
@@ -190,7 +190,7 @@ export class Attempt implements Observer<ExchangeEvent> {
       return;
     }
     try {
-      this.#caller.completed();
+      this.#call.completed();
     } finally {
       this.end();
     }
@@ -201,7 +201,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   readonly #report = (): void => {
     if (this.#hasEnded || this.#error === undefined) return; // the call has ended meanwhile
     try {
-      this.#caller.failed(this, this.#error);
+      this.#call.failed(this, this.#error);
     } finally {
       this.end();
     }
@@ -223,22 +223,22 @@ export class Attempt implements Observer<ExchangeEvent> {
       if (this.#unanswered === 0) this.#resume();
       request.answer(reply);
     });
-    this.#caller.onEvent(this, passed);
-    if (this.isAwaitingClient) this.#caller.awaitingClient(this, true);
+    this.#call.onEvent(this, passed);
+    if (this.isAwaitingClient) this.#call.awaitingClient(this, true);
   }
 
   #resume(): void {
     if (!this.isAwaitingClient) return;
     this.isAwaitingClient = false;
     this.ref.calls.resume(this.#ownerId);
-    this.#caller.awaitingClient(this, false);
+    this.#call.awaitingClient(this, false);
   }
 
   get #request(): ExchangeRequest {
     const { request } = this.plan;
-    const asksForProgress = request.method === 'tools/call' && this.#caller.deadline.needsProgress;
+    const asksForProgress = request.method === 'tools/call' && this.#call.deadline.needsProgress;
     const timed = this.ref.isElsewhere
-      ? { ...request, longestMs: this.#caller.deadline.longestLeftMs }
+      ? { ...request, longestMs: this.#call.deadline.longestLeftMs }
       : request;
     const asked = asksForProgress ? { ...timed, wantsProgress: true } : timed;
     return this.#isRepeat ? { ...asked, isRepeat: true } : asked;

@@ -9,16 +9,16 @@ import type { TemplateGroup } from '../template-group.ts';
 import {
   type CallRoute,
   DirectStep,
+  type ExcludedIds,
   FULL,
   NONE,
   type RunningCall,
   type Step,
-  type Tried,
 } from './call-route.ts';
 
 /** Leads a call to the instance that the template's strategy chooses; the strategy chooses anew at each step. */
 export class BalancedRoute implements CallRoute, StrategyRequest {
-  readonly bound = undefined;
+  readonly onlyInstance = undefined;
   readonly #pool: TemplateGroup['pool'];
   readonly #request: ExchangeRequest;
 
@@ -46,7 +46,7 @@ export class BalancedRoute implements CallRoute, StrategyRequest {
    * Returns an instance below its capacity, or, if all are full, one whose reserve the owner of the request may use;
    * undefined if there is none. Source: ADR 41.
    */
-  next(tried: Tried): InstanceRef | undefined {
+  next(tried: ExcludedIds): InstanceRef | undefined {
     const ownerId = this.#request.caller ?? ANONYMOUS.id;
     const isRepeatableAt = (ref: InstanceRef) => isRepeatable(this.#request, ref);
     return (
@@ -55,7 +55,7 @@ export class BalancedRoute implements CallRoute, StrategyRequest {
     );
   }
 
-  isOnlyFull(tried: Tried): boolean {
+  isOnlyFull(tried: ExcludedIds): boolean {
     return this.#pool.isFull(tried);
   }
 }

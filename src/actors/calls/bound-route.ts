@@ -8,11 +8,11 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import {
   type CallRoute,
   DirectStep,
+  type ExcludedIds,
   FULL,
   NONE,
   type RunningCall,
   type Step,
-  type Tried,
 } from './call-route.ts';
 
 interface BoundOptions {
@@ -26,12 +26,12 @@ interface BoundOptions {
 
 /** Leads a call to one given instance only. */
 export class BoundRoute implements CallRoute {
-  readonly bound: InstanceRef;
+  readonly onlyInstance: InstanceRef;
   readonly #request: ExchangeRequest;
   readonly #options: BoundOptions;
 
   constructor(bound: InstanceRef, request: ExchangeRequest, options: BoundOptions) {
-    this.bound = bound;
+    this.onlyInstance = bound;
     this.#request = request;
     this.#options = options;
   }
@@ -42,21 +42,22 @@ export class BoundRoute implements CallRoute {
     return this.isOnlyFull(tried) ? FULL : NONE;
   }
 
-  next(tried: Tried): InstanceRef | undefined {
-    const hasCapacity = this.bound.hasCapacityFor(this.#request.caller ?? ANONYMOUS.id);
-    return hasCapacity && this.isOpen(tried) ? this.bound : undefined;
+  next(tried: ExcludedIds): InstanceRef | undefined {
+    const hasCapacity = this.onlyInstance.hasCapacityFor(this.#request.caller ?? ANONYMOUS.id);
+    return hasCapacity && this.isOpen(tried) ? this.onlyInstance : undefined;
   }
 
   /** Returns true when the instance may take the call, whether or not it is full at the moment. */
-  isOpen(tried: Tried): boolean {
+  isOpen(tried: ExcludedIds): boolean {
     const { isContinuation, conversation } = this.#options;
     const isServing =
-      this.bound.acceptsCalls(conversation) || (isContinuation && CONTINUABLE.has(this.bound.state));
-    return isServing && !tried?.has(this.bound.id);
+      this.onlyInstance.acceptsCalls(conversation) ||
+      (isContinuation && CONTINUABLE.has(this.onlyInstance.state));
+    return isServing && !tried?.has(this.onlyInstance.id);
   }
 
-  isOnlyFull(tried: Tried): boolean {
-    return this.isOpen(tried) && this.bound.activeCalls >= this.bound.capacity;
+  isOnlyFull(tried: ExcludedIds): boolean {
+    return this.isOpen(tried) && this.onlyInstance.activeCalls >= this.onlyInstance.capacity;
   }
 }
 

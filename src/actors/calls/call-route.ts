@@ -18,14 +18,16 @@ import type { Deadline, DeadlineDeps } from './deadline.ts';
 import type { Retries, RetryBudget } from './retries.ts';
 
 /** Ids of the instances at which the call is not tried again; undefined while there are none. */
-export type Tried = ReadonlySet<string> | undefined;
+export type ExcludedIds = ReadonlySet<string> | undefined;
 
 /** Says where a call can go next; the call itself decides whether it goes on (call.ts). Source: ADR 131, ADR 325. */
 export interface CallRoute {
   /** The only instance that may answer at the moment; undefined when several may. */
-  readonly bound: InstanceRef | undefined;
-  /** Returns the next step of the call. `trouble` says why the call asks again after it was sent; undefined before. */
-  step(call: RunningCall, trouble?: Trouble): Step;
+  readonly onlyInstance: InstanceRef | undefined;
+  /**
+   * Returns the next step of the call. `reason` says why the call asks again after it was sent; undefined before.
+   */
+  step(call: RunningCall, reason?: StepReason): Step;
   /** Called when the call is over: releases what the route holds for it. */
   end?(): void;
 }
@@ -87,7 +89,7 @@ export interface LocalAnswer {
  * waits. `hedge`: the attempt has been silent as long, but continues; the route may offer an instance for one more
  * attempt beside it, now or after a wait.
  */
-export interface Trouble {
+export interface StepReason {
   readonly kind: 'failed' | 'silent' | 'hedge';
   readonly error: GatewayError;
   /** How the attempt was sent; undefined when it failed before its request was sent. */
@@ -129,7 +131,7 @@ export interface CallInput {
 
 /** The part of a running call that its route sees. */
 export interface RunningCall {
-  readonly tried: Tried;
+  readonly tried: ExcludedIds;
   /** True while the backend waits for the client: the call uses no capacity. */
   readonly isAwaitingClient: boolean;
   readonly deadline: Pick<Deadline, 'timeoutAtMs'>;

@@ -22,10 +22,18 @@ import {
 } from '../../domain/errors/errors.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { Attempt, type AttemptCaller, reportAwaiting, reportEnd } from './attempt.ts';
+import { Attempt, type AttemptedCall, reportAwaiting, reportEnd } from './attempt.ts';
 import { Attempts } from './attempts.ts';
 import type { AttemptEnding, CallEvents } from './call-events.ts';
-import type { AttemptPlan, CallDeps, CallInput, RunningCall, SendStep, Step, Trouble } from './call-route.ts';
+import type {
+  AttemptPlan,
+  CallDeps,
+  CallInput,
+  RunningCall,
+  SendStep,
+  Step,
+  StepReason,
+} from './call-route.ts';
 import { Deadline, type TimedCall } from './deadline.ts';
 import { type FailedAttempt, Retries } from './retries.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
@@ -35,7 +43,7 @@ import { WantedTool } from './wanted-tool.ts';
  * One call, from its first attempt to its end. The subscriber gets the messages of the backend and one answer, or the
  * error of the last failed attempt.
  */
-export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
+export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
   readonly #deps: CallDeps;
   readonly #input: CallInput;
   readonly #events: CallEvents;
@@ -88,8 +96,10 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
 
   waitsFor(target: QueueTarget): boolean {
     if (this.#tool.isLookingUp) return false;
-    const { bound } = this.#input.route;
-    return bound === undefined ? this.#input.group.pool.mayBePicked(target, this.tried) : target === bound;
+    const { onlyInstance } = this.#input.route;
+    return onlyInstance === undefined
+      ? this.#input.group.pool.mayBePicked(target, this.tried)
+      : target === onlyInstance;
   }
 
   refuse(): void {
@@ -116,7 +126,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     return this.#deps.now();
   }
 
-  inTurn(task: () => void): void {
+  scheduleFailure(task: () => void): void {
     if (this.#failing === undefined) this.#deps.scheduler.run(task);
     else this.#failing.afterEnd = task;
   }
@@ -154,7 +164,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#events.finished(attempt, ending, this.#subscriber.closed && !this.#attempts.isSilent(attempt));
     reportEnd(this.#input.group, attempt, ending);
     if (attempt === this.#failing) this.#failing = undefined;
-    if (attempt.afterEnd !== undefined) this.inTurn(attempt.afterEnd);
+    if (attempt.afterEnd !== undefined) this.scheduleFailure(attempt.afterEnd);
   }
 
   // --- for its deadline ------------------------------------------------------------------------------------
@@ -178,7 +188,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#overdue = silent === undefined ? overdue : atInstance(overdue, silent.id);
     const { group, route } = this.#input;
     const failure = this.#isWaiting ? this.retries.failure : undefined; // more telling than the lack of another instance
-    if (silent === undefined && group.isStarting(this.tried, route.bound)) this.giveUp();
+    if (silent === undefined && group.isStarting(this.tried, route.onlyInstance)) this.giveUp();
     else this.giveUp(failure ?? this.#overdue);
   }
 
@@ -202,11 +212,11 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   /** Asks the route for a step to an instance that may have the tool. It must be sent in the same turn: see Pool.pick. */
-  #step(trouble?: Trouble): Step {
-    let step = this.#input.route.step(this, trouble);
+  #step(reason?: StepReason): Step {
+    let step = this.#input.route.step(this, reason);
     while (step.kind === 'send' && this.#tool.isAbsent(step.ref)) {
       this.#skip(step.ref);
-      step = this.#input.route.step(this, trouble);
+      step = this.#input.route.step(this, reason);
     }
     return step;
   }
@@ -326,7 +336,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   #continue(failed: FailedAttempt, error: GatewayError, plan?: AttemptPlan): void {
     this.#exclude(failed.ref); // the step must not choose it; taken back where the attempt does not count
     const hasOthers = this.#attempts.newest !== undefined;
-    const { bound } = this.#input.route;
+    const { onlyInstance } = this.#input.route;
     const decision = decideAfter({
       error,
       isRepeatable: failed.isRepeatable,
@@ -334,15 +344,15 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
       hasOthers,
       isAnswering: this.#isAnswering,
     });
-    const atBound = bound && this.retries.decisionAtBound(error, bound);
+    const atBound = onlyInstance && this.retries.decisionAtBound(error, onlyInstance);
     const step = decision === 'goOn' ? this.#step({ kind: 'failed', error, plan, atBound }) : undefined;
     if (step?.kind === 'reopen') {
       this.tried?.delete(failed.ref.id);
       this.tryNow();
       return;
     }
-    this.retries.noteFailure(failed, error, hasOthers ? undefined : bound);
-    const nowBound = this.#input.route.bound; // the step may have bound the call elsewhere
+    this.retries.noteFailure(failed, error, hasOthers ? undefined : onlyInstance);
+    const nowBound = this.#input.route.onlyInstance; // the step may have bound the call elsewhere
     const mayGoOn = nowBound !== undefined || this.retries.attemptsLeft > 0; // a bound call goes to no other instance
     const wayKnown$ = step?.kind === 'none' ? this.retries.untilWayKnown(this.#deps) : undefined;
     if (decision === 'keepOthers') this.#hedge();
@@ -355,8 +365,8 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
 
   /** Ends a silent attempt of a bound call, if its route answers that the call has to wait for a better instance. */
   #abandonSilent(silent: Attempt): void {
-    const { bound } = this.#input.route;
-    if (bound === undefined || !silent.isRepeatable) return;
+    const { onlyInstance } = this.#input.route;
+    if (onlyInstance === undefined || !silent.isRepeatable) return;
     const error = this.#silence(silent);
     const step = this.#step({ kind: 'silent', error, plan: silent.plan });
     if (step.kind !== 'wait') return;
@@ -364,7 +374,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#track(undefined);
     silent.end(atInstance(error, silent.ref.id));
     this.#exclude(silent.ref);
-    this.retries.noteFailure(silent, error, bound);
+    this.retries.noteFailure(silent, error, onlyInstance);
     this.#take(step);
   }
 
@@ -410,7 +420,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   /** Waits while a suitable instance is starting, or in the queue while one is only at its capacity; otherwise gives up. */
   #joinQueue(isFull: boolean): void {
     const { group, route } = this.#input;
-    const started$ = group.untilStarted(this.ownerId, this.tried, route.bound);
+    const started$ = group.untilStarted(this.ownerId, this.tried, route.onlyInstance);
     if (started$ !== undefined) this.#waitUntil(started$);
     else if (!isFull) this.giveUp();
     else if (!group.queue.has(this) && !group.queue.join(this, group.maxQueueLength)) this.refuse();
@@ -434,7 +444,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   #noInstance(): GatewayError {
     const { group, route, request } = this.#input;
     return this.#deps.isAccepting()
-      ? group.noneFor(this.#tool.lacking, this.tried, route.bound, request.tools)
+      ? group.noneFor(this.#tool.lacking, this.tried, route.onlyInstance, request.tools)
       : shuttingDown();
   }
 

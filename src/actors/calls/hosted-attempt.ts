@@ -12,7 +12,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
-import { Attempt, type AttemptCaller, reportAwaiting, reportEnd } from './attempt.ts';
+import { Attempt, type AttemptedCall, reportAwaiting, reportEnd } from './attempt.ts';
 
 /** Extra time before this node ends the attempt, in ms: normally the node that runs the call has ended it by then. */
 const GRACE_MS = 1_000;
@@ -32,10 +32,10 @@ export function hostedAttempt(
   return new Observable((subscriber) => {
     const { outliers } = group.pool;
     const { longestMs = LIMITS.callLongestMs } = request;
-    const caller: AttemptCaller = {
+    const call: AttemptedCall = {
       deadline: { beganAtMs: now(), needsProgress: false, longestLeftMs: longestMs },
       now,
-      inTurn: (task) => task(),
+      scheduleFailure: (task) => task(),
       onEvent: ({ sent }, event) => {
         outliers.noteMessage(sent);
         subscriber.next(event);
@@ -51,7 +51,7 @@ export function hostedAttempt(
         reportEnd(group, attempt, ending);
       },
     };
-    const attempt = new Attempt(caller, ref, { request, conversation }, outliers.sent(ref), 1, undefined);
+    const attempt = new Attempt(call, ref, { request, conversation }, outliers.sent(ref), 1, undefined);
     count(1);
     attempt.start();
     const disarm = alarm(longestMs + GRACE_MS, () => subscriber.error(backendTimeout(longestMs)));

@@ -22,14 +22,14 @@ import type { AttemptEnding } from '../calls/call-events.ts';
 import {
   type AttemptPlan,
   type CallRoute,
+  type ExcludedIds,
   FULL,
   type LocalAnswer,
   NONE,
   type RunningCall,
   type SendStep,
   type Step,
-  type Tried,
-  type Trouble,
+  type StepReason,
   type WaitStep,
 } from '../calls/call-route.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
@@ -78,16 +78,16 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     this.reservation = reservation;
   }
 
-  get bound(): InstanceRef | undefined {
-    return this.#current?.route.bound;
+  get onlyInstance(): InstanceRef | undefined {
+    return this.#current?.route.onlyInstance;
   }
 
-  step(call: RunningCall, trouble?: Trouble): Step {
+  step(call: RunningCall, reason?: StepReason): Step {
     this.#call = call;
-    if (trouble?.kind === 'hedge') return this.#hedge(call.tried);
+    if (reason?.kind === 'hedge') return this.#hedge(call.tried);
     const binding = this.#current?.binding;
-    if (trouble === undefined || binding === undefined) return this.#next();
-    const { kind, plan, atBound } = trouble;
+    if (reason === undefined || binding === undefined) return this.#next();
+    const { kind, plan, atBound } = reason;
     if (kind === 'silent')
       return isAtSessionBinding(plan) && this.#leaves(binding) ? this.#waitBeforeRepeat(call) : NONE;
     return atBound === 'repeatHere' || (atBound === 'move' && this.#movesFrom(binding))
@@ -198,7 +198,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return { kind: 'wait', until$: this.#session.untilBound(this.#needsDedicated) };
   }
 
-  #hedge(tried: Tried): Step {
+  #hedge(tried: ExcludedIds): Step {
     const { binding } = this;
     const request = this.#request;
     const { method } = request;

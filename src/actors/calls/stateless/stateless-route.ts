@@ -24,6 +24,7 @@ import {
   type AttemptPlan,
   type CallRoute,
   DirectStep,
+  type ExcludedIds,
   FULL,
   type LocalAnswer,
   NONE,
@@ -32,8 +33,7 @@ import {
   type RunningCall,
   type SendStep,
   type Step,
-  type Tried,
-  type Trouble,
+  type StepReason,
 } from '../call-route.ts';
 import type { EqualToolLists } from './equal-tool-lists.ts';
 import { forLegacy, isLogged, logLevelOf } from './legacy-form.ts';
@@ -67,14 +67,14 @@ export class StatelessRoute implements CallRoute {
     this.#viaTransport = bound === undefined ? new BalancedRoute(group, request) : this.#routeTo(bound);
   }
 
-  get bound(): InstanceRef | undefined {
-    return this.#dedicatedAt?.bound ?? this.#input.bound;
+  get onlyInstance(): InstanceRef | undefined {
+    return this.#dedicatedAt?.onlyInstance ?? this.#input.bound;
   }
 
-  step(call: RunningCall, trouble?: Trouble): Step {
+  step(call: RunningCall, reason?: StepReason): Step {
     const { tried } = call;
-    if (trouble?.kind === 'hedge') return this.#hedge(call);
-    if (trouble?.kind === 'failed' && this.#reopensAfter(trouble)) return REOPEN;
+    if (reason?.kind === 'hedge') return this.#hedge(call);
+    if (reason?.kind === 'failed' && this.#reopensAfter(reason)) return REOPEN;
     const ref = this.#next(tried);
     if (ref !== undefined) return this.#sendStep(ref, call);
     return (this.#dedicatedAt ?? this.#viaTransport).isOnlyFull(tried) ? FULL : NONE;
@@ -84,7 +84,7 @@ export class StatelessRoute implements CallRoute {
    * Returns true, once per call, when a conversation had ended unnoticed and has to be reopened; never after an
    * answer of the server.
    */
-  #reopensAfter({ plan, error }: Trouble): boolean {
+  #reopensAfter({ plan, error }: StepReason): boolean {
     if (!(plan instanceof DedicatedPlan) || error.delivered !== 'no' || !isUnanswered(error)) return false;
     const { ref, use } = plan.held;
     use.conversation.retire();
@@ -100,7 +100,7 @@ export class StatelessRoute implements CallRoute {
     held?.use.release(true);
   }
 
-  #next(tried: Tried): InstanceRef | undefined {
+  #next(tried: ExcludedIds): InstanceRef | undefined {
     const { bound } = this.#input;
     if (this.#dedicatedAt?.isOpen(tried) === true) return this.#dedicatedAt.next(tried);
     if (this.#dedicatedAt !== undefined) {
@@ -229,7 +229,7 @@ export class StatelessRoute implements CallRoute {
     });
   }
 
-  #hasOther(ref: InstanceRef, tried: Tried): boolean {
+  #hasOther(ref: InstanceRef, tried: ExcludedIds): boolean {
     const { bound, group } = this.#input;
     if (bound !== undefined || (tried?.size ?? 0) >= group.policy.maxRetries) return false;
     return group.pool.candidates.some(({ id }) => id !== ref.id && tried?.has(id) !== true);
