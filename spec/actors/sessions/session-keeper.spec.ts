@@ -123,8 +123,8 @@ test('the mark is written once, and stays when the session takes it back', async
   await kept.save();
   mock.timers.tick(10);
   assert.is(kept.isUnmarked, true);
-  await Promise.all([kept.mark(), kept.mark()]);
-  assert.equal([kept.isUnmarked, kept.mark()], [false, undefined]);
+  await Promise.all([kept.writeMark(), kept.writeMark()]);
+  assert.equal([kept.isUnmarked, kept.writeMark()], [false, undefined]);
   assert.equal(await storedOf(session), { ...NEW, unsafe: 'yes' });
   for (const unsafe of ['unknown', 'no', 'unknown'] as const) {
     session.value = { ...session.value, unsafe };
@@ -186,7 +186,7 @@ test('a client does not wait for a write that failed, which is made again after 
   before = async () => {};
   await pass(1_000);
   assert.equal([operations.at(-1), await storedOf(session)], ['insert 2', NEW]);
-  const done = kept.mark();
+  const done = kept.writeMark();
   await pass(5);
   await done;
   assert.is(keeper.counts.late, 2);
@@ -205,7 +205,7 @@ test('what changed after a row was written, but not confirmed, is written with t
   await pass(5);
   assert.equal([operations.slice(1), await storedOf(session)], [['insert 1', 'update 1'], NEW]);
   before = async () => {};
-  const marked = kept.mark();
+  const marked = kept.writeMark();
   await pass(1_000);
   await marked;
   await pass(5);
@@ -246,7 +246,7 @@ test('a session of more than 16 kB has no row until it is smaller', async () => 
   kept.changed();
   await pass(50);
   assert.equal([await storedOf(session), keeper.counts.dropped], [undefined, 1]);
-  assert.is(kept.mark(), undefined, 'nothing to wait for');
+  assert.is(kept.writeMark(), undefined, 'nothing to wait for');
   session.value = { ...NEW, uris: ['x'] };
   kept.changed();
   await pass(50);
@@ -260,7 +260,7 @@ test('a session whose row another life took over is told so, and changes nothing
   const rows = await sessions.read([kept.key]);
   await sessions.claim(rows, { node: 'm', life: 'life-2--' });
   mock.timers.tick(10);
-  await kept.mark();
+  await kept.writeMark();
   assert.is(session.isTakenOver, true);
   assert.is(keeper.counts.fenced, 1);
   assert.equal(await storedOf(session), NEW);

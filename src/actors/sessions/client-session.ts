@@ -280,8 +280,8 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     const context = this.#contextIn('serving');
     return context !== undefined && isServed(context) ? context.binding : undefined;
   }
-  get mark(): SessionCore['mark'] {
-    return this.#options.mark ?? this.#row;
+  get unsafeMark(): SessionCore['unsafeMark'] {
+    return this.#options.unsafeMark ?? this.#row;
   }
   get uris(): ResourceUris {
     return this.value.uris.length === 0 ? NO_URIS : this.#ensuredBackendState.uris;

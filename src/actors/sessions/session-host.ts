@@ -50,7 +50,7 @@ export interface SessionCore extends SessionState, Pick<SessionHost, 'group' | '
    * The mark `unsafe` in the stored row: it says that the session made calls that are not safe to repeat. A part of a
    * session with several templates uses the row of the whole session. Undefined when the session is not stored.
    */
-  readonly mark: UnsafeMark | undefined;
+  readonly unsafeMark: UnsafeMark | undefined;
   /** Sends an event to the actor of the session. Without effect while there is no actor. */
   send(event: ClientSessionEvent): void;
   /**

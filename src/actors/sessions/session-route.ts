@@ -177,8 +177,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
    * repeat or the row has the mark.
    */
   #untilMarked(binding: Binding): WaitStep | undefined {
-    const { mark, group, isPart } = this.#session;
-    if (mark?.isUnmarked !== true || !needsMark(group.policy, isPart)) return undefined;
+    const { unsafeMark, group, isPart } = this.#session;
+    if (unsafeMark?.isUnmarked !== true || !needsMark(group.policy, isPart)) return undefined;
     const { ref, isShared } = binding;
     if (isShared && isNetworked(ref.definition)) return undefined; // it loses nothing there
     const isMovable = group.policy.sessionFailover === 'auto';
@@ -190,7 +190,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
       if (listed !== undefined) return { kind: 'wait', until$: from(listed) };
     }
     if (isMovable && isRepeatable(this.#request, ref)) return undefined;
-    const marked = mark.mark();
+    const marked = unsafeMark.writeMark();
     return marked && { kind: 'wait', until$: from(marked) };
   }
 

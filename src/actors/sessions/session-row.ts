@@ -89,7 +89,7 @@ export class SessionRow implements OwnRow {
     return this.#mark !== 'done' && !this.#isOver;
   }
 
-  mark(): Promise<void> | undefined {
+  writeMark(): Promise<void> | undefined {
     if (this.#mark === 'no') {
       this.#mark = 'asked';
       this.#marking = this.save()?.then(() => this.#marked());

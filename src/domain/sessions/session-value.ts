@@ -115,13 +115,13 @@ export const FIRST_GENERATION = 1;
  * move at all, any call. The mark is written before that call is sent.
  */
 export interface UnsafeMark {
-  /** True while the mark is neither written nor given up: a call that needs it has to wait for `mark`. */
+  /** True while the mark is neither written nor given up: a call that needs it has to wait for `writeMark`. */
   readonly isUnmarked: boolean;
   /**
    * Writes the mark, for good. Resolves when it is written, or when a client should not wait any longer (after 5 s,
    * or 250 ms while the database is away); undefined when there is nothing to wait for.
    */
-  mark(): Promise<void> | undefined;
+  writeMark(): Promise<void> | undefined;
 }
 
 /** The options of an opening. */
@@ -136,7 +136,7 @@ export interface SessionOpening {
    */
   readonly isPart?: boolean | undefined;
   /** For a part of a stored session: the mark of the whole session. */
-  readonly mark?: UnsafeMark | undefined;
+  readonly unsafeMark?: UnsafeMark | undefined;
   /** True for a part of a recovered session. */
   readonly isRecovered?: boolean | undefined;
 }

@@ -191,7 +191,7 @@ test('a call whose inner session ends meanwhile fails, and later ones are made i
   assert.equal(await call('a__x').catch(codeOf), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
   assert.equal(await call('a__x'), { called: { name: 'x' } });
   assert.equal([a.sessions.length, session.innerSessionIds], [2, ['session-1']]);
-  assert.equal(a.openings, Array(2).fill({ isPart: true, mark: undefined, isRecovered: false }));
+  assert.equal(a.openings, Array(2).fill({ isPart: true, unsafeMark: undefined, isRecovered: false }));
   await session.close();
   assert.is(a.sessions[1]?.isClosed, true);
 });

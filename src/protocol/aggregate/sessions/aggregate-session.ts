@@ -362,8 +362,8 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   #openPart(template: string): Promise<McpSession> {
     const backends = this.#deps.backendsOf(template);
-    const mark = this.#row && this.#marksOf(this.#row).of(template);
-    const options = { isPart: true, mark, isRecovered: this.generation !== undefined };
+    const unsafeMark = this.#row && this.#marksOf(this.#row).of(template);
+    const options = { isPart: true, unsafeMark, isRecovered: this.generation !== undefined };
     return backends.openSession(this.#owner, this.profile, options);
   }
 

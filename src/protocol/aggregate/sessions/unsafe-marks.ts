@@ -25,7 +25,7 @@ export class UnsafeMarks {
       get isUnmarked() {
         return isUnmarked();
       },
-      mark: () => this.#mark(template),
+      writeMark: () => this.#mark(template),
     };
   }
 
