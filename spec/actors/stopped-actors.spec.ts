@@ -153,8 +153,8 @@ test('the machine of a client session that is stopped searches no longer', async
     value: newSession('t', 'ann', PLAIN),
     binding: undefined,
     deps: harness.sessions.deps,
-    ...{ isListened: true, isCalling: false, isPart: false, isAwaited: false },
-    find: (signal: AbortSignal) => {
+    ...{ needsBindingForStream: true, isCalling: false, isPart: false, hasWaitingRequests: false },
+    findBinding: (signal: AbortSignal) => {
       signal.addEventListener('abort', () => aborted.resolve());
       return new Promise<never>(() => {});
     },

@@ -30,9 +30,9 @@ class FakeHost implements SessionHost {
   readonly value: SessionState['value'];
   readonly binding: SessionState['binding'];
   readonly deps = { ...harness.sessions.deps, now: () => 0 };
-  isListened = false;
+  needsBindingForStream = false;
   isCalling = false;
-  isAwaited = true;
+  hasWaitingRequests = true;
   isPart = false;
   settling = Promise.withResolvers<Binding>();
   signal: AbortSignal | undefined;
@@ -43,7 +43,7 @@ class FakeHost implements SessionHost {
   get group() {
     return harness.fleet.group('t');
   }
-  find(signal: AbortSignal): Promise<Binding> {
+  findBinding(signal: AbortSignal): Promise<Binding> {
     this.signal = signal;
     this.settling = Promise.withResolvers<Binding>();
     return this.settling.promise;
@@ -119,7 +119,7 @@ test('is unbound when a move fails or is late, and moves again at the next reque
 });
 
 test('when unbound, retries by itself only while its client listens, and ends if it may no longer move', async () => {
-  for (const [isListened, failover, last] of [
+  for (const [needsBindingForStream, failover, last] of [
     [false, 'auto', 'unbound'],
     [true, 'auto', 'binding'],
     [true, 'never', 'refused'],
@@ -130,7 +130,7 @@ test('when unbound, retries by itself only while its client listens, and ends if
     actor.send({ type: 'lost' });
     host.settling.reject(new Error('nobody'));
     await turn();
-    host.isListened = isListened;
+    host.needsBindingForStream = needsBindingForStream;
     setFailover(failover);
     if (last === 'ended') await harness.add('b');
     clock.increment(5_000);

@@ -148,7 +148,7 @@ export const clientSessionMachine = setup({
         else sendBack({ type: 'bound', binding });
       };
       const failed = (error: unknown): void => sendBack({ type: 'failed', error });
-      input.find(over.signal).then(found, failed);
+      input.findBinding(over.signal).then(found, failed);
       // After a success a slow opening beside it may continue: it is closed when it has succeeded.
       return () => isFound || over.abort();
     }),
@@ -172,7 +172,7 @@ export const clientSessionMachine = setup({
     hasBinding: ({ context }) => context.binding !== undefined,
     wasBound: ({ context }) => context.value.binding !== undefined,
     isServed: ({ context }) => isServed(context),
-    isListened: ({ context }) => context.host.isListened,
+    needsBindingForStream: ({ context }) => context.host.needsBindingForStream,
     mayMove: ({ context: { value, host } }) => mayMove(value, host.group),
     isReturning: ({ context }) => isReturning(context),
     mayBeginAnew: ({ context }) => mayBeginAnew(context),
@@ -185,7 +185,7 @@ export const clientSessionMachine = setup({
       return (
         (mayMove(value, host.group) || mayBeginAnew(context)) &&
         host.deps.now() - movedAtMs < RETRY_DELAY_MS &&
-        !host.isAwaited
+        !host.hasWaitingRequests
       );
     },
     /** True when ending the session would not help, since no other instance could serve its client. */
@@ -200,7 +200,7 @@ export const clientSessionMachine = setup({
      */
     mayAwaitStart: ({ context }) => {
       const { binding, host } = context;
-      if (!host.isAwaited || binding === undefined || binding.isIntact) return false;
+      if (!host.hasWaitingRequests || binding === undefined || binding.isIntact) return false;
       if (hasOthers(host.group, binding.ref)) return false;
       return binding.mayContinue && host.group.isStarting(undefined, binding.ref);
     },
@@ -319,7 +319,7 @@ export const clientSessionMachine = setup({
       // Entered again, so that the session tries again after the next delay, too.
       after: {
         retryDelay: {
-          guard: 'isListened',
+          guard: 'needsBindingForStream',
           target: 'unbound',
           reenter: true,
           actions: raise({ type: 'requested' }),

@@ -286,7 +286,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
   get uris(): ResourceUris {
     return this.value.uris.length === 0 ? NO_URIS : this.#ensuredBackendState.uris;
   }
-  get isListened(): boolean {
+  get needsBindingForStream(): boolean {
     // One that was read again opens a dedicated conversation with its next request: many clients reopen streams at once.
     const isNeeded = this.binding !== undefined || this.isShared || this.value.uris.length > 0;
     return this.#messages?.areObserved === true && isNeeded;
@@ -294,11 +294,11 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
   get isCalling(): boolean {
     return this.#calls?.isAtBinding === true;
   }
-  get isAwaited(): boolean {
+  get hasWaitingRequests(): boolean {
     return (this.#waiting?.size ?? 0) > 0;
   }
 
-  find(signal: AbortSignal): Promise<Binding> {
+  findBinding(signal: AbortSignal): Promise<Binding> {
     const context = this.#contextIn();
     if (context === undefined) throw new Error('a session without an actor looks for no binding');
     const from = context.binding?.ref;
@@ -309,7 +309,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     return this.#binder.findBinding(this.#needs, options, signal);
   }
 
-  findBeside({ ref }: Binding, without: ReadonlySet<string>, signal: AbortSignal): Promise<Binding> {
+  findHedgeBinding({ ref }: Binding, without: ReadonlySet<string>, signal: AbortSignal): Promise<Binding> {
     const needs = { ...this.#needs, asksForLog: false, repeatBackendState: undefined };
     const options = { without, last: ref, withinMs: timeoutFor(this.group.policy) };
     return this.#binder.findBinding(needs, options, signal);

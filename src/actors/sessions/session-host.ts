@@ -26,20 +26,20 @@ export interface SessionHost extends SessionState {
    */
   readonly isPart: boolean;
   /** True while the client of the session has an open message stream that needs a binding. */
-  readonly isListened: boolean;
+  readonly needsBindingForStream: boolean;
   /** True while calls are under way at the binding, or between two rounds. */
   readonly isCalling: boolean;
   /** True while requests wait for a binding. */
-  readonly isAwaited: boolean;
+  readonly hasWaitingRequests: boolean;
   /**
    * Finds an instance, and opens what the session needs there. Rejects with the failure of the last instance.
    * Aborting closes what was opened.
    */
-  find(signal: AbortSignal): Promise<Binding>;
+  findBinding(signal: AbortSignal): Promise<Binding>;
 }
 
 /** The session as its other parts see it: SessionCalls, SessionRoute, WaitingRequests, SessionMessages and BackendState. */
-export interface SessionCore extends SessionState, Pick<SessionHost, 'group' | 'isPart' | 'isListened'> {
+export interface SessionCore extends SessionState, Pick<SessionHost, 'group' | 'isPart' | 'needsBindingForStream'> {
   readonly deps: SessionDeps;
   readonly isUnbound: boolean;
   /** The binding, if requests may use it now; undefined otherwise. */
@@ -62,9 +62,9 @@ export interface SessionCore extends SessionState, Pick<SessionHost, 'group' | '
   untilBound(needsDedicated: boolean): Observable<Binding>;
   /**
    * Finds a second binding for one call, for a hedge: at no instance of `without`, and at that of `at` only if there
-   * is no other. The session itself stays at its binding. Rejects and aborts like SessionHost.find.
+   * is no other. The session itself stays at its binding. Rejects and aborts like SessionHost.findBinding.
    */
-  findBeside(at: Binding, without: ReadonlySet<string>, signal: AbortSignal): Promise<Binding>;
+  findHedgeBinding(at: Binding, without: ReadonlySet<string>, signal: AbortSignal): Promise<Binding>;
   /** Returns how to carry out a request of `setsBackendState`; undefined for all other requests. */
   backendStatePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined;
   /** Called when a request begins: marks the session as used, and gives it an actor. */

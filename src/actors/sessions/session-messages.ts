@@ -34,9 +34,9 @@ export class SessionMessages {
     const isFirst = !this.areObserved;
     this.#streams.subscribe(stream);
     stream.add(() => this.areObserved || this.#listening?.unsubscribe());
-    const { binding, isUnbound, isListened } = this.#session;
+    const { binding, isUnbound, needsBindingForStream } = this.#session;
     if (isFirst && binding !== undefined) this.listenAt(binding);
-    if (isFirst && isUnbound && isListened) this.#session.requestBinding(false);
+    if (isFirst && isUnbound && needsBindingForStream) this.#session.requestBinding(false);
   }
 
   /** Listens at this binding instead of the previous one, if there are streams. */

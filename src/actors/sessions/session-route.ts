@@ -237,7 +237,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
         subscriber.next(binding);
       };
       const failed = (thrown: unknown): void => subscriber.error(thrown);
-      this.#session.findBeside(beside, without, over.signal).then(found, failed);
+      this.#session.findHedgeBinding(beside, without, over.signal).then(found, failed);
       return () => over.abort();
     });
   }
