@@ -32,7 +32,7 @@ export class Binding {
    */
   readonly feed: Feed | undefined;
   /** The place that the session's value stores: the ids of the instance and of its registration, and `isShared`. */
-  readonly place: NonNullable<SessionValue['binding']>;
+  readonly storedPlace: NonNullable<SessionValue['binding']>;
   readonly greeted: NonNullable<SessionValue['greeted']>;
   readonly #use: ConversationUse | undefined;
   readonly #buffer: MessageBuffer<ServerMessage> | undefined;
@@ -45,7 +45,7 @@ export class Binding {
     this.#use = use;
     this.conversation = use?.conversation.inner;
     this.isShared = use?.conversation.isShared ?? true;
-    this.place = { instanceId: ref.id, serverId: ref.serverId, isShared: this.isShared };
+    this.storedPlace = { instanceId: ref.id, serverId: ref.serverId, isShared: this.isShared };
     this.greeted = greetedOf(handshake);
     if (use === undefined) this.feed = ref.feed;
     else if (handshake.era === 'modern' || this.isShared) this.feed = use.conversation.feed;
@@ -74,7 +74,7 @@ export class Binding {
    * True when only the connection to the node of the instance was lost: the backend may still have the state of the
    * session. Source: ADR 200.
    */
-  get mayContinue(): boolean {
+  get isOnlyUnreachable(): boolean {
     const { ref, handshake } = this;
     return this.#use === undefined && ref.isElsewhere && (ref.handshake ?? ref.lastHandshake) === handshake;
   }

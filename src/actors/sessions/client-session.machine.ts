@@ -35,7 +35,7 @@ import {
   boundTo,
   type ClientSessionEvent,
   endedBy,
-  hasOthers,
+  hasOtherCandidates,
   mayMove,
   type SessionState,
 } from './session-state.ts';
@@ -87,7 +87,7 @@ export function isServed({ binding, isAbandoned }: ClientSessionContext): boolea
  */
 export function isReturning(context: ClientSessionContext): boolean {
   const { binding } = context;
-  const isBack = binding?.isIntact === false && binding.mayContinue && binding.ref.handshake !== undefined;
+  const isBack = binding?.isIntact === false && binding.isOnlyUnreachable && binding.ref.handshake !== undefined;
   return isBack && !mayMove(context.value, context.host.group);
 }
 
@@ -191,8 +191,8 @@ export const clientSessionMachine = setup({
     /** True when ending the session would not help, since no other instance could serve its client. */
     mustKeepBinding: ({ context }) => {
       const { binding, host } = context;
-      if (binding === undefined || hasOthers(host.group, binding.ref)) return false;
-      return binding.isIntact || binding.mayContinue;
+      if (binding === undefined || hasOtherCandidates(host.group, binding.ref)) return false;
+      return binding.isIntact || binding.isOnlyUnreachable;
     },
     /**
      * Like `mustKeepBinding`, while the connection to the instance is being opened. Only with waiting requests:
@@ -201,8 +201,8 @@ export const clientSessionMachine = setup({
     mayAwaitStart: ({ context }) => {
       const { binding, host } = context;
       if (!host.hasWaitingRequests || binding === undefined || binding.isIntact) return false;
-      if (hasOthers(host.group, binding.ref)) return false;
-      return binding.mayContinue && host.group.isStarting(undefined, binding.ref);
+      if (hasOtherCandidates(host.group, binding.ref)) return false;
+      return binding.isOnlyUnreachable && host.group.isStarting(undefined, binding.ref);
     },
     /** True when the conversation is intact, and calls are under way in it. */
     mayFinish: ({ context }) => context.binding?.isIntact === true && context.host.isCalling,

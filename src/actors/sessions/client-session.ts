@@ -46,7 +46,7 @@ import {
   type ClientSessionEvent,
   endedBy,
   outlivesNode,
-  placeLeft,
+  previousPlace,
   type SessionState,
 } from './session-state.ts';
 import { WaitingRequests } from './waiting-requests.ts';
@@ -421,8 +421,8 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     this.#first = undefined;
     const answers = this.value.uris.length > 0 ? this.#ensuredBackendState.moved(binding) : [];
     this.#messages?.movedTo(binding, answers);
-    const left = placeLeft(from, binding);
-    if (left !== undefined) this.deps.emit(sessionMoved(this, left, this.deps));
+    const previous = previousPlace(from, binding);
+    if (previous !== undefined) this.deps.emit(sessionMoved(this, previous, this.deps));
     this.#row?.changed();
     from.binding?.retire();
   }

@@ -195,9 +195,9 @@ export class ClientSessions implements SessionTable {
   add(session: SessionRecord, mayEndOthers = true): void {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (mayEndOthers) this.#requireNewSessions(); // one that is recovered is claimed already
-    if (mayEndOthers) this.#makeRoom(session.ownerId, 'all');
-    else this.#places.check(session.ownerId, 'all');
-    this.#places.take(session, 'all');
+    if (mayEndOthers) this.#makeRoom(session.ownerId, 'several');
+    else this.#places.check(session.ownerId, 'several');
+    this.#places.take(session, 'several');
     this.#begin(session);
   }
 
@@ -213,7 +213,7 @@ export class ClientSessions implements SessionTable {
           isLost,
         });
       this.#drop(session, 'template');
-    } else if (this.#open.has(session.id)) this.#drop(session, 'all');
+    } else if (this.#open.has(session.id)) this.#drop(session, 'several');
   }
 
   /** Returns the open session with one template that has this id. Does not count as a use. */
@@ -417,7 +417,7 @@ export class ClientSessions implements SessionTable {
    * when no client is absent.
    */
   #makeRoom(ownerId: string, kind: PlaceKind): void {
-    const lack = this.#places.lackOf(ownerId, kind);
+    const lack = this.#places.missingPlace(ownerId, kind);
     if (lack === undefined) return;
     const only = lack === 'share' ? ownerId : undefined;
     const away = longestAway(this.#ofClients(), kind, only, this.deps.now());

@@ -14,8 +14,8 @@ import type { SessionRecord } from '../../domain/sessions/session-table.ts';
 /** The number of recent client profiles that are remembered to be shared. Large profiles are not. */
 const PROFILES_REMEMBERED = 256;
 
-/** The kind of a session: with one template, or with several (`all`). */
-export type PlaceKind = 'template' | 'all';
+/** The kind of a session: with one template, or with `several`. */
+export type PlaceKind = 'template' | 'several';
 type Holder = Pick<SessionRecord, 'ownerId' | 'profile'>;
 
 /** The places for sessions, in total and for each owner. */
@@ -29,16 +29,16 @@ export class SessionPlaces {
 
   constructor(max: number, share: number | undefined, declarations: ByteBudget) {
     this.max = max;
-    this.#shares = { template: new OwnerShares(max, share), all: new OwnerShares(max, share) };
+    this.#shares = { template: new OwnerShares(max, share), several: new OwnerShares(max, share) };
     this.#declarations = declarations;
   }
 
   get owners(): readonly string[] {
-    return [...this.#shares.template.owners, ...this.#shares.all.owners];
+    return [...this.#shares.template.owners, ...this.#shares.several.owners];
   }
 
   /** Returns `share` when the owner has no place left, `all` when there is no place at all, undefined when there is one. */
-  lackOf(ownerId: string, kind: PlaceKind): 'share' | 'all' | undefined {
+  missingPlace(ownerId: string, kind: PlaceKind): 'share' | 'all' | undefined {
     const shares = this.#shares[kind];
     if (shares.isShareFull(ownerId)) return 'share';
     return shares.isFull ? 'all' : undefined;
@@ -46,7 +46,7 @@ export class SessionPlaces {
 
   /** Throws SESSION_LIMIT when there is no place. */
   check(ownerId: string, kind: PlaceKind): void {
-    const lack = this.lackOf(ownerId, kind);
+    const lack = this.missingPlace(ownerId, kind);
     if (lack === 'share') throw sessionShareLimit(this.#shares[kind].share);
     if (lack === 'all') throw sessionLimit(this.max);
   }

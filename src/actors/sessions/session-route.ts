@@ -38,7 +38,7 @@ import { allowsDedicated, isAboutTask, NO_TASKS } from '../instances/process-sha
 import { asksForLog } from './backend-state.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-host.ts';
-import { hasOthers, mayMove, needsMark } from './session-state.ts';
+import { hasOtherCandidates, mayMove, needsMark } from './session-state.ts';
 
 /**
  * The wait before a failed call is repeated, in ms, and the factor for each further wait. In this time a failure of
@@ -276,7 +276,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   #abandon(binding: Binding): boolean {
     const { binding: present, value, group } = this.#session;
     if (binding !== present) return true; // another call made it move
-    if (!mayMove(value, group) || !hasOthers(group, binding.ref)) return false;
+    if (!mayMove(value, group) || !hasOtherCandidates(group, binding.ref)) return false;
     this.#session.send({ type: 'abandoned' });
     return true;
   }

@@ -53,23 +53,23 @@ export function newSession(
 /** Returns the state of the session with this binding. */
 export function boundTo<S extends SessionState>(before: S, binding: Binding): S {
   const { greeted = binding.greeted } = before.value;
-  const { place } = binding;
+  const { storedPlace } = binding;
   // A session that was read again, and is bound where it was, has not changed: its row is not written.
-  const value = isPlace(before.value.binding, place)
+  const value = isPlace(before.value.binding, storedPlace)
     ? before.value
-    : { ...before.value, greeted, binding: place };
+    : { ...before.value, greeted, binding: storedPlace };
   return { ...before, value, binding };
 }
 
 function isPlace(
   last: SessionValue['binding'],
-  { instanceId, serverId, isShared }: Binding['place'],
+  { instanceId, serverId, isShared }: Binding['storedPlace'],
 ): boolean {
   return last?.instanceId === instanceId && last.serverId === serverId && last.isShared === isShared;
 }
 
 /** Returns the place of the previous binding if the session has moved; undefined if it has not. */
-export function placeLeft(
+export function previousPlace(
   { value, binding: before }: SessionState,
   { ref }: Binding,
 ): SessionValue['binding'] {
@@ -89,7 +89,7 @@ export function mayMove({ unsafe }: SessionValue, { policy }: Pick<TemplateGroup
 }
 
 /** Returns true when another instance could serve the client. */
-export function hasOthers(group: Pick<TemplateGroup, 'pool'>, than: InstanceRef): boolean {
+export function hasOtherCandidates(group: Pick<TemplateGroup, 'pool'>, than: InstanceRef): boolean {
   return group.pool.candidates.some((candidate) => candidate !== than);
 }
 
