@@ -43,7 +43,7 @@ const OTHERS = {
   decideSession: KNOWN,
   openElsewhere: KNOWN,
   successorOf: KNOWN,
-  mayStore: KNOWN,
+  mayBeStoredLater: KNOWN,
   isCutOff: KNOWN,
 } satisfies Group<'others'>;
 

@@ -305,7 +305,7 @@ function callsOf(
 /** Stores the sessions of clients; undefined where they end with the gateway. */
 function keeperOf({ store, options, others, ownNode, clock, life }: Base): SessionKeeper | undefined {
   const { max: maxSessions, idleMs, recover = false } = options.sessions ?? {};
-  const { decideSession, successorOf, mayStore } = others;
+  const { decideSession, successorOf, mayBeStoredLater } = others;
   if (!recover || ownNode === undefined || store.kind === 'memory') return undefined;
   return new SessionKeeper({
     store: store.sessions,
@@ -316,7 +316,7 @@ function keeperOf({ store, options, others, ownNode, clock, life }: Base): Sessi
     idleMs,
     decideSession,
     successorOf,
-    mayStore,
+    mayBeStoredLater,
   });
 }
 

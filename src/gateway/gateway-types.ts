@@ -2,7 +2,7 @@
 // without the types of MikroORM and XState.
 
 import type { Observable } from 'rxjs';
-import type { DecideSession, MayStore, SuccessorOf } from '../actors/sessions/session-keeper.ts';
+import type { DecideSession, MayBeStoredLater, SuccessorOf } from '../actors/sessions/session-keeper.ts';
 import type { StrategyName, TemplatePolicy } from '../balancing/policy.ts';
 import type { TemplateSettings } from '../balancing/policy-schemas.ts';
 import type { ClientCounts, InstanceClients, MetricsSummary } from '../counts/traffic-counts.ts';
@@ -175,7 +175,7 @@ export interface OthersOptions {
   /** Where the sessions of this node go on while it is drained. Default: nowhere. */
   readonly successorOf?: SuccessorOf | undefined;
   /** Which other lives may store sessions that are not stored yet. Default: none. */
-  readonly mayStore?: MayStore | undefined;
+  readonly mayBeStoredLater?: MayBeStoredLater | undefined;
   /**
    * True while this node alone has lost the store that it shares: it opens no sessions, which others could not
    * know. Default: never.

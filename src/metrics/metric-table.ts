@@ -192,7 +192,7 @@ export const METRICS: readonly Metric[] = [
     labels: ['what'],
     read: ({ kept, cluster }) => [
       ...(cluster === undefined ? [] : labelled('what', [['life', cluster.livesLost] as const])),
-      ...(kept === undefined ? [] : labelled('what', [['session', kept.fenced] as const])),
+      ...(kept === undefined ? [] : labelled('what', [['session', kept.heldElsewhere] as const])),
     ],
   },
   {

@@ -120,7 +120,7 @@ export class OtherNodes {
       decideSession: exist ? async (row) => this.#table?.decideSession(row) ?? { do: 'end' } : undefined,
       openElsewhere: exist && config.cluster.forward ? openElsewhere : undefined,
       successorOf: (key) => this.#table?.successorOf(key),
-      mayStore: (life) => this.#table?.mayStore(life),
+      mayBeStoredLater: (life) => this.#table?.mayStore(life),
       isCutOff: () => this.#table?.isCutOff ?? false,
     };
   }

@@ -262,7 +262,7 @@ test('a session whose row another life took over is told so, and changes nothing
   mock.timers.tick(10);
   await kept.writeMark();
   assert.is(session.isTakenOver, true);
-  assert.is(keeper.counts.fenced, 1);
+  assert.is(keeper.counts.heldElsewhere, 1);
   assert.equal(await storedOf(session), NEW);
   kept.end('closed', false);
   await pass(100);
@@ -303,7 +303,7 @@ test('rows of earlier lives are bounded shortly after the start, and go after th
 
 test('a wait for a write leaves nothing when it is over', async () => {
   const heapBytesAfter = async (waits: number) => {
-    for (let count = 0; count < waits; count += 1) await keeper.within(Promise.resolve(true));
+    for (let count = 0; count < waits; count += 1) await keeper.waitForWrite(Promise.resolve(true));
     await turn();
     collectGarbage();
     return process.memoryUsage().heapUsed;

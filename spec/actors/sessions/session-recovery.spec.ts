@@ -45,8 +45,8 @@ test('a session that is not stored is waited for while its node may store it, an
   const { sessions } = new MemoryStore();
   const before = newLife();
   let isAwaited = true;
-  const mayStore = async (life: string) => isAwaited && life === before;
-  const own = { store: sessions, node: 'n', life: newLife(), clock: simulatedClock, mayStore };
+  const mayBeStoredLater = async (life: string) => isAwaited && life === before;
+  const own = { store: sessions, node: 'n', life: newLife(), clock: simulatedClock, mayBeStoredLater };
   const recovery = new SessionRecovery(new SessionKeeper(own), {});
   const id = newSessionId(before);
   const recover = () => recovery.recover(id, 'user:ann', async () => undefined);

@@ -21,7 +21,7 @@ import { SessionDrain } from './session-drain.ts';
 import { sessionEventOf } from './session-events.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
-import { SessionRecovery, untilKnown } from './session-recovery.ts';
+import { SessionRecovery, untilNotStarting } from './session-recovery.ts';
 import type { SessionRow } from './session-row.ts';
 import { newSession, outlivesNode } from './session-state.ts';
 
@@ -186,7 +186,7 @@ export class ClientSessions implements SessionTable {
    */
   async prepareRecovery(id: string, value: SessionValue, lists?: SessionLists) {
     const group = this.deps.fleet.group(value.template);
-    await untilKnown(group.instances.get(value.binding?.instanceId ?? ''), this.deps);
+    await untilNotStarting(group.instances.get(value.binding?.instanceId ?? ''), this.deps);
     if (!outlivesNode(value, group)) throw sessionLost('its backend does not know it any more');
     this.#places.check(value.ownerId, 'template');
     return (generation: number): void => void this.recoverFrom(id, value, generation, lists);

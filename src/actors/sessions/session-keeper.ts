@@ -45,7 +45,7 @@ interface KeeperOptions {
    */
   readonly decideSession?: DecideSession | undefined;
   readonly successorOf?: SuccessorOf | undefined;
-  readonly mayStore?: MayStore | undefined;
+  readonly mayBeStoredLater?: MayBeStoredLater | undefined;
 }
 
 /**
@@ -64,7 +64,7 @@ export type SuccessorOf = (key: string) => string | undefined;
  * Returns whether another node may still store sessions of this life later, because the life goes on or may return
  * after a freeze. Undefined when no node will. Rejects with DATABASE_UNAVAILABLE.
  */
-export type MayStore = (life: string) => Promise<boolean> | undefined;
+export type MayBeStoredLater = (life: string) => Promise<boolean> | undefined;
 
 /** Counts since the start of the gateway. */
 export interface KeeperCounts {
@@ -80,7 +80,7 @@ export interface KeeperCounts {
    */
   readonly claims: { won: number; lost: number };
   /** Writes that failed because another life holds the session. */
-  fenced: number;
+  heldElsewhere: number;
 }
 
 /** Writes the rows of the sessions of one life. */
@@ -90,12 +90,12 @@ export class SessionKeeper implements RowWriter {
   ownLife: NodeLife;
   readonly decideSession: DecideSession;
   readonly successorOf: SuccessorOf;
-  readonly mayStore: MayStore;
+  readonly mayBeStoredLater: MayBeStoredLater;
   readonly counts: KeeperCounts = {
     late: 0,
     dropped: 0,
     recovered: 0,
-    fenced: 0,
+    heldElsewhere: 0,
     claims: { won: 0, lost: 0 },
   };
   readonly clock: Clock;
@@ -122,7 +122,7 @@ export class SessionKeeper implements RowWriter {
     const { store, node, life, clock, idleMs, maxSessions, decideSession } = options;
     this.store = store;
     this.successorOf = options.successorOf ?? (() => undefined);
-    this.mayStore = options.mayStore ?? (() => undefined);
+    this.mayBeStoredLater = options.mayBeStoredLater ?? (() => undefined);
     this.decideSession =
       decideSession ?? (async (row) => ({ do: gatewayOf(row.node) === node ? 'claim' : 'end' }));
     this.ownLife = { node, life };
@@ -215,7 +215,7 @@ export class SessionKeeper implements RowWriter {
     });
   }
 
-  async within(written: Promise<boolean>): Promise<boolean> {
+  async waitForWrite(written: Promise<boolean>): Promise<boolean> {
     const waitMs = this.#isStoreAway ? AWAY_WAIT_MS : WAIT_MS;
     const { promise: ended, resolve: endWait } = Promise.withResolvers<boolean>();
     if (this.#isClosed) endWait(false);
@@ -290,7 +290,7 @@ export class SessionKeeper implements RowWriter {
       for (const { row, key, update, written } of writes) {
         if (update === undefined || holders?.get(key) === life) row.wrote(written);
         else if (holders?.has(key)) {
-          this.counts.fenced += 1;
+          this.counts.heldElsewhere += 1;
           row.takenOver();
         } else {
           row.wrote(undefined); // its row was deleted

@@ -98,7 +98,7 @@ export class SessionRecovery {
       const value = row && sessionIn(row);
       const opener = lifeOf(id);
       // The node of that life may not have written the row yet, or stand still: a silent holder is not a 404.
-      if (row === undefined && opener !== undefined && (await this.#keeper.mayStore(opener)))
+      if (row === undefined && opener !== undefined && (await this.#keeper.mayBeStoredLater(opener)))
         throw new NotHolder(opener);
       if (row === undefined || value === undefined) return this.forget(id);
       if (value.ownerId !== ownerId) return this.forget(`${id} ${ownerId}`);
@@ -150,7 +150,7 @@ export class SessionRecovery {
 }
 
 /** Resolves when the instance is not starting any more, at most after LIMITS.firstOpeningsMs. */
-export async function untilKnown(instance: Instance | undefined, clock: Pick<Clock, 'alarm'>): Promise<void> {
+export async function untilNotStarting(instance: Instance | undefined, clock: Pick<Clock, 'alarm'>): Promise<void> {
   if (!(instance instanceof InstanceRef) || !instance.isStarting) return;
   const known$ = instance.state$.pipe(filter(() => !instance.isStarting));
   await firstValueFrom(race(known$, timer$(clock, LIMITS.firstOpeningsMs)), { defaultValue: undefined });

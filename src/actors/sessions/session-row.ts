@@ -19,7 +19,7 @@ export interface RowWriter {
   /** Schedules a write of the row's changes. `isAwaited`: a client waits for the write. */
   add(row: SessionRow, isAwaited: boolean): void;
   /** Resolves with true when `written` is, or with false when the write has failed or takes longer than a client waits. */
-  within(written: Promise<boolean>): Promise<boolean>;
+  waitForWrite(written: Promise<boolean>): Promise<boolean>;
   /** Lets any node claim the row with this key. */
   release(key: string): void;
 }
@@ -82,7 +82,7 @@ export class SessionRow implements OwnRow {
     this.#written ??= Promise.withResolvers();
     const { promise } = this.#written;
     this.#keeper.add(this, true);
-    return this.#keeper.within(promise);
+    return this.#keeper.waitForWrite(promise);
   }
 
   get isUnmarked(): boolean {

@@ -177,7 +177,7 @@ export class NodeTable {
     return this.#reads.isCurrent ? successorIn(live, key) : undefined;
   }
 
-  /** See MayStore. A life that is not known has just begun, or was never there: it is looked for, once a second at most. */
+  /** See MayBeStoredLater. A life that is not known has just begun, or was never there: it is looked for, once a second at most. */
   async mayStore(life: string): Promise<boolean> {
     if (life === this.life) return false;
     await this.#lookUp(life, () => this.#reads.soon());
