@@ -21,7 +21,7 @@ function asking() {
   const log = new TaskLog({ now: () => time.nowMs });
   const asked: string[] = [];
   const pending: ((answers: readonly (TaskPlaces | undefined)[]) => void)[] = [];
-  log.shareIn({
+  log.setPeers({
     ask: ({ owner, template }, taskId) => {
       asked.push(`${owner.id} ${template} ${taskId}`);
       return new Promise((resolve) => pending.push(resolve));
@@ -56,7 +56,7 @@ test('knows from another node that a task is one of other owners, also while a t
   const known = log.untilKnown(ANN, '1');
   answer(undefined, { instances: [], isOthers: true });
   await known;
-  assert.equal([log.isOthers(ANN, '1'), log.isOthers(EVE, '1')], [true, false]);
+  assert.equal([log.belongsToOthers(ANN, '1'), log.belongsToOthers(EVE, '1')], [true, false]);
   assert.equal([log.untilKnown(ANN, '1'), asked.length], [undefined, 1]);
 });
 
@@ -76,7 +76,7 @@ test('asks again about an unknown task after a minute, and at once where a node 
   assert.is(asked.length, 2);
   time.nowMs = 60_000;
   await ask(NOWHERE);
-  assert.equal([asked.length, log.isOthers(ANN, '1')], [3, false]);
+  assert.equal([asked.length, log.belongsToOthers(ANN, '1')], [3, false]);
 });
 
 test('asks about 64 tasks at a time at most, of one owner about a share of them, and refuses others', async () => {
@@ -109,10 +109,10 @@ test('knows the tasks that only other owners began, by template', () => {
   const memory = new TaskLog(still);
   memory.begun(ANN, '1', 'one');
   const asked = [ANN, EVE, { ...EVE, template: 'u' }, { ...EVE, template: undefined }];
-  const found = asked.map((scope) => memory.isOthers(scope, '1'));
+  const found = asked.map((scope) => memory.belongsToOthers(scope, '1'));
   assert.equal(found, [false, true, false, true]);
   memory.begun(EVE, '1', 'one'); // this instance gave the id to both
-  assert.equal([memory.isOthers(EVE, '1'), memory.instancesOf(EVE, '1')], [false, ['one']]);
+  assert.equal([memory.belongsToOthers(EVE, '1'), memory.instancesOf(EVE, '1')], [false, ['one']]);
 });
 
 test('knows a task by its template in a view, too, and gives a view those of its templates', () => {
@@ -129,7 +129,7 @@ test('knows a task by its template in a view, too, and gives a view those of its
   const found = (id: string) => all.map((scope) => memory.instancesOf(scope, id));
   assert.equal(found('1'), [['one'], ['t/one'], ['t/one'], []]);
   assert.equal(found('2'), [['one'], ['t/one', 'u/two'], ['t/one'], ['u/two']]);
-  const others = all.map(({ template }) => memory.isOthers({ ...EVE, template }, '1'));
+  const others = all.map(({ template }) => memory.belongsToOthers({ ...EVE, template }, '1'));
   assert.equal(others, [true, true, true, false]);
 });
 
@@ -140,7 +140,7 @@ test('remembers 2,500 tasks of each owner, without the least recently used ones'
   assert.equal(memory.instancesOf(ANN, '0'), ['a']);
   memory.begun(ANN, 'one more', 'a');
   assert.equal([memory.instancesOf(ANN, '0'), memory.instancesOf(ANN, '1')], [['a'], []]);
-  assert.is(memory.isOthers(ANN, 'hers'), true);
+  assert.is(memory.belongsToOthers(ANN, 'hers'), true);
 });
 
 test('remembers the latest eight instances that gave the same id', () => {
@@ -157,7 +157,7 @@ test('does not remember an id that is too long', () => {
   ] as const) {
     const taskId = 'x'.repeat(length);
     memory.begun(ANN, taskId, 'one');
-    assert.equal([isTaskId(taskId), memory.isOthers(EVE, taskId)], [isKept, isKept]);
+    assert.equal([isTaskId(taskId), memory.belongsToOthers(EVE, taskId)], [isKept, isKept]);
   }
 });
 

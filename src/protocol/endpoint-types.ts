@@ -170,7 +170,7 @@ export type CommonOptions = Pick<EndpointOptions, 'onFault' | 'scheduler' | 'clo
  * begun.
  */
 export interface McpEndpoint {
-  readonly tasks: Pick<TaskLog, 'shareIn' | 'placesOf'>;
+  readonly tasks: Pick<TaskLog, 'setPeers' | 'placesOf'>;
   handle(request: McpRequest, reply: McpReply): void | Promise<void>;
   /** Ends the calls that only wait for the answer of a disconnected client, when the gateway stops. */
   dismiss(): Promise<void>;

@@ -29,7 +29,7 @@ export interface TaskScope {
 export interface TaskPlaces {
   /** See TaskLog.instancesOf. */
   readonly instances: readonly string[];
-  /** See TaskLog.isOthers. */
+  /** See TaskLog.belongsToOthers. */
   readonly isOthers: boolean;
 }
 
@@ -86,7 +86,7 @@ export class TaskLog {
   }
 
   /** Sets the nodes that are asked for tasks that did not begin here. */
-  shareIn(peers: TaskPeers): void {
+  setPeers(peers: TaskPeers): void {
     this.#peers = peers;
   }
 
@@ -145,7 +145,7 @@ export class TaskLog {
   }
 
   /** Returns true when only other owners began a task with that id at the path. */
-  isOthers(scope: TaskScope, taskId: string): boolean {
+  belongsToOthers(scope: TaskScope, taskId: string): boolean {
     if (this.instancesOf(scope, taskId).length > 0) return false;
     const asked = this.#asked.get(taskKey(scope, taskId));
     return asked?.isOthers === true || this.#hasBegun(scope.template, taskId);

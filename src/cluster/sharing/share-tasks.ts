@@ -11,7 +11,7 @@ const WAIT_MS = 1_000;
 
 /** Asks the others from now on. Returns the path of the questions, and the answer to those of others. */
 export function shareTasks(tasks: McpEndpoint['tasks'], peers: PeerQuestions): [string, AnswerPeer] {
-  tasks.shareIn({
+  tasks.setPeers({
     ask: ({ owner, template }, taskId) => {
       const [, ...others] = peers.lives();
       if (others.length === 0) return undefined;

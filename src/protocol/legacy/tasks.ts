@@ -65,7 +65,7 @@ function exchangeAboutTask(
     const here = known.findLast((id) => session.isAt(id));
     const instanceId = here ?? known.at(-1);
     if (here === undefined && instanceId !== undefined) return exchangeAt(request, from, instanceId);
-    return here === undefined && log.isOthers(scope, taskId)
+    return here === undefined && log.belongsToOthers(scope, taskId)
       ? rpcErrorAnswer(RPC.invalidParams, 'Unknown task')
       : exchangeInSession(session, request, clock, here);
   };

@@ -181,7 +181,7 @@ export class ModernAffinity {
   #byTask(request: ModernRequest, taskId: string): ModernTarget | undefined {
     const instanceId = this.#tasks.instancesOf(request, taskId).at(-1);
     if (instanceId !== undefined) return { params: request.params, instanceId };
-    if (this.#tasks.isOthers(request, taskId)) throw invalidParams('Unknown task');
+    if (this.#tasks.belongsToOthers(request, taskId)) throw invalidParams('Unknown task');
     return undefined;
   }
 
