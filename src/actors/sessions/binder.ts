@@ -72,7 +72,10 @@ export class Binder {
   }
 
   /** Returns the instance of an earlier binding if it has the same registration and is healthy; undefined otherwise. */
-  former({ instances }: TemplateGroup, { instanceId, serverId }: Binding['storedPlace']): InstanceRef | undefined {
+  former(
+    { instances }: TemplateGroup,
+    { instanceId, serverId }: Binding['storedPlace'],
+  ): InstanceRef | undefined {
     const instance = instances.get(instanceId);
     const isThat = instance instanceof InstanceRef && instance.serverId === serverId;
     return isThat && instance.state === 'healthy' ? instance : undefined;

@@ -87,7 +87,8 @@ export function isServed({ binding, isAbandoned }: ClientSessionContext): boolea
  */
 export function isReturning(context: ClientSessionContext): boolean {
   const { binding } = context;
-  const isBack = binding?.isIntact === false && binding.isOnlyUnreachable && binding.ref.handshake !== undefined;
+  const isBack =
+    binding?.isIntact === false && binding.isOnlyUnreachable && binding.ref.handshake !== undefined;
   return isBack && !mayMove(context.value, context.host.group);
 }
 

@@ -39,7 +39,9 @@ export interface SessionHost extends SessionState {
 }
 
 /** The session as its other parts see it: SessionCalls, SessionRoute, WaitingRequests, SessionMessages and BackendState. */
-export interface SessionCore extends SessionState, Pick<SessionHost, 'group' | 'isPart' | 'needsBindingForStream'> {
+export interface SessionCore
+  extends SessionState,
+    Pick<SessionHost, 'group' | 'isPart' | 'needsBindingForStream'> {
   readonly deps: SessionDeps;
   readonly isUnbound: boolean;
   /** The binding, if requests may use it now; undefined otherwise. */

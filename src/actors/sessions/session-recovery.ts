@@ -150,7 +150,10 @@ export class SessionRecovery {
 }
 
 /** Resolves when the instance is not starting any more, at most after LIMITS.firstOpeningsMs. */
-export async function untilNotStarting(instance: Instance | undefined, clock: Pick<Clock, 'alarm'>): Promise<void> {
+export async function untilNotStarting(
+  instance: Instance | undefined,
+  clock: Pick<Clock, 'alarm'>,
+): Promise<void> {
   if (!(instance instanceof InstanceRef) || !instance.isStarting) return;
   const known$ = instance.state$.pipe(filter(() => !instance.isStarting));
   await firstValueFrom(race(known$, timer$(clock, LIMITS.firstOpeningsMs)), { defaultValue: undefined });
