@@ -25,15 +25,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptedCall, reportAwaiting, reportEnd } from './attempt.ts';
 import { Attempts } from './attempts.ts';
 import type { AttemptEnding, CallEvents } from './call-events.ts';
-import type {
-  AttemptPlan,
-  CallDeps,
-  CallInput,
-  RunningCall,
-  SendStep,
-  Step,
-  StepReason,
-} from './call-route.ts';
+import type { AttemptPlan, CallDeps, CallInput, RunningCall, SendStep, Step } from './call-route.ts';
 import { Deadline, type TimedCall } from './deadline.ts';
 import { type FailedAttempt, Retries } from './retries.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
@@ -212,7 +204,7 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
   }
 
   /** Asks the route for a step to an instance that may have the tool. It must be sent in the same turn: see Pool.pick. */
-  #step(reason?: StepReason): Step {
+  #step(reason?: Parameters<CallInput['route']['step']>[1]): Step {
     let step = this.#input.route.step(this, reason);
     while (step.kind === 'send' && this.#tool.isAbsent(step.ref)) {
       this.#skip(step.ref);
