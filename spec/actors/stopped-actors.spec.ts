@@ -114,7 +114,7 @@ for (const isOpen of [false, true]) {
   test(`a transport actor that is stopped when it ${isOpen ? 'serves' : 'opens'} closes its transport`, async () => {
     const openings = new ScriptedOpenings();
     const { open } = openings;
-    const dedicated = { room: 0 };
+    const dedicated = { remainingConversations: 0 };
     const actor = createActor(transportActor, {
       input: { ...simulatedClock, alarm, open, dedicated, policy: DEFAULT_POLICY },
     });

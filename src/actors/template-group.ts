@@ -96,7 +96,7 @@ export class TemplateGroup {
    * Undefined when every definition is trusted: then the server itself refuses an unknown tool.
    */
   approvedTool(request: Pick<ExchangeRequest, 'method' | 'params' | 'view'>): string | undefined {
-    return this.#trustOf?.(this.template)?.isFor(request.view) === true ? toolOf(request) : undefined;
+    return this.#trustOf?.(this.template)?.isRequiredFor(request.view) === true ? toolOf(request) : undefined;
   }
 
   /** The most calls that may wait, in proportion to the instances that are up. */

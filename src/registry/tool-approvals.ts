@@ -316,7 +316,7 @@ class TemplateTrust implements ToolTrust {
     this.#views = new Map(parts.views.map((view) => [view.scope.id, view]));
   }
 
-  isFor(view: string | undefined): boolean {
+  isRequiredFor(view: string | undefined): boolean {
     return this.#parts.own !== undefined || (view !== undefined && this.#views.has(view));
   }
 
@@ -331,7 +331,7 @@ class TemplateTrust implements ToolTrust {
     return digests;
   }
 
-  has(tool: string, digests: ToolDigests, view?: string): boolean {
+  isApproved(tool: string, digests: ToolDigests, view?: string): boolean {
     if (this.#parts.own?.has(tool, digests.own) === false) return false;
     const pinned = view === undefined ? undefined : this.#views.get(view);
     return pinned === undefined || this.#hasIn(pinned, tool, digests);

@@ -82,7 +82,7 @@ test('ends an idle conversation to make room for a new one, of the same owner wh
   processes[9]?.finishClosing();
   await settled();
   take('cy');
-  assert.is(conversations.room, 0);
+  assert.is(conversations.remainingConversations, 0);
   for (const process of processes) process.finishClosing();
   await conversations.end();
 });
@@ -94,10 +94,10 @@ test('the total of all owners is limited', async () => {
   assert.match(String(refusal), '; setting sessions.max_processes)');
   opened[1]?.disconnect();
   await settled();
-  assert.is(processes.room, 1);
+  assert.is(processes.remainingConversations, 1);
   await open('dee');
   assert.is(await codeOf(open(ANONYMOUS.id)), 'QUEUE_FULL');
-  assert.is(processes.room, 0);
+  assert.is(processes.remainingConversations, 0);
 });
 
 test('a refused or failed opening makes room for others', async () => {
@@ -107,7 +107,7 @@ test('a refused or failed opening makes room for others', async () => {
   assert.is(await openWith('ann', async () => undefined), undefined);
   await open('ann');
   assert.is(await codeOf(open('ann')), 'QUEUE_FULL');
-  assert.is(processes.room, 0);
+  assert.is(processes.remainingConversations, 0);
 });
 
 test('waits for a log level at most five seconds, sets it once, and accepts a refusal', async () => {

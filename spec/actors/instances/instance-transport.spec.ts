@@ -68,7 +68,7 @@ check('lists the tools after the handshake, and again when they changed', async 
   transport.onExchange = (exchange) =>
     exchange.result({ tools: [{ name: `tool ${transport.asked.length}` }, { name: 7 }, 'x'] });
   await harness.healthy(transport);
-  assert.is(harness.ref.tools?.knows('tool 1'), 'yes');
+  assert.is(harness.ref.tools?.lists('tool 1'), 'yes');
   await harness.pass(LIMITS.toolListAgeMs);
   for (const list of ['prompts', 'roots']) transport.sendNotification(`notifications/${list}/list_changed`);
   await settled();
@@ -76,7 +76,7 @@ check('lists the tools after the handshake, and again when they changed', async 
   transport.sendNotification('notifications/tools/list_changed');
   await settled();
   const { tools } = harness.ref;
-  assert.equal([tools?.knows('tool 1'), tools?.knows('tool 2')], ['no', 'yes']);
+  assert.equal([tools?.lists('tool 1'), tools?.lists('tool 2')], ['no', 'yes']);
   assert.equal(changes(harness), ['prompts', 'tools']);
   assert.equal(transport.asked, ['tools/list', 'tools/list']);
 });

@@ -56,7 +56,7 @@ test('counts its list, and knows no tools when there is no room for it', async (
     clock.nowMs += LIMITS.toolListAgeMs;
     void cache.invalidate();
     await answer(...names(count));
-    return cache.knows('tool 0');
+    return cache.lists('tool 0');
   };
   assert.equal([await list(100), budget.total > 4_096], ['yes', true]);
   assert.equal([await list(1_000), budget.total], ['unknown', 0]);
@@ -82,11 +82,11 @@ test('discards a list that changed while it was requested', async () => {
   void cache.invalidate();
   void cache.invalidate();
   await answer('old');
-  assert.is(cache.knows('old'), 'unknown');
+  assert.is(cache.lists('old'), 'unknown');
   assert.is(listings.length, 2);
   await answer('new');
   await refreshed;
-  assert.is(cache.knows('new'), 'yes');
+  assert.is(cache.lists('new'), 'yes');
 });
 
 test('notices a change that arrives just as a listing ends', async () => {
@@ -101,7 +101,7 @@ test('notices a change that arrives just as a listing ends', async () => {
     await settled();
     assert.is(listings.length, 2, `lost after ${turns} turns`);
     await answer('new');
-    assert.is(cache.knows('new'), 'yes');
+    assert.is(cache.lists('new'), 'yes');
   }
 });
 
@@ -113,24 +113,24 @@ test('lists no more than three times in a row, and once more, however often the 
     await answer('a');
   }
   assert.is(listings.length, LIMITS.toolListRounds + 1);
-  assert.is(cache.knows('a'), 'unknown');
+  assert.is(cache.lists('a'), 'unknown');
 });
 
-for (const use of ['knows', 'isRepeatable', 'find'] as const) {
+for (const use of ['lists', 'isRepeatable', 'find'] as const) {
   test(`requests a postponed list at the first use a second later: ${use}`, async () => {
     const { cache, clock, listings, answer } = staged();
     void cache.refresh();
     await answer('a');
     void cache.invalidate();
     await answer('a'); // the second listing within a second is not postponed, the third is
-    assert.equal([cache.knows('a'), listings.length], ['yes', 2]);
+    assert.equal([cache.lists('a'), listings.length], ['yes', 2]);
     void cache.invalidate();
     cache[use]('a');
-    assert.equal([cache.knows('a'), listings.length], ['unknown', 2]);
+    assert.equal([cache.lists('a'), listings.length], ['unknown', 2]);
     clock.nowMs = LIMITS.toolListAgeMs;
     cache[use]('a');
     await answer('b');
-    assert.equal([cache.knows('b'), listings.length], ['yes', 3]);
+    assert.equal([cache.lists('b'), listings.length], ['yes', 3]);
   });
 }
 
@@ -141,7 +141,7 @@ test('lists at most twice a second for a backend that notifies a change after ev
     for (let flood = 0; flood < 1_000; flood += 1) {
       await answer('a');
       void cache.invalidate();
-      cache.knows('a');
+      cache.lists('a');
     }
     clock.nowMs += 1_000;
   }

@@ -154,9 +154,9 @@ test('the tools of a pinned template are compared and removed in several tasks; 
   const { tasks, scheduler } = counted();
   const digests = { own: 'd', shown: 'd' };
   const trust: ToolTrust = {
-    isFor: () => true,
+    isRequiredFor: () => true,
     digestsOf: async (tools) => new Map(tools.map((tool) => [tool, digests])),
-    has: (tool) => !tool.endsWith('5'),
+    isApproved: (tool) => !tool.endsWith('5'),
     areUsedEverywhere: async () => false,
     listed: async () => undefined,
   };
@@ -167,10 +167,10 @@ test('the tools of a pinned template are compared and removed in several tasks; 
   assert.is(waiting?.size, TOOLS.length);
   const [ofNames = 0, ofItems = 0] = tasks;
   assert.ok(ofNames >= TOOLS.length / MOST_IN_TASK && ofItems > 2, String(tasks));
-  const none = await withTrustedTools(answerOf(), { ...trust, has: () => false }, scheduler);
+  const none = await withTrustedTools(answerOf(), { ...trust, isApproved: () => false }, scheduler);
   assert.is(none.answer.event.kind === 'result' && none.answer.event.result.text, '{"tools":[{},1],"n":1.5}');
   const all = answerOf();
-  assert.is((await withTrustedTools(all, { ...trust, has: () => true }, scheduler)).answer, all);
+  assert.is((await withTrustedTools(all, { ...trust, isApproved: () => true }, scheduler)).answer, all);
 });
 
 test.run();

@@ -29,7 +29,7 @@ export class WantedTool {
 
   /** Returns true when the instance has not listed the tool: either it lacks the tool, or its list is out of date. */
   mayBeAbsent({ tools }: Listing): boolean {
-    return this.#name !== undefined && tools?.knows(this.#name, this.#view) === 'no';
+    return this.#name !== undefined && tools?.lists(this.#name, this.#view) === 'no';
   }
 
   /** Returns true when the instance has not listed the tool, and its list is too new to be out of date. */

@@ -166,10 +166,10 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     return this.#uses === 0;
   }
   /** True when the conversation is open and no call is under way: ending it would affect only idle sessions. */
-  get isQuiet(): boolean {
+  get hasOnlyIdleSessions(): boolean {
     return this.inner !== undefined && this.#uses === this.#sessions;
   }
-  get isFree(): boolean {
+  get acceptsAnotherUse(): boolean {
     return !this.#isRetired && (!this.isExclusive || this.isIdle);
   }
 

@@ -73,7 +73,7 @@ export class DedicatedConversations implements ConversationListener {
   }
 
   /** The number of further conversations that may be opened. */
-  get room(): number {
+  get remainingConversations(): number {
     return Math.max(0, this.#most - this.#counted.size);
   }
 
@@ -86,7 +86,7 @@ export class DedicatedConversations implements ConversationListener {
   use(request: ConversationRequest): ConversationUse {
     const key = conversationKeyOf(request);
     const alike = key === undefined ? [] : [...(this.#byKey.get(key) ?? [])];
-    const known = alike.find(({ isFree }) => isFree);
+    const known = alike.find(({ acceptsAnotherUse }) => acceptsAnotherUse);
     const conversation = known ?? this.#open(request, key);
     let isHeld = true;
     const isSession = request.session !== undefined;
@@ -193,7 +193,7 @@ export class DedicatedConversations implements ConversationListener {
   #spareOf(ownerId: string | undefined): DedicatedConversation | undefined {
     const sinceMs = this.#options.now() - LIMITS.sessionAwayMs;
     const candidates = [...this.#counted].filter((each) => ownerId === undefined || each.ownerId === ownerId);
-    const idle = candidates.filter(({ isIdle, isFree }) => isIdle && isFree);
+    const idle = candidates.filter(({ isIdle, acceptsAnotherUse }) => isIdle && acceptsAnotherUse);
     const away = candidates.filter(({ awaySinceMs }) => awaySinceMs <= sinceMs);
     return (
       idle.toSorted((a, b) => a.usedAtMs - b.usedAtMs)[0] ??
@@ -211,7 +211,7 @@ export class DedicatedConversations implements ConversationListener {
     if (shared.length < LIMITS.extensionProcesses) return undefined;
     const own = shared.filter((each) => each.ownerId === ownerId);
     const candidates = own.length * 2 < shared.length ? shared : own;
-    const quiet = candidates.filter(({ isQuiet }) => isQuiet);
+    const quiet = candidates.filter(({ hasOnlyIdleSessions }) => hasOnlyIdleSessions);
     const [least] = quiet.toSorted((a, b) => a.usedAtMs - b.usedAtMs);
     if (least === undefined) throw extensionProcessLimit();
     return least;

@@ -294,9 +294,9 @@ export class InstanceRef implements Candidate {
   snapshot(score: number, suspension?: Suspension): InstanceSnapshot {
     const { context, value, status } = this.#actor.getSnapshot();
     const isWaiting = status === 'active' && value.connection === 'waiting';
-    const { definition, opened, starting, calls, stderr, failures, checkedAtMs } = context;
+    const { definition, opened, startingDiagnostics, calls, stderr, failures, checkedAtMs } = context;
     const { state } = this;
-    const diagnostics = opened === undefined ? starting?.() : opened.transport.diagnostics();
+    const diagnostics = opened === undefined ? startingDiagnostics?.() : opened.transport.diagnostics();
     const { stderr: output = [] } = diagnostics ?? {};
     return {
       id: definition.id,

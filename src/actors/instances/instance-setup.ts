@@ -49,7 +49,7 @@ export interface InstanceContext extends InstanceActorInput {
   readonly calls: CallCounter;
   readonly opened: OpenedTransport | undefined;
   /** Returns the output of the program that is being opened; undefined while none is. */
-  readonly starting: (() => TransportDiagnostics) | undefined;
+  readonly startingDiagnostics: (() => TransportDiagnostics) | undefined;
   readonly lastHandshake: Handshake | undefined;
   /** The names of the tools that the last transport listed; undefined when unknown. */
   readonly lastTools: readonly string[] | undefined;
@@ -84,7 +84,7 @@ export interface InstanceContext extends InstanceActorInput {
   /** The monotonic time of the next opening, in ms; valid only while the instance waits for one. */
   readonly opensAtMs: number;
   /** The longest wait for calls in flight when the instance restarts or leaves, in ms. */
-  readonly drainMs: number;
+  readonly drainLimitMs: number;
 }
 
 type InstanceEvent =
@@ -142,7 +142,7 @@ export const instanceSetup = setup({
     nextRecovery: ({ context: { failedRecoveries, policy, random, refusal } }) =>
       Math.max(backOffMs(failedRecoveries + 1, policy.healthIntervalMs, random()), refusal?.waitMs ?? 0),
     backOff: ({ context }) => context.backOffMs,
-    drained: ({ context }) => context.drainMs,
+    drained: ({ context }) => context.drainLimitMs,
     /** The time after which a closing transport is abandoned. Transports normally bound their closing themselves. */
     abandoned: LIMITS.drainMs,
   },
@@ -169,7 +169,7 @@ export const instanceSetup = setup({
       const { opened, openingMs } = event;
       enqueue.assign({
         opened,
-        starting: undefined,
+        startingDiagnostics: undefined,
         lastHandshake: opened.handshake,
         ...afterPass(context),
         openings: context.openings + 1,
@@ -200,7 +200,8 @@ export const instanceSetup = setup({
       const openingMs = event.type === 'transport.closed' ? event.openingMs : undefined;
       if (openingMs === undefined) return;
       enqueue.assign(afterFailure(context));
-      if (context.starting !== undefined) enqueue.assign({ failedStarts: context.failedStarts + 1 });
+      if (context.startingDiagnostics !== undefined)
+        enqueue.assign({ failedStarts: context.failedStarts + 1 });
       enqueue(() => context.calls.record(false));
       enqueue.emit({ type: 'probe.finished', passed: false, durationMs: openingMs });
     }),
@@ -269,7 +270,7 @@ export const instanceSetup = setup({
 });
 
 function withoutTransport({ opened, lastTools }: InstanceContext) {
-  return { opened: undefined, starting: undefined, lastTools: opened?.tools.names ?? lastTools };
+  return { opened: undefined, startingDiagnostics: undefined, lastTools: opened?.tools.names ?? lastTools };
 }
 
 /**

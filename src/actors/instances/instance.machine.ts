@@ -41,7 +41,7 @@ export const instanceMachine = instanceSetup.createMachine({
       transport: () => self.getSnapshot().context.opened?.transport,
     }),
     opened: undefined,
-    starting: undefined,
+    startingDiagnostics: undefined,
     lastHandshake: undefined,
     lastTools: undefined,
     failures: 0,
@@ -57,7 +57,7 @@ export const instanceMachine = instanceSetup.createMachine({
     backOffMs: 0,
     refusal: undefined,
     opensAtMs: 0,
-    drainMs: LIMITS.drainMs,
+    drainLimitMs: LIMITS.drainMs,
   }),
   invoke: { src: 'ownership', input: ({ context }) => context.dedicated },
   on: {
@@ -83,7 +83,9 @@ export const instanceMachine = instanceSetup.createMachine({
           states: {
             connecting: {
               on: {
-                'transport.starting': { actions: assign({ starting: ({ event }) => event.diagnostics }) },
+                'transport.starting': {
+                  actions: assign({ startingDiagnostics: ({ event }) => event.diagnostics }),
+                },
                 'transport.opened': { target: 'healthy', actions: 'open' },
               },
             },
@@ -196,7 +198,7 @@ export const instanceMachine = instanceSetup.createMachine({
     duty: {
       initial: 'serving',
       on: {
-        leave: { target: '.leaving', actions: assign({ drainMs: ({ event }) => event.withinMs }) },
+        leave: { target: '.leaving', actions: assign({ drainLimitMs: ({ event }) => event.withinMs }) },
       },
       states: {
         serving: { on: { drain: 'draining', restart: 'restarting' } },

@@ -72,7 +72,7 @@ export class ToolCache {
    * Returns whether the instance lists the tool; `unknown` while there is no list. `no` also for a tool whose
    * definition is not trusted, for the template or for `view`, or not known to be trusted.
    */
-  knows(tool: string, view?: string): 'yes' | 'no' | 'unknown' {
+  lists(tool: string, view?: string): 'yes' | 'no' | 'unknown' {
     const tools = this.#present;
     if (!this.#isTrusted(tool, view)) return 'no';
     if (tools === undefined) return 'unknown';
@@ -108,10 +108,10 @@ export class ToolCache {
 
   #isTrusted(tool: string, view?: string): boolean {
     const trust = this.#trust();
-    if (trust === undefined || !trust.isFor(view)) return true;
+    if (trust === undefined || !trust.isRequiredFor(view)) return true;
     if (this.#digests === undefined) this.#stale = true;
     const digests = this.#digests?.get(tool);
-    return digests !== undefined && trust.has(tool, digests, view);
+    return digests !== undefined && trust.isApproved(tool, digests, view);
   }
 
   /** True when the present list was read before its template, or a view of it, was pinned. */

@@ -29,11 +29,11 @@ export type ListedDigests = ReadonlyMap<Tool, ToolDigests>;
  */
 export interface ToolTrust {
   /** Returns true when definitions have to be approved, for the template or for this view. */
-  isFor(view: string | undefined): boolean;
+  isRequiredFor(view: string | undefined): boolean;
   /** Returns the digests of the definitions, in the same order. */
   digestsOf(tools: readonly Tool[]): Promise<ListedDigests>;
   /** Returns true when the definition is approved for the template, and for this view. */
-  has(tool: string, digests: ToolDigests, view?: string): boolean;
+  isApproved(tool: string, digests: ToolDigests, view?: string): boolean;
   /** Resolves with true when the template and all its views use each of the definitions. */
   areUsedEverywhere(digests: ListedDigests): Promise<boolean>;
   /** Records that an instance has listed these tools. `isComplete`: the instance has no others. */
@@ -72,7 +72,7 @@ export async function withTrustedTools(
     (group) => {
       for (const [tool, own] of group) {
         waiting.set(tool.name, own);
-        if (!trust.has(tool.name, own)) withheld.add(tool);
+        if (!trust.isApproved(tool.name, own)) withheld.add(tool);
       }
     },
   );

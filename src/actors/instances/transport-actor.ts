@@ -23,7 +23,7 @@ import type { TrustOf } from './tool-trust.ts';
 
 export interface TransportInput extends Pick<Clock, 'now' | 'alarm'>, SubscriptionDeps {
   readonly open: Open;
-  readonly dedicated: Pick<DedicatedConversations, 'room'>;
+  readonly dedicated: Pick<DedicatedConversations, 'remainingConversations'>;
   readonly policy: Pick<TemplatePolicy, 'startTimeoutMs'>;
   readonly toolLists?: ByteBudget | undefined;
   readonly trustOf?: TrustOf | undefined;
@@ -87,7 +87,7 @@ export const transportActor = fromCallback<TransportCommand, TransportInput>(
           onStarted: (diagnostics) => sendBack({ type: 'transport.starting', diagnostics }),
           onWithheld: (withheld) => sendBack({ type: 'tool.withheld', ...withheld }),
           relistTools: () => tools?.lookUp(),
-          room: () => dedicated.room,
+          room: () => dedicated.remainingConversations,
           onDraining: (isDraining) => sendBack({ type: isDraining ? 'drain' : 'resume' }),
         });
       } catch (thrown) {

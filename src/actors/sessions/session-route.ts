@@ -184,7 +184,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const isMovable = group.policy.sessionFailover === 'auto';
     const tool = toolOf(this.#request);
     // After a restart the tools may not be listed yet, and any call would count as one that is not safe.
-    if (isMovable && tool !== undefined && ref.tools?.knows(tool) === 'unknown' && !this.#hasAwaitedTools) {
+    if (isMovable && tool !== undefined && ref.tools?.lists(tool) === 'unknown' && !this.#hasAwaitedTools) {
       this.#hasAwaitedTools = true;
       const listed = ref.tools.lookUp();
       if (listed !== undefined) return { kind: 'wait', until$: from(listed) };

@@ -88,7 +88,10 @@ test('makes room by ending the least recently used conversation', async () => {
   mock.timers.tick(1);
   uses[3]?.release(true);
   stateless.use(one, guest('ann'));
-  assert.equal([uses[7]?.conversation.isFree, uses[3]?.conversation.isFree], [false, true]);
+  assert.equal(
+    [uses[7]?.conversation.acceptsAnotherUse, uses[3]?.conversation.acceptsAnotherUse],
+    [false, true],
+  );
   await settled();
   assert.is(stateless.owners.length, MOST);
   assert.is(harness.conversations('a')[7]?.closings, 1);
