@@ -178,7 +178,7 @@ test('after 1 s any call may be the trial; again, if it is cancelled, and after 
   bench.calls('a', 'failed', 5);
   bench.pass(6_000);
   assert.is(bench.pool.pick()?.id, 'a');
-  bench.call('a', 'neither');
+  bench.call('a', 'inconclusive');
   assert.equal(bench.picked(3), ['a', 'b', 'b']);
   bench.pass(5_000);
   assert.equal(bench.picked(2), ['a', 'b']);
@@ -232,7 +232,7 @@ test('slow answers raise the limit of silence, and without any answer there is n
   const unknown = send();
   bench.pass(60_000);
   assert.is(bench.isOut('a'), false);
-  for (const call of unknown) bench.end(call, 'neither');
+  for (const call of unknown) bench.end(call, 'inconclusive');
   const slow = bench.pool.outliers.sent(bench.at('b'));
   bench.pass(2_000);
   bench.end(slow, 'answered');

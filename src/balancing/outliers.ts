@@ -51,9 +51,9 @@ const CHECK_MS = 500;
 
 /**
  * What the end of a call says about its backend. `answered`: it answered, perhaps with an error. `failed`: it did not
- * answer. `neither`: nothing.
+ * answer. `inconclusive`: nothing.
  */
-export type CallVerdict = 'answered' | 'failed' | 'neither';
+export type CallVerdict = 'answered' | 'failed' | 'inconclusive';
 
 /** One call at one candidate, to be passed to `noteMessage` and `ended`. */
 export interface SentCall<C> {
@@ -97,7 +97,7 @@ interface CandidateRecord<C> {
   /** The newest calls without a message, in the order of sending. */
   readonly unanswered: SentCall<C>[];
   /** The number of doublings of the next suspension. */
-  level: number;
+  doublings: number;
   inSinceMs: number;
 }
 
@@ -284,9 +284,9 @@ export class Outliers<C extends object> {
     const { candidate, inSinceMs } = record;
     const now = this.#options.now();
     if (!this.#out.has(candidate))
-      record.level = Math.max(0, record.level - Math.floor((now - inSinceMs) / FORGIVEN_MS));
-    const forMs = Math.min(FIRST_OUT_MS * 2 ** record.level, LONGEST_OUT_MS);
-    if (forMs < LONGEST_OUT_MS) record.level += 1;
+      record.doublings = Math.max(0, record.doublings - Math.floor((now - inSinceMs) / FORGIVEN_MS));
+    const forMs = Math.min(FIRST_OUT_MS * 2 ** record.doublings, LONGEST_OUT_MS);
+    if (forMs < LONGEST_OUT_MS) record.doublings += 1;
     const untilMs = now + forMs;
     const out = { reason, untilMs, isAvoided, offerAtMs: untilMs, trial: undefined };
     this.#out.set(candidate, out);
@@ -359,7 +359,7 @@ export class Outliers<C extends object> {
       failures: new RecentCount(),
       failuresInARow: 0,
       unanswered: [],
-      level: 0,
+      doublings: 0,
       inSinceMs: this.#options.now(),
     };
     this.#records.set(candidate, record);

@@ -276,7 +276,7 @@ export function reportEnd(
  */
 function verdictOf({ outcome, error }: AttemptEnding): CallVerdict {
   if (isAnswered(outcome)) return 'answered';
-  return error?.facts.suspicious || error?.facts.unreachable ? 'failed' : 'neither';
+  return error?.facts.suspicious || error?.facts.unreachable ? 'failed' : 'inconclusive';
 }
 
 const TOO_MANY_WAIT: ClientReply = {
