@@ -362,7 +362,7 @@ vaults(
     await connect(vault, target, 'user-1');
     const tokens = vault.tokens(target, 'user-1');
     await tokens.current();
-    const needs = asGatewayError(await tokens.lacks(['write']));
+    const needs = asGatewayError(await tokens.missingScopes(['write']));
     assert.equal([needs.code, needs.facts.connection?.why], ['CONNECTION_REQUIRED', 'scopes']);
     await connect(vault, target, 'user-1');
     assert.equal(backend.asked?.scopes, ['read', 'write']);

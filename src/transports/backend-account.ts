@@ -12,7 +12,7 @@ export interface BearerTokens {
    */
   refusedAgain(refused: string): Promise<Error>;
   /** Reports that the backend wants scopes that the token does not have. Resolves with CONNECTION_REQUIRED. */
-  lacks(scopes: readonly string[]): Promise<Error>;
+  missingScopes(scopes: readonly string[]): Promise<Error>;
 }
 
 /** The accounts at one backend that wants OAuth. */

@@ -262,7 +262,7 @@ class VaultTokens implements BearerTokens {
     return this.#needs('ended');
   }
 
-  async lacks(scopes: readonly string[]): Promise<Error> {
+  async missingScopes(scopes: readonly string[]): Promise<Error> {
     await this.#refreshes.want(this.#key, scopes);
     return this.#needs('scopes');
   }

@@ -143,7 +143,7 @@ test('resources count as subscribed to again once the backend says so, not after
   }
   await want('x:2');
   const [current, next] = backend.exchanges.slice(-2);
-  const late = feed.acknowledged;
+  const late = feed.untilSettledOrLate;
   mock.timers.tick(LIMITS.backgroundMs);
   await late;
   current?.notify(UPDATED, { uri: 'x:1' });
@@ -258,7 +258,7 @@ test('acknowledged resolves when the backend acknowledges or refuses all changes
     const client = await want('x:1');
     await want('x:2');
     let hasEnded = false;
-    const ended = feed.acknowledged?.then(() => {
+    const ended = feed.untilSettledOrLate?.then(() => {
       hasEnded = true;
     });
     if (end === acknowledge) acknowledge(); // only of the first change

@@ -98,12 +98,12 @@ export class Binding {
    * there is no need to wait.
    */
   get untilListening(): Promise<void> | undefined {
-    return this.feed?.acknowledged ?? this.conversation?.untilListening;
+    return this.feed?.untilSettledOrLate ?? this.conversation?.untilListening;
   }
 
   /** Resolves when the backend has subscribed the listeners, or will not; undefined when there is no need to wait. */
   get untilSubscribed(): Promise<void> | undefined {
-    return this.feed?.settled ?? this.conversation?.untilListening;
+    return this.feed?.untilSettled ?? this.conversation?.untilListening;
   }
 
   /**
@@ -112,7 +112,7 @@ export class Binding {
    */
   refresh(uris?: ResourceUris): Promise<void> | undefined {
     this.feed?.refresh(uris);
-    return this.feed?.acknowledged;
+    return this.feed?.untilSettledOrLate;
   }
 
   /**

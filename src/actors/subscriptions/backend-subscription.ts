@@ -104,12 +104,12 @@ export class BackendSubscription {
   }
 
   /** Resolves when the backend has acknowledged all changes, or will not; undefined when none waits for that. */
-  get settled(): Promise<void> | undefined {
+  get untilSettled(): Promise<void> | undefined {
     return this.#isSettled ? undefined : firstValueFrom(this.#settled);
   }
 
-  /** Like `settled`, but resolves after LIMITS.backgroundMs at the latest: updates until then count as missed. */
-  get acknowledged(): Promise<void> | undefined {
+  /** Like `untilSettled`, but resolves after LIMITS.backgroundMs at the latest: updates until then count as missed. */
+  get untilSettledOrLate(): Promise<void> | undefined {
     if (this.#isSettled) return undefined;
     const late$ = timer$(this.#clock, LIMITS.backgroundMs).pipe(tap(() => (this.#hasMissedUpdates = true)));
     return firstValueFrom(merge(this.#settled, late$));

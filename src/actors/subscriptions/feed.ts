@@ -115,7 +115,7 @@ export class Feed {
       });
       if (!isLate) return;
       const answers = parts.map(({ answer }) => answer);
-      void Promise.allSettled([this.settled, ...answers]).then(() => subscriber.closed || resumed());
+      void Promise.allSettled([this.untilSettled, ...answers]).then(() => subscriber.closed || resumed());
     }).pipe(takeUntil(this.#conversation.closed$));
   }
 
@@ -128,17 +128,17 @@ export class Feed {
       this.#subscription?.refresh();
   }
 
-  /** Like `acknowledged`, without a time limit. */
-  get settled(): Promise<void> | undefined {
-    return this.#subscription?.settled;
+  /** Like `untilSettledOrLate`, without a time limit. */
+  get untilSettled(): Promise<void> | undefined {
+    return this.#subscription?.untilSettled;
   }
 
   /**
-   * Resolves when a modern backend knows all changes, see BackendSubscription.acknowledged; undefined when there is
+   * Resolves when a modern backend knows all changes, see BackendSubscription.untilSettledOrLate; undefined when there is
    * no need to wait.
    */
-  get acknowledged(): Promise<void> | undefined {
-    return this.#subscription?.acknowledged;
+  get untilSettledOrLate(): Promise<void> | undefined {
+    return this.#subscription?.untilSettledOrLate;
   }
 
   #left({ uris }: FeedClient): void {

@@ -71,7 +71,7 @@ function noticing(tokens: BearerTokens, onGone: () => void): BearerTokens {
       onGone();
       return error;
     },
-    lacks: (scopes) => tokens.lacks(scopes),
+    missingScopes: (scopes) => tokens.missingScopes(scopes),
   };
 }
 

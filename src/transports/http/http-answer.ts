@@ -360,7 +360,7 @@ export class HttpAnswer implements AnswerReceiver {
     const { error, scopes } = challengeIn(String(headers['www-authenticate'] ?? ''));
     if (this.status === 403) {
       if (error !== 'insufficient_scope') this.#endWithRefusal(headers);
-      else this.fail(await tokens.lacks(scopes));
+      else this.fail(await tokens.missingScopes(scopes));
       return;
     }
     if (this.#sending?.isRenewed === true) {
