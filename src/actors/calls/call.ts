@@ -1,10 +1,10 @@
 // The loop of one call: choose an instance, count and send the call there in one synchronous block, wait, and try the next one if
 // domain/calls/retry-rules.ts allows it. Its route says where the call may go on. Source: ADR 9, ADR 40.
 //
-// After `delivered: 'no'` the call is sent to another instance, at most `maxRetries` times and never to the same one
-// twice; one that only one instance may answer is repeated there (`decideAtBound`). After `'unknown'` it goes on only
-// if it is safe to repeat, within the retry budget; never after the first message. A repeatable call without a message
-// for a third of its time is also sent to a second instance. The call fails with its last failure.
+// After `delivered: 'no'` the call is sent to another instance, at most `maxRetries` times and never to the same one twice; one that
+// only one instance may answer is repeated there (`decideAtBound`). After `'unknown'` it goes on only if it is safe to repeat, within
+// the retry budget; never after the first message. A repeatable call that is silent for a third of its time is also sent to a second
+// instance. The call fails with its last failure.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
@@ -25,16 +25,21 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptedCall, reportAwaiting, reportEnd } from './attempt.ts';
 import { Attempts } from './attempts.ts';
 import type { AttemptEnding, CallEvents } from './call-events.ts';
-import type { AttemptPlan, CallDeps, CallInput, RunningCall, SendStep, Step } from './call-route.ts';
+import type {
+  AttemptPlan,
+  CallDeps,
+  CallInput,
+  RunningCall,
+  SendStep,
+  Step,
+  StepReason,
+} from './call-route.ts';
 import { Deadline, type TimedCall } from './deadline.ts';
 import { type FailedAttempt, Retries } from './retries.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 import { WantedTool } from './wanted-tool.ts';
 
-/**
- * One call, from its first attempt to its end. The subscriber gets the messages of the backend and one answer, or the
- * error of the last failed attempt.
- */
+/** One call. Its subscriber gets the messages of the backend and one answer, or the error of the last failed attempt. */
 export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
   readonly #deps: CallDeps;
   readonly #input: CallInput;
@@ -204,7 +209,7 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
   }
 
   /** Asks the route for a step to an instance that may have the tool. It must be sent in the same turn: see Pool.pick. */
-  #step(reason?: Parameters<CallInput['route']['step']>[1]): Step {
+  #step(reason?: StepReason): Step {
     let step = this.#input.route.step(this, reason);
     while (step.kind === 'send' && this.#tool.isAbsent(step.ref)) {
       this.#skip(step.ref);
@@ -418,10 +423,7 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
     else if (!group.queue.has(this) && !group.queue.join(this, group.maxQueueLength)) this.refuse();
   }
 
-  /**
-   * Puts the call into the queue, if calls there already wait for the free capacity of this instance. Returns false
-   * when the call may be sent at once, also because the queue is full.
-   */
+  /** Puts the call into the queue if others wait for this instance; false: it may be sent at once, or the queue is full. */
   #queueBehindOthers(ref: InstanceRef): boolean {
     const { group } = this.#input;
     const { queue } = group;
