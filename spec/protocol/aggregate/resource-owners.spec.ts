@@ -41,6 +41,46 @@ test('lists that did not change are read once, and changed ones again', async ()
   assert.equal([await ownerOf('x:unknown'), await ownerOf('x:2'), reads], [undefined, 'a', 8]);
 });
 
+test('what one long list has pushed out is known again when its own list is read again', async () => {
+  const of = (field: string, text: string) =>
+    Array.from({ length: 30_000 }, (_, index) => ({ [field]: `${text}${index}` }));
+  const all = new Map([
+    ['resources', [{ template: 'a', items: of('uri', 'file:///r') }]],
+    ['resourceTemplates', [{ template: 'b', items: of('uriTemplate', 'other:{x}/') }]],
+  ]);
+  const gather = async (list: string) => all.get(list) ?? [];
+  const owners = new ResourceOwners({
+    lists: { offers: () => true, announces: () => false, gather },
+    templates: () => ['a', 'b'],
+  });
+  for (const list of ['resources', 'resourceTemplates', 'resources'] as const)
+    await owners.learn(list, await gather(list), CLIENT);
+  const found = await owners.targetOf('file:///r5', CLIENT, () => Promise.resolve());
+  assert.equal(found, { template: 'a', uri: 'file:///r5' });
+});
+
+test('lists that are learned at the same time are learned once', async () => {
+  let visits = 0;
+  const scheduler = {
+    each: async <T>(items: Iterable<T>, visit: (item: T) => unknown) => {
+      for (const item of items) {
+        visits += 1;
+        visit(item);
+        await passTurns(1);
+      }
+    },
+  };
+  const owners = new ResourceOwners({
+    lists: { offers: () => true, announces: () => false, gather: async () => [] },
+    templates: () => ['a'],
+    scheduler,
+  });
+  const items = [{ name: 't', inputSchema: {}, _meta: { ui: { resourceUri: 'ui://a/page' } } }];
+  const gathered = [{ template: 'a', items }];
+  await Promise.all(Array.from({ length: 100 }, () => owners.learn('tools', gathered, CLIENT)));
+  assert.ok(visits > 0 && visits < 10, `${visits} visits`);
+});
+
 test('long lists are learned and shown in many tasks, and what is learned meanwhile waits', async () => {
   const tasks: number[] = [];
   const scheduler = {

@@ -7,11 +7,12 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
+import { SerialQueue } from '../../domain/time/serial-queue.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { isTooLong } from '../client-bounds.ts';
 import { composedUri, isOfSkill, ownedAs, partsOfComposed, type ResourceTarget } from './composed-uris.ts';
 import { KEY_FIELDS } from './items.ts';
-import { type AggregateLists, type GatheredList, inGroups, isSameInput } from './lists.ts';
+import { type AggregateLists, type GatheredList, inGroups } from './lists.ts';
 import { isPage, pageOf, withPage } from './mcp-apps.ts';
 
 const MAX_REMEMBERED = 50_000;
@@ -53,7 +54,8 @@ export class ResourceOwners {
   readonly #deps: ResourceOwnersDeps;
   /** By URI or skill, the templates that have it: they list it, or a tool of theirs has it as its page. */
   readonly #having: Readonly<Record<Source, LruMap<ReadonlySet<string>>>> = {
-    listed: new LruMap(MAX_REMEMBERED),
+    // What one list pushes out, the others have to bring again.
+    listed: new LruMap(MAX_REMEMBERED, () => this.#forgetOthers()),
     pages: new LruMap(MAX_REMEMBERED),
     skills: new LruMap(MAX_REMEMBERED),
   };
@@ -61,13 +63,12 @@ export class ResourceOwners {
   readonly #patterns = new LruMap<LruMap<readonly string[]>>(LIMITS.templates);
   /** Ids of the callers for which the resources of all templates were read. */
   readonly #readers = new LruMap<true>(MAX_READERS);
-  /** What was learned last, and whether it has pages: streams with unknown URIs read the same lists again and again. */
-  readonly #learned = new Map<
-    ListField,
-    { readonly of: readonly GatheredList[]; readonly hasPages: boolean }
-  >();
-  /** Lists are learned one after another: each takes several turns. */
-  #learning: Promise<unknown> = Promise.resolve();
+  /** The newest lists of all, which are learned or being learned: streams with unknown URIs read the same ones again and again. */
+  readonly #learned = new Map<ListField, Learned>();
+  /** Lists are learned one after another, each in several turns. */
+  readonly #queue = new SerialQueue();
+  /** The list that is being learned. */
+  #current: ListField | undefined;
   #version = 0;
   #hasShared = false;
 
@@ -102,7 +103,7 @@ export class ResourceOwners {
 
   /** Learns which of the templates have a skill: of those that were read, those that list it now. */
   learnSkills(found: readonly Found[]): Promise<void> {
-    return this.#inTurn(() => this.#note('skills', found));
+    return this.#queue.take(() => this.#note('skills', found));
   }
 
   /** The URI of a resource of a template, or the URI template of several, as the caller sees it. */
@@ -285,12 +286,6 @@ export class ResourceOwners {
     await this.#learn(list, await lists.gather(list, templates(client.owner), client), client);
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#learning.then(work);
-    this.#learning = done.catch(() => undefined);
-    return done;
-  }
-
   #inTasks<T>(items: readonly T[], visit: (item: T) => void): Promise<void> {
     const { scheduler = AT_ONCE } = this.#deps;
     return scheduler.each(inGroups(items, GROUP_ITEMS), (group) => group.forEach(visit));
@@ -299,42 +294,59 @@ export class ResourceOwners {
   /** Resolves with true when there are pages of MCP Apps. */
   async #learn(list: ListField, gathered: readonly GatheredList[], { owner }: Client): Promise<boolean> {
     if (list === 'prompts') return false;
-    const hasPages = await this.#inTurn(() => this.#learnItems(list, gathered, owner));
+    const complete = gathered.filter(({ missing }) => missing === undefined);
+    // A list of the tools that its caller may call says nothing about the pages of others.
+    const isWhole = list !== 'tools' || owner.tools === undefined;
+    const known = isWhole ? this.#learned.get(list) : undefined;
+    const isKnown = known !== undefined && isSameList(known.of, complete);
+    const hasPages = await (isKnown ? known.hasPages : this.#learnNew(list, complete, isWhole));
     if (list === 'resources') this.#readers.set(owner.id, true);
     return hasPages;
   }
 
-  async #learnItems(
+  async #learnNew(
     list: Exclude<ListField, 'prompts'>,
-    gathered: readonly GatheredList[],
-    owner: Owner,
+    complete: readonly GatheredList[],
+    isWhole: boolean,
   ): Promise<boolean> {
-    const complete = gathered.filter(({ missing }) => missing === undefined);
-    if (list === 'tools') {
-      const { takesTool = () => true } = this.#deps;
-      const found = complete.map(({ template, items }) => ({
-        template,
-        uris: items.flatMap((tool) => {
-          const page = pageOf(tool); // few have one, and globs are matched for these only
-          return page !== undefined && takesTool(template, String(tool.name)) ? page : [];
-        }),
-      }));
-      const hasPages = found.some(({ uris }) => uris.length > 0);
-      // A list of the tools that its caller may call says nothing about the pages of others.
-      if (hasPages) await this.#note('pages', found, owner.tools === undefined);
-      return hasPages;
+    const found = list === 'tools' ? this.#pagesIn(complete) : urisIn(list, complete);
+    if (list === 'tools' && found.length === 0) return false;
+    const hasPages = this.#queue.take(() => this.#learnFound(list, found, isWhole));
+    if (isWhole) {
+      const of = complete.map(({ template, items }) => ({ template, items: new WeakRef(items) }));
+      const learned = { of, hasPages };
+      this.#learned.set(list, learned);
+      hasPages.catch(() => this.#learned.get(list) === learned && this.#learned.delete(list));
     }
-    const learned = this.#learned.get(list);
-    if (learned !== undefined && isSameInput(learned.of, complete)) return learned.hasPages;
+    return hasPages;
+  }
+
+  readonly #forgetOthers = (): void => {
+    for (const list of this.#learned.keys()) if (list !== this.#current) this.#learned.delete(list);
+  };
+
+  /** By template, its pages of MCP Apps; empty when none has any. */
+  #pagesIn(complete: readonly GatheredList[]): readonly Found[] {
+    const { takesTool = () => true } = this.#deps;
     const found = complete.map(({ template, items }) => ({
       template,
-      uris: items.map((item) => String(item[KEY_FIELDS[list]])),
+      uris: items.flatMap((tool) => {
+        const page = pageOf(tool); // few have one, and globs are matched for these only
+        return page !== undefined && takesTool(template, String(tool.name)) ? page : [];
+      }),
     }));
+    return found.some(({ uris }) => uris.length > 0) ? found : [];
+  }
+
+  async #learnFound(
+    list: Exclude<ListField, 'prompts'>,
+    found: readonly Found[],
+    isWhole: boolean,
+  ): Promise<boolean> {
+    this.#current = list;
     if (list === 'resourceTemplates') for (const each of found) this.#learnPatterns(each);
-    await this.#note('listed', found);
-    const hasPages = list === 'resources' && found.some(({ uris }) => uris.some(isPage));
-    this.#learned.set(list, { of: complete, hasPages });
-    return hasPages;
+    await this.#note(list === 'tools' ? 'pages' : 'listed', found, isWhole);
+    return list === 'tools' || (list === 'resources' && found.some(({ uris }) => uris.some(isPage)));
   }
 
   /** `isComplete`: what these templates do not list, they do not have any more. */
@@ -373,6 +385,34 @@ export class ResourceOwners {
       if (uri.length <= MAX_PATTERN_CHARACTERS) patterns.set(uri, uri.split(EXPRESSION));
     this.#patterns.set(template, patterns);
   }
+}
+
+interface Learned {
+  /** Weak: they are as long as the lists of all templates. */
+  readonly of: readonly { readonly template: string; readonly items: WeakRef<readonly JsonObject[]> }[];
+  /** Whether there are pages of MCP Apps. */
+  readonly hasPages: Promise<boolean>;
+}
+
+function isSameList(known: Learned['of'], lists: readonly GatheredList[]): boolean {
+  return (
+    known.length === lists.length &&
+    known.every(({ template, items }, index) => {
+      const list = lists[index];
+      return template === list?.template && items.deref() === list.items;
+    })
+  );
+}
+
+function urisIn(
+  list: 'resources' | 'resourceTemplates',
+  complete: readonly GatheredList[],
+): readonly Found[] {
+  const field = KEY_FIELDS[list];
+  return complete.map(({ template, items }) => ({
+    template,
+    uris: items.map((item) => String(item[field])),
+  }));
 }
 
 const AT_ONCE: Pick<TaskScheduler, 'each'> = {
