@@ -38,14 +38,15 @@ test('a registration returns the state of the instance, with and without a wait'
   assert.match((await rejected).message, /the gateway retries \(connection refused\)\.$/);
 });
 
-test('a registration does not wait for a program that cannot be started', async () => {
+test('a registration does not wait for a program that does not exist', async () => {
+  const reason = 'could not be started: ENOENT, there is no program "x"';
   harness.open = async () => {
-    throw backendUnavailable('could not be started: ENOENT', { delivered: 'no' });
+    throw backendUnavailable(reason, { delivered: 'no' });
   };
   const registered = registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 300_000 });
   assert.is(
     (await errorOf(registered)).message,
-    'Instance "a" of "r" could not be started; it stays registered and the gateway retries (could not be started: ENOENT).',
+    `Instance "a" of "r" is not healthy; it stays registered and the gateway retries (${reason}).`,
   );
 });
 

@@ -310,17 +310,20 @@ export async function gatewayOf(input: CommandInput, terminal: Terminal): Promis
 
 /** Entries of one answer. */
 const PAGE = 500;
-/** Longest time of all pages of a list: a program at the address of a gateway may answer with pages without end. */
+/** Longest time of a list without progress: a program at the address of a gateway may answer with pages without end. */
 const LIST_MS = 120_000;
 
-/** At most `most` entries, from all pages. Throws as `ask`; CommandFailure when the pages take longer than `longestMs`. */
+/**
+ * At most `most` entries, from all pages. Throws as `ask`; CommandFailure when the pages take longer than `longestMs`, those with
+ * entries not counted where `most` bounds their number.
+ */
 export async function entriesOf(
   gateway: Remote,
   path: string,
   name: string,
   { query = new URLSearchParams(), most = Number.POSITIVE_INFINITY, longestMs = LIST_MS } = {},
 ): Promise<readonly Fields[]> {
-  const endsAtMs = performance.now() + longestMs;
+  let endsAtMs = performance.now() + longestMs;
   const entries: Fields[] = [];
   for (let cursor: unknown = ''; typeof cursor === 'string' && entries.length < most; ) {
     query.set('limit', String(Math.min(PAGE, most - entries.length)));
@@ -330,7 +333,9 @@ export async function entriesOf(
       );
     if (cursor !== '') query.set('cursor', cursor);
     const page = fields(await gateway.request(`${path}?${query}`));
-    entries.push(...listOf(page[name]));
+    const found = listOf(page[name]);
+    entries.push(...found);
+    if (found.length > 0 && Number.isFinite(most)) endsAtMs = performance.now() + longestMs;
     cursor = page.next_cursor;
   }
   return entries;

@@ -19,7 +19,7 @@ import {
   type InstanceChange,
   type InstanceDefinition,
   type InstanceInput,
-  NOT_STARTED,
+  isMissing,
   type TemplateAuth,
 } from '../domain/instances/instance.ts';
 import {
@@ -116,7 +116,7 @@ export class Registry {
    * Stores an instance and starts it; one with the same id in the template is replaced in place. VALIDATION_ERROR;
    * DUPLICATE_SERVER when an entry of a file or of sync would replace an instance of another source, ENDPOINT_NOT_ALLOWED for a
    * denied address, COMMAND_NOT_ALLOWED for a command with a protected path; BACKEND_UNAVAILABLE when the instance is not healthy
-   * after `waitMs`, SERVER_NOT_FOUND when it was removed meanwhile.
+   * after `waitMs`, or its program does not exist, SERVER_NOT_FOUND when it was removed meanwhile.
    */
   async register(
     template: string,
@@ -425,8 +425,8 @@ export class Registry {
   }
 
   /**
-   * Resolves when the instance is healthy or has stopped, after `waitMs` at the latest. At once for an instance of another node:
-   * one that any node may run is first waited for until a node runs it.
+   * Resolves when the instance is healthy, has stopped or is missing its program, after `waitMs` at the latest. At once for
+   * an instance of another node: one that any node may run is first waited for until a node runs it.
    */
   async #untilHealthy(made: Instance, waitMs: number): Promise<Instance> {
     const { fleetPrograms, fleet, clock } = this.#deps;
@@ -438,13 +438,9 @@ export class Registry {
     const instance = isWaited ? (fleet.findByServerId(serverId) ?? made) : made;
     if (!(instance instanceof InstanceRef)) return instance;
     const settled$ = instance.state$.pipe(
-      filter((state) => state === 'healthy' || state === 'stopped' || cannotStart(instance)),
+      filter((state) => state === 'healthy' || state === 'stopped' || isMissing(instance.reason)),
     );
     await firstValueFrom(race(settled$, timer$(clock, Math.max(0, untilMs - clock.now()))));
     return instance;
   }
-}
-
-function cannotStart({ reason }: InstanceRef): boolean {
-  return reason?.startsWith(NOT_STARTED) === true;
 }

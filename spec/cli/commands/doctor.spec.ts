@@ -96,7 +96,7 @@ test('names the instances of a running gateway that get no calls, ten of them', 
     'warn t/slow is ejected: its calls fail',
     'warn t/s0 is starting',
   ]);
-  assert.equal(texts.slice(10), ['warn 4 other instances are not healthy']);
+  assert.equal(texts.slice(10), ['warn and 4 other instances not healthy']);
 });
 
 test('names the items that a running gateway withholds at /mcp', async () => {

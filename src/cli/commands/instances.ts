@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { filePieces } from '../../config/read-file.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
-import { NOT_STARTED } from '../../domain/instances/instance.ts';
+import { isMissing } from '../../domain/instances/instance.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import { ownCommand } from '../../domain/version.ts';
@@ -200,7 +200,7 @@ const REMAINS = 'it stays registered';
 
 function unhealthy(id: string, record: Fields, waitSeconds: number, outcome: string): CommandFailure {
   const because = shownReasonOf(record) || (record.state === 'starting' ? 'it is still starting' : '');
-  if (because.startsWith(NOT_STARTED)) return new CommandFailure(`${id} ${printable(because)}; ${outcome}`);
+  if (isMissing(because)) return new CommandFailure(`${id} ${printable(because)}; ${outcome}`);
   const needsCredentials = typeof record.command !== 'string' && /\b40[13]\b/.test(because);
   const remedy = needsCredentials ? '; give the credentials with --header Authorization=@<file>' : '';
   return new CommandFailure(

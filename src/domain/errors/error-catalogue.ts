@@ -2,7 +2,7 @@
 // Errors that are made of the answer of a backend are in answer-errors.ts.
 
 import { neededAccount } from '../calls/connection-required.ts';
-import { type InstanceDefinition, type InstanceSnapshot, NOT_STARTED } from '../instances/instance.ts';
+import { type InstanceDefinition, type InstanceSnapshot, isMissing } from '../instances/instance.ts';
 import { LIMITS } from '../limits.ts';
 import { cutText } from '../text.ts';
 import type { ConnectionNeed } from '../vault/account-connection.ts';
@@ -151,7 +151,7 @@ export function notHealthyInTime(
   const name = `Instance "${id}" of "${template}"`;
   const removed = `${name} was deregistered or replaced before it was healthy.`;
   if (state === 'stopped') return new GatewayError('SERVER_NOT_FOUND', removed);
-  const fault = reason?.startsWith(NOT_STARTED) ? NOT_STARTED : `is not healthy after ${waitMs / 1000} s`;
+  const fault = isMissing(reason) ? 'is not healthy' : `is not healthy after ${waitMs / 1000} s`;
   const plainMessage = `${name} ${fault}; it stays registered and the gateway retries.`;
   const details = { delivered: 'no', plainMessage, instanceId: id } as const;
   if (reason === null) return new GatewayError('BACKEND_UNAVAILABLE', plainMessage, details);

@@ -6,6 +6,7 @@
 import { filter, firstValueFrom, type Observable, Subject, type Subscription } from 'rxjs';
 import { type ExchangeRequest, isFinalAnswer } from '../../domain/calls/exchange.ts';
 import { noHealthyInstance } from '../../domain/errors/error-catalogue.ts';
+import { hasCode } from '../../domain/errors/errors.ts';
 import { canonicalText, isDeeper, isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Client, ClientProfile, Owner } from '../../domain/mcp/client.ts';
@@ -132,8 +133,11 @@ export class AggregateLists {
     await this.#scheduler.each(inGroups(templates, STARTED_TOGETHER), (group) =>
       Promise.all(
         group.map(async (template) => {
-          const missing = (thrown: unknown) => ({ ...NOTHING, missing: clientMessageOf(thrown) }); // it was deleted meanwhile
-          gathered.set(template, await this.#listed(list, template, client).catch(missing));
+          const deleted = (thrown: unknown): Found => {
+            if (!hasCode(thrown, 'TEMPLATE_NOT_FOUND')) throw thrown;
+            return { ...NOTHING, missing: clientMessageOf(thrown) };
+          };
+          gathered.set(template, await this.#listed(list, template, client).catch(deleted));
         }),
       ),
     );

@@ -81,6 +81,9 @@ interface Compiled {
   result: JsonText | undefined;
 }
 
+/** What a compiled list was made from. */
+type Compilable = Pick<Compiled, 'inputs' | 'list' | 'isLegacy' | 'view' | 'version' | 'uris'>;
+
 /** The views that keep what they compiled: those that were listed last, within COMPILED_BYTES. The others compile it again. */
 export class CompiledViews {
   readonly #views: LRUCache<object, { readonly items: number; readonly forget: () => void }>;
@@ -112,6 +115,9 @@ export class ViewDirectory implements Directory {
   readonly #allowed = new ByRights<readonly JsonObject[]>();
   readonly #ofCaller = { tools: new LruMap<Compiled>(CALLERS), prompts: new LruMap<Compiled>(CALLERS) };
   #uris: { readonly of: CompiledView; readonly owners: ResourceOwners } | undefined;
+
+  /** Lists that are being compiled, in several turns: callers that ask meanwhile share them. */
+  readonly #compiling = new Set<Compilable & { readonly compiled: Promise<Compiled> }>();
 
   constructor(deps: ViewDirectoryDeps) {
     this.#deps = deps;
@@ -155,7 +161,10 @@ export class ViewDirectory implements Directory {
 
   async listing(list: ListField, client: Client): Promise<AggregateList> {
     const gathered = await this.#gather(list, client);
-    await this.uris.learn(list, gathered, client);
+    for (let learned: ResourceOwners | undefined; learned !== this.uris; ) {
+      learned = this.uris; // another one when the view changes meanwhile
+      await learned.learn(list, gathered, client);
+    }
     const compiled = await this.#compile(list, gathered, client);
     const { owner } = client;
     if (list === 'tools' || list === 'prompts') this.#ofCaller[list].set(owner.id, compiled);
@@ -290,7 +299,7 @@ export class ViewDirectory implements Directory {
     const view = await this.#choose(list, inputs);
     const version = this.#deps.version();
     const uris = list === 'prompts' ? 0 : this.uris.version;
-    const isSame = (known: Compiled) =>
+    const isSame = (known: Compilable) =>
       known.list === list &&
       known.isLegacy === isLegacy &&
       known.view === view &&
@@ -300,10 +309,14 @@ export class ViewDirectory implements Directory {
       this.#used();
       return found;
     }
+    for (const each of this.#compiling)
+      if (isSame(each) && each.version === version && each.uris === uris) return each.compiled;
     const all = inputs.flatMap(({ template, items }) => view.chosen(list, template, items));
     const waiting = (list === 'tools' ? this.#deps.waiting?.(all) : undefined) ?? new Map();
     const from = { inputs, list, isLegacy, view, version, uris, waiting };
-    const compiled = await this.#named(list, all, owner, from);
+    const compiling = { ...from, compiled: this.#named(list, all, owner, from) };
+    this.#compiling.add(compiling);
+    const compiled = await compiling.compiled.finally(() => this.#compiling.delete(compiling));
     const index = found === undefined ? -1 : this.#compiled.indexOf(found);
     if (index >= 0) this.#compiled.splice(index, 1);
     this.#compiled.unshift(compiled);
@@ -341,7 +354,7 @@ export class ViewDirectory implements Directory {
     list: ListField,
     all: readonly ChosenItem[],
     owner: Owner,
-    from: Pick<Compiled, 'inputs' | 'list' | 'isLegacy' | 'view' | 'version' | 'uris' | 'waiting'>,
+    from: Compilable & Pick<Compiled, 'waiting'>,
   ): Promise<Compiled> {
     if (list !== 'tools' && list !== 'prompts') {
       const items = await this.uris.shownItems(list, all, owner);
