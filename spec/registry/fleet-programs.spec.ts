@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
-import type { SharedPrograms } from '../../src/domain/nodes/nodes.ts';
+import type { LeasedPrograms } from '../../src/domain/nodes/nodes.ts';
 import { Gateway } from '../../src/gateway/gateway.ts';
 import { instanceRecord } from '../../src/http/records/instance-record.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
@@ -48,12 +48,12 @@ test('the view of an instance names the node that runs it', async () => {
 test.run();
 
 async function withProgram(requires: readonly string[]) {
-  let programs: SharedPrograms | undefined;
+  let programs: LeasedPrograms | undefined;
   const gateway = new Gateway(new MemoryStore(), {
     node: { id: 'a' },
     definitions: [{ id: 'near', requires: [...requires] }],
     others: {
-      sharePrograms: (shared) => {
+      leasePrograms: (shared) => {
         programs = shared;
       },
     },

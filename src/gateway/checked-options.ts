@@ -39,7 +39,7 @@ const NODE = {
 } satisfies Group<'node'>;
 
 const OTHERS = {
-  sharePrograms: KNOWN,
+  leasePrograms: KNOWN,
   decideSession: KNOWN,
   openElsewhere: KNOWN,
   successorOf: KNOWN,

@@ -151,7 +151,7 @@ function baseOf(store: Store, options: GatewayOptions, events: EventBus) {
 
 function reapersOf({ programs, others }: Base) {
   const reaper = new Reaper({ pipe: programs.reaperPipe });
-  return { reaper, leaseReaper: others.sharePrograms ? new LeaseReaper(reaper) : undefined };
+  return { reaper, leaseReaper: others.leasePrograms ? new LeaseReaper(reaper) : undefined };
 }
 
 /** The accounts at backends that want OAuth, if there can be any. */
@@ -239,7 +239,7 @@ function fleetProgramsOf(
   reaper: LeaseReaper | undefined,
 ): FleetPrograms | undefined {
   const programs = reaper && new FleetPrograms({ fleet, reaper, nodeId: ownNode });
-  if (programs) others.sharePrograms?.(programs);
+  if (programs) others.leasePrograms?.(programs);
   return programs;
 }
 

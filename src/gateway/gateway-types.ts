@@ -16,7 +16,7 @@ import type { JsonObject } from '../domain/json/json.ts';
 import type { DedicatedBounds } from '../domain/limits.ts';
 import type { Era, WithheldItem } from '../domain/mcp/mcp.ts';
 import type { ByteBounds, InstanceHeldBytes } from '../domain/memory/held-bytes.ts';
-import type { SharedPrograms } from '../domain/nodes/nodes.ts';
+import type { LeasedPrograms } from '../domain/nodes/nodes.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type {
   AggregatePresentation,
@@ -164,7 +164,7 @@ export interface OthersOptions {
    * Gets the programs that any node may run, once: the nodes of the store decide together where they run. Default:
    * they run here.
    */
-  readonly sharePrograms?: ((programs: SharedPrograms) => void) | undefined;
+  readonly leasePrograms?: ((programs: LeasedPrograms) => void) | undefined;
   /**
    * Decides which life continues a stored session, where several nodes share the store. Default: this node those
    * of its earlier lives.

@@ -7,10 +7,10 @@ import { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { Instance } from '../actors/template-group.ts';
 import type { InstanceDefinition, InstanceState } from '../domain/instances/instance.ts';
 import {
+  type LeasedPrograms,
   type NodeLife,
   type ProgramListener,
   runsAnywhere,
-  type SharedPrograms,
 } from '../domain/nodes/nodes.ts';
 import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 
@@ -26,7 +26,7 @@ interface Place {
   readonly why: string | undefined;
 }
 
-export class FleetPrograms implements SharedPrograms {
+export class FleetPrograms implements LeasedPrograms {
   readonly #deps: FleetProgramsDeps;
   /** Listeners of the programs whose lease this node has. */
   readonly #listeners = new Map<string, ProgramListener>();

@@ -18,7 +18,7 @@ import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { ClusterCounts } from '../counts/cluster-counts.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
-import type { SharedPrograms, ShownNode } from '../domain/nodes/nodes.ts';
+import type { LeasedPrograms, ShownNode } from '../domain/nodes/nodes.ts';
 import { type WorkerPlace, workerSocket } from '../domain/nodes/workers.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { VERSION } from '../domain/version.ts';
@@ -80,7 +80,7 @@ export class OtherNodes {
   #channel: PeerChannel | undefined;
   #closeTable: (() => Promise<void>) | undefined;
   /** The programs of this node that others may run, once the gateway exists. */
-  #programs: SharedPrograms | undefined;
+  #programs: LeasedPrograms | undefined;
   #serveQuestion: ServeQuestion | undefined;
   /** The list of nodes before this one has joined. */
   #alone: () => ShownNode[] = () => [];
@@ -108,7 +108,7 @@ export class OtherNodes {
   /** What a gateway asks about the others. It serves nothing before this node has joined. */
   forGateway(): OthersOptions {
     const { exist, config } = this.#options;
-    const sharePrograms = (programs: SharedPrograms): void => {
+    const leasePrograms = (programs: LeasedPrograms): void => {
       this.#programs = programs;
     };
     const openElsewhere: OthersOptions['openElsewhere'] = (...instance) => {
@@ -116,11 +116,11 @@ export class OtherNodes {
       return this.#channel.openInstance(...instance);
     };
     return {
-      sharePrograms: exist ? sharePrograms : undefined,
+      leasePrograms: exist ? leasePrograms : undefined,
       decideSession: exist ? async (row) => this.#table?.decideSession(row) ?? { do: 'end' } : undefined,
       openElsewhere: exist && config.cluster.forward ? openElsewhere : undefined,
       successorOf: (key) => this.#table?.successorOf(key),
-      mayBeStoredLater: (life) => this.#table?.mayStore(life),
+      mayBeStoredLater: (life) => this.#table?.mayBeStoredLater(life),
       isCutOff: () => this.#table?.isCutOff ?? false,
     };
   }

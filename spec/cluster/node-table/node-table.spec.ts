@@ -11,9 +11,9 @@ import { ClusterCounts } from '../../../src/counts/cluster-counts.ts';
 import { RELEASED } from '../../../src/domain/nodes/life.ts';
 import {
   foreignNodes,
+  type LeasedPrograms,
   otherDatabases,
   otherVersions,
-  type SharedPrograms,
   type ShownNode,
   silentNodes,
 } from '../../../src/domain/nodes/nodes.ts';
@@ -93,14 +93,14 @@ test('the life of a node whose heartbeats end is ended after 10 s, and one that 
   assert.is(a.list().length, 3);
   await pass(15_000);
   assert.is(a.find(c.life), undefined);
-  assert.ok(await a.mayStore(c.life), 'it may only stand still');
+  assert.ok(await a.mayBeStoredLater(c.life), 'it may only stand still');
   b.halt();
   pings.set(b.life, 'refused');
   await pass(5_000);
   assert.is((await store.nodes.list()).find(({ life }) => life === b.life)?.end?.cause, 'refused');
   assert.match(notices.join('\n'), 'the node "b" is gone: its address refuses connections');
   await pass(20_000); // its programs are freed, too
-  for (const { life } of [b, c]) assert.is(await a.mayStore(life), false);
+  for (const { life } of [b, c]) assert.is(await a.mayBeStoredLater(life), false);
   assert.equal(a.counts.livesEnded, { refused: 1, expired: 1 - b.counts.livesEnded.expired, restarted: 0 });
 });
 
@@ -338,20 +338,21 @@ test('a session without a row is of a node that has just begun, or of none: the 
   reads = 0;
   const found: unknown[] = [];
   const guesses = Array.from({ length: 50 }, (_, n) => `life-g${n}`);
-  for (const life of [b.life, a.life, ...guesses]) void a.mayStore(life).then((may) => found.push(may));
+  for (const life of [b.life, a.life, ...guesses])
+    void a.mayBeStoredLater(life).then((may) => found.push(may));
   await pass(1_100);
   assert.equal(found.toSorted(), [...[a.life, ...guesses].map(() => false), true]);
   assert.ok(reads <= 2, `${reads} reads`);
   await b.close();
   await pass(4_000);
-  assert.is(await a.mayStore(b.life), false, 'its node stopped');
+  assert.is(await a.mayBeStoredLater(b.life), false, 'its node stopped');
 });
 
 test('whether a session without a row may get one is not decided while the members cannot be read', async () => {
   const a = await joined('a');
   Object.assign(store.nodes, { list: () => Promise.reject(new Error('away')) });
   let outcome: unknown;
-  void a.mayStore('unknown-').catch(({ code }) => {
+  void a.mayBeStoredLater('unknown-').catch(({ code }) => {
     outcome = code;
   });
   await pass(1_500);
@@ -785,7 +786,7 @@ function unlessAway<Part extends object>(part: Part, isAway: () => boolean | und
 }
 
 /** Runs the one program of the deployment, and notes what happens to it. */
-function hostOf(life: string): SharedPrograms {
+function hostOf(life: string): LeasedPrograms {
   let isRunning = false;
   const end = async (how: string): Promise<void> => {
     if (isRunning) programs.push([life, how]);

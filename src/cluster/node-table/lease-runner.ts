@@ -4,7 +4,7 @@
 import Type, { type Static } from 'typebox';
 import type { ClusterCounts } from '../../counts/cluster-counts.ts';
 import { jsonIn } from '../../domain/json/json.ts';
-import type { NodeLife, SharedPrograms } from '../../domain/nodes/nodes.ts';
+import type { LeasedPrograms, NodeLife } from '../../domain/nodes/nodes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { compileShape } from '../../domain/validation.ts';
 import type { ProgramStore, StoredProgram } from '../../persistence/store.ts';
@@ -32,7 +32,7 @@ export interface LeaseRunnerOptions {
   /** Id of this node. */
   readonly node: string;
   readonly store: ProgramStore;
-  readonly programs: SharedPrograms;
+  readonly programs: LeasedPrograms;
   readonly clock: Pick<Clock, 'now'>;
   readonly counts?: ClusterCounts | undefined;
   /** Calls back with the answer of an operation, or with undefined if it fails or takes too long, which the rules know then. */

@@ -8,9 +8,9 @@ import { LIMITS } from '../../domain/limits.ts';
 import { RELEASED, type SessionDecision } from '../../domain/nodes/life.ts';
 import {
   isOrHas,
+  type LeasedPrograms,
   runsAnywhere,
   runsProgramsOf,
-  type SharedPrograms,
   type ShownNode,
 } from '../../domain/nodes/nodes.ts';
 import { type Clock, settlesWithin, sleep } from '../../domain/time/clock.ts';
@@ -72,7 +72,7 @@ export interface NodeTableOptions extends Omit<LifeRowsOptions, 'since'> {
   /** Time without use after which a session ends, in ms; then ended lives are deleted, with sessions that were not recovered. */
   readonly sessionIdleMs?: number | undefined;
   /** The programs that any node may run. This node uses them, and runs them unless it `takesNoPrograms`. Default: none. */
-  readonly programs?: { readonly store: ProgramStore; readonly host: SharedPrograms } | undefined;
+  readonly programs?: { readonly store: ProgramStore; readonly host: LeasedPrograms } | undefined;
   /** Other nodes ended this life, and may recover its sessions, which end here; it goes on under a new one. Never rejects. */
   readonly onNextLife: (life: string) => Promise<void>;
   readonly counts?: ClusterCounts | undefined;
@@ -178,7 +178,7 @@ export class NodeTable {
   }
 
   /** See MayBeStoredLater. A life that is not known has just begun, or was never there: it is looked for, once a second at most. */
-  async mayStore(life: string): Promise<boolean> {
+  async mayBeStoredLater(life: string): Promise<boolean> {
     if (life === this.life) return false;
     await this.#lookUp(life, () => this.#reads.soon());
     return this.find(life) !== undefined || this.#ended.mayReturn(this.#known.get(life), this.#now.atMs);
