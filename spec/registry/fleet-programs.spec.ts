@@ -53,8 +53,8 @@ async function withProgram(requires: readonly string[]) {
     node: { id: 'a' },
     definitions: [{ id: 'near', requires: [...requires] }],
     others: {
-      leasePrograms: (shared) => {
-        programs = shared;
+      leasePrograms: (leased) => {
+        programs = leased;
       },
     },
   });
