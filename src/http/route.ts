@@ -1,5 +1,5 @@
 // A route: a row of the table with the data for validation, authorization and the API description, and a handler that does not
-// depend on koa. app.ts mounts the routes that routes/index.ts lists.
+// depend on koa. route-listener.ts finds the route of a request, of those that routes/index.ts lists.
 
 import type { StaticEncode, TObject, TSchema, TUnknown } from 'typebox';
 import type { Principal, Scope } from '../domain/accounts/account.ts';

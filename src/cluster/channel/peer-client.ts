@@ -17,7 +17,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { ConnectionPool } from '../../transports/http1/connection-pool.ts';
 import type { Connector } from '../../transports/http1/connector.ts';
 import type { ReachableLife } from '../reachable-life.ts';
-import { waitForHolderMs } from '../rules/session-claims.ts';
+import { mayWaitForHolder, SILENT_HOLDER_MS } from '../rules/session-claims.ts';
 import { MultiplexedConnection } from './multiplexed/multiplexed-connection.ts';
 import { peerConnector, peerHost } from './peer-connector.ts';
 import { PeerExchange } from './peer-exchange.ts';
@@ -177,7 +177,7 @@ export class PeerClient {
       queueMicrotask(() => exchange.fail(this.#unavailable('it does not answer')));
       return;
     }
-    if (isSilent && this.#maxWaitMs(this.#waiting.size) === undefined) {
+    if (isSilent && !mayWaitForHolder(this.#waiting.size)) {
       queueMicrotask(() => exchange.fail(this.#unavailable('too many requests wait for it')));
       return;
     }
@@ -349,19 +349,15 @@ export class PeerClient {
     for (const exchange of waiting) this.#send(exchange);
   }
 
-  /** Clients name no deadline. Undefined: no further request may wait. */
-  #maxWaitMs(waiting: number): number | undefined {
-    return waitForHolderMs(Number.POSITIVE_INFINITY, waiting);
-  }
-
   /** A request about an instance does not wait for its node, since another instance may take the call. A call under way does. */
   #givesUpAtMs({ request, isSent, startedAtMs, waitsSinceMs }: PeerExchange): number {
     const { hop, isStream, untilMs = Number.POSITIVE_INFINITY } = request;
     const sinceMs = this.#silentSinceMs;
-    const maxMs = this.#maxWaitMs(0) ?? 0;
-    if (!isSent && hop !== 'instance') return Math.min(waitsSinceMs + maxMs, untilMs);
+    if (!isSent && hop !== 'instance') return Math.min(waitsSinceMs + SILENT_HOLDER_MS, untilMs);
     if (sinceMs === undefined) return Number.POSITIVE_INFINITY;
-    return Math.max(sinceMs, startedAtMs) + (hop === 'instance' && (isStream || !isSent) ? 0 : maxMs);
+    return (
+      Math.max(sinceMs, startedAtMs) + (hop === 'instance' && (isStream || !isSent) ? 0 : SILENT_HOLDER_MS)
+    );
   }
 
   #unavailable(reason: string, isSent = false) {

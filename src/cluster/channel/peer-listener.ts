@@ -8,7 +8,7 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Principal } from '../../domain/accounts/account.ts';
-import { OperatorError, reasonOf } from '../../domain/errors/errors.ts';
+import { type ErrorCode, OperatorError, reasonOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ForwardedCaller, Hop } from '../../domain/nodes/forwarding.ts';
@@ -253,7 +253,7 @@ function listenerOf(options: PeerListenerOptions, unproven: UnprovenConnections)
     else
       isCertain.then(
         () => listener(request, response),
-        () => answer(response, 503, IN_DOUBT),
+        () => answer(response, 503, IN_DOUBT, 'NODE_UNAVAILABLE'),
       );
   };
 }
@@ -354,11 +354,13 @@ function isGreeting(path: string): path is (typeof PEER_PATHS)[keyof typeof PEER
 }
 
 /** Answers a request without reading its body. */
-function answer(response: ServerResponse, status: number, reason: string): void {
-  const body = JSON.stringify({
-    detail: `The request is refused: ${reason}.`,
-    error_code: 'AUTHENTICATION_REQUIRED',
-  });
+function answer(
+  response: ServerResponse,
+  status: number,
+  reason: string,
+  code: ErrorCode = 'AUTHENTICATION_REQUIRED',
+): void {
+  const body = JSON.stringify({ detail: `The request is refused: ${reason}.`, error_code: code });
   response.writeHead(status, {
     Connection: 'close',
     [PEER_HEADERS.refused]: reason,

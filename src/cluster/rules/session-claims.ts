@@ -6,7 +6,7 @@ import type { SessionDecision } from '../../domain/nodes/life.ts';
 import type { LifeRow } from './rows.ts';
 
 /** Longest wait of a request for a silent holder, in ms. */
-const SILENT_HOLDER_MS = 15_000;
+export const SILENT_HOLDER_MS = 15_000;
 /** Most requests that wait for one silent holder. */
 const MAX_WAITING = 1_000;
 
@@ -30,9 +30,9 @@ export function decideSession(holder: string | undefined, reader: SessionReader)
 }
 
 /**
- * How long a request waits for its silent holder, in ms; undefined: 503 with `Retry-After` at once. After the wait
- * it is 503 as well, never 404: a silent holder is not an answer.
+ * Whether one more request may wait for its silent holder, for SILENT_HOLDER_MS; otherwise 503 with `Retry-After` at once. After the
+ * wait it is 503 as well, never 404: a silent holder is not an answer.
  */
-export function waitForHolderMs(deadlineMs: number, waiting: number): number | undefined {
-  return waiting < MAX_WAITING ? Math.min(deadlineMs, SILENT_HOLDER_MS) : undefined;
+export function mayWaitForHolder(waiting: number): boolean {
+  return waiting < MAX_WAITING;
 }

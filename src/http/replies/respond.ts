@@ -1,5 +1,5 @@
 // Writes a reply to the socket, and the headers that every answer has.
-// It bypasses koa's response, and so does app.ts: one writeHead and one end take 19.5 us per call of an empty gateway, koa's
+// It bypasses koa's response, and so does route-listener.ts: one writeHead and one end take 19.5 us per call of an empty gateway, koa's
 // setters and its inspection of the body 23 us. Event streams are written in sse/.
 
 import type { HttpContext, RequestState } from '../request.ts';

@@ -1,5 +1,5 @@
 // Runs the operations of the store on its database: in order, with a timeout, repeated after a conflict, with
-// errors that tell whether the database was available. Its only table is the revision.
+// errors that tell whether the database was available. Of tables it uses the revision, and `settings` for a probe.
 
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';

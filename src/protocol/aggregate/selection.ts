@@ -10,7 +10,7 @@ export interface Selection {
   /** The id of the view; undefined for everything. */
   readonly view: string | undefined;
   readonly directory: Directory;
-  /** The templates that exist, in their order. */
+  /** The templates that the owner may use, in their order. */
   templates(owner: Owner): readonly string[];
   /** True when the caller gets what changes in this template, which may be gone. */
   includes(owner: Owner, template: string): boolean;
