@@ -144,10 +144,10 @@ test('no statement waits for the disk in its turn', async () => {
   assert.equal(await session.run((em) => em.execute('pragma synchronous')), [{ synchronous: 1 }]);
 });
 
-test('writeBehind does not wait for the disk, which gets its changes before the session closes', async () => {
+test('writeWithoutSync does not wait for the disk, which gets its changes before the session closes', async () => {
   const disk = new Disk();
   const { session, other } = await opened({ disk });
-  await session.writeBehind((em, { settings }) => em.insert(settings, { name: 'behind', value: 'v' }));
+  await session.writeWithoutSync((em, { settings }) => em.insert(settings, { name: 'behind', value: 'v' }));
   assert.equal(await other('select name from settings'), [{ name: 'behind' }]);
   assert.is(disk.times, 0);
   const closing = session.close();
@@ -184,7 +184,7 @@ test('those that committed before an error of the disk may not have happened eit
 test('an error of the disk that no change waits for opens the file anew, too', async () => {
   const disk = new Disk();
   const { session, connections } = await opened({ disk });
-  await session.writeBehind((em, { settings }) => em.insert(settings, { name: 'behind', value: 'v' }));
+  await session.writeWithoutSync((em, { settings }) => em.insert(settings, { name: 'behind', value: 'v' }));
   (await disk.begun())(Object.assign(new Error('i/o error'), { code: 'EIO' }));
   await new Promise((resolve) => setImmediate(resolve));
   assert.is(await session.run((em, { settings }) => em.count(settings)), 1);

@@ -74,7 +74,7 @@ export class OrmAudit implements AuditStore {
     const row = { id, calls, entries: documentOf(entries) };
     const { insert } = this.#operations.database;
     try {
-      await this.#operations.writeBehind(async (em, { callBlocks }) => {
+      await this.#operations.writeWithoutSync(async (em, { callBlocks }) => {
         if (insert === undefined) await em.insert(callBlocks, row);
         else insert(await em.getConnection().getNativeClient(), CALL_BLOCKS, row);
       });
@@ -176,7 +176,7 @@ export class OrmAudit implements AuditStore {
   }
 
   #trimSlice(where: { readonly id: object }): Promise<boolean> {
-    return this.#operations.writeBehind(async (em, { audit }) => {
+    return this.#operations.writeWithoutSync(async (em, { audit }) => {
       const [last] = await em.findAll(audit, { where, ...nth(BATCH, 'asc') });
       await em.nativeDelete(audit, last === undefined ? where : { id: { $lte: last.id } });
       return last !== undefined;
@@ -187,17 +187,18 @@ export class OrmAudit implements AuditStore {
   async #trimCalls(keep: number): Promise<void> {
     const trimSlice = async (em: SqlEntityManager, tables: Tables) =>
       deleteBlocks(em, tables, (await countCalls(em, tables)) - keep, {});
-    while ((await this.#operations.writeBehind(trimSlice)) > 0) await nextTurn();
+    while ((await this.#operations.writeWithoutSync(trimSlice)) > 0) await nextTurn();
   }
 
   async #expireCalls(from: string): Promise<void> {
     const ids = { id: { $lt: from } };
     let left = mostExpired(await this.#operations.run(countCalls));
     for (let deleted = left; deleted > 0; left -= deleted) {
-      deleted = await this.#operations.writeBehind((em, tables) => deleteBlocks(em, tables, left, ids));
+      deleted = await this.#operations.writeWithoutSync((em, tables) => deleteBlocks(em, tables, left, ids));
       await nextTurn();
     }
-    if (left > 0) await this.#operations.writeBehind((em, tables) => shortenBlock(em, tables, left, ids));
+    if (left > 0)
+      await this.#operations.writeWithoutSync((em, tables) => shortenBlock(em, tables, left, ids));
   }
 }
 

@@ -16,7 +16,7 @@ export function ormLists(operations: OrmOperations, cipher: Cipher | undefined):
           : { key, template: row.template, value, readAt: row.readAt.toISOString() };
       }),
     save: ({ key, template, value, readAt }) =>
-      operations.writeBehind(async (em, { lists }) => {
+      operations.writeWithoutSync(async (em, { lists }) => {
         const row = {
           key,
           template,

@@ -39,12 +39,12 @@ export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined):
       const { key, kind, consumedAt, ...changes } = own;
       const update = async (em: SqlEntityManager, { oauth }: Tables) =>
         (await rowsIn(em, oauth).update({ key, kind }, changes, 'version')) > 0;
-      const isSaved = await operations.writeBehind(
+      const isSaved = await operations.writeWithoutSync(
         async (em, tables) =>
           (await update(em, tables)) || rowsIn(em, tables.oauth).insert({ ...own, version: 1 }),
         false,
       );
-      if (!isSaved) await operations.writeBehind(update, false);
+      if (!isSaved) await operations.writeWithoutSync(update, false);
     },
     replace: async (row, version) => {
       const own = columns(row);
@@ -54,10 +54,10 @@ export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined):
         if (version === 0) return rows.insert({ ...own, version: 1 });
         return (await rows.update({ key, kind, version }, changes, 'version')) > 0;
       };
-      return BEHIND.has(row.kind) ? operations.writeBehind(work, false) : operations.write(work);
+      return BEHIND.has(row.kind) ? operations.writeWithoutSync(work, false) : operations.write(work);
     },
     consume: async (kind, key, at) =>
-      (await operations.writeBehind(
+      (await operations.writeWithoutSync(
         (em, { oauth }) =>
           rowsIn(em, oauth).update({ key, kind, consumedAt: null }, { consumedAt: new Date(at) }),
         false,
@@ -69,7 +69,10 @@ export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined):
         await touch(operations, kind, touches.slice(start, start + TOUCH_BATCH));
     },
     delete: async (kind, keys) => {
-      await operations.writeBehind((em, { oauth }) => rowsIn(em, oauth).delete({ kind, key: keys }), false);
+      await operations.writeWithoutSync(
+        (em, { oauth }) => rowsIn(em, oauth).delete({ kind, key: keys }),
+        false,
+      );
     },
     end: async (of) => {
       if (of.grantId === undefined && of.userId === undefined && of.clientKey === undefined)
@@ -80,7 +83,7 @@ export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined):
       return revision !== undefined;
     },
     sweep: (now) =>
-      operations.writeBehind(async (em, { oauth }) => {
+      operations.writeWithoutSync(async (em, { oauth }) => {
         const where = { expiresAt: { $lte: new Date(now) } };
         const rows = await em.findAll(oauth, { where, limit: MAX_OAUTH_ROWS, fields: ['key'] });
         // Again with the time: another node may have prolonged a row meanwhile.
@@ -100,7 +103,7 @@ function touch(
   kind: OAuthKind,
   touches: readonly (readonly [key: string, at: string])[],
 ): Promise<unknown> {
-  return operations.writeBehind((em, { oauth }) => {
+  return operations.writeWithoutSync((em, { oauth }) => {
     const cases = touches.map(() => 'when ? then ?').join(' ');
     const values = touches.flatMap(([key, at]) => [key, new Date(at)]);
     const usedAt = raw(`case ?? ${cases} else ?? end`, ['key', ...values, 'used_at']);

@@ -134,12 +134,12 @@ export class OrmOperations {
   }
 
   /**
-   * As `writeBehind`; on a server it does not wait for the other writers, as one of them may wait for the row of
+   * As `writeWithoutSync`; on a server it does not wait for the other writers, as one of them may wait for the row of
    * the revision, which a frozen node holds. For callers that send one after the other: each one that runs has a
    * connection.
    */
-  writeBeside<T>(work: Work<T>): Promise<T> {
-    if (this.database.isFile) return this.writeBehind(work);
+  writeUnqueued<T>(work: Work<T>): Promise<T> {
+    if (this.database.isFile) return this.writeWithoutSync(work);
     return this.#changing(inTransaction(work), { isQueued: false });
   }
 
@@ -159,9 +159,9 @@ export class OrmOperations {
    * statement of the work may happen without the others; on a file it has then no transaction, which costs as much
    * as a statement.
    */
-  async writeBehind<T>(work: Work<T>, isAtomic = true): Promise<T> {
+  async writeWithoutSync<T>(work: Work<T>, isAtomic = true): Promise<T> {
     if (!this.database.isFile) return this.write(work);
-    const result = await this.#changing((isAtomic ? inTransaction : atOnce)(work), { isBehind: true });
+    const result = await this.#changing((isAtomic ? inTransaction : atOnce)(work), { withoutSync: true });
     this.#synchronization?.soon();
     return result;
   }
@@ -243,12 +243,15 @@ export class OrmOperations {
     this.#orm = undefined;
   }
 
-  /** `isQueued`: after other writers. `isBehind`: it does not wait for the disk. */
+  /** `isQueued`: after other writers. `withoutSync`: it does not wait for the disk. */
   async #changing<T>(
     work: OperationWork<T>,
-    { isQueued = true, isBehind = false }: { readonly isQueued?: boolean; readonly isBehind?: boolean } = {},
+    {
+      isQueued = true,
+      withoutSync = false,
+    }: { readonly isQueued?: boolean; readonly withoutSync?: boolean } = {},
   ): Promise<T> {
-    const synchronization = isBehind ? undefined : this.#synchronization;
+    const synchronization = withoutSync ? undefined : this.#synchronization;
     const finish = synchronization && (() => acknowledgeable(synchronization));
     try {
       const result = await this.#within(isQueued ? this.#writers : undefined, work, finish);

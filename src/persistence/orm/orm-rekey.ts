@@ -119,7 +119,7 @@ async function rekeyRow(
   const found = again(row);
   if (found?.text === undefined) return found && 'current';
   const where = { [key]: row[key] };
-  return operations.writeBehind(async (em, tables) => {
+  return operations.writeWithoutSync(async (em, tables) => {
     const entity = entityOf(tables, encrypted);
     // Locks the row until the end of the transaction. Then it is read again: a gateway may have changed it since.
     await em.nativeUpdate(entity, where, where);

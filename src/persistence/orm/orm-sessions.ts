@@ -6,7 +6,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { hasCode } from '../../domain/errors/errors.ts';
 import type { Cipher } from '../cipher.ts';
 import { MAX_SESSION_ROWS, type SessionChange, type SessionStore, type StoredSession } from '../store.ts';
-import { SESSIONS, type SessionTableRow, type Tables } from './entities.ts';
+import { SESSIONS, type SessionEntity, type Tables } from './entities.ts';
 import type { OrmOperations } from './orm-operations.ts';
 import { opened, purposeOfSession, sealed } from './sealed.ts';
 
@@ -26,11 +26,11 @@ export function ormSessions(operations: OrmOperations, cipher: Cipher | undefine
   return {
     insert: async (rows) => {
       try {
-        await operations.writeBeside((em, tables) => insertAll(em, tables, rows));
+        await operations.writeUnqueued((em, tables) => insertAll(em, tables, rows));
       } catch (thrown) {
         if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
         // Rows whose answer was lost are written again, although some of them may be stored.
-        await operations.writeBeside(async (em, tables) => {
+        await operations.writeUnqueued(async (em, tables) => {
           const stored = await holdersOf(em, tables, keysOf(rows));
           await insertAll(
             em,
@@ -41,7 +41,7 @@ export function ormSessions(operations: OrmOperations, cipher: Cipher | undefine
       }
     },
     update: (life, changes) =>
-      operations.writeBeside(async (em, tables) => {
+      operations.writeUnqueued(async (em, tables) => {
         const { sessions } = tables;
         const own = changes.map(({ key, value, usedAt }) => ({
           key,
@@ -60,7 +60,7 @@ export function ormSessions(operations: OrmOperations, cipher: Cipher | undefine
         return rows.flatMap((row) => storedOf(row, cipher) ?? []);
       }),
     claim: (rows, { node, life }) =>
-      operations.writeBeside(async (em, tables) => {
+      operations.writeUnqueued(async (em, tables) => {
         const { sessions } = tables;
         const next = { node, life, generation: raw('?? + 1', ['generation']) };
         // Nearly always one statement: the sessions of a node that has ended.
@@ -78,13 +78,13 @@ export function ormSessions(operations: OrmOperations, cipher: Cipher | undefine
         return claimed.flatMap((row) => (row.life === life ? (storedOf(row, cipher) ?? []) : []));
       }),
     delete: async (life, keys) => {
-      await operations.writeBeside((em, { sessions }) =>
+      await operations.writeUnqueued((em, { sessions }) =>
         em.nativeDelete(sessions, { key: { $in: [...keys] }, life }),
       );
     },
     trim: ({ node, life }, keep) =>
-      operations.writeBeside(async (em, { sessions }) => {
-        const others: FilterQuery<SessionTableRow> = { node, life: { $ne: life } };
+      operations.writeUnqueued(async (em, { sessions }) => {
+        const others: FilterQuery<SessionEntity> = { node, life: { $ne: life } };
         const rows = await em.findAll(sessions, {
           where: others,
           orderBy: { usedAt: 'desc', key: 'asc' },
@@ -124,7 +124,7 @@ async function rowsOf(
   em: SqlEntityManager,
   { sessions }: Tables,
   keys: readonly string[],
-): Promise<SessionTableRow[]> {
+): Promise<SessionEntity[]> {
   return em
     .createQueryBuilder(sessions)
     .where({ key: { $in: [...keys] } })
@@ -151,7 +151,7 @@ function encoded(key: string, value: string, cipher: Cipher | undefined): string
 
 /** Undefined when the value cannot be read: its key is gone. The session cannot be continued, as without a row. */
 function storedOf(
-  { value, usedAt, ...row }: SessionTableRow,
+  { value, usedAt, ...row }: SessionEntity,
   cipher: Cipher | undefined,
 ): StoredSession | undefined {
   const text = opened(value, purposeOfSession(row.key), cipher);
