@@ -31,7 +31,7 @@ function setUp() {
       ...{ view: () => compiled, owners: () => NO_NAMES, claim: () => {}, version: () => 0 },
     });
   };
-  const isKept = (view: ViewDirectory) => view.knownOwner('tool-1', ADA) !== undefined;
+  const isKept = (view: ViewDirectory) => view.knownTarget('tool-1', ADA) !== undefined;
   return { views: ['a', 'b', 'c'].map(viewOf), isKept };
 }
 
@@ -46,7 +46,7 @@ test('a list makes a view one of the last again, and a view without its list fin
   const [a, b, c] = views;
   for (const view of [a, b, a, c]) await view?.list('tools', CLIENT);
   assert.equal(views.map(isKept), [true, false, true]);
-  assert.equal((await b?.ownerOfName('tool-1', 'tools', CLIENT))?.name, 'tool-1');
+  assert.equal((await b?.targetOfName('tool-1', 'tools', CLIENT))?.name, 'tool-1');
   assert.equal(views.map(isKept), [false, true, true]);
 });
 
@@ -69,7 +69,7 @@ test('a list belongs to its template, also when another one has an equal list', 
     owner: { id: `user:${template}`, templates: new Set([template]) },
   });
   for (const template of all)
-    assert.is((await directory.ownerOfName('tool-1', 'tools', ofOnly(template)))?.template, template);
+    assert.is((await directory.targetOfName('tool-1', 'tools', ofOnly(template)))?.template, template);
 });
 
 test.run();

@@ -9,7 +9,7 @@ import { type ServerMessage, updateNotice } from '../../../src/domain/mcp/client
 import type { ListField } from '../../../src/domain/mcp/mcp.ts';
 import type { McpSession } from '../../../src/domain/sessions/mcp-session.ts';
 import { readSession, writeSession } from '../../../src/domain/sessions/session-value.ts';
-import { ResourceOwners } from '../../../src/protocol/aggregate/resource-owners.ts';
+import { ResourceTargets } from '../../../src/protocol/aggregate/resource-targets.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, answered, ListingBackends, type Lists, PROFILE } from '../listing-backends.ts';
@@ -131,7 +131,7 @@ test('lists without pages read no other list', async () => {
 
 test('whether a view takes a tool is asked for tools with pages only', async () => {
   const asked: string[] = [];
-  const owners = new ResourceOwners({
+  const owners = new ResourceTargets({
     lists: { offers: () => true, announces: () => false, gather: async () => [] },
     templates: () => ['a'],
     takesTool: (_template, name) => asked.push(name) > 0,

@@ -35,7 +35,7 @@ function setUp(visible = ['a', 'b']) {
     () => visible,
     new TaskScheduler(),
   );
-  const named = (aggregated: string) => directory.ownerOfName(aggregated, 'tools', CLIENT);
+  const named = (aggregated: string) => directory.targetOfName(aggregated, 'tools', CLIENT);
   const resource = async (uri: string) => (await directory.uris.targetOf(uri, CLIENT, noSkills))?.template;
   return { directory, named, resource, a, b };
 }
@@ -113,7 +113,7 @@ test('never gives the name of a tool of one template to a tool of another', asyn
     );
     const names = (await directory.list('tools', CLIENT)).map(({ name }) => name);
     assert.equal([names.length, new Set(names).size, names.indexOf(mapped)], [3, 3, 2]);
-    assert.equal(await directory.ownerOfName(mapped, 'tools', CLIENT), victim);
+    assert.equal(await directory.targetOfName(mapped, 'tools', CLIENT), victim);
   }
 });
 
@@ -298,9 +298,9 @@ for (const list of ['tools', 'prompts'] as const) {
           assert.is(listed.length, namesOf(template).length);
           for (const [index, aggregated] of listed.entries()) {
             const own = { template, name: namesOf(template)[index] };
-            assert.equal(await all.ownerOfName(aggregated, list, CLIENT), own);
+            assert.equal(await all.targetOfName(aggregated, list, CLIENT), own);
             // Also before any list was read.
-            assert.equal(await directoryOf([...servers.keys()]).ownerOfName(aggregated, list, CLIENT), own);
+            assert.equal(await directoryOf([...servers.keys()]).targetOfName(aggregated, list, CLIENT), own);
           }
           alone.push(...listed);
         }
@@ -315,7 +315,7 @@ test('finds a tool by its own name if only one template of the caller has it', a
   b.lists = { tools: [...(b.lists.tools ?? []), { name: 'get-time' }] };
   assert.equal(await named('get-time'), { template: 'b', name: 'get-time' });
   assert.equal(
-    [await named('read'), await directory.ownerOfName('ask', 'prompts', CLIENT)],
+    [await named('read'), await directory.targetOfName('ask', 'prompts', CLIENT)],
     [undefined, undefined],
   );
   const asked = b.asked.length;
@@ -372,7 +372,7 @@ test('a list of a caller with fewer tools takes no own name from the others', as
   await directory.list('tools', CLIENT);
   await directory.list('tools', limited);
   assert.is(await named('read'), undefined, 'two templates have it');
-  assert.equal(await directory.ownerOfName('read', 'tools', limited), { template: 'a', name: 'read' });
+  assert.equal(await directory.targetOfName('read', 'tools', limited), { template: 'a', name: 'read' });
   a.lists = { tools: [] };
   await directory.list('tools', CLIENT);
   assert.equal(await named('read'), { template: 'b', name: 'read' });

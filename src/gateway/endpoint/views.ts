@@ -223,7 +223,7 @@ export class Views implements ServedViews {
     const client = { owner, profile: PROFILE };
     const listing = await shown.directory.listing('tools', client);
     const names = listing.items.map(({ name }) => String(name));
-    const asks = names.filter((name) => shown.directory.knownOwner(name, owner)?.asks === true);
+    const asks = names.filter((name) => shown.directory.knownTarget(name, owner)?.asks === true);
     const listed = await shown.backends.search?.listed(listing, client);
     return { tools: listed?.items ?? listing.items, asks, problems };
   }

@@ -20,10 +20,10 @@ import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { localAnswer, rpcErrorAnswer } from '../local-answer.ts';
 import { isTaskMethod } from '../task-log.ts';
+import type { AggregateList } from './aggregate-list.ts';
 import { asAsked, withShownUris } from './composed-uris.ts';
 import type { OwnTarget } from './directory.ts';
 import type { AggregateExtensions, ToTemplate } from './extensions.ts';
-import type { AggregateList } from './listing.ts';
 import type { SearchMode } from './search-mode.ts';
 import type { Selection } from './selection.ts';
 import { whenConfirmed } from './views/confirmation.ts';
@@ -62,7 +62,7 @@ function knownCall(call: AggregateCall): Observable<Answer> | undefined {
   const { request, selection, client, search } = call;
   const { name } = request.params ?? {};
   if (request.method !== 'tools/call' || search !== undefined || typeof name !== 'string') return undefined;
-  const own = selection.directory.knownOwner(name, client.owner);
+  const own = selection.directory.knownTarget(name, client.owner);
   return own && carried(call, 'tools', own);
 }
 
@@ -109,8 +109,8 @@ async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
       if (bound !== undefined) return toTemplate(bound, request);
       if (isTaskMethod(method) && method !== 'tasks/list' && extensions.hasTasks(client.owner))
         return rpcErrorAnswer(RPC.invalidParams, 'Unknown task');
-      const owner = extensions.ownerOfMethod(method, client.owner);
-      if (owner !== undefined) return toTemplate(owner, request);
+      const template = extensions.templateOfMethod(method, client.owner);
+      if (template !== undefined) return toTemplate(template, request);
       return rpcErrorAnswer(RPC.methodNotFound, `No server offers ${method} here.`);
     }
   }
@@ -148,7 +148,7 @@ async function byName(
 ): Promise<Observable<Answer>> {
   const { client, selection } = call;
   const { directory, view } = selection;
-  const own = typeof name === 'string' ? await directory.ownerOfName(name, list, client) : undefined;
+  const own = typeof name === 'string' ? await directory.targetOfName(name, list, client) : undefined;
   if (own === undefined) {
     const near = typeof name === 'string' ? await directory.nearestNames(name, list, client) : [];
     if (view !== undefined && list === 'tools') throw toolNotFound(String(name), view, near[0]);

@@ -278,12 +278,12 @@ export class AggregateBackends implements Backends {
   }
 
   tool(aggregated: string, owner?: Owner): Tool | undefined {
-    const own = owner && this.#selection.directory.knownOwner(aggregated, owner);
+    const own = owner && this.#selection.directory.knownTarget(aggregated, owner);
     return own && this.#options.backendsOf(own.template).tool(own.name);
   }
 
   relistTool(aggregated: string, owner?: Owner): void {
-    const own = owner && this.#selection.directory.knownOwner(aggregated, owner);
+    const own = owner && this.#selection.directory.knownTarget(aggregated, owner);
     if (own !== undefined) this.#options.backendsOf(own.template).relistTool(own.name);
   }
 

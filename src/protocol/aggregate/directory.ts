@@ -8,11 +8,11 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import { nearName } from '../../domain/nearest.ts';
 import { mayCall } from '../../domain/rights/rights.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { type AggregateList, listingOf } from './aggregate-list.ts';
 import { KEY_FIELDS } from './items.ts';
-import { type AggregateList, listingOf } from './listing.ts';
 import { type AggregateLists, type GatheredList, isSameInput } from './lists.ts';
 import { aggregateName, mayBeFrom, mayBeMapped, type OwnName, splitName } from './names.ts';
-import { ResourceOwners } from './resource-owners.ts';
+import { ResourceTargets } from './resource-targets.ts';
 import { shownItem } from './shown-item.ts';
 
 const MAX_REMEMBERED = 50_000;
@@ -53,13 +53,13 @@ export interface Directory {
   /** As `list`, and what is incomplete. */
   listing(list: ListField, client: Client): Promise<AggregateList>;
   /** What a tool or prompt is at its template; undefined when there is none of this name. */
-  ownerOfName(name: string, list: 'tools' | 'prompts', client: Client): Promise<OwnTarget | undefined>;
-  /** As `ownerOfName`, without reading a list, in which the name may be new. */
-  knownOwner(name: string, owner: Owner, list?: 'tools' | 'prompts'): OwnTarget | undefined;
+  targetOfName(name: string, list: 'tools' | 'prompts', client: Client): Promise<OwnTarget | undefined>;
+  /** As `targetOfName`, without reading a list, in which the name may be new. */
+  knownTarget(name: string, owner: Owner, list?: 'tools' | 'prompts'): OwnTarget | undefined;
   /** The names that were probably meant instead of an unknown one. Reads the list. */
   nearestNames(written: string, list: 'tools' | 'prompts', client: Client): Promise<readonly string[]>;
   /** The URIs of resources, and where they lead. */
-  readonly uris: ResourceOwners;
+  readonly uris: ResourceTargets;
 }
 
 /** Remembers the lists of all callers; each answer respects the permissions of its caller. */
@@ -69,10 +69,10 @@ export class AggregateDirectory implements Directory {
   readonly #mapped = new LruMap<OwnName>(MAX_REMEMBERED);
   /** By the own name of a tool, the templates that list it. */
   readonly #ownNames = new LruMap<ReadonlySet<string>>(MAX_REMEMBERED);
-  /** The last one that was made first. */
+  /** The lists that were named lately, the newest first. */
   #named: readonly NamedList[] = [];
   readonly #scheduler: Pick<TaskScheduler, 'each'>;
-  readonly uris: ResourceOwners;
+  readonly uris: ResourceTargets;
 
   constructor(
     lists: AggregateLists,
@@ -82,7 +82,7 @@ export class AggregateDirectory implements Directory {
     this.#lists = lists;
     this.#templates = templates;
     this.#scheduler = scheduler;
-    this.uris = new ResourceOwners({ lists, templates, scheduler });
+    this.uris = new ResourceTargets({ lists, templates, scheduler });
   }
 
   /** The items of `listing`. */
@@ -138,10 +138,10 @@ export class AggregateDirectory implements Directory {
     const read = new Set(inputs.map(({ template }) => template));
     // A list without the tools that its caller may not call says nothing about those.
     const isRead = (each: string, name: string) => read.has(each) && mayCall(owner, each, name);
-    const listing = new Map<string, Set<string>>();
+    const listedAt = new Map<string, Set<string>>();
     await this.#scheduler.each(itemsIn(inputs), ({ template, item: listedItem }) => {
       const name = String(listedItem[KEY_FIELDS[list]]);
-      if (list === 'tools') this.#learnOwnName(name, template, listing, isRead);
+      if (list === 'tools') this.#learnOwnName(name, template, listedAt, isRead);
       const key = aggregateName({ template, name });
       if (mayBeMapped(key)) this.#mapped.set(key, { template, name });
       if (keys.has(key)) return;
@@ -156,18 +156,18 @@ export class AggregateDirectory implements Directory {
    * Template and own name of a tool or prompt. A tool is also found by its own name, which pages of MCP Apps use, if no other
    * template of the owner has one of that name. Undefined when it belongs to none.
    */
-  async ownerOfName(
+  async targetOfName(
     aggregated: string,
     list: 'tools' | 'prompts',
     client: Client,
   ): Promise<OwnName | undefined> {
-    return this.knownOwner(aggregated, client.owner, list) ?? this.#lookUp(aggregated, list, client);
+    return this.knownTarget(aggregated, client.owner, list) ?? this.#lookUp(aggregated, list, client);
   }
 
-  /** As `ownerOfName`, without reading a list, in which the name may be new. */
-  knownOwner(aggregated: string, owner: Owner, list: 'tools' | 'prompts' = 'tools'): OwnName | undefined {
+  /** As `targetOfName`, without reading a list, in which the name may be new. */
+  knownTarget(aggregated: string, owner: Owner, list: 'tools' | 'prompts' = 'tools'): OwnName | undefined {
     if (list === 'tools' && isOwnName(aggregated)) {
-      const [template, ...others] = this.#listing(aggregated, owner);
+      const [template, ...others] = this.#templatesListing(aggregated, owner);
       return template === undefined || others.length > 0 ? undefined : { template, name: aggregated };
     }
     const own = mayBeMapped(aggregated) ? this.#mapped.get(aggregated) : splitName(aggregated);
@@ -178,11 +178,11 @@ export class AggregateDirectory implements Directory {
   }
 
   /** The templates of the owner that list a tool of this own name which it may call. */
-  #listing(name: string, owner: Owner): readonly string[] {
-    const listing = this.#ownNames.get(name);
-    if (listing === undefined) return [];
+  #templatesListing(name: string, owner: Owner): readonly string[] {
+    const listedAt = this.#ownNames.get(name);
+    if (listedAt === undefined) return [];
     return this.#templates(owner).filter(
-      (template) => listing.has(template) && mayCall(owner, template, name),
+      (template) => listedAt.has(template) && mayCall(owner, template, name),
     );
   }
 
@@ -195,18 +195,18 @@ export class AggregateDirectory implements Directory {
     const own = list === 'prompts' || splitName(written) !== undefined ? [] : shown.flatMap(ownNameIn);
     const near = nearName(written, [...own, ...shown]);
     if (near === undefined) return [];
-    const listing = own.includes(near) ? this.#listing(near, client.owner) : [];
-    if (listing.length < 2) return [near];
-    return listing.slice(0, MAX_HINTS).map((template) => aggregateName({ template, name: near }));
+    const templates = own.includes(near) ? this.#templatesListing(near, client.owner) : [];
+    if (templates.length < 2) return [near];
+    return templates.slice(0, MAX_HINTS).map((template) => aggregateName({ template, name: near }));
   }
 
   async #lookUp(aggregated: string, list: 'tools' | 'prompts', client: Client): Promise<OwnName | undefined> {
     if (mayBeMapped(aggregated)) return this.#lookUpMapped(aggregated, list, client);
-    const mayBeNew = isOwnName(aggregated) && this.#listing(aggregated, client.owner).length === 0;
+    const mayBeNew = isOwnName(aggregated) && this.#templatesListing(aggregated, client.owner).length === 0;
     if (list !== 'tools' || !mayBeNew) return undefined;
     this.#named = []; // its name may have been forgotten since
     await this.list('tools', client);
-    return this.knownOwner(aggregated, client.owner);
+    return this.knownTarget(aggregated, client.owner);
   }
 
   async #lookUpMapped(aggregated: string, list: ListField, client: Client): Promise<OwnName | undefined> {

@@ -9,7 +9,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';
 import { withShownUris } from './composed-uris.ts';
 import type { AggregateLists } from './lists.ts';
-import { SKILLS } from './resource-owners.ts';
+import { SKILLS } from './resource-targets.ts';
 import type { Selection } from './selection.ts';
 
 /** Sends a request to a template, in the session of the client if it has one. */
@@ -37,7 +37,7 @@ export class AggregateExtensions {
    * The one template that announces an extension whose last segment is the first one of the method: `com.acme/widgets` for
    * `widgets/list`. Undefined for none and for several: servers are never tried to find out.
    */
-  ownerOfMethod(method: string, owner: Owner): string | undefined {
+  templateOfMethod(method: string, owner: Owner): string | undefined {
     const [first = ''] = method.split('/', 1);
     const [only, ...others] = method.includes('/') ? this.#announcing(first, owner) : [];
     return others.length === 0 ? only : undefined;

@@ -12,8 +12,8 @@ import { SerialQueue } from '../../domain/time/serial-queue.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { FindableTool, ToolIndex } from '../tool-search/tool-index.ts';
+import type { AggregateList } from './aggregate-list.ts';
 import type { Directory } from './directory.ts';
-import type { AggregateList } from './listing.ts';
 import { isForPagesOnly } from './mcp-apps.ts';
 
 /** Callers whose tools are remembered. */
@@ -27,7 +27,7 @@ const FRESH_MS = 60_000;
 
 export interface FindableToolsDeps {
   readonly indexes: ToolIndexes;
-  readonly directory: Pick<Directory, 'listing' | 'knownOwner'>;
+  readonly directory: Pick<Directory, 'listing' | 'knownTarget'>;
   readonly scheduler: TaskScheduler;
   readonly clock: Clock;
   /** Hot: any list may be another one now. */
@@ -119,7 +119,7 @@ export class FindableTools {
     await scheduler.each(items, (definition) => {
       const name = String(definition.name);
       if (isForPagesOnly(definition)) return;
-      const own = directory.knownOwner(name, client.owner) ?? { template: '', name };
+      const own = directory.knownTarget(name, client.owner) ?? { template: '', name };
       const text = JSON.stringify(definition);
       hash.update(`${own.template}\0${own.name}\0${text}\0`);
       texts.set(name, text);

@@ -11,8 +11,8 @@ import { valueAt } from '../../domain/mcp/param-headers.ts';
 import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/rights/globs.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { localAnswer } from '../local-answer.ts';
+import type { AggregateList } from './aggregate-list.ts';
 import type { FindableTools, FindableToolsDeps } from './findable-tools.ts';
-import type { AggregateList } from './listing.ts';
 import { isForPagesOnly, showsPages } from './mcp-apps.ts';
 
 /** Tools that one search returns. */
@@ -89,7 +89,7 @@ export class SearchMode {
           const isForPages = isForPagesOnly(tool);
           if ((isForPages && showsAll) || this.#isAlways(name)) always.push(tool);
           if (isForPages) continue;
-          const template = this.#directory.knownOwner(name, owner)?.template ?? 'other servers';
+          const template = this.#directory.knownTarget(name, owner)?.template ?? 'other servers';
           counts.set(template, (counts.get(template) ?? 0) + 1);
         }
       },

@@ -12,11 +12,11 @@ import { groupsToMatch } from '../../../domain/rights/globs.ts';
 import { mayCall, mayUseInView } from '../../../domain/rights/rights.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { NameOwners } from '../../../domain/views/view.ts';
+import { type AggregateList, listingOf } from '../aggregate-list.ts';
 import type { Directory, OwnTarget } from '../directory.ts';
-import { type AggregateList, listingOf } from '../listing.ts';
 import { type AggregateLists, type GatheredList, isSameInput } from '../lists.ts';
 import { aggregateName, splitName } from '../names.ts';
-import { ResourceOwners } from '../resource-owners.ts';
+import { ResourceTargets } from '../resource-targets.ts';
 import { shownItem } from '../shown-item.ts';
 import type { ChosenItem, CompiledView } from './view-choices.ts';
 import { type GivenNames, givenNames, ownerKey } from './view-names.ts';
@@ -114,7 +114,7 @@ export class ViewDirectory implements Directory {
   /** What they list to callers with rights to tools. */
   readonly #allowed = new ByRights<readonly JsonObject[]>();
   readonly #ofCaller = { tools: new LruMap<Compiled>(CALLERS), prompts: new LruMap<Compiled>(CALLERS) };
-  #uris: { readonly of: CompiledView; readonly owners: ResourceOwners } | undefined;
+  #uris: { readonly of: CompiledView; readonly targets: ResourceTargets } | undefined;
 
   /** Lists that are being compiled, in several turns: callers that ask meanwhile share them. */
   readonly #compiling = new Set<Compilable & { readonly compiled: Promise<Compiled> }>();
@@ -141,7 +141,7 @@ export class ViewDirectory implements Directory {
   }
 
   /** Owners of resources, learnt anew when the view changes. */
-  get uris(): ResourceOwners {
+  get uris(): ResourceTargets {
     const { lists, templates, view, scheduler } = this.#deps;
     const of = view();
     if (this.#uris?.of !== of) {
@@ -149,10 +149,17 @@ export class ViewDirectory implements Directory {
       const takesTool = (template: string, name: string) => of.takes('tools', template, name);
       this.#uris = {
         of,
-        owners: new ResourceOwners({ lists, templates, mayRead, mayUse: mayUseInView, takesTool, scheduler }),
+        targets: new ResourceTargets({
+          lists,
+          templates,
+          mayRead,
+          mayUse: mayUseInView,
+          takesTool,
+          scheduler,
+        }),
       };
     }
-    return this.#uris.owners;
+    return this.#uris.targets;
   }
 
   async list(list: ListField, client: Client): Promise<JsonObject[]> {
@@ -161,7 +168,7 @@ export class ViewDirectory implements Directory {
 
   async listing(list: ListField, client: Client): Promise<AggregateList> {
     const gathered = await this.#gather(list, client);
-    for (let learned: ResourceOwners | undefined; learned !== this.uris; ) {
+    for (let learned: ResourceTargets | undefined; learned !== this.uris; ) {
       learned = this.uris; // another one when the view changes meanwhile
       await learned.learn(list, gathered, client);
     }
@@ -215,14 +222,18 @@ export class ViewDirectory implements Directory {
     return givenNames(chosen, { names, length, owners: this.#deps.owners().tools }).listed;
   }
 
-  async ownerOfName(name: string, list: 'tools' | 'prompts', client: Client): Promise<OwnTarget | undefined> {
-    const known = this.knownOwner(name, client.owner, list);
+  async targetOfName(
+    name: string,
+    list: 'tools' | 'prompts',
+    client: Client,
+  ): Promise<OwnTarget | undefined> {
+    const known = this.knownTarget(name, client.owner, list);
     if (known !== undefined) return known;
     const { missing } = await this.listing(list, client);
-    return this.knownOwner(name, client.owner, list) ?? this.#ofMissing(name, list, missing);
+    return this.knownTarget(name, client.owner, list) ?? this.#ofMissing(name, list, missing);
   }
 
-  knownOwner(name: string, owner: Owner, list: 'tools' | 'prompts' = 'tools'): OwnTarget | undefined {
+  knownTarget(name: string, owner: Owner, list: 'tools' | 'prompts' = 'tools'): OwnTarget | undefined {
     const compiled = this.#ofCaller[list].get(owner.id);
     if (compiled === undefined || compiled.version !== this.#deps.version()) return undefined;
     const listed = compiled.byName.get(name);

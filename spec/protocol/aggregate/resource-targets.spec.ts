@@ -1,12 +1,12 @@
 // What the templates of one server list, as it is learned for URIs. Where URIs lead is in backends.spec.ts and view-updates.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { ResourceOwners } from '../../../src/protocol/aggregate/resource-owners.ts';
+import { ResourceTargets } from '../../../src/protocol/aggregate/resource-targets.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns } from '../../helpers/turns.ts';
 import { CLIENT } from '../listing-backends.ts';
 
-const test = suite('owners of resources');
+const test = suite('targets of URIs');
 
 test('lists that did not change are read once, and changed ones again', async () => {
   let reads = 0;
@@ -21,7 +21,7 @@ test('lists that did not change are read once, and changed ones again', async ()
     ['a', listing('x:1', 'x:2')],
     ['b', listing('x:2')],
   ]);
-  const owners = new ResourceOwners({
+  const targets = new ResourceTargets({
     lists: {
       offers: () => true,
       announces: () => false,
@@ -31,7 +31,7 @@ test('lists that did not change are read once, and changed ones again', async ()
     templates: () => ['a', 'b'],
   });
   const ownerOf = async (uri: string) =>
-    (await owners.targetOf(uri, CLIENT, () => Promise.resolve()))?.template;
+    (await targets.targetOf(uri, CLIENT, () => Promise.resolve()))?.template;
   assert.is(await ownerOf('x:2'), 'a');
   for (let times = 0; times < 3; times += 1) assert.is(await ownerOf('x:unknown'), undefined);
   assert.is(reads, 3);
@@ -49,13 +49,13 @@ test('what one long list has pushed out is known again when its own list is read
     ['resourceTemplates', [{ template: 'b', items: of('uriTemplate', 'other:{x}/') }]],
   ]);
   const gather = async (list: string) => all.get(list) ?? [];
-  const owners = new ResourceOwners({
+  const targets = new ResourceTargets({
     lists: { offers: () => true, announces: () => false, gather },
     templates: () => ['a', 'b'],
   });
   for (const list of ['resources', 'resourceTemplates', 'resources'] as const)
-    await owners.learn(list, await gather(list), CLIENT);
-  const found = await owners.targetOf('file:///r5', CLIENT, () => Promise.resolve());
+    await targets.learn(list, await gather(list), CLIENT);
+  const found = await targets.targetOf('file:///r5', CLIENT, () => Promise.resolve());
   assert.equal(found, { template: 'a', uri: 'file:///r5' });
 });
 
@@ -70,14 +70,14 @@ test('lists that are learned at the same time are learned once', async () => {
       }
     },
   };
-  const owners = new ResourceOwners({
+  const targets = new ResourceTargets({
     lists: { offers: () => true, announces: () => false, gather: async () => [] },
     templates: () => ['a'],
     scheduler,
   });
   const items = [{ name: 't', inputSchema: {}, _meta: { ui: { resourceUri: 'ui://a/page' } } }];
   const gathered = [{ template: 'a', items }];
-  await Promise.all(Array.from({ length: 100 }, () => owners.learn('tools', gathered, CLIENT)));
+  await Promise.all(Array.from({ length: 100 }, () => targets.learn('tools', gathered, CLIENT)));
   assert.ok(visits > 0 && visits < 10, `${visits} visits`);
 });
 
@@ -94,19 +94,19 @@ test('long lists are learned and shown in many tasks, and what is learned meanwh
       tasks.push(count);
     },
   };
-  const owners = new ResourceOwners({
+  const targets = new ResourceTargets({
     lists: { offers: () => true, announces: () => false, gather: async () => [] },
     templates: () => ['a', 'b'],
     scheduler,
   });
   const items = Array.from({ length: 10_000 }, (_, index) => ({ uri: `x:${index}` }));
   const own = { uri: 'x:1' };
-  const learning = owners.learn('resources', [{ template: 'a', items }], CLIENT);
-  await owners.learn('resources', [{ template: 'b', items: [own] }], CLIENT);
+  const learning = targets.learn('resources', [{ template: 'a', items }], CLIENT);
+  await targets.learn('resources', [{ template: 'b', items: [own] }], CLIENT);
   await learning;
   const all = [...items, own].map((item, index) => ({ template: index < items.length ? 'a' : 'b', item }));
-  const shown = await owners.shownItems('resources', all, CLIENT.owner);
-  const ofBoth = ['a', 'b'].map((template) => owners.shown(template, 'x:1', CLIENT.owner));
+  const shown = await targets.shownItems('resources', all, CLIENT.owner);
+  const ofBoth = ['a', 'b'].map((template) => targets.shown(template, 'x:1', CLIENT.owner));
   assert.equal([shown.length, shown[1]?.uri, shown.at(-1)?.uri], [items.length + 1, ...ofBoth]);
   assert.is.not(ofBoth[0], ofBoth[1]);
   assert.equal(tasks, [100, 100, 1, 1, 101]);

@@ -27,7 +27,7 @@ const GROUP_ITEMS = 100;
 /** The extension of skills. */
 export const SKILLS = 'skills';
 
-export interface ResourceOwnersDeps {
+export interface ResourceTargetsDeps {
   readonly lists: Pick<AggregateLists, 'offers' | 'announces' | 'gather'>;
   /** The templates of a caller, in their order. */
   readonly templates: (owner: Owner) => readonly string[];
@@ -50,8 +50,8 @@ interface Found {
 type Source = 'listed' | 'pages' | 'skills';
 
 /** Remembers the lists of all callers; each answer respects the permissions of its caller. */
-export class ResourceOwners {
-  readonly #deps: ResourceOwnersDeps;
+export class ResourceTargets {
+  readonly #deps: ResourceTargetsDeps;
   /** By URI or skill, the templates that have it: they list it, or a tool of theirs has it as its page. */
   readonly #having: Readonly<Record<Source, LruMap<ReadonlySet<string>>>> = {
     // What one list pushes out, the others have to bring again.
@@ -72,7 +72,7 @@ export class ResourceOwners {
   #version = 0;
   #hasShared = false;
 
-  constructor(deps: ResourceOwnersDeps) {
+  constructor(deps: ResourceTargetsDeps) {
     this.#deps = deps;
   }
 
