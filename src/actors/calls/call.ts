@@ -367,8 +367,8 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
     const error = this.#silence(silent);
     const step = this.#step({ kind: 'silent', error, plan: silent.plan });
     if (step.kind !== 'wait') return;
-    this.#attempts.newest = undefined;
-    this.#track(undefined);
+    this.#attempts.remove(silent);
+    this.#track(this.#attempts.newest?.ref);
     silent.end(atInstance(error, silent.ref.id));
     this.#exclude(silent.ref);
     this.retries.noteFailure(silent, error, onlyInstance);
