@@ -1,6 +1,5 @@
-// The binding of a session to its instance. Its conversation is dedicated (opened for this session), or shared by
-// several sessions: then it is the transport of the instance, or a process for clients with equal extensions. binder.ts
-// opens bindings.
+// The binding of a session to its instance: through the transport of the instance, which its clients share, or through a dedicated
+// conversation, opened for this session or for clients with equal extensions. binder.ts opens bindings.
 
 import type { Subscription } from 'rxjs';
 import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';

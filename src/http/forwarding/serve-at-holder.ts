@@ -45,7 +45,7 @@ export async function serveAtHolder(first: NotHolder, options: AtHolderOptions):
   }
 }
 
-/** As a node that does not have the session when it refuses with 503, or is not reached: the caller has a refusal of its own. */
+/** The peer, but with its 503 and its unreachability told as "does not have the session": the caller then refuses by itself. */
 export function unlessRefused(peer: Peer | undefined): Peer | undefined {
   return (
     peer && {

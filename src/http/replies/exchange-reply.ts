@@ -1,5 +1,5 @@
 // Turns an exchange with a backend into a reply: the bytes of the result, or an event stream. Gathers lists.
-// This is the hot path: one subscription, no operators, and the result is not parsed.
+// `resultReply` is the hot path: one subscription, no operators, and the result is not parsed.
 
 import { concatAll, concatMap, tap } from 'rxjs';
 import type { ExchangeRequest, Tracker } from '../../domain/calls/exchange.ts';
