@@ -118,8 +118,8 @@ export const EVENTS = {
   /** The actor of the instance failed, by a bug of the gateway: its calls are answered, and it is started again. */
   'instance.crashed': fields<InstanceFields & { readonly reason: string }>(),
   /**
-   * Calls failed: the instance gets no calls for this time, whatever its health. Or calls are unanswered: it gets calls only when no
-   * other instance can take them. `reason` is a clause.
+   * Calls failed: the instance gets no calls for this time, whatever its health. Or calls are unanswered: it gets calls only
+   * when no other instance can take them. `reason` is a clause.
    */
   'instance.ejected': fields<InstanceFields & { readonly reason: string; readonly forMs: number }>(),
   /** The instance gets calls again: a trial call was answered, or too many others are ejected. Not after it was unhealthy. */

@@ -26,8 +26,8 @@ export class Retries {
   readonly #budget: RetryBudget;
   readonly #events: CallEvents;
   /**
-   * The number of retries and hedges that the call may still make at other instances. Negative for a call that only one instance may
-   * answer: its repeats there have a bound of their own (`decideAtBound`).
+   * The number of retries and hedges that the call may still make at other instances. Negative for a call that only one
+   * instance may answer: its repeats there have a bound of their own (`decideAtBound`).
    */
   attemptsLeft: number;
   /** The last failure of an attempt, or of the opening before it; undefined while none has failed. */

@@ -1,5 +1,5 @@
-// The binding of a session to its instance: through the transport of the instance, which its clients share, or through a dedicated
-// conversation, opened for this session or for clients with equal extensions. binder.ts opens bindings.
+// The binding of a session to its instance: through the transport of the instance, which its clients share, or through a
+// dedicated conversation, opened for this session or for clients with equal extensions. binder.ts opens bindings.
 
 import type { Subscription } from 'rxjs';
 import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';

@@ -30,8 +30,8 @@ export function decideSession(holder: string | undefined, reader: SessionReader)
 }
 
 /**
- * Whether one more request may wait for its silent holder, for SILENT_HOLDER_MS; otherwise 503 with `Retry-After` at once. After the
- * wait it is 503 as well, never 404: a silent holder is not an answer.
+ * Whether one more request may wait for its silent holder, for SILENT_HOLDER_MS; otherwise 503 with `Retry-After` at once.
+ * After the wait it is 503 as well, never 404: a silent holder is not an answer.
  */
 export function mayWaitForHolder(waiting: number): boolean {
   return waiting < MAX_WAITING;
