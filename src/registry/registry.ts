@@ -15,12 +15,11 @@ import {
 } from '../balancing/policy-schemas.ts';
 import { duplicateServer, notHealthyInTime } from '../domain/errors/error-catalogue.ts';
 import { databaseUnavailable, hasCode, shuttingDown } from '../domain/errors/errors.ts';
-import {
-  type InstanceChange,
-  type InstanceDefinition,
-  type InstanceInput,
-  isMissing,
-  type TemplateAuth,
+import type {
+  InstanceChange,
+  InstanceDefinition,
+  InstanceInput,
+  TemplateAuth,
 } from '../domain/instances/instance.ts';
 import {
   changedInstance,
@@ -28,6 +27,7 @@ import {
   type RegistrationContext,
   withTemplateAuth,
 } from '../domain/instances/registration.ts';
+import { isMissing } from '../domain/instances/start-failure.ts';
 import { isStored } from '../domain/instances/transport-kinds.ts';
 import { definedFields } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { filePieces } from '../../config/read-file.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
-import { isMissing } from '../../domain/instances/instance.ts';
+import { isMissing } from '../../domain/instances/start-failure.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import { ownCommand } from '../../domain/version.ts';

@@ -2,7 +2,8 @@
 // Errors that are made of the answer of a backend are in answer-errors.ts.
 
 import { neededAccount } from '../calls/connection-required.ts';
-import { type InstanceDefinition, type InstanceSnapshot, isMissing } from '../instances/instance.ts';
+import type { InstanceDefinition, InstanceSnapshot } from '../instances/instance.ts';
+import { isMissing } from '../instances/start-failure.ts';
 import { LIMITS } from '../limits.ts';
 import { cutText } from '../text.ts';
 import type { ConnectionNeed } from '../vault/account-connection.ts';

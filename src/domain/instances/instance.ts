@@ -18,14 +18,6 @@ export function instanceIdOf(template: string, digits: string): string {
 
 export const MAX_WEIGHT = 1_000;
 
-/** The beginning of the reason why an instance is not healthy, when its program could not be started. */
-export const NOT_STARTED = 'could not be started';
-
-/** True when its program, or its working folder, does not exist: a wait does not help. */
-export function isMissing(reason: string | null | undefined): boolean {
-  return reason?.startsWith(`${NOT_STARTED}: ENOENT, `) === true;
-}
-
 /** For records: otherwise names that do not match the pattern are accepted with any value. */
 const ONLY_THESE_NAMES = { additionalProperties: false } as const;
 /** One line of Latin-1: every request with another header would fail. Source: RFC 9110 section 5.5. */

@@ -3,7 +3,7 @@
 // behind an endpoint with it.
 
 import { messageOf } from '../../domain/errors/errors.ts';
-import { NOT_STARTED } from '../../domain/instances/instance.ts';
+import { NOT_STARTED } from '../../domain/instances/start-failure.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { settlesWithin } from '../../domain/time/clock.ts';
 import type { ProgramOptions } from '../open-options.ts';
