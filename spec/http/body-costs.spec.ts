@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
 import { ByteBudget } from '../../src/domain/memory/held-bytes.ts';
-import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
+import { TaskScheduler } from '../../src/domain/tasks/task-scheduler.ts';
 import { HeldBodies } from '../../src/http/body/held-bodies.ts';
 import { readDirect } from '../../src/http/body/read.ts';
 import { body } from '../../src/http/middleware/body.ts';

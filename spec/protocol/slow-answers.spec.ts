@@ -1,7 +1,7 @@
 // When answers are told that they are slow: a second after each began, by one timer for all.
 
 import * as assert from 'uvu/assert';
-import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
+import { TaskScheduler } from '../../src/domain/tasks/task-scheduler.ts';
 import { slowAnswers } from '../../src/protocol/client-call.ts';
 import { suite } from '../helpers/suite.ts';
 

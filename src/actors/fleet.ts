@@ -13,8 +13,8 @@ import type { InstanceDefinition, InstanceState } from '../domain/instances/inst
 import { TRANSPORT_TRAITS } from '../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListChange } from '../domain/mcp/mcp.ts';
+import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../domain/time/clock.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { Open } from '../transports/open-options.ts';
 import { backOffMs } from './back-off.ts';
 import { Endings } from './instances/endings.ts';

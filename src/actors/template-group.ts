@@ -18,7 +18,7 @@ import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../dom
 import { LIMITS } from '../domain/limits.ts';
 import { nearName } from '../domain/nearest.ts';
 import type { ToolRights } from '../domain/rights/rights.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import { type QueuedCall, WaitQueue } from './calls/wait-queue.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';

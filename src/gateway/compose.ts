@@ -15,8 +15,8 @@ import { ByteBudget, HeldBytes, memoryBounds } from '../domain/memory/held-bytes
 import { ListMemory } from '../domain/memory/list-memory.ts';
 import { newLife } from '../domain/nodes/life.ts';
 import { nodeOf } from '../domain/nodes/nodes.ts';
+import { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import { spreadClock, systemClock } from '../domain/time/clock.ts';
-import { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { Store } from '../persistence/store.ts';
 import { databaseStatus } from '../registry/database-status.ts';
 import { FleetPrograms } from '../registry/fleet-programs.ts';

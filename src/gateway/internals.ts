@@ -5,7 +5,7 @@ import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
 import type { InstanceHost } from '../cluster/channel/instances/instance-host.ts';
 import type { TrafficCounts } from '../counts/traffic-counts.ts';
 import type { ByteBudget } from '../domain/memory/held-bytes.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import type { DefinitionRegistry } from '../registry/definition-registry.ts';
 import type { ToolApprovals } from '../registry/tool-approvals.ts';
 import type { GatewayDeps } from './compose.ts';

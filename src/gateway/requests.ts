@@ -22,7 +22,7 @@ import { ReadLists } from '../domain/mcp/read-lists.ts';
 import type { ListMemory, ListValues } from '../domain/memory/list-memory.ts';
 import { NO_CALLER } from '../domain/memory/owner-shares.ts';
 import type { ToolRights } from '../domain/rights/rights.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 
 /** Aborting `signal` cancels the request on the backend and rejects with the reason of the signal. */
 export interface RequestOptions extends ExchangeOptions {

@@ -19,8 +19,8 @@ import type {
   SyncOutcome,
   SyncReport,
 } from '../domain/instances/found-instances.ts';
+import { SerialQueue } from '../domain/tasks/serial-queue.ts';
 import { sleep, systemClock } from '../domain/time/clock.ts';
-import { SerialQueue } from '../domain/time/serial-queue.ts';
 import { catchUp } from '../registry/catch-up.ts';
 import type { Registry } from '../registry/registry.ts';
 import { RegistryFileError, readRegistryFile } from '../registry/registry-file.ts';

@@ -6,9 +6,9 @@ import type { Observable, Subscription } from 'rxjs';
 import type { Answer, CallReport } from '../domain/calls/exchange.ts';
 import { internalError } from '../domain/errors/errors.ts';
 import type { Linked } from '../domain/memory/linked-set.ts';
+import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import { type Clock, SLOW_MS } from '../domain/time/clock.ts';
 import { SharedTimer, type Waiter } from '../domain/time/shared-timer.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { aggregateInstance } from './aggregate/names.ts';
 import { faultOf, type RpcFailure } from './rpc.ts';
 

@@ -40,10 +40,10 @@ import {
 import { announcesChanges, changedList, type Handshake, type ListField, listOf } from '../domain/mcp/mcp.ts';
 import { OwnerAmounts } from '../domain/memory/owner-shares.ts';
 import type { McpSession } from '../domain/sessions/mcp-session.ts';
+import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
+import { inTask } from '../domain/tasks/task-streams.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import { inTask } from '../domain/time/task-streams.ts';
 import { shortKey } from './client-bounds.ts';
 import type { StatelessOptions } from './endpoint-backends.ts';
 

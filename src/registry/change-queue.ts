@@ -2,9 +2,9 @@
 // store bounds the time of each query. Source: ADR 53.
 
 import { databaseUnavailable, hasCode } from '../domain/errors/errors.ts';
+import { SerialQueue } from '../domain/tasks/serial-queue.ts';
+import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import { systemClock } from '../domain/time/clock.ts';
-import { SerialQueue } from '../domain/time/serial-queue.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 
 /** Longest wait behind changes that fail because the database is unavailable, in ms. Source: ADR 53. */
 const LONGEST_WAIT_MS = 1_000;

@@ -15,7 +15,7 @@ import { toolNotFound } from '../domain/errors/error-catalogue.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import type { Tool, WithheldItem } from '../domain/mcp/mcp.ts';
 import { groupsToMatch } from '../domain/rights/globs.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import { type Approval, type NewApproval, splitToolKey, toolKey } from '../domain/views/approval.ts';
 import type { ToolHints, ViewDefinition } from '../domain/views/view.ts';
 import { type ApprovalStore, MAX_APPENDED } from '../persistence/store.ts';

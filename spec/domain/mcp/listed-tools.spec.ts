@@ -8,7 +8,7 @@ import { JsonText } from '../../../src/domain/json/json.ts';
 import { allowedTools, listedAnswers } from '../../../src/domain/mcp/listed-tools.ts';
 import { ListMemory } from '../../../src/domain/memory/list-memory.ts';
 import { ToolRights } from '../../../src/domain/rights/rights.ts';
-import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
+import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('listed tools');

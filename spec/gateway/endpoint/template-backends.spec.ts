@@ -2,8 +2,8 @@
 
 import { NEVER, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { TemplateBackends } from '../../../src/gateway/endpoint/template-backends.ts';
 import { ListCache } from '../../../src/protocol/template-lists.ts';
 import { HANDSHAKE } from '../../helpers/scripted-transport.ts';

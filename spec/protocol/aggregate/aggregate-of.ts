@@ -4,7 +4,7 @@ import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ListChange } from '../../../src/domain/mcp/mcp.ts';
 import type { SessionTable } from '../../../src/domain/sessions/session-table.ts';
-import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
+import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/backends.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { EMPTY, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ToolRights } from '../../../src/domain/rights/rights.ts';
-import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
+import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { aggregateName, mayBeFrom, mayBeMapped, splitName } from '../../../src/protocol/aggregate/names.ts';

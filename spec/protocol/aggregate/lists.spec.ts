@@ -8,7 +8,7 @@ import { noHealthyInstance } from '../../../src/domain/errors/error-catalogue.ts
 import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json/json.ts';
 import type { Client } from '../../../src/domain/mcp/client.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp/mcp.ts';
-import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
+import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { EMPTY, NEVER, type Observable, of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
+import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
 import { open as http } from '../../../src/transports/http/http.ts';
 import { HttpOpenings, OPENINGS_PER_OWNER } from '../../../src/transports/http/http-openings.ts';
 import type { OpenOptions } from '../../../src/transports/open-options.ts';

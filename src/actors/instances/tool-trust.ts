@@ -9,7 +9,7 @@ import { memberBytes, memberText } from '../../domain/json/json-scanner.ts';
 import { partsOf, readPage } from '../../domain/mcp/list-pages.ts';
 import type { Tool } from '../../domain/mcp/mcp.ts';
 import { groupsToMatch } from '../../domain/rights/globs.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { ToolHints } from '../../domain/views/view.ts';
 
 /** The digests that identify a tool definition. */

@@ -16,9 +16,9 @@ import {
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import { definedFields, type JsonFields, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { SerialQueue } from '../../domain/tasks/serial-queue.ts';
 import { cutText } from '../../domain/text.ts';
 import { type Clock, isoTimes, LARGEST_SKEW_MS, steadiness } from '../../domain/time/clock.ts';
-import { SerialQueue } from '../../domain/time/serial-queue.ts';
 import { type AuditPage, type AuditStore, MAX_APPENDED, type Store } from '../../persistence/store.ts';
 import { Flusher } from '../flusher.ts';
 import { SuppressedRequests } from './suppressed-requests.ts';

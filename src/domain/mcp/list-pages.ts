@@ -10,7 +10,7 @@ import { isJsonObject, type JsonObject, JsonText } from '../json/json.ts';
 import { editedFields, fieldIn, itemsOf } from '../json/json-fields.ts';
 import { hasMoreValues, memberBytes, valuesInBytes } from '../json/json-scanner.ts';
 import { LIMITS } from '../limits.ts';
-import { TaskScheduler } from '../time/task-scheduler.ts';
+import { TaskScheduler } from '../tasks/task-scheduler.ts';
 import { type Era, LIST_METHODS, type ListField, listOf } from './mcp.ts';
 
 /**

@@ -13,7 +13,7 @@ import type { ListMemory } from '../memory/list-memory.ts';
 import { LruMap } from '../memory/lru-map.ts';
 import { groupsToMatch } from '../rights/globs.ts';
 import type { Rights, ToolRights } from '../rights/rights.ts';
-import type { TaskScheduler } from '../time/task-scheduler.ts';
+import type { TaskScheduler } from '../tasks/task-scheduler.ts';
 import { partsOf } from './list-pages.ts';
 
 type Scheduler = Pick<TaskScheduler, 'each'>;

@@ -5,7 +5,7 @@ import { ANONYMOUS } from '../accounts/account.ts';
 import type { FinalAnswer } from '../calls/exchange.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../errors/error-catalogue.ts';
 import { GatewayError, retryAfter } from '../errors/errors.ts';
-import type { TaskScheduler } from '../time/task-scheduler.ts';
+import type { TaskScheduler } from '../tasks/task-scheduler.ts';
 import { type ByteBounds, ByteBudget, HeldBytes, memoryOf } from './held-bytes.ts';
 import { NO_CALLER } from './owner-shares.ts';
 

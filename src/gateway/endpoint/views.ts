@@ -20,7 +20,7 @@ import {
 } from '../../domain/mcp/mcp.ts';
 import { groupsToMatch } from '../../domain/rights/globs.ts';
 import { mayUseInView } from '../../domain/rights/rights.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { splitToolKey, toolKey } from '../../domain/views/approval.ts';
 import {

@@ -15,7 +15,7 @@ import type { HeldBytes } from '../../domain/memory/held-bytes.ts';
 import { loadOnce } from '../../domain/memory/load-once.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
-import { FairSlots } from '../../domain/time/fair-slots.ts';
+import { FairSlots } from '../../domain/tasks/fair-slots.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { exposureOf, type ProtectedPath } from '../../templates/command-exposure.ts';
 import type { TemplateRules } from '../../templates/definition.ts';

@@ -4,7 +4,7 @@
 import type { JsonObject } from '../../domain/json/json.ts';
 import { jsonPieces } from '../../domain/json/json-pieces.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { ListResult } from '../../gateway/gateway-types.ts';
 
 /** UTF-16 units of JSON that are made in one task of the scheduler. */

@@ -6,7 +6,7 @@ import { UniqueConstraintViolationException } from '@mikro-orm/core';
 import { changedTemplate, type TemplateSettings } from '../../balancing/policy-schemas.ts';
 import { configIncomplete, duplicateServer } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import { eachInGroups } from '../../domain/time/task-groups.ts';
+import { eachInGroups } from '../../domain/tasks/task-groups.ts';
 import { type Cipher, CipherError } from '../cipher.ts';
 import type { InstanceSave, SettingStore, Store } from '../store.ts';
 import { readRow } from '../store-errors.ts';

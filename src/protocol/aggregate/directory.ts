@@ -7,7 +7,7 @@ import { type ListField, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { nearName } from '../../domain/nearest.ts';
 import { mayCall } from '../../domain/rights/rights.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { type AggregateList, listingOf } from './aggregate-list.ts';
 import { KEY_FIELDS } from './items.ts';
 import { type AggregateLists, type GatheredList, isSameInput } from './lists.ts';

@@ -3,7 +3,7 @@
 import { merge, NEVER, type Observable } from 'rxjs';
 import type { Owner } from '../../domain/mcp/client.ts';
 import { mayUse } from '../../domain/rights/rights.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { NO_NAMES } from '../../domain/views/view.ts';
 import { AggregateDirectory, type Directory } from './directory.ts';
 import type { AggregateLists } from './lists.ts';

@@ -9,7 +9,7 @@ import { memberBytes } from '../../domain/json/json-scanner.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';
 import { valueAt } from '../../domain/mcp/param-headers.ts';
 import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/rights/globs.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { localAnswer } from '../local-answer.ts';
 import type { AggregateList } from './aggregate-list.ts';
 import type { FindableTools, FindableToolsDeps } from './findable-tools.ts';

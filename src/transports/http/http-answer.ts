@@ -12,8 +12,8 @@ import {
   PIECE_BYTES,
   UNCOUNTED_BYTES,
 } from '../../domain/memory/held-bytes.ts';
+import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { systemClock } from '../../domain/time/clock.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { BearerTokens } from '../backend-account.ts';
 import type { AnswerReceiver, Http1Connection } from '../http1/http1-connection.ts';
 import type { ResponseHeaders } from '../http1/response-parser.ts';

@@ -3,7 +3,7 @@
 
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { FairSlots } from '../../domain/time/fair-slots.ts';
+import { FairSlots } from '../../domain/tasks/fair-slots.ts';
 import type { Channel } from '../channel.ts';
 import type { HandshakeOptions } from '../handshake.ts';
 import type { OpenOptions } from '../open-options.ts';

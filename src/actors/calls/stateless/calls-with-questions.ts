@@ -18,8 +18,8 @@ import type { ClientQuestion, ClientReply, ServerRequest } from '../../../domain
 import { RPC } from '../../../domain/mcp/jsonrpc.ts';
 import { type HeldBytes, type Holding, memoryOf } from '../../../domain/memory/held-bytes.ts';
 import { OwnerShares } from '../../../domain/memory/owner-shares.ts';
+import type { TaskScheduler } from '../../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
-import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import { awaitingClientRefusal } from '../../instances/call-counter.ts';
 import { MessageBuffer } from '../../message-buffer.ts';
 

@@ -6,7 +6,7 @@ import { sessionEnded } from '../../../domain/errors/session-errors.ts';
 import type { ServerMessage } from '../../../domain/mcp/client.ts';
 import type { McpSession } from '../../../domain/sessions/mcp-session.ts';
 import type { EndReason } from '../../../domain/sessions/session-ends.ts';
-import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../../../domain/tasks/task-scheduler.ts';
 
 export interface SessionPartsDeps {
   readonly scheduler: TaskScheduler;

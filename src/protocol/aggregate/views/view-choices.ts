@@ -6,7 +6,7 @@ import { definedFields, isJsonObject, type JsonObject } from '../../../domain/js
 import { isRepeatableBy, type ListField } from '../../../domain/mcp/mcp.ts';
 import { plainUri, readingsOf } from '../../../domain/mcp/resource-uris.ts';
 import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../../domain/rights/globs.ts';
-import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../../../domain/tasks/task-scheduler.ts';
 import type {
   ViewChoice,
   ViewDefinition,

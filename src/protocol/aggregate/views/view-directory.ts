@@ -10,7 +10,7 @@ import { LruMap } from '../../../domain/memory/lru-map.ts';
 import { nearName } from '../../../domain/nearest.ts';
 import { groupsToMatch } from '../../../domain/rights/globs.ts';
 import { mayCall, mayUseInView } from '../../../domain/rights/rights.ts';
-import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../../../domain/tasks/task-scheduler.ts';
 import type { NameOwners } from '../../../domain/views/view.ts';
 import { type AggregateList, listingOf } from '../aggregate-list.ts';
 import type { Directory, OwnTarget } from '../directory.ts';

@@ -4,7 +4,7 @@
 import { isJsonObject, type JsonObject } from '../../../domain/json/json.ts';
 import type { ListField } from '../../../domain/mcp/mcp.ts';
 import { compileGlob, groupsToMatch } from '../../../domain/rights/globs.ts';
-import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../../../domain/tasks/task-scheduler.ts';
 import type { ViewProblem, ViewProblemCode, ViewSource } from '../../../domain/views/view.ts';
 import { KEY_FIELDS } from '../items.ts';
 import type { GatheredList } from '../lists.ts';

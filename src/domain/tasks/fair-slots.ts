@@ -4,7 +4,7 @@
 
 import { ANONYMOUS } from '../accounts/account.ts';
 import { backendUnavailable, openingCancelled } from '../errors/error-catalogue.ts';
-import { spreadClock } from './clock.ts';
+import { spreadClock } from '../time/clock.ts';
 import type { TaskScheduler } from './task-scheduler.ts';
 
 export interface FairSlotsOptions {

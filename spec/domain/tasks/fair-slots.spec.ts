@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { FairSlots, type FairSlotsOptions } from '../../../src/domain/time/fair-slots.ts';
+import { FairSlots, type FairSlotsOptions } from '../../../src/domain/tasks/fair-slots.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
