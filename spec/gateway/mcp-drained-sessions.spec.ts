@@ -3,11 +3,11 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import type { DecideSession } from '../../src/actors/sessions/session-keeper.ts';
 import { rowKeyOf } from '../../src/actors/sessions/session-row.ts';
 import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import { RELEASED } from '../../src/domain/nodes/life.ts';
+import type { SessionHolders } from '../../src/domain/sessions/session-holder.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { openStore } from '../../src/persistence/open.ts';
 import type { Store } from '../../src/persistence/store.ts';
@@ -44,7 +44,7 @@ test.after.each(async () => {
 });
 
 function start(nodeId: string, life: string): Promise<Gateway> {
-  const decideSession: DecideSession = async (row) => {
+  const decideSession: SessionHolders['decideSession'] = async (row) => {
     if (row.life === RELEASED) return { do: 'claim' };
     return row.life === life ? { do: 'recover' } : { do: 'forward', life: row.life };
   };

@@ -305,7 +305,6 @@ function callsOf(
 /** Stores the sessions of clients; undefined where they end with the gateway. */
 function keeperOf({ store, options, others, ownNode, clock, life }: Base): SessionKeeper | undefined {
   const { max: maxSessions, idleMs, recover = false } = options.sessions ?? {};
-  const { decideSession, successorOf, mayBeStoredLater } = others;
   if (!recover || ownNode === undefined || store.kind === 'memory') return undefined;
   return new SessionKeeper({
     store: store.sessions,
@@ -314,9 +313,7 @@ function keeperOf({ store, options, others, ownNode, clock, life }: Base): Sessi
     clock,
     maxSessions,
     idleMs,
-    decideSession,
-    successorOf,
-    mayBeStoredLater,
+    holders: others,
   });
 }
 

@@ -2,7 +2,6 @@
 // without the types of MikroORM and XState.
 
 import type { Observable } from 'rxjs';
-import type { DecideSession, MayBeStoredLater, SuccessorOf } from '../actors/sessions/session-keeper.ts';
 import type { StrategyName, TemplatePolicy } from '../balancing/policy.ts';
 import type { TemplateSettings } from '../balancing/policy-schemas.ts';
 import type { ClientCounts, InstanceClients, MetricsSummary } from '../counts/traffic-counts.ts';
@@ -17,6 +16,7 @@ import type { DedicatedBounds } from '../domain/limits.ts';
 import type { Era, WithheldItem } from '../domain/mcp/mcp.ts';
 import type { ByteBounds, InstanceHeldBytes } from '../domain/memory/held-bytes.ts';
 import type { LeasedPrograms } from '../domain/nodes/nodes.ts';
+import type { SessionHolders } from '../domain/sessions/session-holder.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type {
   AggregatePresentation,
@@ -159,23 +159,14 @@ interface NodeOptions {
 }
 
 /** What a node asks about the others that share its store. */
-export interface OthersOptions {
+export interface OthersOptions extends SessionHolders {
   /**
    * Gets the programs that any node may run, once: the nodes of the store decide together where they run. Default:
    * they run here.
    */
   readonly leasePrograms?: ((programs: LeasedPrograms) => void) | undefined;
-  /**
-   * Decides which life continues a stored session, where several nodes share the store. Default: this node those
-   * of its earlier lives.
-   */
-  readonly decideSession?: DecideSession | undefined;
   /** Opens the way to an instance that another node runs. Default: such instances are only listed. */
   readonly openElsewhere?: ((definition: InstanceDefinition, answers: InstanceHeldBytes) => Open) | undefined;
-  /** Where the sessions of this node go on while it is drained. Default: nowhere. */
-  readonly successorOf?: SuccessorOf | undefined;
-  /** Which other lives may store sessions that are not stored yet. Default: none. */
-  readonly mayBeStoredLater?: MayBeStoredLater | undefined;
   /**
    * True while this node alone has lost the store that it shares: it opens no sessions, which others could not
    * know. Default: never.

@@ -115,9 +115,13 @@ export class OtherNodes {
       if (this.#channel === undefined) throw new Error('instances are opened once the channel is');
       return this.#channel.openInstance(...instance);
     };
+    const decideSession: OthersOptions['decideSession'] = async (row) => {
+      if (this.#table === undefined) throw new Error('sessions are recovered once this node has joined');
+      return this.#table.decideSession(row);
+    };
     return {
       leasePrograms: exist ? leasePrograms : undefined,
-      decideSession: exist ? async (row) => this.#table?.decideSession(row) ?? { do: 'end' } : undefined,
+      decideSession: exist ? decideSession : undefined,
       openElsewhere: exist && config.cluster.forward ? openElsewhere : undefined,
       successorOf: (key) => this.#table?.successorOf(key),
       mayBeStoredLater: (life) => this.#table?.mayBeStoredLater(life),

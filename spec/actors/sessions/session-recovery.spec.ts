@@ -2,13 +2,14 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { type DecideSession, SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
+import { SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
 import { SessionRecovery } from '../../../src/actors/sessions/session-recovery.ts';
 import { rowKeyOf } from '../../../src/actors/sessions/session-row.ts';
 import { newSession } from '../../../src/actors/sessions/session-state.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { NotHolder } from '../../../src/domain/nodes/forwarding.ts';
 import { newLife, newSessionId } from '../../../src/domain/nodes/life.ts';
+import type { SessionHolders } from '../../../src/domain/sessions/session-holder.ts';
 import { writeSession } from '../../../src/domain/sessions/session-value.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { SessionStore } from '../../../src/persistence/store.ts';
@@ -46,7 +47,13 @@ test('a session that is not stored is waited for while its node may store it, an
   const before = newLife();
   let isAwaited = true;
   const mayBeStoredLater = async (life: string) => isAwaited && life === before;
-  const own = { store: sessions, node: 'n', life: newLife(), clock: simulatedClock, mayBeStoredLater };
+  const own = {
+    store: sessions,
+    node: 'n',
+    life: newLife(),
+    clock: simulatedClock,
+    holders: { mayBeStoredLater },
+  };
   const recovery = new SessionRecovery(new SessionKeeper(own), {});
   const id = newSessionId(before);
   const recover = () => recovery.recover(id, 'user:ann', async () => undefined);
@@ -138,9 +145,15 @@ test('claims that another life has made first are counted as lost', async () => 
       return sessions.claim(rows, next);
     },
   };
-  const decideSession: DecideSession = async ({ life: holder }) =>
+  const decideSession: SessionHolders['decideSession'] = async ({ life: holder }) =>
     holder === before ? { do: 'claim' } : { do: 'forward', life: holder };
-  const keeper = new SessionKeeper({ store, node: 'n', life, clock: simulatedClock, decideSession });
+  const keeper = new SessionKeeper({
+    store,
+    node: 'n',
+    life,
+    clock: simulatedClock,
+    holders: { decideSession },
+  });
   const prepare = async () => () => assert.unreachable();
   const recovered = new SessionRecovery(keeper, {}).recover(id, 'user:ann', prepare);
   const outcome = await Promise.resolve(recovered).then(

@@ -11,7 +11,6 @@ import {
   stepNode,
 } from '../../../src/cluster/rules/node.ts';
 import type { LifeRow, Moment, ProgramRow } from '../../../src/cluster/rules/rows.ts';
-import { decideSession, mayWaitForHolder } from '../../../src/cluster/rules/session-claims.ts';
 import type { LifeEnd } from '../../../src/domain/nodes/life.ts';
 import { rendezvousOrder } from '../../../src/domain/nodes/rendezvous.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -743,7 +742,7 @@ programs('a program that is not registered any more is killed', () => {
 });
 programs.run();
 
-const sessions = suite('cluster rules: sessions');
+const updates = suite('cluster rules: conditional updates');
 const session = (more: Partial<SessionRow> = {}): SessionRow => ({
   session: 's',
   life: 'life-b',
@@ -751,24 +750,6 @@ const session = (more: Partial<SessionRow> = {}): SessionRow => ({
   isUnsafe: false,
   ...more,
 });
-const rows = new Map([row('b'), row('d', { end: REFUSED })].map((read) => [read.life, read]));
-for (const [name, holder, decision] of [
-  ['it is ours, because the answer to a claim was lost', 'life-a', { do: 'recover' }],
-  ['its holder lives', 'life-b', { do: 'forward', life: 'life-b' }],
-  ['the life of its holder has ended', 'life-d', { do: 'claim' }],
-  ['its holder released it', undefined, { do: 'claim' }],
-  ['the life is unknown', 'life-x', { do: 'end', reason: 'unknown life' }],
-] as const)
-  sessions(`a request of a session: ${name}`, () => {
-    assert.equal(decideSession(holder, { life: 'life-a', lifeOf: (name) => rows.get(name) }), decision);
-  });
-
-sessions('a request waits for a silent holder within its deadline, 15 s and 1,000 requests at most', () => {
-  assert.equal([mayWaitForHolder(999), mayWaitForHolder(1_000)], [true, false]);
-});
-sessions.run();
-
-const updates = suite('cluster rules: conditional updates');
 
 updates('a heartbeat adds one to the counter of a life that has not ended', () => {
   const news = { sees: ['life-c'], isDraining: true };

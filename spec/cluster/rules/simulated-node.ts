@@ -9,7 +9,8 @@ import {
   stepNode,
 } from '../../../src/cluster/rules/node.ts';
 import type { LifeRow, Moment } from '../../../src/cluster/rules/rows.ts';
-import { decideSession } from '../../../src/cluster/rules/session-claims.ts';
+import { RELEASED } from '../../../src/domain/nodes/life.ts';
+import { decideSession } from '../../../src/domain/sessions/session-holder.ts';
 import { type Machine, Violation, type World } from './simulated-world.ts';
 import { beaten, claimed, ended, fenced, released, type SessionRow, taken } from './updates.ts';
 
@@ -496,7 +497,11 @@ export class SimulatedNode {
       return;
     }
     const { session } = row;
-    const decision = decideSession(row.life, { life, lifeOf: known });
+    const { node } = this.state.own;
+    const decision = decideSession(
+      { node: 'another', life: row.life ?? RELEASED },
+      { node, life, lifeOf: known },
+    );
     if (decision.do === 'end') throw new Violation(`404 for the session ${session}: ${decision.reason}`);
     if (decision.do === 'recover') {
       this.sessions.set(session, { generation: row.generation, isUnsafe: row.isUnsafe });

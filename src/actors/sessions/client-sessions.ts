@@ -255,7 +255,7 @@ export class ClientSessions implements SessionTable {
     if (keeper === undefined || this.isClosing) return;
     this.#drain ??= new SessionDrain(this.#ofClients(), {
       clock: deps,
-      hasOthers: () => keeper.successorOf('') !== undefined,
+      hasOthers: () => keeper.holders.successorOf?.('') !== undefined,
       release: (session) => void this.#end(session, 'drained'),
     });
   }

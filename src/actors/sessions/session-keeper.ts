@@ -4,11 +4,12 @@
 // reads the rows.
 
 import { LIMITS } from '../../domain/limits.ts';
-import { RELEASED, type SessionDecision } from '../../domain/nodes/life.ts';
-import { gatewayOf, type NodeLife } from '../../domain/nodes/nodes.ts';
+import { RELEASED } from '../../domain/nodes/life.ts';
+import type { NodeLife } from '../../domain/nodes/nodes.ts';
+import type { SessionHolders } from '../../domain/sessions/session-holder.ts';
 import { FIRST_GENERATION } from '../../domain/sessions/session-value.ts';
 import { type Clock, settlesWithin, wallAt } from '../../domain/time/clock.ts';
-import { MAX_SESSION_ROWS, type SessionStore, type StoredSession } from '../../persistence/store.ts';
+import { MAX_SESSION_ROWS, type SessionStore } from '../../persistence/store.ts';
 import { type KeptSession, type RowWriter, SessionRow } from './session-row.ts';
 
 /**
@@ -39,32 +40,8 @@ interface KeeperOptions {
   readonly idleMs?: number | undefined;
   /** The most sessions of a life. Default: LIMITS.sessions. */
   readonly maxSessions?: number | undefined;
-  /**
-   * Decides which life serves a stored session. Default: this node recovers the sessions of its own earlier lives,
-   * and those of its former workers.
-   */
-  readonly decideSession?: DecideSession | undefined;
-  readonly successorOf?: SuccessorOf | undefined;
-  readonly mayBeStoredLater?: MayBeStoredLater | undefined;
+  readonly holders?: SessionHolders | undefined;
 }
-
-/**
- * Decides which life serves a stored session: this life, which holds it or may claim it; another life; or none.
- * Rejects with DATABASE_UNAVAILABLE.
- */
-export type DecideSession = (row: StoredSession) => Promise<SessionDecision>;
-
-/**
- * Returns the life that recovers the session with this key instead of this node, which is being drained; undefined
- * when no other node takes sessions. `key`: see rowKeyOf.
- */
-export type SuccessorOf = (key: string) => string | undefined;
-
-/**
- * Returns whether another node may still store sessions of this life later, because the life goes on or may return
- * after a freeze. Undefined when no node will. Rejects with DATABASE_UNAVAILABLE.
- */
-export type MayBeStoredLater = (life: string) => Promise<boolean> | undefined;
 
 /** Counts since the start of the gateway. */
 export interface KeeperCounts {
@@ -88,9 +65,7 @@ export class SessionKeeper implements RowWriter {
   readonly store: SessionStore;
   /** The id of this node, and its present life. */
   ownLife: NodeLife;
-  readonly decideSession: DecideSession;
-  readonly successorOf: SuccessorOf;
-  readonly mayBeStoredLater: MayBeStoredLater;
+  readonly holders: SessionHolders;
   readonly counts: KeeperCounts = {
     late: 0,
     dropped: 0,
@@ -119,14 +94,11 @@ export class SessionKeeper implements RowWriter {
   #isClosed = false;
 
   constructor(options: KeeperOptions) {
-    const { store, node, life, clock, idleMs, maxSessions, decideSession } = options;
+    const { store, node, life, clock, idleMs, maxSessions, holders = {} } = options;
     this.store = store;
-    this.successorOf = options.successorOf ?? (() => undefined);
-    this.mayBeStoredLater = options.mayBeStoredLater ?? (() => undefined);
-    this.decideSession =
-      decideSession ?? (async (row) => ({ do: gatewayOf(row.node) === node ? 'claim' : 'end' }));
+    this.holders = holders;
     this.ownLife = { node, life };
-    this.#released = decideSession && [];
+    this.#released = holders.decideSession && [];
     this.clock = clock;
     this.#idleMs = idleMs ?? LIMITS.sessionIdleMs;
     this.#maxSessions = maxSessions ?? LIMITS.sessions;

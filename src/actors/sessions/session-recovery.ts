@@ -11,6 +11,7 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import { NotHolder } from '../../domain/nodes/forwarding.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
+import { decideSession } from '../../domain/sessions/session-holder.ts';
 import type { PrepareRecovery } from '../../domain/sessions/session-table.ts';
 import { type AnySessionValue, readSession, SessionValueError } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -92,17 +93,18 @@ export class SessionRecovery {
   }
 
   async #recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> {
+    const { holders } = this.#keeper;
     for (let reads = 0; reads < MAX_READS; reads += 1) {
       await this.#keeper.released;
       const row = await this.#rows.add(rowKeyOf(id));
       const value = row && sessionIn(row);
       const opener = lifeOf(id);
       // The node of that life may not have written the row yet, or stand still: a silent holder is not a 404.
-      if (row === undefined && opener !== undefined && (await this.#keeper.mayBeStoredLater(opener)))
+      if (row === undefined && opener !== undefined && (await holders.mayBeStoredLater?.(opener)))
         throw new NotHolder(opener);
       if (row === undefined || value === undefined) return this.forget(id);
       if (value.ownerId !== ownerId) return this.forget(`${id} ${ownerId}`);
-      const decision = await this.#keeper.decideSession(row);
+      const decision = (await holders.decideSession?.(row)) ?? decideSession(row, this.#keeper.ownLife);
       if (decision.do === 'forward') throw new NotHolder(decision.life);
       if (decision.do === 'end') {
         // A life that has just begun: its row comes after its first sessions.
@@ -110,7 +112,7 @@ export class SessionRecovery {
         return this.forget(id);
       }
       if (decision.do === 'claim' && this.#deps.isDraining?.()) {
-        const successor = this.#keeper.successorOf(row.key);
+        const successor = holders.successorOf?.(row.key);
         throw successor === undefined ? nodeDraining() : new NotHolder(successor);
       }
       const recoverAs = await this.#prepared(id, row, value, prepare);

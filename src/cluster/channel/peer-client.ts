@@ -13,11 +13,11 @@ import {
   type Forwarding,
   NOT_HOLDER,
 } from '../../domain/nodes/forwarding.ts';
+import { mayWaitForHolder, SILENT_HOLDER_MS } from '../../domain/sessions/session-holder.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ConnectionPool } from '../../transports/http1/connection-pool.ts';
 import type { Connector } from '../../transports/http1/connector.ts';
 import type { ReachableLife } from '../reachable-life.ts';
-import { mayWaitForHolder, SILENT_HOLDER_MS } from '../rules/session-claims.ts';
 import { MultiplexedConnection } from './multiplexed/multiplexed-connection.ts';
 import { peerConnector, peerHost } from './peer-connector.ts';
 import { PeerExchange } from './peer-exchange.ts';

@@ -5,14 +5,15 @@ import type { ClusterCounts } from '../../counts/cluster-counts.ts';
 import { databaseUnavailable, OperatorError } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { RELEASED, type SessionDecision } from '../../domain/nodes/life.ts';
+import { RELEASED } from '../../domain/nodes/life.ts';
 import {
-  isOrHas,
   type LeasedPrograms,
+  type NodeLife,
   runsAnywhere,
   runsProgramsOf,
   type ShownNode,
 } from '../../domain/nodes/nodes.ts';
+import { decideSession, type SessionDecision } from '../../domain/sessions/session-holder.ts';
 import { type Clock, settlesWithin, sleep } from '../../domain/time/clock.ts';
 import type {
   NodeStore,
@@ -20,7 +21,6 @@ import type {
   SettingStore,
   StoredLife,
   StoredProgram,
-  StoredSession,
 } from '../../persistence/store.ts';
 import type { PeerProber } from '../channel/peer-prober.ts';
 import { KEY_SETTING, knowsDeploymentKey, otherKey } from '../deployment-key.ts';
@@ -36,7 +36,6 @@ import {
 } from '../rules/node.ts';
 import { isInDoubt } from '../rules/own-life.ts';
 import type { LifeRow, Moment } from '../rules/rows.ts';
-import { decideSession } from '../rules/session-claims.ts';
 import { ANSWER_MS, KNOWN_MS } from '../rules/times.ts';
 import { CopiedDatabases } from './copied-databases.ts';
 import { DatabaseOpinions } from './database-opinions.ts';
@@ -159,15 +158,14 @@ export class NodeTable {
   }
 
   /** The life that serves a stored session. DATABASE_UNAVAILABLE: its holder is not known, and the members cannot be read. */
-  async decideSession({ node, life }: StoredSession): Promise<SessionDecision> {
-    const isReleased = life === RELEASED;
-    if (!isReleased) await this.#lookUp(life, () => this.#reads.again());
-    // Earlier lives of this node are over: its claim (ADR 47), or that of its gateway, belongs to this process, or to worker 1.
-    const isFormer = !this.#isKnown(life) && isOrHas(this.#options.own.node, node);
-    return decideSession(isReleased || isFormer ? undefined : life, {
-      life: this.life,
-      lifeOf: (other) => memberRowOf(this.#known.get(other)),
-    });
+  async decideSession(row: NodeLife): Promise<SessionDecision> {
+    if (row.life !== RELEASED) await this.#lookUp(row.life, () => this.#reads.again());
+    const { node } = this.#options.own;
+    const lifeOf = (life: string) => {
+      const known = this.#known.get(life);
+      return known === undefined || known.isMember ? known?.stored : 'foreign';
+    };
+    return decideSession(row, { node, life: this.life, lifeOf });
   }
 
   /** A live member that is not drained, the same one for a session each time. Undefined while the rows cannot be read. */

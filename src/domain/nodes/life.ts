@@ -19,16 +19,6 @@ export interface LifeEnd {
   readonly frees: 'sessions' | 'all';
 }
 
-/** Where a request of a stored session goes. */
-export type SessionDecision =
-  /** This life owns it, though it is not in memory: the answer to its claim was lost. */
-  | { readonly do: 'recover' }
-  /** Claim it by a conditional update that names all that was read. */
-  | { readonly do: 'claim' }
-  | { readonly do: 'forward'; readonly life: string }
-  /** No node serves it. `unknown life`: the row of its life may come later. */
-  | { readonly do: 'end'; readonly reason?: 'unknown life' };
-
 /** A new life: 8 characters of `A-Z`, `a-z`, `0-9`, `_` and `-`. */
 export function newLife(): string {
   return randomText(LIFE_BYTES);
