@@ -1,6 +1,6 @@
 // Carries out the rules about lives: writes the row of this node and its heartbeats, pings the other members, ends
-// lives that are over, and goes on under a new one. The rules decide (rules/own-life.ts, rules/life-watch.ts).
-// Source: ADR 146.
+// lives that are over, goes on under a new one, and ends the own life when the node stops. The rules decide
+// (rules/own-life.ts, rules/life-watch.ts). Source: ADR 146.
 
 import type { ClusterCounts } from '../../counts/cluster-counts.ts';
 import { newLife } from '../../domain/nodes/life.ts';
@@ -13,7 +13,7 @@ import { END_REASONS, type LifeRows } from './life-rows.ts';
 
 type RunnerAction = Exclude<
   NodeAction,
-  | { readonly type: 'read' | 'lease' | 'killPrograms' | 'ask' | 'say' | 'check' | 'stop' }
+  | { readonly type: 'read' | 'lease' | 'killPrograms' | 'ask' | 'say' | 'check' }
   | { readonly program: string }
 >;
 type ActionOf<Type extends RunnerAction['type']> = Extract<RunnerAction, { readonly type: Type }>;
@@ -45,6 +45,7 @@ export class LifeRunner {
   /** The life after the end of the present one by others. */
   #nextLife = newLife();
   #isDropping = false;
+  #stopped: Promise<unknown> = Promise.resolve();
 
   constructor(options: LifeRunnerOptions) {
     this.#options = options;
@@ -53,6 +54,11 @@ export class LifeRunner {
   /** Resolves when the first row of this node was written. Never rejects. */
   get joined(): Promise<void> {
     return this.#joined.promise;
+  }
+
+  /** After the action `stop`: settles when the end of the own life is written, or cannot be. */
+  get stopped(): Promise<unknown> {
+    return this.#stopped;
   }
 
   /** Whether the sessions of the former life are ending. */
@@ -81,6 +87,7 @@ export class LifeRunner {
     else if (action.type === 'askThird') this.#askThird(action);
     else if (action.type === 'dropSessions') this.#dropSessions();
     else if (action.type === 'renew') this.#renew();
+    else if (action.type === 'stop') this.#stop(action);
     else action satisfies never;
   }
 
@@ -111,6 +118,10 @@ export class LifeRunner {
       else if (end.frees === 'sessions' || end.cause === 'expired')
         onNotice(`the node "${rowOf(life)?.node}" is gone: ${END_REASONS[end.cause]}`);
     });
+  }
+
+  #stop({ life }: ActionOf<'stop'>): void {
+    this.#stopped = this.#options.nodes.end(life, undefined, { cause: 'stopped', frees: 'all' });
   }
 
   #pingAfter({ life, afterMs }: ActionOf<'ping'>): void {

@@ -95,7 +95,6 @@ export class NodeTable {
   #answeredAtMs = Number.NEGATIVE_INFINITY;
   #stopTicks = (): void => {};
   #onChanged = (): void => {};
-  #isStopped = false;
   readonly #doubt: LifeDoubt;
 
   constructor(options: NodeTableOptions) {
@@ -289,9 +288,8 @@ export class NodeTable {
   async close(): Promise<void> {
     if (this.#isStopped) return;
     this.#stopTicks();
-    this.#isStopped = true;
-    const ended = this.#options.nodes.end(this.life, undefined, { cause: 'stopped', frees: 'all' });
-    await settlesWithin(ended, STOP_MS, this.#options.clock);
+    this.#handle({ type: 'stop' });
+    await settlesWithin(this.#lives.stopped, STOP_MS, this.#options.clock);
   }
 
   /** As `close`, and waits until the other members have read that this life is over, so that they send it no more requests. */
@@ -313,7 +311,11 @@ export class NodeTable {
     this.#state = state;
     if (state.programs !== before.programs) this.#programs?.place(before, state);
     for (const action of actions) this.#act(action);
-    this.#doubt.settle();
+    if (!this.#isStopped) this.#doubt.settle();
+  }
+
+  get #isStopped(): boolean {
+    return this.#state.own.stage === 'stopped';
   }
 
   get #isInDoubt(): boolean {
@@ -330,7 +332,7 @@ export class NodeTable {
       void (this.#state.own.stage === 'joining' ? this.#reads.again() : this.#reads.now());
     else if (action.type === 'ask' || action.type === 'say' || action.type === 'check')
       this.#opinions.act(action);
-    else if (action.type !== 'stop') this.#lives.act(action);
+    else this.#lives.act(action);
   }
 
   #isKnown(life: string): boolean {
