@@ -8,6 +8,7 @@ import type { FinalEvent } from '../../../src/domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import { asGatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import type { ServerNotification } from '../../../src/domain/mcp/client.ts';
 import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { settled } from '../../helpers/failing-backend.ts';
@@ -53,6 +54,62 @@ test('drops unwanted resources with the next subscription', async () => {
   for (const { leave } of [second, third]) leave();
   await turn();
   assert.equal([backend.exchanges.length, wanted().at(-1)], [4, undefined], 'none is wanted any more');
+});
+
+test('a flood of updates reaches hundreds of clients over many turns, each resource in its order', async () => {
+  legacy.onExchange = (exchange) => exchange.result();
+  shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(5) });
+  const uris = new Set(names('x', 500));
+  for (const uri of uris) shared.subscribe(uri);
+  const deliveries = new TurnCounter();
+  const received: string[][] = [];
+  for (let client = 0; client < 100; client += 1) {
+    const mine: string[] = [];
+    received.push(mine);
+    const deliver = ({ method, params: { uri } }: ServerNotification): void => {
+      deliveries.note();
+      mine.push(typeof uri === 'string' ? uri : method);
+    };
+    shared.add({ uris, deliver });
+  }
+  await passTurns(200);
+  legacy.sendNotification(TOOLS_CHANGED);
+  for (let round = 0; round < 2; round += 1)
+    for (const uri of uris) legacy.sendNotification(UPDATED, { uri });
+  legacy.sendNotification(RESOURCES_CHANGED);
+  legacy.sendNotification(TOOLS_CHANGED);
+  await passTurns(2_500 / 5 + 100);
+  assert.ok(deliveries.fullest <= 5 * 20, `${deliveries.fullest} deliveries in one turn`);
+  const [first = [], ...others] = received;
+  assert.equal(first.slice(0, 3), [TOOLS_CHANGED, 'x:0', 'x:1']);
+  assert.equal(first.slice(-2), [RESOURCES_CHANGED, TOOLS_CHANGED]);
+  assert.is(first.length, uris.size + 3, 'a second update of a resource that waits is dropped');
+  for (const each of others) assert.equal(each, first);
+});
+
+test('a client that leaves gets nothing that waits, and neither does one that comes after the last has left', async () => {
+  shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(1) });
+  const received: string[] = [];
+  const deliver = ({ params: { uri } }: ServerNotification): void => void received.push(String(uri));
+  const uris = new Set(['x:1', 'x:2', 'x:3']);
+  const leave = shared.add({ uris, deliver });
+  for (const uri of uris) legacy.sendNotification(UPDATED, { uri });
+  leave();
+  shared.add({ uris, deliver });
+  await passTurns(10);
+  assert.equal(received, ['x:1']);
+});
+
+test('tells of the change of a list before an answer that the backend sent after it', async () => {
+  shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(1) });
+  const changed: string[] = [];
+  const following = shared.listChanges$.subscribe((list) => changed.push(list));
+  shared.add({ uris: new Set(['x:1']), deliver: () => undefined });
+  for (let round = 0; round < 3; round += 1) legacy.sendNotification(UPDATED, { uri: 'x:1' });
+  legacy.sendNotification(TOOLS_CHANGED);
+  assert.equal(changed, ['tools']);
+  legacy.disconnect();
+  assert.ok(following.closed);
 });
 
 test('ends its subscription with the last client, acknowledged or not', async () => {

@@ -8,7 +8,7 @@ import type { HttpRefusal } from '../../domain/calls/exchange-event.ts';
 import { GatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { changedList, type ListField } from '../../domain/mcp/mcp.ts';
+import type { ListField } from '../../domain/mcp/mcp.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
@@ -124,10 +124,9 @@ export const transportActor = fromCallback<TransportCommand, TransportInput>(
       const opened = new OpenedTransport(started, input, counted, onCut, trust, input.hints);
       tools = opened.tools;
       started.messages$.subscribe(opened.noteMessage);
-      opened.feed.messages(new Set()).subscribe(({ method }) => {
-        const list = changedList(method);
+      opened.feed.listChanges$.subscribe((list) => {
         if (list === 'tools') void opened.tools.invalidate();
-        if (list !== undefined) sendBack({ type: 'list.changed', list });
+        sendBack({ type: 'list.changed', list });
       });
       const listed = opened.tools.refresh();
       if (started.handshake.era !== 'modern' || started.leaveEra === undefined) announce(opened);

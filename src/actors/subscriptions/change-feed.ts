@@ -39,7 +39,7 @@ import {
   type WantedChanges,
 } from '../../domain/mcp/mcp.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
-import { inTask, inTasks } from '../../domain/tasks/task-streams.ts';
+import { inTask, inTasks, latestInTasks } from '../../domain/tasks/task-streams.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { backOffMs } from '../back-off.ts';
@@ -78,7 +78,9 @@ export class ChangeFeed {
 
   constructor(deps: ChangeFeedDeps) {
     this.#deps = deps;
-    this.#listChanged = new ByTemplate(deps.fleet.listChanged$);
+    const keyOf = ({ template, list }: ListChange) => `${list} ${template}`;
+    // A backend may send thousands of changes at once, each for hundreds of streams.
+    this.#listChanged = new ByTemplate(latestInTasks(deps.fleet.listChanged$, keyOf, deps.scheduler));
     this.#added = new ByTemplate(deps.fleet.added$);
   }
 

@@ -1,12 +1,15 @@
 // The messages of a conversation outside of its exchanges, for all clients that share it. At a modern backend there is
 // one subscription for all, because each takes a connection; at a legacy backend, which sends all messages anyway, one
-// per resource (resource-subscriptions.ts).
+// per resource (resource-subscriptions.ts). Messages are passed on in tasks: a backend may send thousands at once, each
+// for hundreds of clients (ADR 364).
 
 import { Observable, type Subscription, takeUntil } from 'rxjs';
 import { ANONYMOUS, countedIdOf } from '../../domain/accounts/account.ts';
 import { type ServerMessage, type ServerNotification, updateNotice } from '../../domain/mcp/client.ts';
-import { changedList, RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
+import { changedList, type ListField, RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
+import { MAX_WAITING_NOTICES, noticeKey, ofSubscribed } from '../../domain/mcp/notices-in-tasks.ts';
 import { enclosingUris } from '../../domain/mcp/resource-uris.ts';
+import { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import { BackendSubscription } from './backend-subscription.ts';
 import {
@@ -41,6 +44,9 @@ export interface FeedClient<Message = ServerNotification> {
   resumed?(): void;
 }
 
+/** Clients that get a message in one task. */
+const CLIENTS_TOGETHER = 20;
+
 /** A conversation that several clients may share. */
 type SharedConversation = Pick<Conversation, 'handshake' | 'messages$' | 'resumed$' | 'closed$' | 'exchange'>;
 
@@ -53,15 +59,21 @@ export class Feed {
   readonly #deps: SubscriptionDeps;
   readonly #conversation: SharedConversation;
   readonly #clients = new Set<FeedClient>();
+  readonly #listFollowers = new Set<(list: ListField) => void>();
   /** Set only for a modern backend. */
   readonly #subscription: BackendSubscription | undefined;
   /** True when there was no room for further resources. */
   #isFull = false;
   #messages: Subscription | undefined;
   #subscriptions: ResourceSubscriptions | undefined;
+  /** Messages that no client has got yet, in order of arrival: one for each list or resource, the latest. */
+  readonly #waiting = new Map<string, ServerNotification>();
+  readonly #scheduler: Pick<TaskScheduler, 'each'>;
+  #isDelivering = false;
 
   constructor(conversation: SharedConversation, deps: SubscriptionDeps) {
     this.#deps = deps;
+    this.#scheduler = deps.scheduler ?? new TaskScheduler();
     this.#conversation = conversation;
     if (conversation.handshake.era !== 'modern') return;
     const wanted = () => (this.#clients.size > 0 ? this.#wanted() : undefined);
@@ -84,6 +96,7 @@ export class Feed {
       if (this.#clients.size > 0) return this.#left(client);
       this.#messages?.unsubscribe();
       this.#messages = undefined;
+      this.#waiting.clear();
       this.#subscription?.stop();
     };
   }
@@ -116,6 +129,19 @@ export class Feed {
       if (!isLate) return;
       const answers = parts.map(({ answer }) => answer);
       void Promise.allSettled([this.untilSettled, ...answers]).then(() => subscriber.closed || resumed());
+    }).pipe(takeUntil(this.#conversation.closed$));
+  }
+
+  /**
+   * Emits changes of lists at once, before answers that the backend sent after them, and counts as a client; cold. Never
+   * errors; completes with the conversation.
+   */
+  get listChanges$(): Observable<ListField> {
+    return new Observable<ListField>((subscriber) => {
+      const next = (list: ListField): void => subscriber.next(list);
+      this.#listFollowers.add(next);
+      subscriber.add(() => this.#listFollowers.delete(next));
+      subscriber.add(this.add({ uris: NO_URIS, deliver: () => undefined }));
     }).pipe(takeUntil(this.#conversation.closed$));
   }
 
@@ -181,14 +207,47 @@ export class Feed {
   }
 
   #deliver(message: ServerMessage): void {
-    const isUpdate = message.method === RESOURCE_UPDATED;
-    if (message.kind === 'request' || (!isUpdate && changedList(message.method) === undefined)) return;
-    const { uri } = message.params;
-    const uris = isUpdate && typeof uri === 'string' ? enclosingUris(uri) : [];
-    for (const client of [...this.#clients]) {
-      if (!isUpdate || uris.some((candidate) => client.uris.has(candidate))) client.deliver(message);
+    const list = changedList(message.method);
+    const isPassedOn = message.method === RESOURCE_UPDATED || list !== undefined;
+    if (message.kind === 'request' || !isPassedOn || this.#clients.size === 0) return;
+    if (list !== undefined) for (const follow of this.#listFollowers) follow(list);
+    const notice =
+      this.#waiting.size < MAX_WAITING_NOTICES ? message : ofSubscribed(message, { has: this.#isSubscribed });
+    if (notice === undefined) return;
+    this.#waiting.set(noticeKey(notice), notice);
+    if (this.#isDelivering) return;
+    this.#isDelivering = true;
+    void this.#scheduler.each(this.#deliveries(), (deliver) => deliver());
+  }
+
+  /** True when the backend is or will be subscribed to the resource. */
+  readonly #isSubscribed = (uri: string): boolean =>
+    this.#subscription?.covers([uri]) ?? this.#subscriptions?.has(uri) === true;
+
+  /** The waiting messages, one after another: each for some of the clients at a time. */
+  *#deliveries(): Generator<() => void> {
+    try {
+      for (const [key, notice] of this.#waiting) {
+        this.#waiting.delete(key); // the same again, while clients get this one, is for all of them
+        const isFor = recipientsOf(notice);
+        const clients = [...this.#clients];
+        for (let at = 0; at < clients.length; at += CLIENTS_TOGETHER)
+          yield () => {
+            for (const client of clients.slice(at, at + CLIENTS_TOGETHER))
+              if (this.#clients.has(client) && isFor(client)) client.deliver(notice);
+          };
+      }
+    } finally {
+      this.#isDelivering = false;
     }
   }
+}
+
+/** Returns a check of who gets the message: of an update the clients that want the resource, or one that it is a part of. */
+function recipientsOf({ method, params: { uri } }: ServerNotification): (client: FeedClient) => boolean {
+  if (method !== RESOURCE_UPDATED) return () => true;
+  const uris = typeof uri === 'string' ? enclosingUris(uri) : [];
+  return (client) => uris.some((candidate) => client.uris.has(candidate));
 }
 
 /**

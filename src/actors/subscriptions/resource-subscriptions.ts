@@ -120,6 +120,11 @@ export class ResourceSubscriptions {
     conversation.closed$.subscribe(() => this.#close());
   }
 
+  /** True when there is room for the resource, and a client for it, or was a moment ago. */
+  has(uri: string): boolean {
+    return this.#entries.has(uri);
+  }
+
   /** Subscribes the backend to `uri` until every part is released. */
   subscribe(uri: string, principalId: string): SharedSubscription {
     const part: Part = { uri, ownerId: countedIdOf(principalId), entry: undefined };

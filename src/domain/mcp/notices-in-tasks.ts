@@ -5,8 +5,8 @@ import type { TaskScheduler } from '../tasks/task-scheduler.ts';
 import type { ServerNotification } from './client.ts';
 import { enclosingUris } from './resource-uris.ts';
 
-/** Notices that wait for one client; beyond, updates name the resources that it has subscribed to, and not their parts. */
-const MAX_WAITING = 256;
+/** Notices that wait; beyond, updates name the resources that clients have subscribed to, and not their parts. */
+export const MAX_WAITING_NOTICES = 256;
 
 /** Returns what delivers a notice in a task; one that waits is replaced by a later one of the same method and URI. */
 export function noticesInTasks(
@@ -16,9 +16,9 @@ export function noticesInTasks(
 ): (notice: ServerNotification) => void {
   const waiting = new Map<string, ServerNotification>();
   return (given) => {
-    const notice = waiting.size < MAX_WAITING ? given : ofSubscribed(given, subscribed);
+    const notice = waiting.size < MAX_WAITING_NOTICES ? given : ofSubscribed(given, subscribed);
     if (notice === undefined) return;
-    const key = `${notice.method} ${notice.params.uri}`;
+    const key = noticeKey(notice);
     const isWaiting = waiting.has(key);
     waiting.set(key, notice);
     if (isWaiting) return;
@@ -30,8 +30,16 @@ export function noticesInTasks(
   };
 }
 
-/** Of several that have the part, the inner one. Undefined for an update of no subscribed resource. */
-function ofSubscribed(
+/** Equal for notices of which one is enough. */
+export function noticeKey({ method, params: { uri } }: ServerNotification): string {
+  return `${method} ${uri}`;
+}
+
+/**
+ * The same notice, of the subscribed resource: of several that have the part, the inner one. Undefined for an update of
+ * no subscribed resource.
+ */
+export function ofSubscribed(
   notice: ServerNotification,
   subscribed: Pick<ReadonlySet<string>, 'has'>,
 ): ServerNotification | undefined {

@@ -28,3 +28,29 @@ export function inTasks<T>(values: Iterable<T>, scheduler: Pick<TaskScheduler, '
       .catch((thrown) => subscriber.error(thrown));
   });
 }
+
+/** Emits each value in a task. One that waits is replaced by a later one with the same key; the end comes at once. */
+export function latestInTasks<T>(
+  values$: Observable<T>,
+  keyOf: (value: T) => string,
+  { run }: Pick<TaskScheduler, 'run'>,
+): Observable<T> {
+  return new Observable((subscriber) => {
+    const waiting = new Map<string, T>();
+    const emit = (key: string, value: T): void => {
+      const latest = waiting.get(key) ?? value;
+      waiting.delete(key);
+      subscriber.next(latest);
+    };
+    return values$.subscribe({
+      next: (value) => {
+        const key = keyOf(value);
+        const isWaiting = waiting.has(key);
+        waiting.set(key, value);
+        if (!isWaiting) run(() => emit(key, value));
+      },
+      error: (thrown) => subscriber.error(thrown),
+      complete: () => subscriber.complete(),
+    });
+  });
+}
