@@ -27,13 +27,13 @@ export interface Post {
 
 /** One HTTP request. An error of the endpoint is its answer. `handled` resolves when the endpoint has accepted it. */
 export function begin({ mcp }: Endpoint, method: McpRequest['method'], post: Post) {
-  const { template, message, headers, principal = ANONYMOUS, write = (body) => body } = post;
+  const { template: pathName, message, headers, principal = ANONYMOUS, write = (body) => body } = post;
   const reply = new RecordedReply();
   const id = String(message?.method).startsWith('notifications/') ? undefined : 1;
   const body = message === undefined ? '' : JSON.stringify({ jsonrpc: '2.0', id, ...message });
   const types = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
   const request: McpRequest = {
-    ...{ method, template, principal, headers: { ...types, ...headers } },
+    ...{ method, pathName, principal, headers: { ...types, ...headers } },
     ...{
       body: Buffer.from(write(body)),
       report: () => ({ ended: () => {} }),

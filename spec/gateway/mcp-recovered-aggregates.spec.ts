@@ -239,7 +239,7 @@ test('a stop ends the streams of HTTP+SSE, not their sessions', async () => {
 async function openStream({ mcp }: Gateway, template: string | undefined, eventId?: string, principal = ADA) {
   const reply = new RecordedReply();
   const common = {
-    ...{ template, principal, requireRoom: () => {}, consumeRateLimit: () => {} },
+    ...{ pathName: template, principal, requireRoom: () => {}, consumeRateLimit: () => {} },
     report: () => ({ ended: () => {} }),
   };
   const named = eventId === undefined ? {} : { 'last-event-id': eventId };

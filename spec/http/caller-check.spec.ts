@@ -17,7 +17,7 @@ const FORBIDDEN = 'INSUFFICIENT_PERMISSIONS';
 async function codeOf(
   before: Principal,
   now: Principal | GatewayError,
-  template: string | undefined,
+  pathName: string | undefined,
   waits: boolean,
 ) {
   const authenticate = () => {
@@ -25,7 +25,7 @@ async function codeOf(
     if (waits) return Promise.reject(now);
     throw now;
   };
-  const context = { req: { headers: {} }, state: { principal: before, template } };
+  const context = { req: { headers: {} }, state: { principal: before, pathName } };
   return (await callerCheck(['tools:call'], { authenticate })(context))?.code;
 }
 

@@ -89,7 +89,7 @@ function paramOutcome(
   const backends = new ScriptedBackends();
   backends.tools.set('t', of);
   const params: JsonFields = { name: 't', arguments: given };
-  const call = { id: 1, method: 'tools/call', params, owner: { id: 'ann' }, template: 't', backends };
+  const call = { id: 1, method: 'tools/call', params, owner: { id: 'ann' }, pathName: 't', backends };
   try {
     new ListedHeaders().check({ ...call, envelope: Object({}) }, headers);
     return 'passes';

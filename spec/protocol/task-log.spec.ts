@@ -11,9 +11,9 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('task memory');
 
 const still = { now: () => 0 };
-const ANN = { owner: { id: 'ann' }, template: 't' };
-const EVE = { owner: { id: 'eve' }, template: 't' };
-const EVERYWHERE = { owner: { id: 'ann' }, template: undefined };
+const ANN = { owner: { id: 'ann' }, pathName: 't' };
+const EVE = { owner: { id: 'eve' }, pathName: 't' };
+const EVERYWHERE = { owner: { id: 'ann' }, pathName: undefined };
 
 /** A log that asks; `answer` gives the answers of the other nodes to the questions so far. */
 function asking() {
@@ -22,8 +22,8 @@ function asking() {
   const asked: string[] = [];
   const pending: ((answers: readonly (TaskPlaces | undefined)[]) => void)[] = [];
   log.setPeers({
-    ask: ({ owner, template }, taskId) => {
-      asked.push(`${owner.id} ${template} ${taskId}`);
+    ask: ({ owner, pathName }, taskId) => {
+      asked.push(`${owner.id} ${pathName} ${taskId}`);
       return new Promise((resolve) => pending.push(resolve));
     },
   });
@@ -48,7 +48,7 @@ test('asks the other nodes once about a task that did not begin here, and rememb
   answer({ instances: ['u/one'], isOthers: false });
   await everywhere;
   assert.equal(log.placesOf(EVERYWHERE, '3'), { instances: ['u/one'], isOthers: false });
-  assert.equal(log.placesOf({ ...EVE, template: 'u' }, '3'), { instances: [], isOthers: true });
+  assert.equal(log.placesOf({ ...EVE, pathName: 'u' }, '3'), { instances: [], isOthers: true });
 });
 
 test('knows from another node that a task is one of other owners, also while a third node does not answer', async () => {
@@ -82,7 +82,7 @@ test('asks again about an unknown task after a minute, and at once where a node 
 test('asks about 64 tasks at a time at most, of one owner about a share of them, and refuses others', async () => {
   const { log, asked, answer } = asking();
   const share = MAX_ASKING * LIMITS.ownerShare;
-  const ask = (owner: string, id: number) => log.untilKnown({ owner: { id: owner }, template: 't' }, `${id}`);
+  const ask = (owner: string, id: number) => log.untilKnown({ owner: { id: owner }, pathName: 't' }, `${id}`);
   const all = Array.from({ length: share }, (_, id) => ask('ann', id));
   // Without an answer it would be unknown, and might be a task of another owner.
   assert.is(await codeOf(() => ask('ann', share)), 'QUEUE_FULL');
@@ -97,7 +97,7 @@ test('asks about 64 tasks at a time at most, of one owner about a share of them,
 test('returns all instances that gave the owner the id, the latest last', () => {
   const memory = new TaskLog(still);
   memory.begun(ANN, '1', 'one');
-  memory.begun({ ...ANN, template: 'u' }, '1', 'one');
+  memory.begun({ ...ANN, pathName: 'u' }, '1', 'one');
   memory.begun(EVERYWHERE, '1', 't/two');
   memory.begun(EVE, '1', 'three');
   assert.equal(memory.instancesOf(ANN, '1'), ['one', 'two']);
@@ -108,7 +108,7 @@ test('returns all instances that gave the owner the id, the latest last', () => 
 test('knows the tasks that only other owners began, by template', () => {
   const memory = new TaskLog(still);
   memory.begun(ANN, '1', 'one');
-  const asked = [ANN, EVE, { ...EVE, template: 'u' }, { ...EVE, template: undefined }];
+  const asked = [ANN, EVE, { ...EVE, pathName: 'u' }, { ...EVE, pathName: undefined }];
   const found = asked.map((scope) => memory.belongsToOthers(scope, '1'));
   assert.equal(found, [false, true, false, true]);
   memory.begun(EVE, '1', 'one'); // this instance gave the id to both
@@ -119,8 +119,8 @@ test('knows a task by its template in a view, too, and gives a view those of its
   const views: Readonly<Record<string, readonly string[]>> = { desk: ['t', 'v'], counter: ['u'] };
   const memory = new TaskLog(still, (name) => views[name]);
   const [desk, counter] = [
-    { ...ANN, template: 'desk' },
-    { ...ANN, template: 'counter' },
+    { ...ANN, pathName: 'desk' },
+    { ...ANN, pathName: 'counter' },
   ];
   memory.begun(desk, '1', 't/one');
   memory.begun(ANN, '2', 'one');
@@ -129,7 +129,7 @@ test('knows a task by its template in a view, too, and gives a view those of its
   const found = (id: string) => all.map((scope) => memory.instancesOf(scope, id));
   assert.equal(found('1'), [['one'], ['t/one'], ['t/one'], []]);
   assert.equal(found('2'), [['one'], ['t/one', 'u/two'], ['t/one'], ['u/two']]);
-  const others = all.map(({ template }) => memory.belongsToOthers({ ...EVE, template }, '1'));
+  const others = all.map(({ pathName }) => memory.belongsToOthers({ ...EVE, pathName }, '1'));
   assert.equal(others, [true, true, true, false]);
 });
 

@@ -223,8 +223,8 @@ export class Gateway {
   readonly hasTemplate = (template: string): boolean => this.#deps.fleet.has(template);
 
   /** Throws TEMPLATE_NOT_FOUND unless the template, or a view of this name, exists. Cheaper than `template`. */
-  requireTemplate(template: string): void {
-    if (!this.views.has(template)) this.#deps.fleet.undeletedGroup(template);
+  requireExisting(name: string): void {
+    if (!this.views.has(name)) this.#deps.fleet.undeletedGroup(name);
   }
 
   /** Settings, policy and instances of a template. TEMPLATE_NOT_FOUND. */

@@ -25,7 +25,7 @@ export type Refusal = GatewayError | undefined;
 export interface CheckedRequest extends CredentialedRequest {
   readonly state: CredentialedRequest['state'] & {
     readonly principal?: Principal;
-    readonly template?: string | undefined;
+    readonly pathName?: string | undefined;
   };
 }
 
@@ -40,23 +40,23 @@ export function readsRegistry(anyOf: readonly Scope[]): boolean {
 /** True when the principal may use the template, or the view, of this name. */
 export type MayUsePath = (principal: Principal, name: string) => boolean;
 
-/** INSUFFICIENT_PERMISSIONS, or TEMPLATE_NOT_FOUND for a template that the principal may not use. */
+/** INSUFFICIENT_PERMISSIONS, or TEMPLATE_NOT_FOUND for a name that the principal may not use. */
 export function callerRefusalOf(
   principal: Principal,
   anyOf: readonly Scope[],
-  template?: string,
+  pathName?: string,
   mayUsePath: MayUsePath = mayUse,
 ): Refusal {
   if (!mayDo(principal, anyOf)) return insufficientPermissions(anyOf);
   // An admin with some rights could create an account with all of them.
   if (isRestricted(principal) && anyOf.every((scope) => scope === 'admin')) return accountsNeedAllTemplates();
-  if (template !== undefined && !mayUsePath(principal, template)) return templateNotFound(template);
+  if (pathName !== undefined && !mayUsePath(principal, pathName)) return templateNotFound(pathName);
   return undefined;
 }
 
 /**
  * Makes the check of a route that needs one of these scopes. It refuses a caller whose credentials are no longer valid or now
- * belong to another principal. On a route without a template it also refuses a caller whose rights have changed, because its
+ * belong to another principal. On a route without a name it also refuses a caller whose rights have changed, because its
  * events were selected by the earlier ones. While the database is unavailable, no caller is refused.
  */
 export function callerCheck(
@@ -65,12 +65,12 @@ export function callerCheck(
   mayUsePath?: MayUsePath,
 ): CallerCheck {
   return (context) => {
-    const { principal: before, template } = context.state;
+    const { principal: before, pathName } = context.state;
     try {
       const refused = whenKnown(auth.authenticate(credentialsOf(context)), (now) => {
         if (now.id !== before?.id) return invalidCredentials();
-        if (template === undefined && !isDeepStrictEqual(now, before)) return insufficientPermissions(anyOf);
-        const refusal = callerRefusalOf(now, anyOf, template, mayUsePath);
+        if (pathName === undefined && !isDeepStrictEqual(now, before)) return insufficientPermissions(anyOf);
+        const refusal = callerRefusalOf(now, anyOf, pathName, mayUsePath);
         // Which tool is called is not known here.
         return (
           refusal ??

@@ -13,11 +13,11 @@ import type { Route } from './route.ts';
 /** Path of the documents about resources; that of the resource follows. Source: RFC 9728 section 3.1. */
 export const RESOURCE_DOCUMENT = '/.well-known/oauth-protected-resource';
 
-/** Makes the function that finds the resource of a request to a route: that of its template, also for REST; else the gateway. */
-export function resourceOfRoute(path: string): (template: string | undefined) => ResourcePath {
+/** Makes the function that finds the resource of a request to a route: of what its path names, also for REST; else the gateway. */
+export function resourceOfRoute(path: string): (pathName: string | undefined) => ResourcePath {
   if (path.startsWith('/mcp/:template'))
-    return (template) => {
-      const resource = `/mcp/${template}`;
+    return (pathName) => {
+      const resource = `/mcp/${pathName}`;
       return isResourcePath(resource) ? resource : '';
     };
   const resource = path === '/mcp' || path.startsWith('/mcp/') ? '/mcp' : '';
@@ -60,15 +60,15 @@ function challengeOf(
       onOtherName(host);
       return undefined;
     }
-    const [, template] = TEMPLATE.exec(path) ?? [];
-    const document = `resource_metadata="${base}${RESOURCE_DOCUMENT}${resourceOf(template)}"`;
+    const [, pathName] = NAME_IN_PATH.exec(path) ?? [];
+    const document = `resource_metadata="${base}${RESOURCE_DOCUMENT}${resourceOf(pathName)}"`;
     if (error.status === 403) return stepUp(error, state.principal, document);
     const fault = error.code === 'AUTHENTICATION_REQUIRED' ? '' : 'error="invalid_token", ';
     return `Bearer ${fault}${document}, scope="${[...new Set([...CLIENT_SCOPES, ...anyOf])].join(' ')}"`;
   };
 }
 
-const TEMPLATE = /^\/mcp\/([^/]+)/;
+const NAME_IN_PATH = /^\/mcp\/([^/]+)/;
 
 /**
  * The scopes that the operation needs with those that the token has, if both the account and the client may get

@@ -9,8 +9,8 @@ import type { CallerCheck, CheckedRequest } from './caller-check.ts';
 
 export interface OpenRequest extends Linked {
   readonly context: CheckedRequest & { readonly state: { readonly check?: CallerCheck } };
-  /** The caller must be allowed to use it; undefined for a request of no single template. */
-  readonly template: string | undefined;
+  /** The template or view of this name, which the caller must be allowed to use; undefined for a request of none. */
+  readonly pathName: string | undefined;
   /** Cancels the work for the request, and answers it with this error. */
   readonly end: (reason: Error) => void;
 }
@@ -43,8 +43,8 @@ export class OpenRequests {
 
   /** Never rejects. */
   async #check(request: OpenRequest): Promise<void> {
-    const { context, template, end } = request;
-    const refusal = await context.state.check?.({ req: context.req, state: { ...context.state, template } });
+    const { context, pathName, end } = request;
+    const refusal = await context.state.check?.({ req: context.req, state: { ...context.state, pathName } });
     if (refusal !== undefined && this.#requests.delete(request)) end(refusal);
   }
 }

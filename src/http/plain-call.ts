@@ -25,21 +25,21 @@ interface PlainRoute {
 }
 
 /**
- * Makes the look-up: the steps for a request, and its template; undefined for all requests but a POST to a
+ * Makes the look-up: the steps for a request, and the name in its path; undefined for all requests but a POST to a
  * template whose path has no query and no escapes. The router compares a path with all of its rows and composes
  * the steps for each request (2 us).
  */
 export function plainCalls(
   routes: readonly PlainRoute[],
-): (request: IncomingMessage) => { readonly steps: RouteMiddleware; readonly template: string } | undefined {
+): (request: IncomingMessage) => { readonly steps: RouteMiddleware; readonly pathName: string } | undefined {
   const posts = routes.filter(
     ({ route: { method, path } }) => method === 'POST' && path.startsWith(OF_TEMPLATE),
   );
   const stepsBy = new Map(posts.map(({ route, steps }) => [route.path.slice(OF_TEMPLATE.length), steps]));
   return ({ method, url = '' }) => {
-    const [, template = '', rest = ''] = (method === 'POST' && PLAIN_PATH.exec(url)) || [];
-    const steps = template === '' ? undefined : stepsBy.get(rest);
-    return steps === undefined ? undefined : { steps, template };
+    const [, pathName = '', rest = ''] = (method === 'POST' && PLAIN_PATH.exec(url)) || [];
+    const steps = pathName === '' ? undefined : stepsBy.get(rest);
+    return steps === undefined ? undefined : { steps, pathName };
   };
 }
 
@@ -62,14 +62,14 @@ export class PlainContext implements RouteContext {
     app: KoaApp,
     request: IncomingMessage,
     response: ServerResponse,
-    template: string,
+    pathName: string,
     caller: ForwardedCaller | undefined,
   ) {
     if (caller !== undefined) this.state.forwarded = caller;
     this.#app = app;
     this.req = request;
     this.res = response;
-    this.params = { template };
+    this.params = { template: pathName };
   }
 
   get path(): string {
@@ -99,7 +99,7 @@ class PlainState implements RequestState {
   body?: unknown;
   bodyFields?: RequestState['bodyFields'];
   route?: string;
-  template?: string | undefined;
+  pathName?: string | undefined;
   report?: HttpCallReport;
   isObserved?: boolean;
   whenClosed?: () => void;

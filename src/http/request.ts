@@ -48,7 +48,8 @@ export interface RequestState extends CountedRequest, McpLog {
   body?: unknown;
   /** The fields of the body, as text where they are forwarded; set by middleware/body.ts. */
   bodyFields?: JsonFields | undefined;
-  template?: string | undefined;
+  /** The name in the path, of a template or a view; set by middleware/routing.ts. */
+  pathName?: string | undefined;
   /** Report of the MCP request; for a batch, of its latest request. */
   report?: HttpCallReport;
   route?: string;
@@ -96,10 +97,10 @@ export type RouteMiddleware = HttpStep<RouteContext>;
 
 /** The template that a request is for: that of its call, where the name in its path is that of a view. */
 export function templateIn(
-  { template }: Pick<RequestState, 'template'>,
+  { pathName }: Pick<RequestState, 'pathName'>,
   report: HttpCallReport | undefined,
 ): string | undefined {
-  return report?.view === undefined ? (template ?? report?.template) : report.template;
+  return report?.view === undefined ? (pathName ?? report?.template) : report.template;
 }
 
 /** Called at the end of each MCP request, which may be later than the end of its HTTP request. */
@@ -269,12 +270,12 @@ export class HttpRequest {
 
   /**
    * Calls back before the answer is complete: with ClientGone when the client disconnects, with the refusal when
-   * its caller may no longer make the request or use the template. Cheaper than `signal`. Default: the template of
+   * its caller may no longer make the request or use what `pathName` names. Cheaper than `signal`. Default: the name in
    * the path.
    */
-  onLost(listener: (reason: Error) => void, template = this.#context.state.template): void {
+  onLost(listener: (reason: Error) => void, pathName = this.#context.state.pathName): void {
     const { res: response } = this.#context;
-    const request: OpenRequest = { context: this.#context, template, end: listener };
+    const request: OpenRequest = { context: this.#context, pathName, end: listener };
     const close = (): void => {
       this.#open.delete(request);
       if (!response.writableFinished) listener(new ClientGone());

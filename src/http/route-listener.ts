@@ -88,7 +88,7 @@ export function appListener(
     const call = callOf(request);
     try {
       if (call !== undefined) {
-        void call.steps(new PlainContext(app, request, response, call.template, caller), nothing);
+        void call.steps(new PlainContext(app, request, response, call.pathName, caller), nothing);
         return;
       }
       const context = app.createContext<RequestState>(request, response);

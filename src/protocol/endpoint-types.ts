@@ -16,14 +16,14 @@ import type { RequestHeaders } from './headers.ts';
 import type { StateKeys } from './modern/state-cipher.ts';
 import type { TaskLog, TemplatesOfView } from './task-log.ts';
 
-/** One HTTP request to the endpoint. Host, origin, credentials, scope and template are already checked. */
+/** One HTTP request to the endpoint. Host, origin, credentials, scope and name are already checked. */
 export interface McpRequest {
   readonly method: 'POST' | 'GET' | 'DELETE';
   readonly headers: RequestHeaders;
   /** The bytes of the body; empty for GET and DELETE. At most LIMITS.requestBodyBytes. */
   readonly body: Buffer;
-  /** The template or view of the path; undefined for the path of all templates. */
-  readonly template: string | undefined;
+  /** The name in the path, of a template or a view; undefined for the path of all templates. */
+  readonly pathName: string | undefined;
   readonly principal: Principal;
   readonly requestId?: string | undefined;
   /** For a GET: how a client of HTTP+SSE (revision 2024-11-05) may open a stream at this path. Default: not at all. */
@@ -132,10 +132,10 @@ export interface McpEvent {
 
 export interface EndpointOptions {
   /**
-   * Returns the backends of a path: of one template or view, or of all templates when it names none. Throws
+   * Returns the backends of a path: of the template or view of this name, or of all templates without one. Throws
    * GatewayError when there are none.
    */
-  readonly backends: (template: string | undefined) => Backends;
+  readonly backends: (pathName: string | undefined) => Backends;
   readonly templatesOf?: TemplatesOfView;
   readonly questions: CallQuestions;
   /** Returns the id of a new session. */

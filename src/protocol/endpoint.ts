@@ -36,7 +36,7 @@ export class Endpoint implements McpEndpoint {
   }
 
   handle(request: McpRequest, reply: McpReply): void | Promise<void> {
-    const backends = this.#backends(request.template);
+    const backends = this.#backends(request.pathName);
     if (request.method === 'POST') {
       const { sseConnection: id } = request;
       if (id !== undefined) return this.#sse.post(id, request, reply, backends);

@@ -19,10 +19,10 @@ const MAX_INSTANCES = 8;
 /** The longest id that is remembered, in characters. */
 export const LONGEST_TASK_ID = 1_024;
 
-/** The owner of a request, and its template or view; `template` is undefined at the path of all templates. */
+/** The owner of a request, and the name in its path, of a template or a view; undefined at the path of all templates. */
 export interface TaskScope {
   readonly owner: Pick<Owner, 'id'>;
-  readonly template: string | undefined;
+  readonly pathName: string | undefined;
 }
 
 /** What one node knows of a task. */
@@ -123,13 +123,13 @@ export class TaskLog {
   /** Returns what this node knows of the task, for another node. */
   placesOf(scope: TaskScope, taskId: string): TaskPlaces {
     const instances = this.instancesOf(scope, taskId);
-    return { instances, isOthers: instances.length === 0 && this.#hasBegun(scope.template, taskId) };
+    return { instances, isOthers: instances.length === 0 && this.#hasBegun(scope.pathName, taskId) };
   }
 
-  begun({ owner, template }: TaskScope, taskId: string, instanceId: string): void {
+  begun({ owner, pathName }: TaskScope, taskId: string, instanceId: string): void {
     if (!isTaskId(taskId)) return;
-    const isAggregate = template === undefined || splitInstance(instanceId) !== undefined; // in a view, too
-    const instance = isAggregate ? instanceId : aggregateInstance({ template, id: instanceId });
+    const isAggregate = pathName === undefined || splitInstance(instanceId) !== undefined; // in a view, too
+    const instance = isAggregate ? instanceId : aggregateInstance({ template: pathName, id: instanceId });
     const own = this.#owners.get(owner.id) ?? new LruMap(OWN_TASKS);
     const others = (own.get(taskId) ?? []).filter((known) => known !== instance);
     own.set(taskId, [...others.slice(1 - MAX_INSTANCES), instance]);
@@ -140,31 +140,31 @@ export class TaskLog {
    * Returns the instances at which the owner began a task with that id, named as at the path of the scope, the latest
    * last.
    */
-  instancesOf({ owner, template }: TaskScope, taskId: string): readonly string[] {
-    return this.#at(template, this.#owners.get(owner.id)?.get(taskId));
+  instancesOf({ owner, pathName }: TaskScope, taskId: string): readonly string[] {
+    return this.#at(pathName, this.#owners.get(owner.id)?.get(taskId));
   }
 
   /** Returns true when only other owners began a task with that id at the path. */
   belongsToOthers(scope: TaskScope, taskId: string): boolean {
     if (this.instancesOf(scope, taskId).length > 0) return false;
     const asked = this.#asked.get(taskKey(scope, taskId));
-    return asked?.isOthers === true || this.#hasBegun(scope.template, taskId);
+    return asked?.isOthers === true || this.#hasBegun(scope.pathName, taskId);
   }
 
-  #hasBegun(template: string | undefined, taskId: string): boolean {
-    return [...this.#owners.values()].some((tasks) => this.#at(template, tasks.get(taskId)).length > 0);
+  #hasBegun(pathName: string | undefined, taskId: string): boolean {
+    return [...this.#owners.values()].some((tasks) => this.#at(pathName, tasks.get(taskId)).length > 0);
   }
 
   /**
-   * Returns the instances as the path names them: without a template all, with their templates; in a view those of
+   * Returns the instances as the path names them: without a name all, with their templates; in a view those of
    * its templates.
    */
-  #at(template: string | undefined, instances: readonly string[] = []): readonly string[] {
-    if (template === undefined || instances.length === 0) return instances;
-    const ofView = this.#templatesOf(template);
+  #at(pathName: string | undefined, instances: readonly string[] = []): readonly string[] {
+    if (pathName === undefined || instances.length === 0) return instances;
+    const ofView = this.#templatesOf(pathName);
     if (ofView !== undefined)
       return instances.filter((known) => ofView.includes(splitInstance(known)?.template ?? ''));
-    const prefix = aggregateInstance({ template, id: '' });
+    const prefix = aggregateInstance({ template: pathName, id: '' });
     return instances.flatMap((known) => (known.startsWith(prefix) ? known.slice(prefix.length) : []));
   }
 
@@ -175,8 +175,8 @@ export class TaskLog {
   }
 }
 
-function taskKey({ owner, template }: TaskScope, taskId: string): string {
-  return JSON.stringify([owner.id, template ?? null, taskId]);
+function taskKey({ owner, pathName }: TaskScope, taskId: string): string {
+  return JSON.stringify([owner.id, pathName ?? null, taskId]);
 }
 
 export function isTaskId(taskId: unknown): taskId is string {

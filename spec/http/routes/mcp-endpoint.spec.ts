@@ -30,7 +30,7 @@ test('do not collide with the operations of a template, even for a template call
     const before = app.mcp.requests.length;
     const { status } = await app.ask(method, path, ask);
     const [asked] = app.mcp.requests.slice(before);
-    return [status, asked === undefined ? 'elsewhere' : (asked.template ?? 'all')];
+    return [status, asked === undefined ? 'elsewhere' : (asked.pathName ?? 'all')];
   };
   const body = { name: 'name' };
   assert.equal(await seen('GET', '/mcp/mcp/health'), [200, 'elsewhere']);

@@ -80,7 +80,7 @@ export function legacyHarness(
         method,
         headers: { ...harness.headers, ...headers },
         body: Buffer.alloc(0),
-        template: 't',
+        pathName: 't',
         principal: { id: principal, kind: 'user', name: principal, scopes: new Set(['tools:call']) },
         report: () => ({ ended: () => {} }),
         requireRoom: () => {},

@@ -36,7 +36,7 @@ function setUp() {
 
 const REQUEST = {
   body: Buffer.alloc(0),
-  template: 't',
+  pathName: 't',
   requestId: 'r',
   requireRoom: () => {},
   consumeRateLimit: () => {},
@@ -71,10 +71,10 @@ function setUpEarlier(id = newSessionId('earlier1')) {
   const limit: { until?: Promise<void> } = {};
   return {
     ...{ backends, endpoint, sse, session, limit },
-    async open(principal = 'ann', eventId = `${id}.0`, { template = 't', isForwarded = false } = {}) {
+    async open(principal = 'ann', eventId = `${id}.0`, { pathName = 't', isForwarded = false } = {}) {
       const headers = { ...GET.headers, 'last-event-id': eventId };
       const reply = new RecordedReply();
-      const request = { ...GET, template, headers, principal: ofCaller(principal), isForwarded };
+      const request = { ...GET, pathName, headers, principal: ofCaller(principal), isForwarded };
       const opening = async () => sse.open({ isOnly: true, messagesPath: '/m' }, request, reply, backends);
       return { reply, end: await endOf(opening()) };
     },
@@ -123,7 +123,7 @@ test('the session of another caller, one that is over, and one at another path a
   assert.is((await open('eve')).end, UNKNOWN);
   assert.is((await open('ann', `${newSessionId('earlier1')}.0`)).end, UNKNOWN);
   assert.is((await open()).end, 'done');
-  assert.is((await open('ann', `${session.id}.0`, { template: 'other' })).end, UNKNOWN);
+  assert.is((await open('ann', `${session.id}.0`, { pathName: 'other' })).end, UNKNOWN);
   await session.close();
   await settled();
   assert.is((await open()).end, UNKNOWN);

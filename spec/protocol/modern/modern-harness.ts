@@ -102,7 +102,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
         method: sent.method,
         headers: sent.headers ?? {},
         body: sent.method === 'POST' ? Buffer.from(text) : Buffer.alloc(0),
-        template: 'template' in said ? said.template : 't',
+        pathName: 'template' in said ? said.template : 't',
         principal: { ...ANONYMOUS, id: owner },
         report: () => ({ ended: (end) => harness.ends.push(end.kind) }),
         requireRoom: () => {},

@@ -10,11 +10,11 @@ const test = suite('modern request');
 
 test('keys of different purposes, owners and templates never collide', () => {
   const keys = [
-    pathKey('p', { owner: { id: 'a' }, template: 'b' }),
-    pathKey('p', { owner: { id: 'a","b' }, template: '' }),
-    pathKey('p', { owner: { id: 'a' }, template: undefined }),
-    pathKey('p","a', { owner: { id: 'a' }, template: 'b' }),
-    pathKey('p', { owner: { id: 'a' }, template: 'null' }),
+    pathKey('p', { owner: { id: 'a' }, pathName: 'b' }),
+    pathKey('p', { owner: { id: 'a","b' }, pathName: '' }),
+    pathKey('p', { owner: { id: 'a' }, pathName: undefined }),
+    pathKey('p","a', { owner: { id: 'a' }, pathName: 'b' }),
+    pathKey('p', { owner: { id: 'a' }, pathName: 'null' }),
   ];
   assert.is(new Set(keys).size, keys.length);
 });

@@ -12,10 +12,12 @@ const WAIT_MS = 1_000;
 /** Asks the others from now on. Returns the path of the questions, and the answer to those of others. */
 export function shareTasks(tasks: McpEndpoint['tasks'], peers: PeerQuestions): [string, AnswerPeer] {
   tasks.setPeers({
-    ask: ({ owner, template }, taskId) => {
+    ask: ({ owner, pathName }, taskId) => {
       const [, ...others] = peers.lives();
       if (others.length === 0) return undefined;
-      const query = new URLSearchParams(template === undefined ? { id: taskId } : { id: taskId, template });
+      const query = new URLSearchParams(
+        pathName === undefined ? { id: taskId } : { id: taskId, template: pathName },
+      );
       const question = { principal: owner.id, path: PATH, query, waitMs: WAIT_MS };
       return Promise.all(
         others.map(async (life) => {
@@ -26,7 +28,7 @@ export function shareTasks(tasks: McpEndpoint['tasks'], peers: PeerQuestions): [
     },
   });
   const answer: AnswerPeer = (id, query) =>
-    tasks.placesOf({ owner: { id }, template: query.get('template') ?? undefined }, query.get('id') ?? '');
+    tasks.placesOf({ owner: { id }, pathName: query.get('template') ?? undefined }, query.get('id') ?? '');
   return [PATH, answer];
 }
 

@@ -186,11 +186,11 @@ export class Mcp {
       withheldOf: (template) => this.withheld.of(template),
     });
     this.endpoint = new Endpoint({
-      backends: (template) => {
-        if (template === undefined) return this.#aggregate;
-        if (this.views.has(template)) return this.views.backends(template) ?? this.#of(template);
-        fleet.undeletedGroup(template); // refuses a deleted template
-        return this.#of(template);
+      backends: (pathName) => {
+        if (pathName === undefined) return this.#aggregate;
+        if (this.views.has(pathName)) return this.views.backends(pathName) ?? this.#of(pathName);
+        fleet.undeletedGroup(pathName); // refuses a deleted template
+        return this.#of(pathName);
       },
       templatesOf: (name) => this.views.templatesOf(name),
       questions: this.#questions,

@@ -114,19 +114,19 @@ class McpServing implements ServedReply {
     const method = this.#method;
     const { gateway, peers } = this.#services;
     const { params, request, principal } = this.#input;
-    const { template }: { readonly template?: unknown } = Object(params);
-    const name = typeof template === 'string' ? template : undefined;
+    const { template: written }: { readonly template?: unknown } = Object(params);
+    const pathName = typeof written === 'string' ? written : undefined;
     const others = peers && this.#forwarders(peers, relay);
     return {
       method,
       headers: request.headers,
       body: this.#body,
-      template: name,
+      pathName,
       principal,
       requestId: request.id,
       holdBody: request.holdBody,
       isForwarded: request.isForwarded,
-      sse: method === 'GET' ? { isOnly: this.#isSse, messagesPath: messagesPathOf(name) } : undefined,
+      sse: method === 'GET' ? { isOnly: this.#isSse, messagesPath: messagesPathOf(pathName) } : undefined,
       sseConnection: this.#connection,
       forward: others?.forward,
       openAt: others?.openAt,
@@ -243,8 +243,8 @@ class McpServing implements ServedReply {
 }
 
 /** Where a client of HTTP+SSE sends its messages. */
-function messagesPathOf(template: string | undefined): string {
-  return template === undefined ? '/mcp' : `/mcp/${template}/messages`;
+function messagesPathOf(pathName: string | undefined): string {
+  return pathName === undefined ? '/mcp' : `/mcp/${pathName}/messages`;
 }
 
 /** The id that the request names: a GET of HTTP+SSE names it in the last event that the client has. */

@@ -48,7 +48,7 @@ export function handle(
 function inputOf(context: RouteContext, request: HttpRequest): RawInput {
   const { state, params } = context;
   const query = context.req.url?.includes('?') === true ? context.querystring : '';
-  state.template = params.template;
+  state.pathName = params.template;
   const { body, bodyFields, principal = NO_PRINCIPAL } = state;
   state.body = undefined;
   state.bodyFields = undefined;
@@ -61,13 +61,13 @@ function inputOf(context: RouteContext, request: HttpRequest): RawInput {
  */
 export function knownPath(
   route: Pick<Route, 'checkPath'>,
-  gateway: Pick<Gateway, 'requireTemplate' | 'phase'>,
+  gateway: Pick<Gateway, 'requireExisting' | 'phase'>,
 ): RouteMiddleware {
   return (context, next) => {
     const { params } = context;
     route.checkPath(params);
     if (params.template !== undefined && gateway.phase !== 'starting')
-      gateway.requireTemplate(params.template);
+      gateway.requireExisting(params.template);
     return next();
   };
 }

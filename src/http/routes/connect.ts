@@ -64,7 +64,7 @@ export const connectRoutes: readonly Route[] = [
     request: { params: TemplateParams, ...request },
     answers,
     handler: ({ params, query, request: { gatewayUrl } }, context) => {
-      context.gateway.requireTemplate(params.template);
+      context.gateway.requireExisting(params.template);
       return reply(params.template, query.transport, gatewayUrl, context);
     },
   }),

@@ -29,7 +29,7 @@ import type { HttpRequest } from '../request.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { InstanceParams } from '../route-params.ts';
 import type { Services } from '../services.ts';
-import { requireTemplate } from '../visible.ts';
+import { requireRightTo } from '../visible.ts';
 import { requireAdminToApprove } from './templates.ts';
 
 const TEMPLATE = { template_name: TemplateId, load_balancer: Type.Optional(LoadBalancerSettings) };
@@ -100,7 +100,7 @@ export const registrationRoutes: readonly Route[] = [
     handler: async ({ query, body, request, principal }, services) => {
       const wanted = registrationIn(body);
       const { template } = wanted;
-      requireTemplate(principal, template);
+      requireRightTo(principal, template);
       const instance = checkedCommand({ ...wanted, principal, request }, services);
       const { gateway } = services;
       const { definition, replaced } = await register({ ...wanted, instance }, query, principal, gateway);
@@ -139,7 +139,7 @@ export const registrationRoutes: readonly Route[] = [
     errors: [...REGISTRATION_ERRORS.filter((code) => code !== 'DUPLICATE_SERVER'), 'QUEUE_FULL'],
     handler: async ({ body, request, principal }, services) => {
       const wanted = registrationIn(body);
-      requireTemplate(principal, wanted.template);
+      requireRightTo(principal, wanted.template);
       const instance = checkedCommand({ ...wanted, principal, request }, services);
       const { durationMs: duration_ms, ...outcome } = await services.gateway
         .testConnection(wanted.template, instance, {

@@ -44,7 +44,7 @@ export const serverDoctorRoutes: readonly Route[] = [
       },
     },
     handler: async ({ params: { template }, principal }, { gateway, deniedNetworks = DENIED_NETWORKS }) => {
-      gateway.requireTemplate(template);
+      gateway.requireExisting(template);
       const { examineTemplate, remedyOf } = await import('../../gateway/doctor/server-doctor.ts');
       const examined = await examineTemplate(gateway, template, { ...systemClock, deniedNetworks });
       const toolOf = ({ list, name }: Finding) =>

@@ -25,7 +25,7 @@ import { PAGE_HEADERS, PAGE_QUERY, PARTIAL_HEADER, pagedList } from '../replies/
 import { json, located, noContent, type Reply, withResult } from '../replies/reply.ts';
 import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
 import { ServerParams } from '../route-params.ts';
-import { requireTemplate, visibleServer, visibleServers } from '../visible.ts';
+import { requireRightTo, visibleServer, visibleServers } from '../visible.ts';
 import {
   checkedCommand,
   REGISTRATION_ERRORS,
@@ -96,7 +96,7 @@ export const serverRoutes: readonly Route[] = [
     handler: async ({ query, body, principal, request }, services) => {
       const { gateway, definitions } = services;
       const { template_name: template, instance_metadata: metadata, config = {} } = body;
-      requireTemplate(principal, template);
+      requireRightTo(principal, template);
       const wanted = serverInput(template, config, definitions.get(template));
       const instance = checkedCommand({ template, instance: wanted, principal, request }, services);
       const input = metadata === undefined ? instance : { ...instance, metadata };

@@ -100,7 +100,7 @@ export const templateToolRoutes: readonly Route[] = [
     },
     errors: ['TOOL_NOT_FOUND', 'SHUTTING_DOWN'],
     handler: async ({ params: { template }, body: { tools = 'all' } }, { gateway }) => {
-      gateway.requireTemplate(template);
+      gateway.requireExisting(template);
       const approved = await gateway.internals.approvals.approve(
         template,
         tools === 'all' ? undefined : tools,

@@ -117,8 +117,8 @@ export class SseConnection {
     this.#endWait = this.#deps.clock.background.alarm(RESUME_MS, () => this.close());
   }
 
-  isOf({ principal, template }: McpRequest): boolean {
-    return principal.id === this.ownerId && template === this.#opened.template;
+  isOf({ principal, pathName }: McpRequest): boolean {
+    return principal.id === this.ownerId && pathName === this.#opened.pathName;
   }
 
   async receive(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): Promise<void> {

@@ -18,7 +18,7 @@ import { exchangeInSession, withSessionMetadata } from './legacy-over-modern.ts'
 /** A session, the HTTP request of its client, and the backends behind its path. */
 interface SessionRequest {
   readonly session: McpSession;
-  readonly request: { readonly principal: Owner; readonly template: string | undefined };
+  readonly request: { readonly principal: Owner; readonly pathName: string | undefined };
   readonly backends: Backends;
 }
 
@@ -77,8 +77,8 @@ function exchangeAboutTask(
   });
 }
 
-function scopeOf({ request: { principal: owner, template } }: SessionRequest): TaskScope {
-  return { owner, template };
+function scopeOf({ request: { principal: owner, pathName } }: SessionRequest): TaskScope {
+  return { owner, pathName };
 }
 
 /** Sends a request outside of the session, which is not parked meanwhile. */

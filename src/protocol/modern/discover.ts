@@ -25,8 +25,8 @@ export function discoverResult(handshakes: readonly Handshake[]): JsonObject {
  * Returns the server info for results: that of the servers, or, at the path of all templates, which may have
  * thousands of servers, that of the gateway.
  */
-export function infoFor({ backends, owner, template }: ModernRequest): ServerInfo {
-  return template === undefined ? GATEWAY_INFO : serverInfoOf(backends.handshakes(owner));
+export function infoFor({ backends, owner, pathName }: ModernRequest): ServerInfo {
+  return pathName === undefined ? GATEWAY_INFO : serverInfoOf(backends.handshakes(owner));
 }
 
 /**

@@ -58,7 +58,7 @@ export class ModernCall extends ClientCall<Answer | ClientQuestion> {
   // --- for the writer --------------------------------------------------------------------------------------
 
   get isAggregate(): boolean {
-    return this.#request.template === undefined;
+    return this.#request.pathName === undefined;
   }
 
   begin(): McpStream {

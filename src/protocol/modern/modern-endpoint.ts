@@ -115,7 +115,7 @@ export class ModernEndpoint {
   }
 
   #read({ id, method, params = {} }: ClientRequest, request: McpRequest, backends: Backends): ModernRequest {
-    const { headers, principal: owner, template } = request;
+    const { headers, principal: owner, pathName } = request;
     const envelope = this.#envelopes.read(params);
     const { protocolVersion } = envelope.profile;
     checkSentHeaders(headers, { method, protocolVersion });
@@ -125,7 +125,7 @@ export class ModernEndpoint {
     if (isOfOtherEra(method, 'modern')) throw new RpcFailure(404, METHOD_NOT_FOUND);
     const problem = badReferenceIn(method, params);
     if (problem !== undefined) throw invalidParams(`Invalid params: ${problem}`);
-    return { id, method, params, envelope, owner, template, backends };
+    return { id, method, params, envelope, owner, pathName, backends };
   }
 
   #serve(asked: ModernRequest, request: McpRequest, reply: McpReply): void | Promise<void> {
@@ -166,10 +166,10 @@ export class ModernEndpoint {
     if (!call.isOver) reply.onGone(() => call.cancel());
   }
 
-  #discover({ backends, owner, template }: ModernRequest): JsonObject {
+  #discover({ backends, owner, pathName }: ModernRequest): JsonObject {
     const handshakes = backends.handshakes(owner);
     if (handshakes.length === 0)
-      throw backends.noneHealthy?.() ?? noHealthyInstance(template ?? 'any template');
+      throw backends.noneHealthy?.() ?? noHealthyInstance(pathName ?? 'any template');
     return discoverResult(handshakes);
   }
 

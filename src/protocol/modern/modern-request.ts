@@ -34,8 +34,8 @@ export interface ModernRequest {
   readonly params: JsonFields;
   readonly envelope: Envelope;
   readonly owner: Owner;
-  /** The template or view of the path; undefined for the path of all templates. */
-  readonly template: string | undefined;
+  /** The name in the path, of a template or a view; undefined for the path of all templates. */
+  readonly pathName: string | undefined;
   readonly backends: Backends;
 }
 
@@ -44,9 +44,9 @@ const MAX_CANONICAL_VALUES = 10_000;
 
 export function pathKey(
   purpose: string,
-  { owner, template }: Pick<ModernRequest, 'owner' | 'template'>,
+  { owner, pathName }: Pick<ModernRequest, 'owner' | 'pathName'>,
 ): string {
-  return JSON.stringify([purpose, template ?? null, owner.id]);
+  return JSON.stringify([purpose, pathName ?? null, owner.id]);
 }
 
 /**
