@@ -8,7 +8,7 @@ import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
 import type { Delivered, GatewayError } from '../../src/domain/errors/errors.ts';
 import type { TransportKind } from '../../src/domain/instances/transport-kinds.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
-import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain/mcp/client.ts';
+import type { ClientAnswer, ClientProfile, ServerMessage } from '../../src/domain/mcp/client.ts';
 import type { JsonRpcError } from '../../src/domain/mcp/jsonrpc.ts';
 import type { Handshake } from '../../src/domain/mcp/mcp.ts';
 import type { Open, OpeningHooks } from '../../src/transports/open-options.ts';
@@ -40,7 +40,7 @@ export abstract class AnsweredExchange<Said> {
   /** False once it was answered, failed or cancelled. */
   isOpen = true;
   /** The client's answers to the server's requests, oldest first. */
-  readonly replies: ClientReply[] = [];
+  readonly replies: ClientAnswer[] = [];
   onCancelled: () => void = () => {};
 
   constructor(request: ExchangeRequest, subscriber: Subscriber<Said>) {
@@ -112,7 +112,7 @@ export class ScriptedTransport implements Transport {
   readonly conversations: ScriptedTransport[] = [];
   readonly profiles: ClientProfile[] = [];
   /** The answers to its own requests, oldest first. */
-  readonly replies: ClientReply[] = [];
+  readonly replies: ClientAnswer[] = [];
   /** Overrides of the handshake data in a dedicated conversation; null: the backend keeps no such conversations. */
   ownHandshake: Partial<Handshake> | null = {};
   /** As in Conversation. */

@@ -2,10 +2,10 @@
 // protocol/endpoint-types.ts: a second answer is an error.
 
 import type { JsonObject } from '../../src/domain/json/json.ts';
-import type { McpEvent, McpLog, McpReply, McpStream } from '../../src/protocol/endpoint-types.ts';
+import type { McpEvent, McpLog, McpStream, ReplyWriter } from '../../src/protocol/endpoint-types.ts';
 
 /** Records one answer, and throws at a second one. */
-export class RecordedReply implements McpReply {
+export class RecordedReply implements ReplyWriter {
   status: number | undefined;
   /** What was written in one piece: a JSON body, or the data of the only event. */
   body: Uint8Array | string | undefined;

@@ -6,7 +6,7 @@ import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
 import { GatewayError } from '../../src/domain/errors/errors.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
 import type { Era } from '../../src/domain/mcp/mcp.ts';
-import { gatewayReplyTo, textWithToken } from '../../src/transports/caller-messages.ts';
+import { gatewayAnswerTo, textWithToken } from '../../src/transports/caller-messages.ts';
 import { eraHeaders, withEraMetadata } from '../../src/transports/era-metadata.ts';
 import {
   type HandshakeAnswer,
@@ -312,7 +312,7 @@ test('asks a client for declared capabilities, and unknown methods if it declare
     ['tasks/get', noCapability, false],
     ['tasks/get', undefined, false],
   ] as const)
-    assert.is(gatewayReplyTo(method, profile) === 'ask', isAsked, method);
+    assert.is(gatewayAnswerTo(method, profile) === 'ask', isAsked, method);
 });
 
 test.run();

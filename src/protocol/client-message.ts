@@ -23,7 +23,7 @@ import {
   textOf,
 } from '../domain/json/json-scanner.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { ClientReply } from '../domain/mcp/client.ts';
+import type { ClientAnswer } from '../domain/mcp/client.ts';
 import { type JsonRpcId, RPC, readId } from '../domain/mcp/jsonrpc.ts';
 import { invalidRequest, type RpcFailure, refused, rpcFailureOf } from './rpc.ts';
 
@@ -114,7 +114,7 @@ function parseError(what: string): RpcFailure {
   return refused(400, `Parse error: ${what}`, RPC.parseError);
 }
 
-export type McpMessage = ClientRequest | ClientNotification | ClientAnswer;
+export type McpMessage = ClientRequest | ClientNotification | ClientAnswerMessage;
 
 export interface ClientRequest {
   readonly kind: 'request';
@@ -130,10 +130,10 @@ export interface ClientNotification {
   readonly params: JsonObject;
 }
 
-interface ClientAnswer {
+interface ClientAnswerMessage {
   readonly kind: 'answer';
   readonly id: JsonRpcId;
-  readonly reply: ClientReply;
+  readonly answer: ClientAnswer;
 }
 
 /** Reads one message. Throws RpcFailure (400, -32600) for any other value, with the id of a request. */
@@ -209,13 +209,13 @@ function clientId(written: unknown): JsonRpcId {
 }
 
 /** Reads an answer. `null` beside the other field counts as absent. */
-function readAnswer({ id: written, result, error }: JsonObject): ClientAnswer {
+function readAnswer({ id: written, result, error }: JsonObject): ClientAnswerMessage {
   const id = clientId(written);
-  if (result !== undefined && isAbsent(error)) return { kind: 'answer', id, reply: { result } };
+  if (result !== undefined && isAbsent(error)) return { kind: 'answer', id, answer: { result } };
   if (!isJsonObject(error) || !isAbsent(result))
     throw invalidRequest('it is neither a request nor an answer');
   const { code, message, data } = error;
   if (typeof code !== 'number' || typeof message !== 'string')
     throw invalidRequest('`error` needs code and message');
-  return { kind: 'answer', id, reply: { error: { code, message, ...definedFields({ data }) } } };
+  return { kind: 'answer', id, answer: { error: { code, message, ...definedFields({ data }) } } };
 }

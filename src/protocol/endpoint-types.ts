@@ -70,10 +70,10 @@ export interface SseOpening {
 }
 
 /**
- * The reply to a request. Exactly one of the first four methods is called, or none when the client has disconnected
+ * Writes the reply to a request. Exactly one of the first four methods is called, or none when the client has disconnected
  * before. After a disconnection they have no effect, and events of a stream are dropped.
  */
-export interface McpReply {
+export interface ReplyWriter {
   /** Sends one JSON body. Headers are names and values, alternating. */
   json(status: number, body: Uint8Array | string, headers?: readonly string[]): void;
   /** Sends a complete event stream with one event, with status 200. `data` is JSON text. As cheap as `json`. */
@@ -171,7 +171,7 @@ export type CommonOptions = Pick<EndpointOptions, 'onFault' | 'scheduler' | 'clo
  */
 export interface McpEndpoint {
   readonly tasks: Pick<TaskLog, 'setPeers' | 'placesOf'>;
-  handle(request: McpRequest, reply: McpReply): void | Promise<void>;
+  handle(request: McpRequest, reply: ReplyWriter): void | Promise<void>;
   /** Ends the calls that only wait for the answer of a disconnected client, when the gateway stops. */
   dismiss(): Promise<void>;
   /** Ends all open streams. Resolves when all have ended. */

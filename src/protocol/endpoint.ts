@@ -10,7 +10,7 @@ import {
   readBody,
   readClientMessage,
 } from './client-message.ts';
-import type { EndpointOptions, McpEndpoint, McpReply, McpRequest } from './endpoint-types.ts';
+import type { EndpointOptions, McpEndpoint, McpRequest, ReplyWriter } from './endpoint-types.ts';
 import { checkPostTypes, headerMismatch, headerOf, type RequestHeaders } from './headers.ts';
 import { LegacyEndpoint } from './legacy/legacy-endpoint.ts';
 import { LegacySse, opensSse } from './legacy/legacy-sse.ts';
@@ -35,7 +35,7 @@ export class Endpoint implements McpEndpoint {
     this.#modern = new ModernEndpoint({ ...options, tasks });
   }
 
-  handle(request: McpRequest, reply: McpReply): void | Promise<void> {
+  handle(request: McpRequest, reply: ReplyWriter): void | Promise<void> {
     const backends = this.#backends(request.pathName);
     if (request.method === 'POST') {
       const { sseConnection: id } = request;

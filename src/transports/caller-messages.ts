@@ -8,8 +8,8 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json/js
 import {
   acceptsServerRequests,
   CLIENT_CAPABILITIES,
+  type ClientAnswer,
   type ClientProfile,
-  type ClientReply,
 } from '../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND, requestText } from '../domain/mcp/jsonrpc.ts';
 import { META } from '../domain/mcp/mcp.ts';
@@ -58,10 +58,10 @@ export function paramsForCaller(params: JsonObject, callerToken: JsonValue | und
  * Unknown methods are passed to clients that declare any of these capabilities. Source: MCP 2025-11-25
  * basic/lifecycle#operation: only capabilities that were negotiated.
  */
-export function gatewayReplyTo(
+export function gatewayAnswerTo(
   method: string,
   profile: Pick<ClientProfile, 'capabilities'> | undefined,
-): ClientReply | 'ask' {
+): ClientAnswer | 'ask' {
   if (method === 'ping') return { result: {} };
   if (profile === undefined) return REFUSED;
   const capability = CLIENT_CAPABILITIES[method];
@@ -73,7 +73,7 @@ export function gatewayReplyTo(
 }
 
 /** The answer to a request of a backend that no client can answer. */
-export const REFUSED: ClientReply = { error: METHOD_NOT_FOUND };
+export const REFUSED: ClientAnswer = { error: METHOD_NOT_FOUND };
 
 /** For this time after the first call of another caller, in ms, a message may still belong to an earlier call. */
 const MIXED_MS = 60_000;

@@ -35,7 +35,7 @@ import { systemClock } from '../domain/time/clock.ts';
 import { boundedHandshake, type HandshakeBounds } from './bounded-handshake.ts';
 import {
   callerTokenOf,
-  gatewayReplyTo,
+  gatewayAnswerTo,
   paramsForCaller,
   REFUSED,
   RecentCallers,
@@ -283,7 +283,7 @@ export abstract class Channel implements Conversation, HandshakeChannel {
       this.fail(echoed.id, 'it echoes its input');
       return;
     }
-    const outcome = gatewayReplyTo(message.method, this.#profile);
+    const outcome = gatewayAnswerTo(message.method, this.#profile);
     // The reply is sent even if the exchange has ended meanwhile: the request may not belong to it.
     const question = serverRequest(message, (answer) =>
       this.reply({ jsonrpc: '2.0', id: idValue(message.id), ...answer }),

@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { ClientReply } from '../../../src/domain/mcp/client.ts';
+import type { ClientAnswer } from '../../../src/domain/mcp/client.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answer, legacyHarness } from './legacy-harness.ts';
 
@@ -20,7 +20,7 @@ for (const stepMs of STEPS_MS) {
     const { call, session, passTime, setWallClock } = steppable();
     const { reply } = call(0);
     session.last.ask('elicitation/create');
-    const replies: ClientReply[] = [];
+    const replies: ClientAnswer[] = [];
     session.messages.next({
       kind: 'request',
       method: 'roots/list',

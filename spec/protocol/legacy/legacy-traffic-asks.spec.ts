@@ -3,7 +3,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { ClientReply } from '../../../src/domain/mcp/client.ts';
+import type { ClientAnswer } from '../../../src/domain/mcp/client.ts';
 import { suite } from '../../helpers/suite.ts';
 import { nestedTooDeeply } from '../modern/modern-harness.ts';
 import { answer, legacyHarness, notification, pass } from './legacy-harness.ts';
@@ -66,7 +66,7 @@ test('a message that cannot be serialized is dropped and reported; a question is
   const { call, listen, session } = legacyHarness(ASKABLE, 'one', (error) => faults.push(error));
   const open = listen();
   call(0);
-  const replies: ClientReply[] = [];
+  const replies: ClientAnswer[] = [];
   const params = { more: nestedTooDeeply() };
   session.messages.next({ kind: 'notification', method: 'notifications/message', params });
   session.messages.next({
@@ -183,12 +183,12 @@ test('a question without an answer expires', () => {
 
 /** A question outside of any call, and the replies to its server. */
 function question() {
-  const replies: ClientReply[] = [];
+  const replies: ClientAnswer[] = [];
   const asked = {
     kind: 'request',
     method: 'roots/list',
     params: {},
-    answer: (it: ClientReply) => void replies.push(it),
+    answer: (it: ClientAnswer) => void replies.push(it),
   } as const;
   return { asked, replies };
 }

@@ -18,7 +18,7 @@ import type { AttemptTrace, RequestTrace } from '../../domain/calls/request-trac
 import { isRepeatable } from '../../domain/calls/retry-rules.ts';
 import { backendUnavailable, notConnected } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
-import { type ClientReply, type ServerRequest, serverRequest } from '../../domain/mcp/client.ts';
+import { type ClientAnswer, type ServerRequest, serverRequest } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
@@ -279,6 +279,6 @@ function verdictOf({ outcome, error }: AttemptEnding): CallVerdict {
   return error?.facts.suspicious || error?.facts.unreachable ? 'failed' : 'inconclusive';
 }
 
-const TOO_MANY_WAIT: ClientReply = {
+const TOO_MANY_WAIT: ClientAnswer = {
   error: { code: RPC.internalError, message: 'Too many calls are waiting for client input.' },
 };

@@ -10,7 +10,7 @@ import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { ClientProfile, ClientReply } from '../../domain/mcp/client.ts';
+import type { ClientAnswer, ClientProfile } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { includesLevel, LEGACY_VERSIONS } from '../../domain/mcp/mcp.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
@@ -285,7 +285,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
 }
 
 /** The answer to a question of a backend while no call of its client is under way. */
-export const NO_SUBSCRIBER: ClientReply = {
+export const NO_SUBSCRIBER: ClientAnswer = {
   error: { code: RPC.methodNotFound, message: 'The client has no call in flight that could take requests.' },
 };
 

@@ -26,7 +26,7 @@ interface SmallQuestion {
 }
 
 /** The answer to the question of another node about a principal: a value for JSON. */
-export type AnswerPeer = (principal: string, query: URLSearchParams) => unknown;
+export type PeerAnswerer = (principal: string, query: URLSearchParams) => unknown;
 
 export interface PeerQuestionsOptions {
   readonly peers: Pick<Peers, 'ofLife'>;

@@ -12,7 +12,7 @@ import type { RateLimiter } from '../../auth/limits/rate-limiter.ts';
 import { COUNTED_PRINCIPALS, WINDOW_SECONDS } from '../../auth/limits/rate-limiter.ts';
 import { isJsonObject } from '../../domain/json/json.ts';
 import { systemClock } from '../../domain/time/clock.ts';
-import type { AnswerPeer, PeerQuestions } from './peer-questions.ts';
+import type { PeerAnswerer, PeerQuestions } from './peer-questions.ts';
 
 /** Longest wait for the home, in ms: as for Redis. */
 const WAIT_MS = 250;
@@ -36,7 +36,7 @@ export function shareLimits({
   peers,
   path = '/peer/limit',
   windowSeconds = WINDOW_SECONDS,
-}: ShareLimitsOptions): [string, AnswerPeer] {
+}: ShareLimitsOptions): [string, PeerAnswerer] {
   const limitPeers: LimitPeers = {
     lives: peers.lives,
     ask: async (life, { key, process: from, limit, held, endsInMs, wanted, isFirst }) => {
@@ -60,7 +60,7 @@ export function shareLimits({
     keys: COUNTED_PRINCIPALS,
   });
   limiter.shareIn(counter);
-  const answer: AnswerPeer = (key, query) => {
+  const answer: PeerAnswerer = (key, query) => {
     const asked = requestIn(key, query);
     return asked === undefined ? counter.heldOf(key) : counter.answer(asked);
   };

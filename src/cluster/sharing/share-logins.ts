@@ -2,7 +2,7 @@
 
 import type { LoginCounts, LoginThrottle } from '../../auth/accounts/login-throttle.ts';
 import { isJsonObject } from '../../domain/json/json.ts';
-import type { AnswerPeer, PeerQuestions } from './peer-questions.ts';
+import type { PeerAnswerer, PeerQuestions } from './peer-questions.ts';
 
 const PATH = '/peer/logins';
 /** Longest wait for the other nodes, in ms. */
@@ -12,7 +12,7 @@ const WAIT_MS = 250;
 export function shareLogins(
   throttle: Pick<LoginThrottle, 'shareIn' | 'countsOf'>,
   peers: PeerQuestions,
-): [string, AnswerPeer] {
+): [string, PeerAnswerer] {
   throttle.shareIn({
     lives: peers.lives,
     ask: async (life, { pair, network }) => {

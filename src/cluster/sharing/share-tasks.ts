@@ -3,14 +3,14 @@
 import { isJsonObject } from '../../domain/json/json.ts';
 import type { McpEndpoint } from '../../protocol/endpoint-types.ts';
 import type { TaskPlaces } from '../../protocol/task-log.ts';
-import type { AnswerPeer, PeerQuestions } from './peer-questions.ts';
+import type { PeerAnswerer, PeerQuestions } from './peer-questions.ts';
 
 const PATH = '/peer/task';
 /** Longest wait for the other nodes, in ms. */
 const WAIT_MS = 1_000;
 
 /** Asks the others from now on. Returns the path of the questions, and the answer to those of others. */
-export function shareTasks(tasks: McpEndpoint['tasks'], peers: PeerQuestions): [string, AnswerPeer] {
+export function shareTasks(tasks: McpEndpoint['tasks'], peers: PeerQuestions): [string, PeerAnswerer] {
   tasks.setPeers({
     ask: ({ owner, pathName }, taskId) => {
       const [, ...others] = peers.lives();
@@ -27,7 +27,7 @@ export function shareTasks(tasks: McpEndpoint['tasks'], peers: PeerQuestions): [
       );
     },
   });
-  const answer: AnswerPeer = (id, query) =>
+  const answer: PeerAnswerer = (id, query) =>
     tasks.placesOf({ owner: { id }, pathName: query.get('template') ?? undefined }, query.get('id') ?? '');
   return [PATH, answer];
 }

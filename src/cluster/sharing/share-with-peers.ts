@@ -6,7 +6,7 @@ import type { LoginThrottle } from '../../auth/accounts/login-throttle.ts';
 import { CALL_WINDOW_SECONDS, type RateLimiter } from '../../auth/limits/rate-limiter.ts';
 import type { Principal } from '../../domain/accounts/account.ts';
 import type { McpEndpoint } from '../../protocol/endpoint-types.ts';
-import { type AnswerPeer, type PeerQuestionsOptions, peerQuestions } from './peer-questions.ts';
+import { type PeerAnswerer, type PeerQuestionsOptions, peerQuestions } from './peer-questions.ts';
 import { shareLimits } from './share-limits.ts';
 import { shareLogins } from './share-logins.ts';
 import { shareTasks } from './share-tasks.ts';
@@ -39,7 +39,7 @@ export function shareWithPeers({
   ...options
 }: ShareWithPeersOptions): ServeQuestion {
   const peers = peerQuestions(options);
-  const answers = new Map<string, AnswerPeer>([shareTasks(tasks, peers), shareLogins(logins, peers)]);
+  const answers = new Map<string, PeerAnswerer>([shareTasks(tasks, peers), shareLogins(logins, peers)]);
   if (limiter !== undefined) answers.set(...shareLimits({ limiter, process, peers }));
   const ofCalls = { limiter: calls, path: '/peer/calls', windowSeconds: CALL_WINDOW_SECONDS };
   answers.set(...shareLimits({ ...ofCalls, process, peers }));

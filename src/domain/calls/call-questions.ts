@@ -1,7 +1,7 @@
 // Calls of modern clients, in whose middle a legacy backend may ask its client something.
 
 import type { Observable } from 'rxjs';
-import type { ClientQuestion, ClientReply, Owner } from '../mcp/client.ts';
+import type { ClientAnswer, ClientQuestion, Owner } from '../mcp/client.ts';
 import type { Answer } from './exchange.ts';
 
 /** Lets calls wait for answers of their clients, and continues them. */
@@ -14,13 +14,13 @@ export interface CallQuestions {
    */
   follow(owner: Owner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion>;
   /**
-   * Continues a waiting call: hands in the replies of the client, and emits what follows. Undefined when there is
+   * Continues a waiting call: hands in the answers of the client, and emits what follows. Undefined when there is
    * no such call, it belongs to another owner or another `call`, or it is resumed already.
    */
   resume(
     id: string,
     owner: Owner,
     call: string,
-    replies: ReadonlyMap<string, ClientReply>,
+    answers: ReadonlyMap<string, ClientAnswer>,
   ): Observable<Answer | ClientQuestion> | undefined;
 }

@@ -29,7 +29,8 @@ export function profileBytes({ capabilities, clientInfo }: ClientProfile): numbe
   return keptBytes([capabilities, clientInfo]);
 }
 
-export type ClientReply = { readonly result: JsonValue } | { readonly error: JsonRpcError };
+/** The answer of a client to a request of a backend. */
+export type ClientAnswer = { readonly result: JsonValue } | { readonly error: JsonRpcError };
 
 /** A question to the client: a request of the legacy era, without an id. */
 export interface InputRequest {
@@ -43,8 +44,8 @@ export interface InputRequest {
  */
 export interface ServerRequest extends InputRequest {
   readonly kind: 'request';
-  /** `hold` counts the memory of the reply until the function that it returns is called, for a receiver that keeps the reply. */
-  readonly answer: (reply: ClientReply, hold?: () => () => void) => void;
+  /** `hold` counts the memory of the answer until the function that it returns is called, for a receiver that keeps the answer. */
+  readonly answer: (clientAnswer: ClientAnswer, hold?: () => () => void) => void;
 }
 
 /** A request of a server. `answered` gets the first answer of its client; further answers are dropped. */
@@ -53,10 +54,10 @@ export function serverRequest(
   answered: ServerRequest['answer'],
 ): ServerRequest {
   let isAnswered = false;
-  const answer: ServerRequest['answer'] = (reply) => {
+  const answer: ServerRequest['answer'] = (given) => {
     if (isAnswered) return;
     isAnswered = true;
-    answered(reply);
+    answered(given);
   };
   return { kind: 'request', method, params, answer };
 }
@@ -113,7 +114,7 @@ export interface ClientQuestion {
   readonly kind: 'asked';
   readonly id: string;
   readonly instanceId: string;
-  /** The requests, by a key that the replies carry. */
+  /** The requests, by a key that the answers carry. */
   readonly requests: ReadonlyMap<string, InputRequest>;
 }
 

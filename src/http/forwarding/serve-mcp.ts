@@ -10,7 +10,7 @@ import { NotHolder } from '../../domain/nodes/forwarding.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { countedRequests, messagesIn } from '../../protocol/client-message.ts';
-import type { McpReply, McpRequest } from '../../protocol/endpoint-types.ts';
+import type { McpRequest, ReplyWriter } from '../../protocol/endpoint-types.ts';
 import { headerOf } from '../../protocol/headers.ts';
 import { sessionOfEvent } from '../../protocol/legacy/sse-position.ts';
 import { rpcFailureOf } from '../../protocol/rpc.ts';
@@ -76,7 +76,7 @@ class McpServing implements ServedReply {
     });
   }
 
-  serve(reply: McpReply, relay: Relay): void | Promise<void> {
+  serve(reply: ReplyWriter, relay: Relay): void | Promise<void> {
     if (this.#holder !== undefined) return this.#atHolder(this.#holder, reply, relay);
     const { mcp } = this.#services;
     const handle = () => this.#countingRefusals(() => mcp.handle(this.#request(relay), reply));
@@ -86,7 +86,7 @@ class McpServing implements ServedReply {
     });
   }
 
-  async #atHolder(peer: Peer, reply: McpReply, relay: Relay): Promise<void> {
+  async #atHolder(peer: Peer, reply: ReplyWriter, relay: Relay): Promise<void> {
     const untilMs = this.#sinceMs === undefined ? undefined : this.#sinceMs + AT_HOLDER_MS;
     try {
       await this.#forward(peer, relay, untilMs);

@@ -9,7 +9,7 @@ import type { Tracker } from '../../domain/calls/exchange.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { definedFields, JsonText } from '../../domain/json/json.ts';
 import type { ForwardedAnswer, Forwarding } from '../../domain/nodes/forwarding.ts';
-import type { McpReply } from '../../protocol/endpoint-types.ts';
+import type { ReplyWriter } from '../../protocol/endpoint-types.ts';
 import { named, text } from '../records/schemas.ts';
 import type { Trail } from '../request.ts';
 import { seesMachine } from '../visible.ts';
@@ -95,7 +95,7 @@ interface StreamReply {
 export interface ServedReply {
   readonly kind: 'mcp';
   /** Writes the answer, now or later: one body, none, or an event stream. An error before that is answered. */
-  readonly serve: (reply: McpReply, relay: Relay) => void | Promise<void>;
+  readonly serve: (reply: ReplyWriter, relay: Relay) => void | Promise<void>;
 }
 
 /** Writes the answer of another node instead. */

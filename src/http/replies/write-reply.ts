@@ -3,15 +3,15 @@
 import { relay } from '../forwarding/relay.ts';
 import type { HttpContext } from '../request.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
-import { HttpMcpReply } from './mcp-reply.ts';
 import type { Reply } from './reply.ts';
+import { HttpReplyWriter } from './reply-writer.ts';
 import { respond } from './respond.ts';
 import { respondInPieces } from './respond-in-pieces.ts';
 
 export function writeReply(context: HttpContext, reply: Reply, streams: EventStreams): Promise<void> | void {
   if (reply.kind === 'stream') return streams.write(context, reply.events$, reply.tracker);
   if (reply.kind === 'mcp')
-    return reply.serve(new HttpMcpReply(context, streams), (answer) => relay(context, answer, streams));
+    return reply.serve(new HttpReplyWriter(context, streams), (answer) => relay(context, answer, streams));
   if (reply.trail !== undefined) context.state.trail = reply.trail;
   if (reply.kind === 'pieces') return respondInPieces(context, reply, streams);
   respond(context, reply);

@@ -35,9 +35,9 @@ import {
   type CommonOptions,
   type EndpointOptions,
   holdingBody,
-  type McpReply,
   type McpRequest,
   noteError,
+  type ReplyWriter,
 } from '../endpoint-types.ts';
 import { checkGetTypes, headerOf } from '../headers.ts';
 import { OpaqueNumbers } from '../opaque-numbers.ts';
@@ -57,7 +57,7 @@ const NOTHING = JsonText.ofValue({});
 interface SessionPost {
   readonly session: McpSession;
   readonly request: McpRequest;
-  readonly reply: McpReply;
+  readonly reply: ReplyWriter;
   readonly backends: Backends;
 }
 
@@ -116,7 +116,7 @@ export class LegacyEndpoint {
    * before the answer has begun. Returns a promise only for `initialize`, and where `request.consumeRateLimit` or
    * `sessionOf` returns one.
    */
-  post(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
+  post(parsed: unknown, request: McpRequest, reply: ReplyWriter, backends: Backends): void | Promise<void> {
     if (Array.isArray(parsed)) return this.#postBatch(parsed, request, reply, backends);
     const message = readClientMessage(parsed);
     if (message.kind !== 'answer') reply.log.rpcMethod = message.method;
@@ -134,7 +134,7 @@ export class LegacyEndpoint {
    * Opens or resumes a stream. A new one waits for the stream of the backend, at most LISTENING_MS, so that no
    * message is missed.
    */
-  get(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
+  get(request: McpRequest, reply: ReplyWriter, backends: Backends): void | Promise<void> {
     checkGetTypes(request.headers);
     const open = (session: McpSession) => this.#openStream(session, request, reply, backends);
     const lost = (thrown: unknown) => this.#answerOfEarlierLife(request, reply, thrown);
@@ -151,7 +151,7 @@ export class LegacyEndpoint {
    * the call gets an error instead of the 404 of other requests: after a 404 the SDK would wait for the answer until
    * its own timeout.
    */
-  #answerOfEarlierLife({ headers }: McpRequest, reply: McpReply, thrown: unknown): void {
+  #answerOfEarlierLife({ headers }: McpRequest, reply: ReplyWriter, thrown: unknown): void {
     const life = lifeOf(headerOf(headers, 'mcp-session-id') ?? '');
     const lastCall = positionOf(headerOf(headers, 'last-event-id') ?? '')?.request;
     const isOfEarlierLife = life !== undefined && life !== lifeOf(this.#newSessionId());
@@ -162,7 +162,7 @@ export class LegacyEndpoint {
   #openStream(
     session: McpSession,
     request: McpRequest,
-    reply: McpReply,
+    reply: ReplyWriter,
     backends: Backends,
   ): void | Promise<void> {
     const lastEventId = headerOf(request.headers, 'last-event-id') || undefined;
@@ -175,12 +175,12 @@ export class LegacyEndpoint {
   }
 
   /** Ends the session. Its dedicated processes end after the answer, because a program may take long to end. */
-  delete(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
+  delete(request: McpRequest, reply: ReplyWriter, backends: Backends): void | Promise<void> {
     const session = sessionOf(request, backends);
     return whenKnown(session, (found) => this.#delete(found, reply));
   }
 
-  #delete(session: McpSession, reply: McpReply): void | Promise<void> {
+  #delete(session: McpSession, reply: ReplyWriter): void | Promise<void> {
     this.end(session, 'byClient');
     const stored = session.keep?.();
     if (stored !== undefined) return stored.then(() => reply.empty(200));
@@ -244,7 +244,12 @@ export class LegacyEndpoint {
   }
 
   /** Opens a session. If its id does not reach the client, the session is closed. */
-  async #initialize({ id, params }: ClientRequest, request: McpRequest, reply: McpReply, backends: Backends) {
+  async #initialize(
+    { id, params }: ClientRequest,
+    request: McpRequest,
+    reply: ReplyWriter,
+    backends: Backends,
+  ) {
     try {
       const profile = profileOf(params);
       await request.consumeRateLimit(1);
@@ -282,7 +287,7 @@ export class LegacyEndpoint {
   #postBatch(
     parsed: readonly unknown[],
     request: McpRequest,
-    reply: McpReply,
+    reply: ReplyWriter,
     backends: Backends,
   ): void | Promise<void> {
     reply.log.rpcMessages = parsed.length;
@@ -294,7 +299,7 @@ export class LegacyEndpoint {
     parsed: readonly unknown[],
     session: McpSession,
     request: McpRequest,
-    reply: McpReply,
+    reply: ReplyWriter,
     backends: Backends,
   ): void | Promise<void> {
     // Source: 2025-03-26 basic/index#batching; 2025-06-18 changelog: removed.
@@ -411,7 +416,7 @@ function forward(
   { session, request: { holdBody } }: SessionPost,
 ): void {
   if (message.kind === 'answer') {
-    traffic?.reply(message.id, message.reply, holdBody);
+    traffic?.takeAnswer(message.id, message.answer, holdBody);
   } else if (message.method === 'notifications/cancelled') {
     const id = readId(message.params.requestId);
     if (id !== undefined) traffic?.cancel(id, message.params.reason);

@@ -6,7 +6,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { announcesChanges, LIST_NOTICES, NOTICED_LISTS, RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { AnySessionValue } from '../../domain/sessions/session-value.ts';
-import type { McpReply } from '../endpoint-types.ts';
+import type { ReplyWriter } from '../endpoint-types.ts';
 import { notificationMessage, refused } from '../rpc.ts';
 import { canPoll, versionOf } from './legacy-request.ts';
 import { type EventPosition, LegacyStream, MessageLog, type SessionStreamDeps } from './legacy-stream.ts';
@@ -70,7 +70,7 @@ export class LegacyListener {
    * first message can resume it; the protocol does not require that here. Throws RpcFailure (409) for a second stream
    * beside an open one.
    */
-  open(reply: McpReply, after?: EventPosition): void {
+  open(reply: ReplyWriter, after?: EventPosition): void {
     const stream = this.#stream;
     const isOfThisLife = after?.generation === this.#deps.generation;
     if (isOfThisLife && stream?.key === after.key) {
@@ -124,7 +124,7 @@ export class LegacyListener {
     this.#unhold();
   }
 
-  #begin(reply: McpReply): void {
+  #begin(reply: ReplyWriter): void {
     const key = `${KEY_PREFIX}${this.#deps.nextKey()}`;
     const stream = new LegacyStream({ ...this.#deps, key, onLost: () => this.#unhold() });
     this.#stream = stream;

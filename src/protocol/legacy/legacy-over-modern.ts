@@ -11,7 +11,7 @@ import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { asGatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, JsonText, type JsonValue } from '../../domain/json/json.ts';
 import { editedFields } from '../../domain/json/json-fields.ts';
-import type { ClientReply } from '../../domain/mcp/client.ts';
+import type { ClientAnswer } from '../../domain/mcp/client.ts';
 import { hasRounds, META } from '../../domain/mcp/mcp.ts';
 import type { McpSession, Reservation } from '../../domain/sessions/mcp-session.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -147,7 +147,7 @@ function inputFor(
   return failure(method, `Cannot request input '${refused[0]}' (${refused[1].method}): ${why}.`);
 }
 
-/** Asks the client, and continues with its replies; when there is nothing to ask, continues after a pause. */
+/** Asks the client, and continues with its answers; when there is nothing to ask, continues after a pause. */
 function askClient(
   round: Round,
   answer: Answer,
@@ -156,7 +156,7 @@ function askClient(
   const { session, request, clock, count = 0 } = round;
   return new Observable((subscriber) => {
     let isAsking = true;
-    const replies = new Map<string, JsonValue>();
+    const answers = new Map<string, JsonValue>();
     const held: (() => void)[] = [];
     // While an exchange is under way, the exchange itself reports the error.
     const reservation = session.reserve(answer, (error) => isAsking && subscriber.error(error));
@@ -168,7 +168,7 @@ function askClient(
       const params = {
         ...request.params,
         ...(requestState === undefined ? {} : { requestState }),
-        ...(requests.size === 0 ? {} : { inputResponses: Object.fromEntries(replies) }),
+        ...(requests.size === 0 ? {} : { inputResponses: Object.fromEntries(answers) }),
       };
       const next = { ...round, repeated: { ...own, params }, count: count + 1, reservation };
       subscriber.add(exchangeRound(next).subscribe(subscriber));
@@ -182,11 +182,11 @@ function askClient(
       requests.size === 0
         ? clock.alarm(PAUSE_MS, repeat)
         : clock.alarm(session.questionMs, () => fail('the client did not answer in time'));
-    const take = (key: string, reply: ClientReply, hold?: () => () => void): void => {
-      if (!isAsking || subscriber.closed || replies.has(key)) return;
-      if (hold !== undefined) held.push(hold()); // until the call ends: each round repeats the replies
-      if ('error' in reply) fail(reply.error.message);
-      else if (replies.set(key, reply.result).size === requests.size) repeat();
+    const take = (key: string, given: ClientAnswer, hold?: () => () => void): void => {
+      if (!isAsking || subscriber.closed || answers.has(key)) return;
+      if (hold !== undefined) held.push(hold()); // until the call ends: each round repeats the answers
+      if ('error' in given) fail(given.error.message);
+      else if (answers.set(key, given.result).size === requests.size) repeat();
     };
     for (const [key, asked] of requests) {
       const event = { kind: 'request', ...asked, answer: take.bind(undefined, key) } as const;

@@ -1,6 +1,6 @@
 // The questions of one legacy session: requests of its server that wait for an answer of the client.
 
-import type { ClientReply, ServerRequest } from '../../domain/mcp/client.ts';
+import type { ClientAnswer, ServerRequest } from '../../domain/mcp/client.ts';
 import { type JsonRpcId, numberMeant, RPC } from '../../domain/mcp/jsonrpc.ts';
 import type { LegacyCall } from './legacy-call.ts';
 
@@ -41,12 +41,12 @@ export class LegacyQuestions {
   }
 
   /** Passes an answer of the client to the server. An answer to an unknown or withdrawn question is dropped. */
-  answer(id: JsonRpcId, ...reply: Parameters<ServerRequest['answer']>): void {
+  answer(id: JsonRpcId, ...answer: Parameters<ServerRequest['answer']>): void {
     const asked = numberMeant(id);
     const question = asked === undefined ? undefined : this.#waiting.get(asked);
     if (asked === undefined || question === undefined) return;
     this.#waiting.delete(asked);
-    question.answer(...reply);
+    question.answer(...answer);
   }
 
   /** Removes the questions of a call that is over, and returns their ids. */
@@ -81,7 +81,7 @@ export class LegacyQuestions {
   }
 }
 
-/** Returns the reply to a server whose request did not reach the client. */
-export function failed(message: string): ClientReply {
+/** Returns the answer to a server whose request did not reach the client. */
+export function failed(message: string): ClientAnswer {
   return { error: { code: RPC.internalError, message } };
 }

@@ -14,7 +14,13 @@ import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { readBody } from '../client-message.ts';
 import type { Backends } from '../endpoint-backends.ts';
-import type { CommonOptions, EndpointOptions, McpReply, McpRequest, SseOpening } from '../endpoint-types.ts';
+import type {
+  CommonOptions,
+  EndpointOptions,
+  McpRequest,
+  ReplyWriter,
+  SseOpening,
+} from '../endpoint-types.ts';
 import { checkContentType, checkGetTypes, namesEventStream } from '../headers.ts';
 import { type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
 import type { LegacyEndpoint } from './legacy-endpoint.ts';
@@ -67,7 +73,7 @@ export class LegacySse {
   open(
     { messagesPath }: SseOpening,
     request: McpRequest,
-    reply: McpReply,
+    reply: ReplyWriter,
     backends: Backends,
   ): void | Promise<void> {
     const { headers, principal } = request;
@@ -94,7 +100,7 @@ export class LegacySse {
    * 404 unless the stream is open, at this path, and the caller's own. The session of a client that has not opened
    * its stream again waits for it. Errors of the request itself go to the stream.
    */
-  post(id: string, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
+  post(id: string, request: McpRequest, reply: ReplyWriter, backends: Backends): void | Promise<void> {
     const connection = this.#connections.get(id);
     if (connection === undefined || !connection.hasStream)
       return this.#resumption(id, request, backends).then(() => this.post(id, request, reply, backends));
@@ -121,7 +127,7 @@ export class LegacySse {
     return connection;
   }
 
-  async #resume(id: string, path: string, request: McpRequest, reply: McpReply, backends: Backends) {
+  async #resume(id: string, path: string, request: McpRequest, reply: ReplyWriter, backends: Backends) {
     const isOpen = this.#connections.has(id); // the loss of its stream was not noticed
     const session = isOpen ? undefined : await this.#sessionOf(id, request, backends);
     if (this.#isClosed) throw shuttingDown();

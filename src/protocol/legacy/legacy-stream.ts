@@ -6,7 +6,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type JsonRpcId, RPC, readId } from '../../domain/mcp/jsonrpc.ts';
 import { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { McpReply, McpStream } from '../endpoint-types.ts';
+import type { McpStream, ReplyWriter } from '../endpoint-types.ts';
 import { errorMessage } from '../rpc.ts';
 
 const MIB = 1024 * 1024;
@@ -117,7 +117,7 @@ export class LegacyStream {
    * Begins the stream; for a client that can poll, with an id to resume it with. Returns false when the client has
    * already left.
    */
-  begin(reply: McpReply, canPoll: boolean): boolean {
+  begin(reply: ReplyWriter, canPoll: boolean): boolean {
     this.#attach(reply);
     this.#hasFirstId = canPoll;
     if (canPoll) this.#socket?.send({ data: '', id: this.#idOf(0) });
@@ -128,7 +128,7 @@ export class LegacyStream {
    * Continues on another connection, first with the events after number `after`, and ends the previous connection.
    * Returns false when not all of these events are stored.
    */
-  resume(reply: McpReply, after: number): boolean {
+  resume(reply: ReplyWriter, after: number): boolean {
     const hasEnded = this.isFinished;
     this.#detach()?.end();
     this.#deps.budget.deleteSpare(this);
@@ -192,7 +192,7 @@ export class LegacyStream {
     this.#deps.onDiscarded?.();
   }
 
-  #attach(reply: McpReply): void {
+  #attach(reply: ReplyWriter): void {
     this.#connections += 1;
     const connection = this.#connections;
     this.#socket = reply.stream();

@@ -14,7 +14,7 @@ import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { FIRST_GENERATION } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
-import type { McpReply } from '../endpoint-types.ts';
+import type { ReplyWriter } from '../endpoint-types.ts';
 import { invalidRequest, notificationMessage, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
 import { LegacyCall, type LegacyCallDeps } from './legacy-call.ts';
 import { isListenerKey, LegacyListener, type ListenerDeps } from './legacy-listener.ts';
@@ -85,7 +85,11 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   }
 
   /** Makes the answer to one POST with these requests, in revision `version`. */
-  answerFor(reply: McpReply, requests: readonly { readonly id: JsonRpcId }[], version: string): PostAnswer {
+  answerFor(
+    reply: ReplyWriter,
+    requests: readonly { readonly id: JsonRpcId }[],
+    version: string,
+  ): PostAnswer {
     return new PostAnswer(reply, this.#openStream, requests, canPoll(version));
   }
 
@@ -113,15 +117,15 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     return this.#session.instanceId === undefined;
   }
 
-  reply(id: JsonRpcId, ...reply: Parameters<ServerRequest['answer']>): void {
-    this.#questions?.answer(id, ...reply);
+  takeAnswer(id: JsonRpcId, ...answer: Parameters<ServerRequest['answer']>): void {
+    this.#questions?.answer(id, ...answer);
   }
 
   /**
    * Opens the stream for messages outside of calls, or resumes the one of `lastEventId`. Throws RpcFailure: 409 for a
    * second stream, 400 for an invalid event id, and for one of a call whose stream is no longer stored.
    */
-  open(reply: McpReply, lastEventId: string | undefined): void {
+  open(reply: ReplyWriter, lastEventId: string | undefined): void {
     this.clientSeen();
     this.#idleSinceMs = undefined;
     const position = lastEventId === undefined ? undefined : positionOf(lastEventId);
@@ -164,7 +168,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     others.sort((a, b) => Number(a.post.isLive) - Number(b.post.isLive));
     if (others.findLast(({ post }) => post.ask(message))) return;
     if (this.#listenerOf().store(message, id)) return;
-    this.reply(id, failed('The client has no open stream.'));
+    this.takeAnswer(id, failed('The client has no open stream.'));
   }
 
   ended(call: LegacyCall): void {

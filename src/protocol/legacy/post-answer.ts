@@ -3,12 +3,12 @@
 // Source: MCP 2025-03-26 and later basic/transports#sending-messages-to-the-server; the SDK's servers.
 
 import type { JsonRpcId } from '../../domain/mcp/jsonrpc.ts';
-import type { McpLog, McpReply } from '../endpoint-types.ts';
+import type { McpLog, ReplyWriter } from '../endpoint-types.ts';
 import type { LegacyStream } from './legacy-stream.ts';
 
 /** Answers one POST: at once, or over a stream. */
 export class PostAnswer {
-  readonly #reply: McpReply;
+  readonly #reply: ReplyWriter;
   /** The log of the HTTP request; when several instances answer, the first one is logged. */
   readonly log: McpLog;
   readonly #openStream: (request: JsonRpcId | undefined) => LegacyStream;
@@ -23,7 +23,7 @@ export class PostAnswer {
 
   /** `requests`: the requests that will be answered. `canPoll`: see legacy-request.ts. */
   constructor(
-    reply: McpReply,
+    reply: ReplyWriter,
     openStream: (request: JsonRpcId | undefined) => LegacyStream,
     requests: readonly { readonly id: JsonRpcId }[],
     canPoll: boolean,

@@ -10,10 +10,10 @@ import type { Backends } from '../endpoint-backends.ts';
 import {
   type CommonOptions,
   type McpLog,
-  type McpReply,
   type McpRequest,
   type McpStream,
   noteError,
+  type ReplyWriter,
 } from '../endpoint-types.ts';
 import { faultOf, refused, rpcFailureOf } from '../rpc.ts';
 import { KeptMessages } from './kept-messages.ts';
@@ -85,7 +85,7 @@ export class SseConnection {
    * Sends everything on the stream of this reply from now on, first what its client has not got. Requests of an earlier life,
    * and those whose answers are not kept, get an error; a notice replaces other messages (ADR 350). The stream before ends.
    */
-  attach(request: McpRequest, reply: McpReply, messagesPath: string): void {
+  attach(request: McpRequest, reply: ReplyWriter, messagesPath: string): void {
     const before = this.#stream;
     this.#endWait();
     this.#hasPositions = readsPositions(request);
@@ -121,7 +121,7 @@ export class SseConnection {
     return principal.id === this.ownerId && pathName === this.#opened.pathName;
   }
 
-  async receive(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): Promise<void> {
+  async receive(parsed: unknown, request: McpRequest, reply: ReplyWriter, backends: Backends): Promise<void> {
     if (isJsonObject(parsed) && parsed.method === 'initialize' && parsed.id !== undefined) {
       return this.#initialize(parsed, request, reply, backends);
     }
@@ -164,7 +164,7 @@ export class SseConnection {
   }
 
   /** Answers 202 at once: a program may have to start. */
-  #initialize(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void {
+  #initialize(parsed: unknown, request: McpRequest, reply: ReplyWriter, backends: Backends): void {
     if (this.#session !== undefined || this.#isOpening) {
       throw refused(400, 'Invalid Request: the session is initialized already', RPC.invalidRequest);
     }
@@ -226,7 +226,7 @@ export class SseConnection {
   }
 
   /** The answer to requests that were not begun. */
-  #fail(thrown: unknown, reply: McpReply, requests: readonly JsonRpcId[]): void {
+  #fail(thrown: unknown, reply: ReplyWriter, requests: readonly JsonRpcId[]): void {
     const failure = rpcFailureOf(thrown);
     const fault = faultOf(failure);
     if (fault !== undefined) this.#deps.onFault(fault);
@@ -255,7 +255,7 @@ export class SseConnection {
   }
 
   /** The answer to one POST, or the messages outside of calls, as events of the connection: without ids and statuses. */
-  #replyAs({ log }: Pick<McpReply, 'log'>, requests: readonly JsonRpcId[] = []): McpReply {
+  #replyAs({ log }: Pick<ReplyWriter, 'log'>, requests: readonly JsonRpcId[] = []): ReplyWriter {
     const unsentBytes = () => this.#stream?.unsentBytes ?? 0;
     const listening = new Subscription();
     const complete = () => listening.unsubscribe();

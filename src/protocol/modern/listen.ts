@@ -29,7 +29,7 @@ import { type ByteBudget, keptBytes } from '../../domain/memory/held-bytes.ts';
 import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
-import type { CommonOptions, EndpointOptions, FaultListener, McpReply } from '../endpoint-types.ts';
+import type { CommonOptions, EndpointOptions, FaultListener, ReplyWriter } from '../endpoint-types.ts';
 import { notificationMessage, type RpcFailure, resultMessage } from '../rpc.ts';
 import { invalidParams, type ModernRequest } from './modern-request.ts';
 
@@ -58,7 +58,7 @@ export class ListenStreams {
    * Acknowledges the granted changes, then sends them; ends at once if none are granted. Throws RpcFailure (-32602)
    * or QUEUE_FULL.
    */
-  open(request: ModernRequest, reply: McpReply, capabilities: JsonObject, serverInfo: JsonObject): void {
+  open(request: ModernRequest, reply: ReplyWriter, capabilities: JsonObject, serverInfo: JsonObject): void {
     const { id, backends, owner, params } = request;
     const { profile } = request.envelope;
     const { shown, wanted } = grant(params, capabilities);

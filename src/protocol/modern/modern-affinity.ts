@@ -16,7 +16,7 @@ import {
 } from '../../domain/json/json.ts';
 import { editedFields } from '../../domain/json/json-fields.ts';
 import { memberText } from '../../domain/json/json-scanner.ts';
-import type { ClientReply } from '../../domain/mcp/client.ts';
+import type { ClientAnswer } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { hasRounds, listOf, META } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -32,7 +32,7 @@ import { StateCipher, type StateKeys } from './state-cipher.ts';
  * the params that the instance understands.
  */
 export type ModernTarget =
-  | { readonly waitingCallId: string; readonly replies: ReadonlyMap<string, ClientReply> }
+  | { readonly waitingCallId: string; readonly answers: ReadonlyMap<string, ClientAnswer> }
   | {
       readonly params: JsonFields;
       readonly instanceId: string | undefined;
@@ -151,7 +151,7 @@ export class ModernAffinity {
     const { requestState, ...params } = request.params;
     const content =
       typeof requestState === 'string' ? this.#cipher.decrypt(requestState, callKey(request)) : undefined;
-    if (typeof content?.p === 'string') return { waitingCallId: content.p, replies: repliesOf(params) };
+    if (typeof content?.p === 'string') return { waitingCallId: content.p, answers: answersOf(params) };
     const tool = content?.[ASKED] ?? content?.[CONFIRMED];
     const isAsked = content?.[ASKED] !== undefined;
     const confirmation =
@@ -210,8 +210,8 @@ export const ASKED = 'c';
 const CONFIRMED = 'd';
 
 function actionIn(params: JsonFields): unknown {
-  const reply = repliesOf(params).get(CONFIRM);
-  return reply !== undefined && 'result' in reply ? Object(reply.result).action : undefined;
+  const answer = answersOf(params).get(CONFIRM);
+  return answer !== undefined && 'result' in answer ? Object(answer.result).action : undefined;
 }
 
 function cursorKey(request: ModernRequest): string {
@@ -219,15 +219,15 @@ function cursorKey(request: ModernRequest): string {
 }
 
 /**
- * Reads the replies, which are plain results. A wrapped one, or one that is no object, is dropped, so that the server
+ * Reads the answers, which are plain results. A wrapped one, or one that is no object, is dropped, so that the server
  * asks again. Throws RpcFailure (-32602).
  */
-function repliesOf(params: JsonFields): ReadonlyMap<string, ClientReply> {
+function answersOf(params: JsonFields): ReadonlyMap<string, ClientAnswer> {
   const inputResponses = fieldValue(params.inputResponses) ?? {};
   if (!isJsonObject(inputResponses)) throw invalidParams('Invalid params: inputResponses must be an object');
-  const replies = new Map<string, ClientReply>();
+  const answers = new Map<string, ClientAnswer>();
   for (const [key, result] of Object.entries(inputResponses)) {
-    if (isJsonObject(result) && !('method' in result) && !('result' in result)) replies.set(key, { result });
+    if (isJsonObject(result) && !('method' in result) && !('result' in result)) answers.set(key, { result });
   }
-  return replies;
+  return answers;
 }

@@ -21,7 +21,7 @@ import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { hasRounds, includesLevel, isCustomNotice, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import { ClientCall } from '../client-call.ts';
-import { type McpReply, type McpStream, noteError } from '../endpoint-types.ts';
+import { type McpStream, noteError, type ReplyWriter } from '../endpoint-types.ts';
 import {
   connectionInWords,
   failure,
@@ -44,11 +44,11 @@ export interface ModernCallDeps {
 
 export class ModernCall extends ClientCall<Answer | ClientQuestion> {
   readonly #request: ModernRequest;
-  readonly #reply: McpReply;
+  readonly #reply: ReplyWriter;
   readonly #deps: ModernCallDeps;
   #stream: McpStream | undefined;
 
-  constructor(request: ModernRequest, report: CallReport, reply: McpReply, deps: ModernCallDeps) {
+  constructor(request: ModernRequest, report: CallReport, reply: ReplyWriter, deps: ModernCallDeps) {
     super(report);
     this.#request = request;
     this.#reply = reply;

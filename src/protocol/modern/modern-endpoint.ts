@@ -18,8 +18,8 @@ import {
   type CommonOptions,
   type EndpointOptions,
   holdingBody,
-  type McpReply,
   type McpRequest,
+  type ReplyWriter,
 } from '../endpoint-types.ts';
 import { checkMirroredHeaders, checkSentHeaders, headerOf } from '../headers.ts';
 import { failure } from '../input-requests.ts';
@@ -80,7 +80,7 @@ export class ModernEndpoint {
   post(
     message: ClientRequest | ClientNotification,
     request: McpRequest,
-    reply: McpReply,
+    reply: ReplyWriter,
     backends: Backends,
   ): void | Promise<void> {
     reply.log.rpcMethod = message.method;
@@ -105,7 +105,7 @@ export class ModernEndpoint {
   }
 
   /** Accepts and drops a notification: clients of this era cancel by closing a stream. */
-  #drop({ method, params }: ClientNotification, { headers }: McpRequest, reply: McpReply): void {
+  #drop({ method, params }: ClientNotification, { headers }: McpRequest, reply: ReplyWriter): void {
     const claim = isJsonObject(params._meta) ? params._meta[META.protocolVersion] : undefined;
     const protocolVersion = claim ?? headerOf(headers, 'mcp-protocol-version');
     if (typeof protocolVersion !== 'string') throw badField(META.protocolVersion, claim, 'a string');
@@ -128,7 +128,7 @@ export class ModernEndpoint {
     return { id, method, params, envelope, owner, pathName, backends };
   }
 
-  #serve(asked: ModernRequest, request: McpRequest, reply: McpReply): void | Promise<void> {
+  #serve(asked: ModernRequest, request: McpRequest, reply: ReplyWriter): void | Promise<void> {
     switch (asked.method) {
       case 'server/discover':
         return started(asked, () =>
@@ -159,7 +159,7 @@ export class ModernEndpoint {
     }
   }
 
-  #begin(asked: ModernRequest, request: McpRequest, reply: McpReply): void {
+  #begin(asked: ModernRequest, request: McpRequest, reply: ReplyWriter): void {
     const report = request.report(asked);
     const call = new ModernCall(asked, report, reply, this.#deps);
     call.start(this.#answers(asked, request, report), this.#deps.slow);
@@ -183,7 +183,7 @@ export class ModernEndpoint {
       const begun = (confirmed?: string) => this.#begun(asked, from, { report, ...target, confirmed });
       return confirmation === undefined ? begun() : this.#whenUsed(asked, confirmation, begun);
     }
-    const resumed = questions.resume(target.waitingCallId, asked.owner, asked.method, target.replies);
+    const resumed = questions.resume(target.waitingCallId, asked.owner, asked.method, target.answers);
     if (resumed === undefined) throw invalidParams(CALL_LOST, { reason: 'call_lost' });
     return resumed;
   }

@@ -17,7 +17,7 @@ import {
 import { CANCELLED, type Handshake, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import { CallMap } from '../../domain/memory/call-map.ts';
 import { NO_CALLER } from '../../domain/memory/owner-shares.ts';
-import { gatewayReplyTo, RecentCallers } from '../caller-messages.ts';
+import { gatewayAnswerTo, RecentCallers } from '../caller-messages.ts';
 import { withEraMetadata } from '../era-metadata.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type Conversation } from '../transport.ts';
 import { type HttpBackend, HttpCall, type HttpCallHost, SESSION_LOST } from './http-call.ts';
@@ -157,11 +157,11 @@ export class HttpConversation implements Conversation, HttpCallHost, ListenerSin
   }
 
   receiveRequest(message: RequestMessage, call?: HttpCall): void {
-    const question = serverRequest(message, (reply) => {
+    const question = serverRequest(message, (answer) => {
       if (call?.isOver !== true && this.ending === undefined)
-        this.session.reply(message.id, reply, this.ownerId);
+        this.session.answer(message.id, answer, this.ownerId);
     });
-    const outcome = gatewayReplyTo(message.method, this.#profile);
+    const outcome = gatewayAnswerTo(message.method, this.#profile);
     if (outcome !== 'ask') question.answer(outcome);
     else if (call === undefined) this.#messages?.next(question);
     else call.emit(question);

@@ -4,7 +4,7 @@
 
 import { cancellation, type ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import type { ClientProfile, ClientReply } from '../../domain/mcp/client.ts';
+import type { ClientAnswer, ClientProfile } from '../../domain/mcp/client.ts';
 import { idValue, type JsonRpcId, numberMeant, RPC, requestText } from '../../domain/mcp/jsonrpc.ts';
 import { CANCELLED, type Era, type Handshake } from '../../domain/mcp/mcp.ts';
 import { boundedHandshake, type HandshakeBounds } from '../bounded-handshake.ts';
@@ -142,8 +142,8 @@ export class HttpSession {
   }
 
   /** Answers a request of the backend, unless too many answers are under way. Waits at most LIMITS.backgroundMs. */
-  reply(id: JsonRpcId, reply: ClientReply, ownerId: string): void {
-    this.#send({ id: idValue(id), ...reply }, '', ownerId, true);
+  answer(id: JsonRpcId, answer: ClientAnswer, ownerId: string): void {
+    this.#send({ id: idValue(id), ...answer }, '', ownerId, true);
   }
 
   /** Deletes the session on the backend. Never rejects, takes at most LIMITS.backgroundMs. */

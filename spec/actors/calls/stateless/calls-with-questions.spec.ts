@@ -7,7 +7,7 @@ import type { Answer } from '../../../../src/domain/calls/exchange.ts';
 import { backendTimeout } from '../../../../src/domain/errors/error-catalogue.ts';
 import { asGatewayError, type GatewayError } from '../../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../../src/domain/limits.ts';
-import type { ClientQuestion, ClientReply } from '../../../../src/domain/mcp/client.ts';
+import type { ClientAnswer, ClientQuestion } from '../../../../src/domain/mcp/client.ts';
 import { HeldBytes } from '../../../../src/domain/memory/held-bytes.ts';
 import { callsWithQuestions } from '../../../helpers/calls-with-questions.ts';
 import { ScriptedTransport } from '../../../helpers/scripted-transport.ts';
@@ -22,7 +22,7 @@ const CALL = 'tools/call book';
 const SHARE = LIMITS.callsAwaitingClient / 4;
 const LATE = { error: { code: -32603, message: 'The client did not answer.' } };
 
-const ACCEPTED: ClientReply = { result: { action: 'accept' } };
+const ACCEPTED: ClientAnswer = { result: { action: 'accept' } };
 
 /** What one client received in one round: progress as its number, results as their value, questions as their methods. */
 class Client {
@@ -320,6 +320,6 @@ function askFor(id: string): Client {
   return client;
 }
 
-function replies(...keys: string[]): ReadonlyMap<string, ClientReply> {
+function replies(...keys: string[]): ReadonlyMap<string, ClientAnswer> {
   return new Map(keys.map((key) => [key, ACCEPTED]));
 }

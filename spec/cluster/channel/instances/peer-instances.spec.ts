@@ -16,7 +16,7 @@ import type { InstanceDefinition } from '../../../../src/domain/instances/instan
 import { JsonText } from '../../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../../src/domain/limits.ts';
 import {
-  type ClientReply,
+  type ClientAnswer,
   type ServerMessage,
   type ServerRequest,
   serverRequest,
@@ -177,14 +177,14 @@ test('a question of the backend that no client can answer is refused, as at its 
   });
   assert.ok(opened);
   const question = () =>
-    new Promise<ClientReply>((resolve) => {
+    new Promise<ClientAnswer>((resolve) => {
       messages$.next(serverRequest({ method: 'roots/list', params: {} }, resolve));
     });
   assert.equal(await question(), REFUSED, 'nothing receives it');
   // A client that leaves all of them open.
   const received: ServerMessage[] = [];
   opened.messages$.subscribe((message) => received.push(message));
-  const replies: ClientReply[] = [];
+  const replies: ClientAnswer[] = [];
   for (let sent = 0; sent < MAX_QUESTIONS + 2; sent += 1)
     void question().then((reply) => replies.push(reply));
   await becomes(() => replies, [REFUSED, REFUSED]);
@@ -204,7 +204,7 @@ test('each question gets its reply, however many are answered at once', async ()
   assert.ok(opened);
   const asked: ServerRequest[] = [];
   opened.messages$.subscribe((message) => void (message.kind === 'request' && asked.push(message)));
-  const replies: ClientReply[] = [];
+  const replies: ClientAnswer[] = [];
   const question = () =>
     messages$.next(serverRequest({ method: 'roots/list', params: {} }, (reply) => replies.push(reply)));
   for (let sent = 0; sent < 300; sent += 1) question();

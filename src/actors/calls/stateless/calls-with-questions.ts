@@ -14,7 +14,7 @@ import { backendUnavailable, callCutOff } from '../../../domain/errors/error-cat
 import type { GatewayError } from '../../../domain/errors/errors.ts';
 import { type JsonObject, valuesIn } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';
-import type { ClientQuestion, ClientReply, ServerRequest } from '../../../domain/mcp/client.ts';
+import type { ClientAnswer, ClientQuestion, ServerRequest } from '../../../domain/mcp/client.ts';
 import { RPC } from '../../../domain/mcp/jsonrpc.ts';
 import { type HeldBytes, type Holding, memoryOf } from '../../../domain/memory/held-bytes.ts';
 import { OwnerShares } from '../../../domain/memory/owner-shares.ts';
@@ -79,7 +79,7 @@ export class CallsWithQuestions implements CallQuestions {
           if (asking === undefined && answer.event.kind === 'request') {
             const refusal = awaitingClientRefusal(this.#shares, owner.id);
             if (refusal !== undefined) {
-              answer.event.answer(NO_REPLY);
+              answer.event.answer(NO_ANSWER);
               source.unsubscribe();
               return subscriber.error(refusal);
             }
@@ -95,20 +95,20 @@ export class CallsWithQuestions implements CallQuestions {
   }
 
   /**
-   * See CallQuestions.resume. Questions without a reply stay open and are asked again. Unsubscribing before the end
+   * See CallQuestions.resume. Questions without a answer stay open and are asked again. Unsubscribing before the end
    * cancels the exchange. The observable is for one subscriber, which subscribes at once.
    */
   resume(
     id: string,
     owner: CallOwner,
     call: string,
-    replies: ReadonlyMap<string, ClientReply>,
+    answers: ReadonlyMap<string, ClientAnswer>,
   ): Observable<Answer | ClientQuestion> | undefined {
     const asking = this.#calls.get(id);
     if (asking?.waitsFor(owner.id, call) !== true) return undefined;
     return new Observable((subscriber) => {
       subscriber.add(() => asking.leave(subscriber));
-      asking.resume(subscriber, replies);
+      asking.resume(subscriber, answers);
     });
   }
 
@@ -169,8 +169,8 @@ export class CallsWithQuestions implements CallQuestions {
 
 type CallSubscriber = Subscriber<Answer | ClientQuestion>;
 
-/** The reply to a question that stays unanswered: the backend may continue without an answer. */
-const NO_REPLY: ClientReply = {
+/** The answer to a question that stays unanswered: the backend may continue without an answer. */
+const NO_ANSWER: ClientAnswer = {
   error: { code: RPC.internalError, message: 'The client did not answer.' },
 };
 
@@ -179,7 +179,7 @@ const NO_REPLY: ClientReply = {
  * between questions that a program asks at once, and each further round costs the client a request.
  */
 const GATHERING_MS = 50;
-/** The most open questions of one call; further ones are answered with NO_REPLY. */
+/** The most open questions of one call; further ones are answered with NO_ANSWER. */
 const MAX_OPEN = 64;
 
 interface CallInput {
@@ -260,13 +260,13 @@ class CallWithQuestions {
     return this.isWaiting && ownerId === this.ownerId && call === this.#input.call;
   }
 
-  /** Delivers the buffered messages, then the end, or passes the replies on. Questions without a reply are asked again. */
-  resume(subscriber: CallSubscriber, replies: ReadonlyMap<string, ClientReply>): void {
+  /** Delivers the buffered messages, then the end, or passes the answers on. Questions without a answer are asked again. */
+  resume(subscriber: CallSubscriber, answers: ReadonlyMap<string, ClientAnswer>): void {
     this.#subscriber = subscriber;
     this.#endWait();
     for (const answer of this.#buffered.takeAll()) subscriber.next(answer);
     if (this.#end !== undefined) this.#deliverEnd(subscriber, this.#end);
-    else if (!subscriber.closed) this.#answerQuestions(replies);
+    else if (!subscriber.closed) this.#answerQuestions(answers);
   }
 
   /** Handles a subscriber that leaves: cancels the exchange, unless the subscriber has got everything. */
@@ -293,7 +293,7 @@ class CallWithQuestions {
 
   #addQuestion(request: ServerRequest): void {
     if (this.#open.size >= MAX_OPEN) {
-      request.answer(NO_REPLY);
+      request.answer(NO_ANSWER);
       return;
     }
     this.#lastKey += 1;
@@ -302,13 +302,13 @@ class CallWithQuestions {
     if (this.#holding.set(this.#questionBytes)) this.#gather();
   }
 
-  #answerQuestions(replies: ReadonlyMap<string, ClientReply>): void {
+  #answerQuestions(answers: ReadonlyMap<string, ClientAnswer>): void {
     for (const [key, request] of [...this.#open]) {
-      const reply = replies.get(key);
-      if (reply === undefined) continue;
+      const answer = answers.get(key);
+      if (answer === undefined) continue;
       this.#open.delete(key);
       this.#questionBytes -= paramsBytes(request.params);
-      request.answer(reply);
+      request.answer(answer);
     }
     if (!this.#holding.set(this.#questionBytes)) return;
     if (this.#open.size > 0) this.#gather();
@@ -341,12 +341,12 @@ class CallWithQuestions {
   }
 
   #refuseQuestions(): void {
-    for (const request of this.#open.values()) request.answer(NO_REPLY);
+    for (const request of this.#open.values()) request.answer(NO_ANSWER);
     this.#open.clear();
     this.#questionBytes = 0;
   }
 
-  /** Records or delivers the end of the exchange. Open questions need no reply any more. */
+  /** Records or delivers the end of the exchange. Open questions need no answer any more. */
   #finish(end: (subscriber: CallSubscriber) => void, bytes = 0): void {
     if (this.#isOver || this.#end !== undefined) return;
     this.#refuseQuestions();

@@ -16,7 +16,7 @@ import {
   parseExact,
 } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';
-import type { ClientReply } from '../../../domain/mcp/client.ts';
+import type { ClientAnswer } from '../../../domain/mcp/client.ts';
 import type { JsonRpcError } from '../../../domain/mcp/jsonrpc.ts';
 import type { Handshake } from '../../../domain/mcp/mcp.ts';
 import type { InstanceDuty } from './instance-host.ts';
@@ -73,10 +73,10 @@ export interface NotificationRequest {
   readonly params: JsonObject;
 }
 
-export interface ReplyRequest {
+export interface ClientAnswerRequest {
   readonly conversation: string;
   readonly question: number;
-  readonly reply: ClientReply;
+  readonly reply: ClientAnswer;
 }
 
 type Failure = Readonly<Record<string, unknown>>;

@@ -34,6 +34,7 @@ import {
 import type { PeerClient } from '../peer-client.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../peer-protocol.ts';
 import {
+  type ClientAnswerRequest,
   type ConversationRequest,
   errorIn,
   exchangeBody,
@@ -41,7 +42,6 @@ import {
   type NotificationRequest,
   type OpenedConversation,
   type PeerFrame,
-  type ReplyRequest,
 } from './peer-frames.ts';
 
 /** Notifications and replies of one conversation that are under way; more are dropped. */
@@ -383,19 +383,19 @@ class PeerConversation implements Conversation {
   }
 
   #question(frame: Extract<PeerFrame, { kind: 'question' }>): ServerRequest {
-    return serverRequest(frame, (reply) => {
-      this.#reply({ conversation: this.#id, question: frame.question, reply });
+    return serverRequest(frame, (answer) => {
+      this.#answer({ conversation: this.#id, question: frame.question, reply: answer });
     });
   }
 
   /** A call of the backend waits for it: beyond the bound it waits, too, and a large one becomes a refusal. */
-  #reply(reply: ReplyRequest): void {
-    let body = bytesOf({ ...reply });
+  #answer(request: ClientAnswerRequest): void {
+    let body = bytesOf({ ...request });
     if (this.#notices < MAX_NOTICES) {
       this.#notice(INSTANCE_PATHS.reply, body, this.#ownerId);
       return;
     }
-    if (this.#waitingBytes + body.length > WAITING_BYTES) body = bytesOf({ ...reply, reply: REFUSED });
+    if (this.#waitingBytes + body.length > WAITING_BYTES) body = bytesOf({ ...request, reply: REFUSED });
     if (this.#waiting.length >= MAX_QUESTIONS) return; // the other node has no more open questions
     this.#waiting.push(body);
     this.#waitingBytes += body.length;

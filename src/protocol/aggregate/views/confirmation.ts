@@ -10,7 +10,7 @@ import {
 } from '../../../domain/calls/confirmation-required.ts';
 import type { Answer, ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import { isJsonObject } from '../../../domain/json/json.ts';
-import { type Client, type ClientReply, serverRequest } from '../../../domain/mcp/client.ts';
+import { type Client, type ClientAnswer, serverRequest } from '../../../domain/mcp/client.ts';
 import { MODERN_VERSIONS } from '../../../domain/mcp/mcp.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { toolKey } from '../../../domain/views/approval.ts';
@@ -62,6 +62,6 @@ function askedInSession({ request, clock, again }: UnconfirmedCall, required: Co
   });
 }
 
-function actionOf(reply: ClientReply): unknown {
+function actionOf(reply: ClientAnswer): unknown {
   return 'result' in reply && isJsonObject(reply.result) ? reply.result.action : undefined;
 }

@@ -1,13 +1,13 @@
 // Writes the answer of the MCP endpoint to one HTTP request: one body, none, or an event stream. src/protocol makes the messages.
 
-import type { McpLog, McpReply, McpStream } from '../../protocol/endpoint-types.ts';
+import type { McpLog, McpStream, ReplyWriter } from '../../protocol/endpoint-types.ts';
 import { type HttpContext, whenGone } from '../request.ts';
 import { EVENT_STREAM_TYPE, type EventStreams, OpenStream, soleEvent } from '../sse/event-stream.ts';
 import type { BytesReply } from './reply.ts';
 import { respond } from './respond.ts';
 
 /** Writes one answer. Further answers, and answers after a disconnect, are dropped. */
-export class HttpMcpReply implements McpReply {
+export class HttpReplyWriter implements ReplyWriter {
   readonly #context: HttpContext;
   readonly #streams: EventStreams;
   #goneListeners: (() => void)[] | undefined;

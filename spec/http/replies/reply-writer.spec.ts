@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { invalidCredentials } from '../../../src/domain/errors/account-errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { HttpMcpReply } from '../../../src/http/replies/mcp-reply.ts';
+import { HttpReplyWriter } from '../../../src/http/replies/reply-writer.ts';
 import { type HttpContext, whenGone } from '../../../src/http/request.ts';
 import {
   type EventStreamOptions,
@@ -20,16 +20,16 @@ const test = suite('answers of the MCP endpoint');
 
 const WINDOW = { limit: 5, remaining: 2, resetAtSeconds: 1_800_000_000 };
 
-function serve(talk: (reply: HttpMcpReply, context: HttpContext) => unknown) {
+function serve(talk: (reply: HttpReplyWriter, context: HttpContext) => unknown) {
   const streams = new EventStreams();
   return startMiddlewares((context) => {
     context.state.rateLimit = WINDOW;
-    return talk(new HttpMcpReply(context, streams), context);
+    return talk(new HttpReplyWriter(context, streams), context);
   });
 }
 
 /** One answer; the headers that all answers have are checked. */
-async function answerOf(talk: (reply: HttpMcpReply) => unknown) {
+async function answerOf(talk: (reply: HttpReplyWriter) => unknown) {
   const app = await serve(talk);
   const answer = await app.ask('POST', '/', { headers: { 'x-request-id': 'r1' } });
   const common = ['x-request-id', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'];
@@ -43,12 +43,12 @@ test('are one body, one event, no body or a stream, with the given headers; late
   const data = '{"a":"ü"}';
   const bytes = Buffer.from(data);
   const event = `event: message\ndata: ${data}\n\n`;
-  const streamed = (reply: HttpMcpReply): void => {
+  const streamed = (reply: HttpReplyWriter): void => {
     const stream = reply.stream();
     stream.send({ data });
     stream.end();
   };
-  const rows: [(reply: HttpMcpReply) => void, number, string, string | null, string | null][] = [
+  const rows: [(reply: HttpReplyWriter) => void, number, string, string | null, string | null][] = [
     [(reply) => reply.json(404, bytes, headers), 404, data, 'application/json', '10'],
     [(reply) => reply.event(data, headers), 200, event, 'text/event-stream', '33'],
     [(reply) => reply.event(bytes, headers), 200, event, 'text/event-stream', '33'],
@@ -75,7 +75,7 @@ test('are one body, one event, no body or a stream, with the given headers; late
 
 test('report that the client disconnected, and ignore later writes', async () => {
   const asked = Promise.withResolvers<void>();
-  const gone = Promise.withResolvers<HttpMcpReply>();
+  const gone = Promise.withResolvers<HttpReplyWriter>();
   const app = await serve((reply) => {
     reply.onGone(() => gone.resolve(reply));
     asked.resolve();
@@ -102,7 +102,7 @@ test('end the stream of a caller that lost access, and call every onGone listene
   const received: string[] = [];
   const app = await startMiddlewares((context) => {
     context.state.check = () => invalidCredentials();
-    const reply = new HttpMcpReply(context, streams);
+    const reply = new HttpReplyWriter(context, streams);
     reply.onGone(() => received.push('one'));
     reply.onGone(() => received.push('other'));
     reply.stream().send({ data: '{}' });
