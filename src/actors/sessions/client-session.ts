@@ -17,7 +17,8 @@ import { listedAnswers } from '../../domain/mcp/listed-tools.ts';
 import { type Handshake, isOfOtherEra, listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
-import type { OwnRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
+import type { SessionRow } from '../../domain/sessions/session-row.ts';
+import type { SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
 import type { SessionValue } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -74,7 +75,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
   /** The instance where the search for the first binding begins. Undefined: the strategy chooses. */
   #first: InstanceRef | undefined;
   /** The row of the session in the store, once the session is kept. */
-  #row: OwnRow | undefined;
+  #row: SessionRow | undefined;
 
   /** `value`: sessions with equal profiles may share one profile object. Throws TEMPLATE_NOT_FOUND. */
   constructor(table: SessionTable, binder: Binder, id: string, value: SessionValue, options: SessionOptions) {

@@ -11,6 +11,7 @@ import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { lifeOf, newLife, newSessionId } from '../../domain/nodes/life.ts';
 import { type EndReason, SESSION_ENDS } from '../../domain/sessions/session-ends.ts';
 import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
+import type { SessionRow } from '../../domain/sessions/session-row.ts';
 import type { PrepareRecovery, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
 import type { SessionValue } from '../../domain/sessions/session-value.ts';
 import { wallAt } from '../../domain/time/clock.ts';
@@ -22,7 +23,6 @@ import { sessionEventOf } from './session-events.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
 import { SessionRecovery, untilNotStarting } from './session-recovery.ts';
-import type { SessionRow } from './session-row.ts';
 import { newSession, outlivesNode } from './session-state.ts';
 
 interface ClientSessionsOptions extends SessionDeps, SessionAdmission {

@@ -6,11 +6,12 @@
 import { LIMITS } from '../../domain/limits.ts';
 import { RELEASED } from '../../domain/nodes/life.ts';
 import type { NodeLife } from '../../domain/nodes/nodes.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { SessionHolders } from '../../domain/sessions/session-holder.ts';
+import { type RowWriter, SessionRow } from '../../domain/sessions/session-row.ts';
 import { FIRST_GENERATION } from '../../domain/sessions/session-value.ts';
 import { type Clock, settlesWithin, wallAt } from '../../domain/time/clock.ts';
 import { MAX_SESSION_ROWS, type SessionStore } from '../../persistence/store.ts';
-import { type KeptSession, type RowWriter, SessionRow } from './session-row.ts';
 
 /**
  * The longest wait of a client for a write, in ms. A write that takes longer is counted as late, and completed all
@@ -141,9 +142,9 @@ export class SessionKeeper implements RowWriter {
     return this.#releasing;
   }
 
-  /** Makes the row of a session. `stored`: the store already has the present value. */
-  keep(session: KeptSession, stored = false): SessionRow {
-    return new SessionRow(this, session, stored);
+  /** Makes the row of a session. `isStored`: the store already has the present value. */
+  keep(session: Pick<McpSession, 'id' | 'value' | 'close'>, isStored = false): SessionRow {
+    return new SessionRow(this, session, isStored);
   }
 
   /** Writes the last changes, waiting 2 s at most. From then on no client waits for a write. */

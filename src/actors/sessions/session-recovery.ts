@@ -12,6 +12,7 @@ import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import { NotHolder } from '../../domain/nodes/forwarding.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
 import { decideSession } from '../../domain/sessions/session-holder.ts';
+import { rowKeyOf } from '../../domain/sessions/session-row.ts';
 import type { PrepareRecovery } from '../../domain/sessions/session-table.ts';
 import { type AnySessionValue, readSession, SessionValueError } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -21,7 +22,6 @@ import { InstanceRef } from '../instances/instance-ref.ts';
 import type { Instance } from '../template-group.ts';
 import type { SessionAdmission } from './session-deps.ts';
 import type { SessionKeeper } from './session-keeper.ts';
-import { rowKeyOf } from './session-row.ts';
 
 /** The most remembered ids that cannot be recovered; these cost no further query. */
 const MAX_MISSING = 10_000;

@@ -5,7 +5,8 @@
 import type { GatewayError } from '../errors/errors.ts';
 import type { McpSession } from './mcp-session.ts';
 import type { EndReason } from './session-ends.ts';
-import type { AnySessionValue, UnsafeMark } from './session-value.ts';
+import type { SessionRow } from './session-row.ts';
+import type { AnySessionValue } from './session-value.ts';
 
 /** The table of all sessions: bounds their number, and ends them, also when they expire. */
 export interface SessionTable {
@@ -26,7 +27,7 @@ export interface SessionTable {
    * Makes the row of a session, so that it outlives the gateway; undefined when sessions are not stored. `isStored`:
    * the session was read from this row.
    */
-  keep(session: SessionRecord, isStored?: boolean): OwnRow | undefined;
+  keep(session: SessionRecord, isStored?: boolean): SessionRow | undefined;
   /**
    * Recovers a session of a life that is over, for this owner. Resolves when it is open, or when it does not exist;
    * undefined when that is certain without a query. Rejects with DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL or
@@ -57,23 +58,6 @@ export interface SessionRecord extends Pick<McpSession, 'id' | 'ownerId' | 'prof
   park(): boolean;
   /** Ends the calls that wait between two rounds. Default: the session has none of its own. */
   dismiss?(error: GatewayError): void;
-}
-
-/** The row of a session in the store, as the session uses it. Only sessions with one template use its mark. */
-export interface OwnRow extends UnsafeMark {
-  readonly isStored: boolean;
-  /** Reports that the session has changed. */
-  changed(): void;
-  /**
-   * Resolves when the row agrees with the session, or with false when the client should not wait any longer;
-   * undefined when the row agrees already.
-   */
-  save(): Promise<boolean> | undefined;
-  /**
-   * Reports that the session is over on this node. `isLeft`: the row stays for other lives, unless the client ended
-   * the session.
-   */
-  end(reason: EndReason, isLeft: boolean): void;
 }
 
 /**

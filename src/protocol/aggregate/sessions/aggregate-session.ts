@@ -41,7 +41,8 @@ import { RPC } from '../../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isLogLevel, type ListChange } from '../../../domain/mcp/mcp.ts';
 import type { McpSession } from '../../../domain/sessions/mcp-session.ts';
 import type { EndReason } from '../../../domain/sessions/session-ends.ts';
-import type { OwnRow, SessionRecord, SessionTable } from '../../../domain/sessions/session-table.ts';
+import type { SessionRow } from '../../../domain/sessions/session-row.ts';
+import type { SessionRecord, SessionTable } from '../../../domain/sessions/session-table.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
 import type { TaskScheduler } from '../../../domain/tasks/task-scheduler.ts';
 import { inTasks } from '../../../domain/tasks/task-streams.ts';
@@ -109,7 +110,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   /** Updates that the client may have missed. */
   readonly #missed = new Subject<ServerNotification>();
   /** Undefined before it is kept. */
-  #row: OwnRow | undefined;
+  #row: SessionRow | undefined;
   #marks: UnsafeMarks | undefined;
   #holds = 0;
   /** The first time its client listens, sessions are opened at once: the session may have been read again. */
@@ -367,7 +368,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     return backends.openSession(this.#owner, this.profile, options);
   }
 
-  #marksOf(row: OwnRow): UnsafeMarks {
+  #marksOf(row: SessionRow): UnsafeMarks {
     this.#marks ??= new UnsafeMarks(
       () => this.#value.unsafeIn,
       async (unsafeIn) => {

@@ -1,19 +1,12 @@
-// The row of one session in the store: its wanted value, its stored value, and whether they differ. session-keeper.ts
-// writes rows in groups. Source: ADR 143.
+// The row of one session in the store: its wanted value, its stored value, and whether they differ.
+// actors/sessions/session-keeper.ts writes rows in groups. Source: ADR 143.
 
 import { hash } from 'node:crypto';
-import type { EndReason } from '../../domain/sessions/session-ends.ts';
-import type { OwnRow, SessionRecord } from '../../domain/sessions/session-table.ts';
-import {
-  type AnySessionValue,
-  SessionValueError,
-  writeSession,
-} from '../../domain/sessions/session-value.ts';
+import type { McpSession } from './mcp-session.ts';
+import type { EndReason } from './session-ends.ts';
+import { type AnySessionValue, SessionValueError, type UnsafeMark, writeSession } from './session-value.ts';
 
-/** A session that has a row. */
-export type KeptSession = Pick<SessionRecord, 'id' | 'value' | 'close'>;
-
-/** The part of the keeper that a row uses. */
+/** The keeper, as a row uses it. */
 export interface RowWriter {
   readonly counts: { dropped: number };
   /** Schedules a write of the row's changes. `isAwaited`: a client waits for the write. */
@@ -33,10 +26,10 @@ interface SessionWrite {
   readonly written: AnySessionValue | undefined;
 }
 
-/** The row of one session, and its changes that are not written yet. */
-export class SessionRow implements OwnRow {
+/** The row of one session, and its changes that are not written yet. Only sessions with one template use its mark. */
+export class SessionRow implements UnsafeMark {
   readonly #keeper: RowWriter;
-  readonly #session: KeptSession;
+  readonly #session: Pick<McpSession, 'id' | 'value' | 'close'>;
   /** The value that the store has; undefined without a row. */
   #stored: AnySessionValue | undefined;
   /** The value of the first attempt to insert the row; undefined when there is certainly no row. */
@@ -49,7 +42,7 @@ export class SessionRow implements OwnRow {
   #skipped: AnySessionValue | undefined;
   #written: PromiseWithResolvers<boolean> | undefined;
 
-  constructor(keeper: RowWriter, session: KeptSession, isStored: boolean) {
+  constructor(keeper: RowWriter, session: Pick<McpSession, 'id' | 'value' | 'close'>, isStored: boolean) {
     this.#keeper = keeper;
     this.#session = session;
     if (!isStored) return;
@@ -72,11 +65,16 @@ export class SessionRow implements OwnRow {
     return this.#stored !== undefined;
   }
 
+  /** Reports that the session has changed. */
   changed(): void {
     if (this.#isOver || !this.#isDifferent) return;
     this.#keeper.add(this, false);
   }
 
+  /**
+   * Resolves when the row agrees with the session, or with false when the client should not wait any longer;
+   * undefined when the row agrees already.
+   */
   save(): Promise<boolean> | undefined {
     if (!this.#isDifferent && this.#written === undefined) return undefined;
     this.#written ??= Promise.withResolvers();
@@ -98,6 +96,10 @@ export class SessionRow implements OwnRow {
     return this.#marking;
   }
 
+  /**
+   * Reports that the session is over on this node. `isLeft`: the row stays for other lives, unless the client ended
+   * the session.
+   */
   end(reason: EndReason, isLeft: boolean): void {
     if (this.#isOver) return;
     if (reason === 'takenOver' && this.#stored !== undefined) this.#drop();
