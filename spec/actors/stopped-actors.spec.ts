@@ -3,9 +3,11 @@
 import * as assert from 'uvu/assert';
 import { createActor } from 'xstate';
 import { transportActor } from '../../src/actors/instances/transport-actor.ts';
-import { clientSessionMachine } from '../../src/actors/sessions/client-session.machine.ts';
+import {
+  type ClientSessionContext,
+  clientSessionMachine,
+} from '../../src/actors/sessions/client-session.machine.ts';
 import type { ClientSession } from '../../src/actors/sessions/client-session.ts';
-import type { SessionHost } from '../../src/actors/sessions/session-host.ts';
 import { newSession } from '../../src/actors/sessions/session-state.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { type Clock, machineClock } from '../../src/domain/time/clock.ts';
@@ -148,7 +150,7 @@ test('an instance actor that is stopped ends the processes that clients use', as
 
 test('the machine of a client session that is stopped searches no longer', async () => {
   const aborted = Promise.withResolvers<void>();
-  const host: SessionHost = {
+  const session: ClientSessionContext['session'] = {
     group: harness.fleet.group('t'),
     value: newSession('t', 'ann', PLAIN),
     binding: undefined,
@@ -160,7 +162,7 @@ test('the machine of a client session that is stopped searches no longer', async
     },
   };
   const actor = createActor(clientSessionMachine, {
-    input: host,
+    input: session,
     clock: machineClock({ ...simulatedClock, alarm }),
   });
   actor.start();

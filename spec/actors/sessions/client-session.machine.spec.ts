@@ -6,7 +6,6 @@ import * as assert from 'uvu/assert';
 import { createActor, SimulatedClock } from 'xstate';
 import { Binding, forwardNotification } from '../../../src/actors/sessions/binding.ts';
 import { clientSessionMachine } from '../../../src/actors/sessions/client-session.machine.ts';
-import type { SessionHost } from '../../../src/actors/sessions/session-host.ts';
 import {
   boundTo,
   type ClientSessionEvent,
@@ -25,8 +24,8 @@ test.before.each(() => {
 });
 test.after.each(() => harness.close());
 
-/** The surroundings of a session at instance `a`, which is the only one. */
-class FakeHost implements SessionHost {
+/** A session at instance `a`, which is the only one, as its machine sees it. */
+class FakeSession {
   readonly value: SessionState['value'];
   readonly binding: SessionState['binding'];
   readonly deps = { ...harness.sessions.deps, now: () => 0 };
@@ -53,10 +52,10 @@ class FakeHost implements SessionHost {
 async function start() {
   const ref = await harness.add('a');
   const unbound = { value: newSession('t', 'ann', PLAIN), binding: undefined };
-  const host = new FakeHost(boundTo(unbound, bindingOf(ref)));
+  const session = new FakeSession(boundTo(unbound, bindingOf(ref)));
   const clock = new SimulatedClock();
   const actor = createActor(clientSessionMachine, {
-    input: host,
+    input: session,
     clock,
   });
   const seen: string[] = [];
@@ -65,7 +64,7 @@ async function start() {
       seen.push('failure' in event && event.failure ? `${type} ${event.failure.code}` : type),
     );
   actor.start();
-  return { host, clock, actor, seen, ref, state: () => actor.getSnapshot().value };
+  return { session, clock, actor, seen, ref, state: () => actor.getSnapshot().value };
 }
 
 function bindingOf(ref: Awaited<ReturnType<Harness['add']>>): Binding {
@@ -88,13 +87,13 @@ test('a session that is bound again where it was has the same value: nothing is 
 });
 
 test('keeps serving, or serves again, while its instance still serves it', async () => {
-  const { host, actor, seen, ref, state } = await start();
+  const { session, actor, seen, ref, state } = await start();
   actor.send({ type: 'lost' });
   assert.equal(seen, ['serving', 'serving']);
   setFailover('never');
   await harness.add('b');
   ref.drain();
-  host.isCalling = true;
+  session.isCalling = true;
   actor.send({ type: 'lost' });
   assert.is(state(), 'finishing');
   ref.resume();
@@ -103,11 +102,11 @@ test('keeps serving, or serves again, while its instance still serves it', async
 });
 
 test('is unbound when a move fails or is late, and moves again at the next request', async () => {
-  const { host, actor, clock, seen, ref, state } = await start();
+  const { session, actor, clock, seen, ref, state } = await start();
   ref.drain();
   actor.send({ type: 'lost' });
   assert.is(state(), 'binding');
-  host.settling.reject(new Error('nobody'));
+  session.settling.reject(new Error('nobody'));
   await turn();
   assert.is(state(), 'unbound');
   actor.send({ type: 'requested' });
@@ -125,12 +124,12 @@ test('when unbound, retries by itself only while its client listens, and ends if
     [true, 'never', 'refused'],
     [true, 'never', 'ended'],
   ] as const) {
-    const { host, actor, clock, seen, ref, state } = await start();
+    const { session, actor, clock, seen, ref, state } = await start();
     ref.drain();
     actor.send({ type: 'lost' });
-    host.settling.reject(new Error('nobody'));
+    session.settling.reject(new Error('nobody'));
     await turn();
-    host.needsBindingForStream = needsBindingForStream;
+    session.needsBindingForStream = needsBindingForStream;
     setFailover(failover);
     if (last === 'ended') await harness.add('b');
     clock.increment(5_000);
@@ -148,28 +147,28 @@ test('when unbound, retries by itself only while its client listens, and ends if
 
 test('ends once, from every state, and aborts a move in progress', async () => {
   for (const way of [[], ['lost'], ['upgrade']] as const) {
-    const { host, actor, seen, ref } = await start();
+    const { session, actor, seen, ref } = await start();
     if (way[0] === 'lost') ref.drain();
     for (const type of way) actor.send({ type } as ClientSessionEvent);
     actor.send({ type: 'end', reason: 'closed' });
     actor.send({ type: 'end', reason: 'idle' });
     assert.is(seen.filter((type) => type === 'ended').length, 1);
     assert.is(actor.getSnapshot().context.value.endReason, 'closed');
-    assert.is(host.signal?.aborted, way.length === 0 ? undefined : true);
+    assert.is(session.signal?.aborted, way.length === 0 ? undefined : true);
     await harness.close();
     harness = new Harness();
   }
 });
 
 test('a binding that is found when nobody waits for it any more is closed', async () => {
-  const { host, actor, ref } = await start();
+  const { session, actor, ref } = await start();
   actor.send({ type: 'upgrade' });
   const late = bindingOf(ref);
   let closed = 0;
   late.close = async () => {
     closed += 1;
   };
-  const { settling } = host;
+  const { settling } = session;
   settling.resolve(late);
   actor.send({ type: 'end', reason: 'closed' }); // before the promise reports
   await turn();

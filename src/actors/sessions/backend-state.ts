@@ -29,7 +29,7 @@ import type { Conversation } from '../../transports/transport.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import { ANSWER_MS, type SharedSubscription } from '../subscriptions/resource-subscriptions.ts';
 import type { Binding } from './binding.ts';
-import type { SessionCore } from './session-host.ts';
+import type { SessionCore } from './session-core.ts';
 
 /** The most requests that are repeated concurrently after a move. */
 const CONCURRENT_REPEATS = 16;

@@ -30,7 +30,7 @@ import { backendTimeout } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Binding } from './binding.ts';
-import type { SessionHost } from './session-host.ts';
+import type { SessionCore } from './session-core.ts';
 import {
   boundTo,
   type ClientSessionEvent,
@@ -42,7 +42,18 @@ import {
 
 /** The context of the machine: all that the session knows, besides the name of its state. */
 export interface ClientSessionContext extends SessionState {
-  readonly host: SessionHost;
+  /** The session: the facts that decide about its states, and the search for a binding. */
+  readonly session: Pick<
+    SessionCore,
+    | keyof SessionState
+    | 'deps'
+    | 'group'
+    | 'isPart'
+    | 'needsBindingForStream'
+    | 'isCalling'
+    | 'hasWaitingRequests'
+    | 'findBinding'
+  >;
   /** True when the session gives up a usable binding, because its instance fails calls. */
   readonly isAbandoned: boolean;
   /** The time of the last move, in whole ms of the monotonic clock (a fraction would be a heap object of its own). */
@@ -72,7 +83,7 @@ export type ClientSessionEmission =
 const RETRY_DELAY_MS = 5_000;
 
 /** Returns true for a part of a session with several templates: instead of ending, it may begin anew. */
-function mayBeginAnew({ host: { isPart, group } }: ClientSessionContext): boolean {
+function mayBeginAnew({ session: { isPart, group } }: ClientSessionContext): boolean {
   return isPart && !group.isDeleted;
 }
 
@@ -89,11 +100,11 @@ export function isReturning(context: ClientSessionContext): boolean {
   const { binding } = context;
   const isBack =
     binding?.isIntact === false && binding.isOnlyUnreachable && binding.ref.handshake !== undefined;
-  return isBack && !mayMove(context.value, context.host.group);
+  return isBack && !mayMove(context.value, context.session.group);
 }
 
 /** Returns the time limit of a search for a binding, in ms. */
-export function bindTimeoutMs({ binding, host: { group } }: ClientSessionContext): number {
+export function bindTimeoutMs({ binding, session: { group } }: ClientSessionContext): number {
   const timeoutMs = timeoutFor(group.policy);
   return binding === undefined ? Math.max(LIMITS.handshakeMs, timeoutMs) : timeoutMs;
 }
@@ -131,7 +142,7 @@ export type ClientSessionActor = Actor<typeof clientSessionMachine>;
 export const clientSessionMachine = setup({
   types: {
     context: {} as ClientSessionContext,
-    input: {} as SessionHost,
+    input: {} as ClientSessionContext['session'],
     events: {} as ClientSessionEvent,
     emitted: {} as ClientSessionEmission,
   },
@@ -140,7 +151,7 @@ export const clientSessionMachine = setup({
      * Searches for a binding. A callback and not a promise actor: the result of a stopped promise actor is ignored,
      * and its binding would never be closed.
      */
-    search: fromCallback<ClientSessionEvent, SessionHost>(({ input, sendBack }) => {
+    search: fromCallback<ClientSessionEvent, ClientSessionContext['session']>(({ input, sendBack }) => {
       const over = new AbortController();
       let isFound = false;
       const found = (binding: Binding): void => {
@@ -155,9 +166,9 @@ export const clientSessionMachine = setup({
     }),
     /** Waits until the instance of the binding is not starting any more; fails when too many requests wait for it. */
     start: fromCallback<ClientSessionEvent, ClientSessionContext>(({ input, sendBack }) => {
-      const { value, binding, host } = input;
+      const { value, binding, session } = input;
       const over = (): void => sendBack({ type: 'started' });
-      const waiting = host.group.untilStarted(value.ownerId, undefined, binding?.ref)?.subscribe({
+      const waiting = session.group.untilStarted(value.ownerId, undefined, binding?.ref)?.subscribe({
         next: over,
         error: (error: unknown) => sendBack({ type: 'failed', error }),
       });
@@ -173,8 +184,8 @@ export const clientSessionMachine = setup({
     hasBinding: ({ context }) => context.binding !== undefined,
     wasBound: ({ context }) => context.value.binding !== undefined,
     isServed: ({ context }) => isServed(context),
-    needsBindingForStream: ({ context }) => context.host.needsBindingForStream,
-    mayMove: ({ context: { value, host } }) => mayMove(value, host.group),
+    needsBindingForStream: ({ context }) => context.session.needsBindingForStream,
+    mayMove: ({ context: { value, session } }) => mayMove(value, session.group),
     isReturning: ({ context }) => isReturning(context),
     mayBeginAnew: ({ context }) => mayBeginAnew(context),
     /**
@@ -182,17 +193,17 @@ export const clientSessionMachine = setup({
      * again at once.
      */
     mustAwaitRequest: ({ context }) => {
-      const { value, host, movedAtMs } = context;
+      const { value, session, movedAtMs } = context;
       return (
-        (mayMove(value, host.group) || mayBeginAnew(context)) &&
-        host.deps.now() - movedAtMs < RETRY_DELAY_MS &&
-        !host.hasWaitingRequests
+        (mayMove(value, session.group) || mayBeginAnew(context)) &&
+        session.deps.now() - movedAtMs < RETRY_DELAY_MS &&
+        !session.hasWaitingRequests
       );
     },
     /** True when ending the session would not help, since no other instance could serve its client. */
     mustKeepBinding: ({ context }) => {
-      const { binding, host } = context;
-      if (binding === undefined || hasOtherCandidates(host.group, binding.ref)) return false;
+      const { binding, session } = context;
+      if (binding === undefined || hasOtherCandidates(session.group, binding.ref)) return false;
       return binding.isIntact || binding.isOnlyUnreachable;
     },
     /**
@@ -200,24 +211,24 @@ export const clientSessionMachine = setup({
      * otherwise the session takes no place among those that wait.
      */
     mayAwaitStart: ({ context }) => {
-      const { binding, host } = context;
-      if (!host.hasWaitingRequests || binding === undefined || binding.isIntact) return false;
-      if (hasOtherCandidates(host.group, binding.ref)) return false;
-      return binding.isOnlyUnreachable && host.group.isStarting(undefined, binding.ref);
+      const { binding, session } = context;
+      if (!session.hasWaitingRequests || binding === undefined || binding.isIntact) return false;
+      if (hasOtherCandidates(session.group, binding.ref)) return false;
+      return binding.isOnlyUnreachable && session.group.isStarting(undefined, binding.ref);
     },
     /** True when the conversation is intact, and calls are under way in it. */
-    mayFinish: ({ context }) => context.binding?.isIntact === true && context.host.isCalling,
+    mayFinish: ({ context }) => context.binding?.isIntact === true && context.session.isCalling,
   },
   actions: {
     bind: assign(({ context, event }) => {
       if (event.type !== 'bound') return {};
       const isFirst = context.value.binding === undefined;
-      const movedAtMs = isFirst ? context.movedAtMs : Math.round(context.host.deps.now());
+      const movedAtMs = isFirst ? context.movedAtMs : Math.round(context.session.deps.now());
       return { ...boundTo(context, event.binding), movedAtMs, isAbandoned: false };
     }),
     /** Records the error of the failed search. An event without an error is that of the time limit. */
     fail: assign(({ context, event }) => {
-      const { group } = context.host;
+      const { group } = context.session;
       const late = () =>
         group.isStarting() ? group.noneHealthy() : backendTimeout(bindTimeoutMs(context), 'no');
       return { failure: event.type === 'failed' ? asGatewayError(event.error) : late(), isAbandoned: false };
@@ -266,10 +277,10 @@ export const clientSessionMachine = setup({
   },
 }).createMachine({
   id: 'client-session',
-  context: ({ input: host }) => ({
-    value: host.value,
-    binding: host.binding,
-    host,
+  context: ({ input: session }) => ({
+    value: session.value,
+    binding: session.binding,
+    session,
     isAbandoned: false,
     movedAtMs: -RETRY_DELAY_MS,
     failure: undefined,
@@ -294,7 +305,7 @@ export const clientSessionMachine = setup({
       ],
     },
     binding: {
-      invoke: { src: 'search', input: ({ context }) => context.host },
+      invoke: { src: 'search', input: ({ context }) => context.session },
       on: { bound: { target: 'serving', actions: ['emitBound', 'bind'] }, failed: FAILED },
       after: { longest: FAILED },
     },

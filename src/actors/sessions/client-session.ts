@@ -38,9 +38,9 @@ import {
   isServed,
 } from './client-session.machine.ts';
 import { longestQuestionMs, SessionCalls } from './session-calls.ts';
+import type { SessionCore } from './session-core.ts';
 import type { SessionDeps, SessionOptions } from './session-deps.ts';
 import { sessionMoved } from './session-events.ts';
-import type { SessionCore, SessionHost } from './session-host.ts';
 import { SessionMessages } from './session-messages.ts';
 import {
   boundTo,
@@ -52,8 +52,8 @@ import {
 } from './session-state.ts';
 import { WaitingRequests } from './waiting-requests.ts';
 
-/** A session of a legacy client. Its members are described in McpSession, SessionRecord and session-host.ts. */
-export class ClientSession implements McpSession, SessionHost, SessionCore, SessionRecord {
+/** A session of a legacy client. Its members are described in McpSession, SessionRecord and session-core.ts. */
+export class ClientSession implements McpSession, SessionCore, SessionRecord {
   readonly id: string;
   readonly group: TemplateGroup;
   openedAtMs = 0;

@@ -15,7 +15,7 @@ import { sessionEnded } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type Linked, LinkedSet } from '../../domain/memory/linked-set.ts';
 import type { Binding } from './binding.ts';
-import type { SessionCore } from './session-host.ts';
+import type { SessionCore } from './session-core.ts';
 import { SessionRoute } from './session-route.ts';
 import { mayMove } from './session-state.ts';
 

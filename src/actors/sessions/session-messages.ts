@@ -7,7 +7,7 @@ import { noticesInTasks } from '../../domain/mcp/notices-in-tasks.ts';
 import { inTasks } from '../../domain/tasks/task-streams.ts';
 import type { FeedClient } from '../subscriptions/feed.ts';
 import type { Binding } from './binding.ts';
-import type { SessionCore } from './session-host.ts';
+import type { SessionCore } from './session-core.ts';
 
 /** The event streams of one client, and the messages of the backend for them. */
 export class SessionMessages {

@@ -8,7 +8,7 @@ import { sessionEnded, sessionLost } from '../../domain/errors/session-errors.ts
 import { LIMITS } from '../../domain/limits.ts';
 import type { Binding } from './binding.ts';
 import type { ClientSessionEmission } from './client-session.machine.ts';
-import type { SessionCore } from './session-host.ts';
+import type { SessionCore } from './session-core.ts';
 
 type Serving = Pick<Extract<ClientSessionEmission, { type: 'serving' }>, 'binding' | 'failure'>;
 

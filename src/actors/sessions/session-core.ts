@@ -1,11 +1,10 @@
-// The interfaces by which the parts of a session use it: SessionHost for its state machine, SessionCore for all other
-// parts. ClientSession implements both. The parts do not import ClientSession, since circular imports are refused.
-// Source: ADR 302, ADR 345.
+// The session as its components use it: its machine, SessionCalls, SessionRoute, WaitingRequests, SessionMessages and
+// BackendState. ClientSession implements it. They do not import ClientSession, since circular imports are refused.
+// Source: ADR 302, ADR 366.
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { UnsafeMark } from '../../domain/sessions/session-value.ts';
-import type { Clock } from '../../domain/time/clock.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import type { ResourceUris } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
@@ -13,12 +12,9 @@ import type { Binding } from './binding.ts';
 import type { SessionDeps } from './session-deps.ts';
 import type { ClientSessionEvent, SessionState } from './session-state.ts';
 
-/**
- * The session as client-session.machine.ts sees it: the facts that decide about its states, and the search for a
- * binding.
- */
-export interface SessionHost extends SessionState {
-  readonly deps: Pick<Clock, 'now'>;
+/** The session as its components see it. */
+export interface SessionCore extends SessionState {
+  readonly deps: SessionDeps;
   readonly group: TemplateGroup;
   /**
    * True for a part of a session with several templates. Where another session would end, a part begins anew, because
@@ -31,18 +27,6 @@ export interface SessionHost extends SessionState {
   readonly isCalling: boolean;
   /** True while requests wait for a binding. */
   readonly hasWaitingRequests: boolean;
-  /**
-   * Finds an instance, and opens what the session needs there. Rejects with the failure of the last instance.
-   * Aborting closes what was opened.
-   */
-  findBinding(signal: AbortSignal): Promise<Binding>;
-}
-
-/** The session as its other parts see it: SessionCalls, SessionRoute, WaitingRequests, SessionMessages and BackendState. */
-export interface SessionCore
-  extends SessionState,
-    Pick<SessionHost, 'group' | 'isPart' | 'needsBindingForStream'> {
-  readonly deps: SessionDeps;
   readonly isUnbound: boolean;
   /** The binding, if requests may use it now; undefined otherwise. */
   readonly usableBinding: Binding | undefined;
@@ -63,8 +47,13 @@ export interface SessionCore
   /** Emits the next usable binding, once; cold. `needsDedicated`: the conversation must be dedicated. */
   untilBound(needsDedicated: boolean): Observable<Binding>;
   /**
+   * Finds an instance, and opens what the session needs there. Rejects with the failure of the last instance.
+   * Aborting closes what was opened.
+   */
+  findBinding(signal: AbortSignal): Promise<Binding>;
+  /**
    * Finds a second binding for one call, for a hedge: at no instance of `without`, and at that of `at` only if there
-   * is no other. The session itself stays at its binding. Rejects and aborts like SessionHost.findBinding.
+   * is no other. The session itself stays at its binding. Rejects and aborts like findBinding.
    */
   findHedgeBinding(at: Binding, without: ReadonlySet<string>, signal: AbortSignal): Promise<Binding>;
   /** Returns how to carry out a request of `setsBackendState`; undefined for all other requests. */
