@@ -7,8 +7,8 @@ import { type JsonObject, JsonText, writeFields } from '../../src/domain/json/js
 import type { Client, ClientProfile, Owner } from '../../src/domain/mcp/client.ts';
 import { type Handshake, LIST_METHODS, type ListField } from '../../src/domain/mcp/mcp.ts';
 import { newSessionId } from '../../src/domain/nodes/life.ts';
+import type { AllSessions } from '../../src/domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../src/domain/sessions/mcp-session.ts';
-import type { SessionTable } from '../../src/domain/sessions/session-table.ts';
 import type { SessionOpening } from '../../src/domain/sessions/session-value.ts';
 import type { StatelessOptions } from '../../src/protocol/endpoint-backends.ts';
 import { HANDSHAKE } from '../helpers/scripted-transport.ts';
@@ -22,8 +22,8 @@ export const CLIENT: Client = { owner: ADA, profile: PROFILE };
 /** Simulated if the spec simulates the timers. */
 export const CLOCK = { clock: simulatedClock };
 
-/** A table that keeps nothing. */
-export const TABLE: SessionTable = {
+/** Sessions that are not kept. */
+export const NO_SESSIONS: AllSessions = {
   newId: () => newSessionId('life-one'),
   add: () => {},
   findAny: () => undefined,

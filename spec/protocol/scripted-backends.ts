@@ -81,6 +81,11 @@ export class ScriptedSession implements McpSession {
   /** The instances with a reservation. */
   readonly reservations: string[] = [];
   isClosed = false;
+  readonly isStreaming = false;
+  calls = 0;
+  openedAtMs = 0;
+  usedAtMs = 0;
+  isParked = false;
 
   constructor(id: string, ownerId: string, profile: ClientProfile, handshake: Handshake) {
     this.id = id;
@@ -149,10 +154,14 @@ export class ScriptedSession implements McpSession {
     this.away.push(isAway);
   }
 
+  park(): boolean {
+    return true;
+  }
+
   /** `close` waits for it, or fails with it. */
   closing: () => Promise<void> = async () => {};
 
-  close(): Promise<void> {
+  close(_reason?: EndReason): Promise<void> {
     this.isClosed = true;
     this.ended$.next('closed');
     this.messages.complete();

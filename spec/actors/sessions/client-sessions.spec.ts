@@ -1,5 +1,5 @@
-// The table of sessions: its limits by owner, and the ends of sessions, a few per turn of the event loop when many end at once.
-// Sessions with all templates have separate limits.
+// The sessions of a gateway: their limits by owner, and the ends of sessions, a few per turn of the event loop when many end
+// at once. Sessions with all templates have separate limits.
 
 import { mock } from 'node:test';
 import { firstValueFrom } from 'rxjs';
@@ -7,12 +7,10 @@ import * as assert from 'uvu/assert';
 import type { InspectionEvent } from 'xstate';
 import { SESSION_ACTOR_ID } from '../../../src/actors/root.machine.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
-import { newSession } from '../../../src/actors/sessions/session-state.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { profileBytes } from '../../../src/domain/mcp/client.ts';
 import type { EndReason } from '../../../src/domain/sessions/session-ends.ts';
-import type { SessionRecord } from '../../../src/domain/sessions/session-table.ts';
 import {
   ASKABLE,
   answers,
@@ -32,6 +30,7 @@ import { codeOf } from '../../helpers/outcome.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { TurnCounter } from '../../helpers/turns.ts';
+import { HANDSHAKE, ScriptedSession } from '../../protocol/scripted-backends.ts';
 
 const test = suite('client sessions');
 const MAX = 40;
@@ -438,32 +437,18 @@ async function rest(): Promise<void> {
   await pass(2 * LIMITS.sessionParkMs + 2_000);
 }
 
-/** A session with all templates: in the table until it is closed. */
-class AggregateSession implements SessionRecord {
-  readonly id: string;
-  readonly ownerId: string;
-  readonly profile = PLAIN;
-  readonly value = newSession('t', 'ann', PLAIN);
+/** A session with all templates: one of the sessions until it is closed. */
+class AggregateSession extends ScriptedSession {
   readonly innerSessionIds: string[] = [];
-  readonly isStreaming = false;
-  openedAtMs = 0;
-  usedAtMs = 0;
-  isParked = false;
-  calls = 0;
   endReason: EndReason | undefined;
   onClose = () => {};
 
   constructor(ownerId: string) {
     count += 1;
-    this.id = `session-${count}`;
-    this.ownerId = ownerId;
+    super(`session-${count}`, ownerId, PLAIN, HANDSHAKE);
   }
 
-  park(): boolean {
-    return true;
-  }
-
-  async close(reason: EndReason = 'closed'): Promise<void> {
+  override async close(reason: EndReason = 'closed'): Promise<void> {
     this.endReason ??= reason;
     this.onClose();
     harness.sessions.remove(this, reason);

@@ -3,7 +3,7 @@
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ListChange } from '../../../src/domain/mcp/mcp.ts';
-import type { SessionTable } from '../../../src/domain/sessions/session-table.ts';
+import type { AllSessions } from '../../../src/domain/sessions/all-sessions.ts';
 import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/backends.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
@@ -11,13 +11,13 @@ import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import type { Selection } from '../../../src/protocol/aggregate/selection.ts';
 import type { Backends } from '../../../src/protocol/endpoint-backends.ts';
-import { CLOCK, TABLE } from '../listing-backends.ts';
+import { CLOCK, NO_SESSIONS } from '../listing-backends.ts';
 
 interface AggregateOptions {
   readonly templates: () => readonly string[];
   readonly backendsOf: (template: string) => Backends;
   /** Default: one that keeps nothing. */
-  readonly sessions?: SessionTable;
+  readonly sessions?: AllSessions;
   /** Default: everything. */
   readonly selectionOf?: (
     lists: AggregateLists,
@@ -30,7 +30,7 @@ interface AggregateOptions {
 export function aggregateOf({
   templates,
   backendsOf,
-  sessions = TABLE,
+  sessions = NO_SESSIONS,
   selectionOf = everything,
 }: AggregateOptions) {
   const listChanges$ = new Subject<ListChange>();

@@ -10,11 +10,12 @@ import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Owner } from '../../../src/domain/mcp/client.ts';
 import type { ListField } from '../../../src/domain/mcp/mcp.ts';
-import type { SessionRecord, SessionTable } from '../../../src/domain/sessions/session-table.ts';
+import type { AllSessions } from '../../../src/domain/sessions/all-sessions.ts';
+import type { McpSession } from '../../../src/domain/sessions/mcp-session.ts';
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns, TurnCounter } from '../../helpers/turns.ts';
-import { ADA, answered, ListingBackends, PROFILE, shownTool, TABLE } from '../listing-backends.ts';
+import { ADA, answered, ListingBackends, NO_SESSIONS, PROFILE, shownTool } from '../listing-backends.ts';
 import { aggregateOf, fixed } from './aggregate-of.ts';
 
 const test = suite('aggregated backends');
@@ -35,14 +36,14 @@ function setUp() {
   a.handshake = { ...a.handshake, capabilities: { tools: {}, resources: {}, logging: {} } };
   b.handshake = { ...b.handshake, capabilities: { tools: {}, prompts: {} } };
   const templates = ['a', 'b'];
-  const table = new Map<string, SessionRecord>();
+  const open = new Map<string, McpSession>();
   const uses: string[] = [];
-  const sessions: SessionTable = {
-    ...TABLE,
-    add: (session) => table.set(session.id, session),
-    findAny: (id) => table.get(id),
+  const sessions: AllSessions = {
+    ...NO_SESSIONS,
+    add: (session) => open.set(session.id, session),
+    findAny: (id) => open.get(id),
     used: (session) => uses.push(session.id),
-    remove: ({ id }) => table.delete(id),
+    remove: ({ id }) => open.delete(id),
   };
   const backendsOf = (template: string) => {
     if (!templates.includes(template)) throw templateNotFound(template);

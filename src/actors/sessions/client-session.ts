@@ -15,10 +15,10 @@ import type { ClientProfile, ServerMessage } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { listedAnswers } from '../../domain/mcp/listed-tools.ts';
 import { type Handshake, isOfOtherEra, listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
+import type { AllSessions } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { SessionRow } from '../../domain/sessions/session-row.ts';
-import type { SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
 import type { SessionValue } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -52,15 +52,15 @@ import {
 } from './session-state.ts';
 import { WaitingRequests } from './waiting-requests.ts';
 
-/** A session of a legacy client. Its members are described in McpSession, SessionRecord and session-core.ts. */
-export class ClientSession implements McpSession, SessionCore, SessionRecord {
+/** A session of a legacy client. Its members are described in McpSession and session-core.ts. */
+export class ClientSession implements McpSession, SessionCore {
   readonly id: string;
   readonly group: TemplateGroup;
   openedAtMs = 0;
   usedAtMs = 0;
   isParked = false;
   generation: number | undefined;
-  readonly #table: SessionTable;
+  readonly #sessions: AllSessions;
   readonly #binder: Binder;
   readonly #options: SessionOptions;
   /** The actor, which has the state, or the state itself while there is no actor. */
@@ -78,9 +78,9 @@ export class ClientSession implements McpSession, SessionCore, SessionRecord {
   #row: SessionRow | undefined;
 
   /** `value`: sessions with equal profiles may share one profile object. Throws TEMPLATE_NOT_FOUND. */
-  constructor(table: SessionTable, binder: Binder, id: string, value: SessionValue, options: SessionOptions) {
+  constructor(all: AllSessions, binder: Binder, id: string, value: SessionValue, options: SessionOptions) {
     this.id = id;
-    this.#table = table;
+    this.#sessions = all;
     this.#binder = binder;
     this.#options = options;
     this.#state = { value, binding: undefined };
@@ -102,7 +102,7 @@ export class ClientSession implements McpSession, SessionCore, SessionRecord {
    */
   recoverAs(generation: number): void {
     this.generation = generation;
-    this.#row = this.#table.keep(this, true);
+    this.#row = this.#sessions.keep(this, true);
     const { binding } = this.value;
     const former = binding && this.#binder.former(this.group, binding);
     if (former !== undefined && !(binding?.isShared && this.#bindAt(former))) this.#first = former;
@@ -200,7 +200,7 @@ export class ClientSession implements McpSession, SessionCore, SessionRecord {
 
   notify(method: string, params: JsonObject): void {
     if (this.#isOver) return;
-    this.#table.used(this); // needs no actor
+    this.#sessions.used(this); // needs no actor
     const { binding } = this;
     binding?.notify(method, params, this.ownerId, this.#calls?.isOneAt(binding) === true);
   }
@@ -232,7 +232,7 @@ export class ClientSession implements McpSession, SessionCore, SessionRecord {
   }
 
   keep(): Promise<boolean> | undefined {
-    if (!this.#isOver) this.#row ??= this.#table.keep(this);
+    if (!this.#isOver) this.#row ??= this.#sessions.keep(this);
     return this.#row?.save();
   }
 
@@ -247,7 +247,7 @@ export class ClientSession implements McpSession, SessionCore, SessionRecord {
     await this.binding?.close();
   }
 
-  // --- for its table and its conversation -------------------------------------------------------------------
+  // --- for ClientSessions and its conversation -------------------------------------------------------------------
 
   /** True while a stream of the client holds the session. `messages$` may be observed without such a stream. */
   get isStreaming(): boolean {
@@ -333,12 +333,12 @@ export class ClientSession implements McpSession, SessionCore, SessionRecord {
 
   used(): void {
     this.#wake();
-    this.#table.used(this);
+    this.#sessions.used(this);
   }
 
   callEnded(): void {
     this.#finish();
-    if (!this.#isOver) this.#table.used(this);
+    if (!this.#isOver) this.#sessions.used(this);
   }
 
   // ---------------------------------------------------------------------------------------------------------
@@ -433,13 +433,13 @@ export class ClientSession implements McpSession, SessionCore, SessionRecord {
     this.#rest();
     const { endReason: reason = 'closed' } = this.value;
     this.#waiting?.refuse({ failure, why: 'ended' });
-    this.#row?.end(reason, this.#table.leavesRow(reason) && outlivesNode(this.value, this.group));
+    this.#row?.end(reason, this.#sessions.leavesRow(reason) && outlivesNode(this.value, this.group));
     // A client that initializes again would be refused: it gets the same error as callers without a session.
     this.#calls?.refuse(this.deps.isAccepting() ? sessionEnded(reason) : callCutOff('no'));
     this.#messages?.complete();
     this.#ended?.next(reason);
     this.#ended?.complete();
-    this.#table.remove(this, reason, isLost);
+    this.#sessions.remove(this, reason, isLost);
     this.#backendState?.forget();
     void this.binding?.close();
     this.deps.fleet.release(this.group);

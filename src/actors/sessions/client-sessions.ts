@@ -1,6 +1,6 @@
-// The table of all legacy sessions of one gateway, with one template or with several (ADR 70). It bounds their number,
+// All legacy sessions of one gateway, with one template or with several (ADR 70). ClientSessions bounds their number,
 // parks a session after a short time without use and ends it after a long one, and can end many together. Callers of
-// `find` must compare the owner themselves. The table owns the sessions, a session owns its binding, and a dedicated
+// `find` must compare the owner themselves. ClientSessions owns the sessions, a session owns its binding, and a dedicated
 // binding owns its conversation.
 
 import { nodeCutOff, nodeDraining, shuttingDown } from '../../domain/errors/errors.ts';
@@ -9,10 +9,11 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile, ShownSession } from '../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { lifeOf, newLife, newSessionId } from '../../domain/nodes/life.ts';
+import type { AllSessions, PrepareRecovery } from '../../domain/sessions/all-sessions.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { type EndReason, SESSION_ENDS } from '../../domain/sessions/session-ends.ts';
 import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
 import type { SessionRow } from '../../domain/sessions/session-row.ts';
-import type { PrepareRecovery, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
 import type { SessionValue } from '../../domain/sessions/session-value.ts';
 import { wallAt } from '../../domain/time/clock.ts';
 import { Binder } from './binder.ts';
@@ -42,16 +43,16 @@ interface ClientSessionsOptions extends SessionDeps, SessionAdmission {
 /** The shortest time between two sweeps, in ms. */
 const GRAIN_MS = 1_000;
 
-/** The table of the sessions of a gateway. See SessionTable for members that are not described here. */
-export class ClientSessions implements SessionTable {
+/** The sessions of a gateway. See AllSessions for members that are not described here. */
+export class ClientSessions implements AllSessions {
   readonly deps: SessionDeps & SessionAdmission;
   readonly binder: Binder;
   readonly #keeper: SessionKeeper | undefined;
   readonly #recovery: SessionRecovery | undefined;
   #life: string;
   readonly #places: SessionPlaces;
-  readonly #opening = new Set<SessionRecord>();
-  readonly #open = new Map<string, SessionRecord>();
+  readonly #opening = new Set<McpSession>();
+  readonly #open = new Map<string, McpSession>();
   readonly #idleMs: number;
   readonly #parkMs: number;
   /** Cancels the next sweep; set while there are sessions. */
@@ -169,7 +170,7 @@ export class ClientSessions implements SessionTable {
     );
   }
 
-  keep(session: SessionRecord, isStored = false): SessionRow | undefined {
+  keep(session: McpSession, isStored = false): SessionRow | undefined {
     return this.#keeper?.keep(session, isStored);
   }
 
@@ -192,7 +193,7 @@ export class ClientSessions implements SessionTable {
     return (generation: number): void => void this.recoverFrom(id, value, generation, lists);
   }
 
-  add(session: SessionRecord, mayEndOthers = true): void {
+  add(session: McpSession, mayEndOthers = true): void {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (mayEndOthers) this.#requireNewSessions(); // one that is recovered is claimed already
     if (mayEndOthers) this.#makeRoom(session.ownerId, 'several');
@@ -201,7 +202,7 @@ export class ClientSessions implements SessionTable {
     this.#begin(session);
   }
 
-  remove(session: SessionRecord, reason: EndReason, isLost = false): void {
+  remove(session: McpSession, reason: EndReason, isLost = false): void {
     this.#forget(session, reason);
     if (session instanceof ClientSession) {
       const wasOpen = !this.#opening.delete(session);
@@ -222,7 +223,7 @@ export class ClientSessions implements SessionTable {
     return session instanceof ClientSession ? session : undefined;
   }
 
-  findAny(id: string): SessionRecord | undefined {
+  findAny(id: string): McpSession | undefined {
     return this.#open.get(id);
   }
 
@@ -232,7 +233,7 @@ export class ClientSessions implements SessionTable {
    */
   list(): ShownSession[] {
     const startMs = wallAt(this.deps, 0);
-    return this.#ofClients().map((record) => this.#viewOf(record, startMs));
+    return this.#ofClients().map((session) => this.#viewOf(session, startMs));
   }
 
   /** Ends the session with this fingerprint: when this returns, it takes no more calls. Throws SESSION_NOT_FOUND. */
@@ -292,14 +293,14 @@ export class ClientSessions implements SessionTable {
     await this.#keeper?.close();
   }
 
-  used(session: SessionRecord): void {
+  used(session: McpSession): void {
     if (this.isClosing && session.calls === 0) this.#end(session, 'shutDown');
     else this.#use(session);
     this.#drain?.used(session);
   }
 
   /** Makes sure that the session is not recovered here again, unless its row stays for another life. */
-  #forget({ id }: SessionRecord, reason: EndReason): void {
+  #forget({ id }: McpSession, reason: EndReason): void {
     if (!this.leavesRow(reason) && reason !== 'takenOver') this.#recovery?.forget(id);
   }
 
@@ -316,14 +317,14 @@ export class ClientSessions implements SessionTable {
     return new ClientSession(this, this.binder, id, ownValue, options);
   }
 
-  #begin(session: SessionRecord): void {
+  #begin(session: McpSession): void {
     session.openedAtMs = this.#nowMs();
     this.#open.set(session.id, session);
     this.#drain?.add(session);
     this.#use(session);
   }
 
-  #use(session: SessionRecord): void {
+  #use(session: McpSession): void {
     session.usedAtMs = this.#nowMs();
     session.isParked = false;
     if (this.#disarm === undefined) this.#sweepIn(this.#parkMs);
@@ -354,7 +355,7 @@ export class ClientSessions implements SessionTable {
   }
 
   /** Parks or ends a session that is still due. A session that is busy counts as used now. */
-  #visit(session: SessionRecord): void {
+  #visit(session: McpSession): void {
     const now = this.deps.now();
     if (this.isClosing || !this.#open.has(session.id) || this.#dueAtMs(session) > now) return;
     if (session.isParked) void this.#end(session, 'idle');
@@ -362,11 +363,11 @@ export class ClientSessions implements SessionTable {
     else session.usedAtMs = this.#nowMs();
   }
 
-  #dueAtMs({ usedAtMs, isParked }: SessionRecord): number {
+  #dueAtMs({ usedAtMs, isParked }: McpSession): number {
     return usedAtMs + (isParked ? this.#idleMs : this.#parkMs);
   }
 
-  #drop(session: SessionRecord, kind: PlaceKind): void {
+  #drop(session: McpSession, kind: PlaceKind): void {
     this.#places.release(session, kind);
     this.#open.delete(session.id);
     this.#drain?.ended(session);
@@ -374,38 +375,38 @@ export class ClientSessions implements SessionTable {
   }
 
   /** Returns the open sessions without the parts of sessions with several templates. */
-  #ofClients(): SessionRecord[] {
-    const records = [...this.#open.values()];
-    const innerIds = new Set(records.flatMap(({ innerSessionIds = [] }) => innerSessionIds));
-    return records.filter(({ id }) => !innerIds.has(id));
+  #ofClients(): McpSession[] {
+    const sessions = [...this.#open.values()];
+    const innerIds = new Set(sessions.flatMap(({ innerSessionIds = [] }) => innerSessionIds));
+    return sessions.filter(({ id }) => !innerIds.has(id));
   }
 
-  #all(): SessionRecord[] {
+  #all(): McpSession[] {
     return [...this.#opening, ...this.#open.values()];
   }
 
   /** `startMs`: the wall time at the start of the monotonic clock, in ms since 1970. */
-  #viewOf(record: SessionRecord, startMs: number): ShownSession {
+  #viewOf(session: McpSession, startMs: number): ShownSession {
     const bound =
-      record instanceof ClientSession
-        ? [record]
-        : (record.innerSessionIds ?? []).flatMap((innerId) => this.find(innerId) ?? []);
+      session instanceof ClientSession
+        ? [session]
+        : (session.innerSessionIds ?? []).flatMap((innerId) => this.find(innerId) ?? []);
     return {
-      id: sessionFingerprint(record.id),
-      ownerId: record.ownerId,
-      clientInfo: record.profile.clientInfo,
+      id: sessionFingerprint(session.id),
+      ownerId: session.ownerId,
+      clientInfo: session.profile.clientInfo,
       bindings: bound.map(({ template, instance: { id, serverId } }) => ({
         template,
         instanceId: id,
         serverId,
       })),
-      openedAtMs: Math.round(startMs + record.openedAtMs),
-      usedAtMs: Math.round(startMs + record.usedAtMs),
-      isStreaming: record.isStreaming,
+      openedAtMs: Math.round(startMs + session.openedAtMs),
+      usedAtMs: Math.round(startMs + session.usedAtMs),
+      isStreaming: session.isStreaming,
     };
   }
 
-  #end(session: SessionRecord, reason: EndReason): Promise<void> {
+  #end(session: McpSession, reason: EndReason): Promise<void> {
     const closing = session.close(reason);
     this.#closings.add(closing);
     void closing.then(() => this.#closings.delete(closing));

@@ -9,14 +9,14 @@ import { type ClientProfile, profileBytes } from '../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { OwnerShares } from '../../domain/memory/owner-shares.ts';
-import type { SessionRecord } from '../../domain/sessions/session-table.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 
 /** The number of recent client profiles that are remembered to be shared. Large profiles are not. */
 const PROFILES_REMEMBERED = 256;
 
 /** The kind of a session: with one template, or with `several`. */
 export type PlaceKind = 'template' | 'several';
-type Holder = Pick<SessionRecord, 'ownerId' | 'profile'>;
+type Holder = Pick<McpSession, 'ownerId' | 'profile'>;
 
 /** The places for sessions, in total and for each owner. */
 export class SessionPlaces {
@@ -80,21 +80,21 @@ export class SessionPlaces {
  * been away for LIMITS.sessionAwayMs. `ownerId`: only sessions of this owner; undefined: of all.
  */
 export function longestAway(
-  records: readonly SessionRecord[],
+  sessions: readonly McpSession[],
   kind: PlaceKind,
   ownerId: string | undefined,
   nowMs: number,
-): SessionRecord | undefined {
-  let longest: SessionRecord | undefined;
+): McpSession | undefined {
+  let longest: McpSession | undefined;
   let sinceMs = nowMs - LIMITS.sessionAwayMs;
-  for (const record of records) {
-    if (record.usedAtMs > sinceMs) continue; // a busy session counts as used: see ClientSessions
-    if (ownerId !== undefined && record.ownerId !== ownerId) continue;
-    const { innerSessionIds } = record;
+  for (const session of sessions) {
+    if (session.usedAtMs > sinceMs) continue; // a busy session counts as used: see ClientSessions
+    if (ownerId !== undefined && session.ownerId !== ownerId) continue;
+    const { innerSessionIds } = session;
     const isHolder = kind === 'template' ? innerSessionIds?.length !== 0 : innerSessionIds !== undefined;
     if (!isHolder) continue;
-    longest = record;
-    sinceMs = record.usedAtMs;
+    longest = session;
+    sinceMs = session.usedAtMs;
   }
   return longest;
 }

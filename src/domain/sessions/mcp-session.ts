@@ -1,5 +1,5 @@
-// The session of a legacy client as the MCP endpoint uses it. ClientSession of src/actors (one template) and
-// AggregateSession of src/protocol (several templates) implement it.
+// The session of a legacy client, as the MCP endpoint and ClientSessions of src/actors use it. ClientSession of src/actors
+// (one template) and AggregateSession of src/protocol (several templates) implement it.
 
 import type { Observable } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../calls/exchange.ts';
@@ -10,10 +10,7 @@ import type { Handshake } from '../mcp/mcp.ts';
 import type { EndReason } from './session-ends.ts';
 import type { AnySessionValue } from './session-value.ts';
 
-/**
- * The session of one legacy client: with one template and bound to one instance, or with several templates. The
- * session table owns it.
- */
+/** The session of one legacy client: with one template and bound to one instance, or with several templates. */
 export interface McpSession {
   /** The session id: visible ASCII with at least 128 random bits. It is a credential. */
   readonly id: string;
@@ -87,6 +84,28 @@ export interface McpSession {
   readonly ended$: Observable<EndReason>;
   /** Resolves when nothing is left of it. */
   close(reason?: EndReason): Promise<void>;
+
+  // --- for ClientSessions, which owns the session, and writes the times and `isParked` -----------------------
+
+  /**
+   * The session ids of the parts of a session with several templates, which are sessions as well; undefined for a
+   * session with one template.
+   */
+  readonly innerSessionIds?: readonly string[];
+  /** True while a stream of the client is open. */
+  readonly isStreaming: boolean;
+  /** The number of calls under way. */
+  readonly calls: number;
+  /** True when another node can continue the session as it is now. Default: false. */
+  readonly isRecoverable?: boolean;
+  /** The time of its opening, in ms of the gateway's monotonic clock, like `usedAtMs`. */
+  openedAtMs: number;
+  usedAtMs: number;
+  isParked: boolean;
+  /** Releases resources that an idle session does not need. Returns false while the session is busy, and may not expire. */
+  park(): boolean;
+  /** Ends the calls that wait between two rounds. Default: the session has none of its own. */
+  dismiss?(error: GatewayError): void;
 }
 
 /** A reservation for a call of several exchanges. */

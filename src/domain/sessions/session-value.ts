@@ -126,7 +126,7 @@ export interface UnsafeMark {
 
 /** The options of an opening. */
 export interface SessionOpening {
-  /** The id of the new session. Default: the table makes one. */
+  /** The id of the new session. Default: AllSessions makes one. */
   readonly id?: string | undefined;
   /** Aborting it rejects the opening; no session is left open then. */
   readonly signal?: AbortSignal | undefined;

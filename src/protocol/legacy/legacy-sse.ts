@@ -109,7 +109,7 @@ export class LegacySse {
     return connection.receive(readBody(request.body), request, reply, backends);
   }
 
-  /** Ends every stream, and refuses new ones. The table of sessions ends the sessions. */
+  /** Ends every stream, and refuses new ones. ClientSessions ends the sessions. */
   close(): Promise<void> {
     this.#isClosed = true;
     this.#resumed.complete();

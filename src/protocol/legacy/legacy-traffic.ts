@@ -1,6 +1,6 @@
 // The state between one legacy session and its client that outlasts single requests: calls under way, streams that may
 // be resumed, questions of the server, and messages that wait for a stream. It is kept only while there is such state;
-// the session table owns the session itself. Source: MCP 2025-11-25 basic/transports.
+// ClientSessions of src/actors owns the session itself. Source: MCP 2025-11-25 basic/transports.
 
 import type { Observable, Subscription } from 'rxjs';
 import type { Answer, CallReport, Canceller } from '../../domain/calls/exchange.ts';

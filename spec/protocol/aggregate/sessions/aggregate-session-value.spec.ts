@@ -8,12 +8,12 @@ import type { ExchangeRequest } from '../../../../src/domain/calls/exchange.ts';
 import { templateNotFound } from '../../../../src/domain/errors/error-catalogue.ts';
 import { sessionLost } from '../../../../src/domain/errors/session-errors.ts';
 import type { Owner, ServerMessage } from '../../../../src/domain/mcp/client.ts';
-import type { SessionRecord } from '../../../../src/domain/sessions/session-table.ts';
+import type { McpSession } from '../../../../src/domain/sessions/mcp-session.ts';
 import { readSession, writeSession } from '../../../../src/domain/sessions/session-value.ts';
 import { AggregateSession } from '../../../../src/protocol/aggregate/sessions/aggregate-session.ts';
 import { settled } from '../../../helpers/failing-backend.ts';
 import { suite } from '../../../helpers/suite.ts';
-import { ADA, ListingBackends, PROFILE, TABLE } from '../../listing-backends.ts';
+import { ADA, ListingBackends, NO_SESSIONS, PROFILE } from '../../listing-backends.ts';
 import { aggregateOf } from '../aggregate-of.ts';
 
 const test = suite('value of a session with all templates');
@@ -30,7 +30,7 @@ class Gateway {
   readonly a = new ListingBackends({ tools: [{ name: 'x' }], resources: [{ uri: URI }] });
   readonly b = new ListingBackends({ tools: [{ name: 'y' }] });
   readonly templates = ['a', 'b'];
-  readonly table = new Map<string, SessionRecord>();
+  readonly table = new Map<string, McpSession>();
   readonly #of = (template: string) => {
     if (template === 'a' || template === 'b') return this[template];
     throw templateNotFound(template);
@@ -39,7 +39,7 @@ class Gateway {
     templates: () => this.templates,
     backendsOf: this.#of,
     sessions: {
-      ...TABLE,
+      ...NO_SESSIONS,
       add: (session) => this.table.set(session.id, session),
       findAny: (id) => this.table.get(id),
       used: () => {},

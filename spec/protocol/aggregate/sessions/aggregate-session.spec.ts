@@ -18,7 +18,7 @@ import { newAggregateSession } from '../../../../src/protocol/aggregate/sessions
 import { settled } from '../../../helpers/failing-backend.ts';
 import { HANDSHAKE } from '../../../helpers/scripted-transport.ts';
 import { suite } from '../../../helpers/suite.ts';
-import { ADA, CLOCK, ListingBackends, PROFILE, TABLE } from '../../listing-backends.ts';
+import { ADA, CLOCK, ListingBackends, NO_SESSIONS, PROFILE } from '../../listing-backends.ts';
 
 const test = suite('aggregate session');
 
@@ -46,7 +46,7 @@ function setUp(owner: Owner = ADA, scheduler = new TaskScheduler()) {
     scheduler,
     ...CLOCK,
     sessions: {
-      ...TABLE,
+      ...NO_SESSIONS,
       add: () => {},
       findAny: () => session,
       used: () => uses.push(session.calls),

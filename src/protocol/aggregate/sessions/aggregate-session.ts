@@ -39,10 +39,10 @@ import {
 } from '../../../domain/mcp/client.ts';
 import { RPC } from '../../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isLogLevel, type ListChange } from '../../../domain/mcp/mcp.ts';
+import type { AllSessions } from '../../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../../domain/sessions/mcp-session.ts';
 import type { EndReason } from '../../../domain/sessions/session-ends.ts';
 import type { SessionRow } from '../../../domain/sessions/session-row.ts';
-import type { SessionRecord, SessionTable } from '../../../domain/sessions/session-table.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
 import type { TaskScheduler } from '../../../domain/tasks/task-scheduler.ts';
 import { inTasks } from '../../../domain/tasks/task-streams.ts';
@@ -77,7 +77,7 @@ const REOPEN_MS = 5_000;
 export interface AggregateSessionDeps {
   readonly clock: Clock;
   readonly scheduler: TaskScheduler;
-  readonly sessions: SessionTable;
+  readonly sessions: AllSessions;
   readonly extensions: AggregateExtensions;
   /** Undefined where all tools are listed. */
   readonly search: () => SearchMode | undefined;
@@ -91,8 +91,8 @@ export interface AggregateSessionDeps {
   readonly listChanges$: Observable<ListChange>;
 }
 
-/** One client's session. Closing removes it from its table. */
-export class AggregateSession implements McpSession, SessionRecord {
+/** One client's session. Closing removes it from AllSessions. */
+export class AggregateSession implements McpSession {
   openedAtMs = 0;
   usedAtMs = 0;
   isParked = false;
