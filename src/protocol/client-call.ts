@@ -10,6 +10,7 @@ import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import { type Clock, SLOW_MS } from '../domain/time/clock.ts';
 import { SharedTimer, type Waiter } from '../domain/time/shared-timer.ts';
 import { aggregateInstance } from './aggregate/names.ts';
+import type { FaultListener } from './endpoint-types.ts';
 import { faultOf, type RpcFailure } from './rpc.ts';
 
 /** Makes the timer that reports slow answers to their calls. */
@@ -23,14 +24,16 @@ export function slowAnswers(
 /** A request under way. `A` is the type of what its exchange emits. */
 export abstract class ClientCall<A> implements Waiter {
   readonly report: CallReport;
+  readonly #onFault: FaultListener;
   links: Linked['links'];
   dueAtMs = 0;
   #subscription: Subscription | undefined;
   #slow: SharedTimer | undefined;
   #isOver = false;
 
-  constructor(report: CallReport) {
+  constructor(report: CallReport, onFault: FaultListener) {
     this.report = report;
+    this.#onFault = onFault;
   }
 
   /** True when ids of instances contain the name of their template, as at the path of all templates. */
@@ -44,7 +47,6 @@ export abstract class ClientCall<A> implements Waiter {
   /** Answers with the failure, and ends the request. */
   abstract refuse(failure: RpcFailure, thrown: unknown): void;
   abstract noteInstance(instanceId: string): void;
-  abstract onFault(error: unknown): void;
   /** Called when the request is over, before its answer is written. */
   onOver(): void {}
 
@@ -102,7 +104,7 @@ export abstract class ClientCall<A> implements Waiter {
     const failure = this.failureOf(thrown);
     this.report.ended({ kind: 'failed', code: failure.errorCode ?? failure.error.code });
     const fault = faultOf(failure);
-    if (fault !== undefined) this.onFault(fault);
+    if (fault !== undefined) this.#onFault(fault);
     this.refuse(failure, thrown);
   }
 

@@ -6,7 +6,7 @@ import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-even
 import type { ServerRequest } from '../../domain/mcp/client.ts';
 import { type JsonRpcId, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { ClientCall } from '../client-call.ts';
-import { noteError } from '../endpoint-types.ts';
+import { type FaultListener, noteError } from '../endpoint-types.ts';
 import { errorMessage, notificationMessage, type RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { PostAnswer } from './post-answer.ts';
 
@@ -16,7 +16,7 @@ export interface LegacyCallDeps {
   ask(request: ServerRequest, call: LegacyCall): void;
   /** Called when the call is over, before its answer is written. */
   ended(call: LegacyCall): void;
-  onFault(error: unknown): void;
+  readonly onFault: FaultListener;
 }
 
 export class LegacyCall extends ClientCall<Answer> {
@@ -25,7 +25,7 @@ export class LegacyCall extends ClientCall<Answer> {
   readonly #deps: LegacyCallDeps;
 
   constructor(id: JsonRpcId, post: PostAnswer, deps: LegacyCallDeps, report: CallReport) {
-    super(report);
+    super(report, deps.onFault);
     this.id = id;
     this.post = post;
     this.#deps = deps;
@@ -70,10 +70,6 @@ export class LegacyCall extends ClientCall<Answer> {
   /** Notes the instance for the access log. With several requests in one POST, the first one is logged. */
   noteInstance(instanceId: string): void {
     this.post.log.instanceId ??= instanceId;
-  }
-
-  onFault(error: unknown): void {
-    this.#deps.onFault(error);
   }
 
   override onOver(): void {

@@ -14,7 +14,7 @@ import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { FIRST_GENERATION } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
-import type { ReplyWriter } from '../endpoint-types.ts';
+import type { FaultListener, ReplyWriter } from '../endpoint-types.ts';
 import { invalidRequest, notificationMessage, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
 import { LegacyCall, type LegacyCallDeps } from './legacy-call.ts';
 import { isListenerKey, LegacyListener, type ListenerDeps } from './legacy-listener.ts';
@@ -39,7 +39,7 @@ export interface LegacyTrafficDeps extends Pick<ListenerDeps, 'listened'> {
   readonly budget: EventBudget;
   /** Returns a number that was not returned before. */
   nextNumber(): number;
-  onFault(error: unknown): void;
+  readonly onFault: FaultListener;
 }
 
 /** The calls, streams and questions between one session and its client. */
@@ -113,6 +113,10 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     this.cancelReason = undefined;
   }
 
+  get onFault(): FaultListener {
+    return this.#deps.onFault;
+  }
+
   get isAggregate(): boolean {
     return this.#session.instanceId === undefined;
   }
@@ -175,10 +179,6 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     this.#calls.delete(call.id);
     if (this.#questions === undefined || this.#questions.size === 0) return;
     for (const id of this.#questions.withdraw(call)) this.#cancelQuestion(id, call);
-  }
-
-  onFault(error: unknown): void {
-    this.#deps.onFault(error);
   }
 
   /**

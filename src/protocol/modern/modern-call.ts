@@ -21,7 +21,7 @@ import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { hasRounds, includesLevel, isCustomNotice, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import { ClientCall } from '../client-call.ts';
-import { type McpStream, noteError, type ReplyWriter } from '../endpoint-types.ts';
+import { type FaultListener, type McpStream, noteError, type ReplyWriter } from '../endpoint-types.ts';
 import {
   connectionInWords,
   failure,
@@ -38,7 +38,7 @@ import { invalidParams, type ModernRequest } from './modern-request.ts';
 export interface ModernCallDeps {
   readonly affinity: ModernAffinity;
   readonly slow: SharedTimer;
-  onFault(error: unknown): void;
+  readonly onFault: FaultListener;
   readonly questions: CallQuestions;
 }
 
@@ -49,7 +49,7 @@ export class ModernCall extends ClientCall<Answer | ClientQuestion> {
   #stream: McpStream | undefined;
 
   constructor(request: ModernRequest, report: CallReport, reply: ReplyWriter, deps: ModernCallDeps) {
-    super(report);
+    super(report, deps.onFault);
     this.#request = request;
     this.#reply = reply;
     this.#deps = deps;
@@ -83,10 +83,6 @@ export class ModernCall extends ClientCall<Answer | ClientQuestion> {
 
   noteInstance(instanceId: string): void {
     this.#reply.log.instanceId = instanceId;
-  }
-
-  onFault(error: unknown): void {
-    this.#deps.onFault(error);
   }
 
   // ---------------------------------------------------------------------------------------------------------
