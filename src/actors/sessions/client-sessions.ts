@@ -18,7 +18,7 @@ import type { SessionValue } from '../../domain/sessions/session-value.ts';
 import { wallAt } from '../../domain/time/clock.ts';
 import { Binder } from './binder.ts';
 import { ClientSession } from './client-session.ts';
-import type { SessionAdmission, SessionDeps, SessionLists, SessionOptions } from './session-deps.ts';
+import type { SessionDeps, SessionLists, SessionOptions } from './session-deps.ts';
 import { SessionDrain } from './session-drain.ts';
 import { sessionEventOf } from './session-events.ts';
 import type { SessionKeeper } from './session-keeper.ts';
@@ -26,7 +26,7 @@ import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts'
 import { SessionRecovery, untilNotStarting } from './session-recovery.ts';
 import { newSession, outlivesNode } from './session-state.ts';
 
-interface ClientSessionsOptions extends SessionDeps, SessionAdmission {
+interface ClientSessionsOptions extends SessionDeps {
   /** The most sessions with one template, and separately the most sessions with several. Default: LIMITS.sessions. */
   readonly maxSessions?: number | undefined;
   readonly idleMs?: number | undefined;
@@ -45,7 +45,7 @@ const GRAIN_MS = 1_000;
 
 /** The sessions of a gateway. See AllSessions for members that are not described here. */
 export class ClientSessions implements AllSessions {
-  readonly deps: SessionDeps & SessionAdmission;
+  readonly deps: SessionDeps;
   readonly binder: Binder;
   readonly #keeper: SessionKeeper | undefined;
   readonly #recovery: SessionRecovery | undefined;

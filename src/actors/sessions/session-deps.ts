@@ -1,12 +1,12 @@
-// The interfaces that the gateway provides to its sessions, the conditions under which new ones are opened, and the
-// options of a session with one template.
+// What the gateway provides to its sessions, and the options of a session with one template.
 
 import type { Observable } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
-import type { ClientProfile, ServerMessage } from '../../domain/mcp/client.ts';
+import type { ServerMessage } from '../../domain/mcp/client.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import type { ListMemory } from '../../domain/memory/list-memory.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { SessionOpening } from '../../domain/sessions/session-value.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -28,10 +28,6 @@ export interface SessionDeps extends Clock {
   readonly isAccepting: () => boolean;
   /** See DeadlineDeps.maxCallMs. */
   readonly maxCallMs?: number | undefined;
-}
-
-/** Decides whether this node opens new sessions and claims those of other nodes. */
-export interface SessionAdmission {
   /**
    * Returns true while the node is drained: no sessions are opened or claimed, but open ones may use further
    * templates. Default: never.
@@ -52,12 +48,6 @@ export interface SessionOptions extends SessionOpening {
   readonly lists?: SessionLists | undefined;
 }
 
-interface ListingSession {
-  readonly profile: ClientProfile;
-  readonly ownerId: string;
-  readonly handshake: Handshake;
-}
-
 /** The cached lists of a template, implemented by TemplateLists of src/protocol. */
 export interface SessionLists {
   /**
@@ -65,7 +55,7 @@ export interface SessionLists {
    * brings.
    */
   exchangeIn(
-    session: ListingSession,
+    session: Pick<McpSession, 'profile' | 'ownerId' | 'handshake'>,
     request: ExchangeRequest,
     load: () => Observable<Answer>,
   ): Observable<Answer>;
@@ -75,6 +65,6 @@ export interface SessionLists {
    */
   withNotices(
     messages$: Observable<ServerMessage>,
-    client: Pick<Handshake, 'capabilities'> & Pick<ListingSession, 'ownerId'>,
+    client: Pick<Handshake, 'capabilities'> & Pick<McpSession, 'ownerId'>,
   ): Observable<ServerMessage>;
 }

@@ -20,7 +20,7 @@ import { timer$ } from '../../domain/time/clock-streams.ts';
 import { MAX_SESSION_ROWS, type StoredSession } from '../../persistence/store.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import type { Instance } from '../template-group.ts';
-import type { SessionAdmission } from './session-deps.ts';
+import type { SessionDeps } from './session-deps.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 
 /** The most remembered ids that cannot be recovered; these cost no further query. */
@@ -38,14 +38,14 @@ const PAUSE_MS = 50;
 /** Recovers stored sessions of lives that are over. */
 export class SessionRecovery {
   readonly #keeper: SessionKeeper;
-  readonly #deps: Pick<SessionAdmission, 'isDraining'>;
+  readonly #deps: Pick<SessionDeps, 'isDraining'>;
   readonly #missing = new LruMap<true>(MAX_MISSING);
   readonly #underWay = new Map<string, Promise<void>>();
   readonly #shares = new OwnerShares(MAX_UNDER_WAY);
   readonly #rows: Batches<string, StoredSession | undefined>;
   readonly #claims: Batches<StoredSession, StoredSession | undefined>;
 
-  constructor(keeper: SessionKeeper, deps: Pick<SessionAdmission, 'isDraining'>) {
+  constructor(keeper: SessionKeeper, deps: Pick<SessionDeps, 'isDraining'>) {
     const { store, clock } = keeper;
     this.#keeper = keeper;
     this.#deps = deps;

@@ -10,6 +10,7 @@ import { StatelessClients } from '../../actors/calls/stateless/stateless-clients
 import { StatelessConversations } from '../../actors/calls/stateless/stateless-conversations.ts';
 import type { Fleet } from '../../actors/fleet.ts';
 import { ClientSessions } from '../../actors/sessions/client-sessions.ts';
+import type { SessionDeps } from '../../actors/sessions/session-deps.ts';
 import type { SessionKeeper } from '../../actors/sessions/session-keeper.ts';
 import { ChangeFeed } from '../../actors/subscriptions/change-feed.ts';
 import { timeoutFor } from '../../balancing/policy.ts';
@@ -44,6 +45,7 @@ const IDLE_CHECK_MS = 50;
 
 export interface McpDeps
   extends Clock,
+    Pick<SessionDeps, 'isDraining' | 'isCutOff'>,
     Pick<
       GatewayOptions,
       | 'aggregate'
@@ -67,9 +69,6 @@ export interface McpDeps
   readonly isAccepting: () => boolean;
   /** The life of this node. Default: a new one. */
   readonly life?: string | undefined;
-  /** See SessionAdmission. */
-  readonly isDraining?: (() => boolean) | undefined;
-  readonly isCutOff?: (() => boolean) | undefined;
   /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
   readonly bufferedBytes?: number | undefined;
   /** Counts what clients declared as long as it is kept. The owner is the principal. */
