@@ -3,6 +3,7 @@
 // `find` must compare the owner themselves. ClientSessions owns the sessions, a session owns its binding, and a dedicated
 // binding owns its conversation.
 
+import { filter, firstValueFrom, race } from 'rxjs';
 import { nodeCutOff, nodeDraining, shuttingDown } from '../../domain/errors/errors.ts';
 import { sessionEnded, sessionLost, sessionUnknown } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -15,7 +16,10 @@ import { type EndReason, SESSION_ENDS } from '../../domain/sessions/session-ends
 import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
 import type { SessionRow } from '../../domain/sessions/session-row.ts';
 import type { SessionValue } from '../../domain/sessions/session-value.ts';
-import { wallAt } from '../../domain/time/clock.ts';
+import { type Clock, wallAt } from '../../domain/time/clock.ts';
+import { timer$ } from '../../domain/time/clock-streams.ts';
+import { InstanceRef } from '../instances/instance-ref.ts';
+import type { Instance } from '../template-group.ts';
 import { Binder } from './binder.ts';
 import { ClientSession } from './client-session.ts';
 import type { SessionDeps, SessionLists, SessionOptions } from './session-deps.ts';
@@ -23,7 +27,7 @@ import { SessionDrain } from './session-drain.ts';
 import { sessionEventOf } from './session-events.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
-import { SessionRecovery, untilNotStarting } from './session-recovery.ts';
+import { SessionRecovery } from './session-recovery.ts';
 import { newSession, outlivesNode } from './session-state.ts';
 
 interface ClientSessionsOptions extends SessionDeps {
@@ -425,4 +429,11 @@ export class ClientSessions implements AllSessions {
     if (away !== undefined) void this.#end(away, 'placeNeeded');
     else this.#places.check(ownerId, kind);
   }
+}
+
+/** Resolves when the instance is not starting any more, at most after LIMITS.firstOpeningsMs. */
+async function untilNotStarting(instance: Instance | undefined, clock: Pick<Clock, 'alarm'>): Promise<void> {
+  if (!(instance instanceof InstanceRef) || !instance.isStarting) return;
+  const known$ = instance.state$.pipe(filter(() => !instance.isStarting));
+  await firstValueFrom(race(known$, timer$(clock, LIMITS.firstOpeningsMs)), { defaultValue: undefined });
 }

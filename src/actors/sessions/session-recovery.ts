@@ -2,11 +2,9 @@
 // reads its row, claims the row, and makes the session again. Reads and claims of many sessions are grouped, since after
 // a restart all clients come at once. Source: ADR 143.
 
-import { filter, firstValueFrom, race } from 'rxjs';
 import { queueFull } from '../../domain/errors/error-catalogue.ts';
 import { hasCode, nodeDraining } from '../../domain/errors/errors.ts';
 import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import { NotHolder } from '../../domain/nodes/forwarding.ts';
@@ -15,11 +13,8 @@ import type { PrepareRecovery } from '../../domain/sessions/all-sessions.ts';
 import { decideSession } from '../../domain/sessions/session-holder.ts';
 import { rowKeyOf } from '../../domain/sessions/session-row.ts';
 import { type AnySessionValue, readSession, SessionValueError } from '../../domain/sessions/session-value.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import { timer$ } from '../../domain/time/clock-streams.ts';
-import { MAX_SESSION_ROWS, type StoredSession } from '../../persistence/store.ts';
-import { InstanceRef } from '../instances/instance-ref.ts';
-import type { Instance } from '../template-group.ts';
+import type { StoredSession } from '../../persistence/store.ts';
+import { Batches } from './batches.ts';
 import type { SessionDeps } from './session-deps.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 
@@ -29,12 +24,6 @@ const MAX_MISSING = 10_000;
 const MAX_UNDER_WAY = 25_000;
 /** The most reads of one row for one request: other nodes may claim it between a read and the claim. */
 const MAX_READS = 4;
-/**
- * Pause after a group of reads or claims, in ms, in which more of the same burst arrive: fewer statements for as many
- * sessions.
- */
-const PAUSE_MS = 50;
-
 /** Recovers stored sessions of lives that are over. */
 export class SessionRecovery {
   readonly #keeper: SessionKeeper;
@@ -151,16 +140,6 @@ export class SessionRecovery {
   }
 }
 
-/** Resolves when the instance is not starting any more, at most after LIMITS.firstOpeningsMs. */
-export async function untilNotStarting(
-  instance: Instance | undefined,
-  clock: Pick<Clock, 'alarm'>,
-): Promise<void> {
-  if (!(instance instanceof InstanceRef) || !instance.isStarting) return;
-  const known$ = instance.state$.pipe(filter(() => !instance.isStarting));
-  await firstValueFrom(race(known$, timer$(clock, LIMITS.firstOpeningsMs)), { defaultValue: undefined });
-}
-
 /** Returns the value of the row; undefined for a row of another release, or a damaged one. */
 function sessionIn({ value }: StoredSession): AnySessionValue | undefined {
   try {
@@ -173,59 +152,4 @@ function sessionIn({ value }: StoredSession): AnySessionValue | undefined {
 
 function byKey(rows: readonly StoredSession[]): ReadonlyMap<string, StoredSession> {
   return new Map(rows.map((row) => [row.key, row]));
-}
-
-interface Waiting<Item, Result> extends PromiseWithResolvers<Result> {
-  readonly item: Item;
-}
-
-/**
- * Does work in batches, one at a time. The first item is done alone and at once; items that arrive during this, or
- * during the pause after it, form the next batch.
- */
-class Batches<Item, Result> {
-  readonly #clock: Pick<Clock, 'background'>;
-  readonly #work: (items: readonly Item[]) => Promise<(item: Item) => Result>;
-  readonly #waiting: Waiting<Item, Result>[] = [];
-  #isWorking = false;
-  #endPause = (): void => {};
-
-  constructor(
-    clock: Pick<Clock, 'background'>,
-    work: (items: readonly Item[]) => Promise<(item: Item) => Result>,
-  ) {
-    this.#clock = clock;
-    this.#work = work;
-  }
-
-  add(item: Item): Promise<Result> {
-    const waiting = { item, ...Promise.withResolvers<Result>() };
-    this.#waiting.push(waiting);
-    if (!this.#isWorking) void this.#workOff();
-    else if (this.#waiting.length >= MAX_SESSION_ROWS) this.#endPause();
-    return waiting.promise;
-  }
-
-  async #workOff(): Promise<void> {
-    this.#isWorking = true;
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, MAX_SESSION_ROWS);
-      try {
-        const resultOf = await this.#work(batch.map(({ item }) => item));
-        for (const { item, resolve } of batch) resolve(resultOf(item));
-      } catch (thrown) {
-        for (const { reject } of batch) reject(thrown);
-      }
-      if (this.#waiting.length < MAX_SESSION_ROWS) await this.#pause();
-    }
-    this.#isWorking = false;
-  }
-
-  async #pause(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#clock.background.alarm(PAUSE_MS, resolve);
-    this.#endPause = resolve;
-    await promise;
-    cancel();
-  }
 }
