@@ -7,9 +7,8 @@ import { type JsonObject, JsonText, writeFields } from '../../src/domain/json/js
 import type { Client, ClientProfile, Owner } from '../../src/domain/mcp/client.ts';
 import { type Handshake, LIST_METHODS, type ListField } from '../../src/domain/mcp/mcp.ts';
 import { newSessionId } from '../../src/domain/nodes/life.ts';
-import type { AllSessions } from '../../src/domain/sessions/all-sessions.ts';
+import type { AllSessions, SessionOpening } from '../../src/domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../src/domain/sessions/mcp-session.ts';
-import type { SessionOpening } from '../../src/domain/sessions/session-value.ts';
 import type { StatelessOptions } from '../../src/protocol/endpoint-backends.ts';
 import { HANDSHAKE } from '../helpers/scripted-transport.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';

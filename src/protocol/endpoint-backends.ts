@@ -7,8 +7,8 @@ import type { GatewayError } from '../domain/errors/errors.ts';
 import type { Client, ClientProfile, Owner, ServerNotification } from '../domain/mcp/client.ts';
 import type { Handshake, Tool, WantedChanges } from '../domain/mcp/mcp.ts';
 import type { PlacedInstance } from '../domain/nodes/forwarding.ts';
+import type { SessionOpening } from '../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../domain/sessions/mcp-session.ts';
-import type { SessionOpening } from '../domain/sessions/session-value.ts';
 
 /** All that is behind one path: the instances of one template, of all templates that a caller may use, or of a view. */
 export interface Backends {

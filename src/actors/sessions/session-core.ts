@@ -4,7 +4,7 @@
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
-import type { UnsafeMark } from '../../domain/sessions/session-value.ts';
+import type { UnsafeMark } from '../../domain/sessions/session-row.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import type { ResourceUris } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';

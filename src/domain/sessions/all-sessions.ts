@@ -3,7 +3,7 @@
 
 import type { McpSession } from './mcp-session.ts';
 import type { EndReason } from './session-ends.ts';
-import type { SessionRow } from './session-row.ts';
+import type { SessionRow, UnsafeMark } from './session-row.ts';
 import type { AnySessionValue } from './session-value.ts';
 
 /** All sessions of a gateway: bounds their number, and ends them, also when they expire. */
@@ -42,3 +42,20 @@ export interface AllSessions {
  * when the session cannot be recovered: its row is then deleted.
  */
 export type PrepareRecovery = (value: AnySessionValue) => Promise<((generation: number) => void) | undefined>;
+
+/** The options of an opening. */
+export interface SessionOpening {
+  /** The id of the new session. Default: AllSessions makes one. */
+  readonly id?: string | undefined;
+  /** Aborting it rejects the opening; no session is left open then. */
+  readonly signal?: AbortSignal | undefined;
+  /**
+   * True for a part of a session with several templates: where another session would end, it begins anew at an
+   * instance.
+   */
+  readonly isPart?: boolean | undefined;
+  /** For a part of a stored session: the mark of the whole session. */
+  readonly unsafeMark?: UnsafeMark | undefined;
+  /** True for a part of a recovered session. */
+  readonly isRecovered?: boolean | undefined;
+}

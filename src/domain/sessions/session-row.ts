@@ -1,10 +1,24 @@
-// The row of one session in the store: its wanted value, its stored value, and whether they differ.
+// The row of one session in the store: its wanted value, its stored value with the mark, and whether they differ.
 // actors/sessions/session-keeper.ts writes rows in groups. Source: ADR 143.
 
 import { hash } from 'node:crypto';
 import type { McpSession } from './mcp-session.ts';
 import type { EndReason } from './session-ends.ts';
-import { type AnySessionValue, SessionValueError, type UnsafeMark, writeSession } from './session-value.ts';
+import { type AnySessionValue, SessionValueError, writeSession } from './session-value.ts';
+
+/**
+ * The mark in the stored row of a session: it made a call that is not safe to repeat, or, where the session may not
+ * move at all, any call. The mark is written before that call is sent.
+ */
+export interface UnsafeMark {
+  /** True while the mark is neither written nor given up: a call that needs it has to wait for `writeMark`. */
+  readonly isUnmarked: boolean;
+  /**
+   * Writes the mark, for good. Resolves when it is written, or when a client should not wait any longer (after 5 s,
+   * or 250 ms while the database is away); undefined when there is nothing to wait for.
+   */
+  writeMark(): Promise<void> | undefined;
+}
 
 /** The keeper, as a row uses it. */
 export interface RowWriter {

@@ -82,7 +82,7 @@ const SEVERAL = {
    * protocol/aggregate/composed-uris.ts.
    */
   composed: Type.Optional(Type.Record(Text, Type.Record(Text, Text))),
-  /** The templates of which the parts asked for the mark; see UnsafeMark. */
+  /** The templates of which the parts asked for the mark; see UnsafeMark of session-row.ts. */
   unsafeIn: Type.Optional(Type.Array(Text)),
 };
 
@@ -109,37 +109,6 @@ export type AnySessionValue = SessionValue | AggregateSessionValue;
 
 /** The generation of a new session. Each life that claims the session increases it by one. */
 export const FIRST_GENERATION = 1;
-
-/**
- * The mark in the stored row of a session: it made a call that is not safe to repeat, or, where the session may not
- * move at all, any call. The mark is written before that call is sent.
- */
-export interface UnsafeMark {
-  /** True while the mark is neither written nor given up: a call that needs it has to wait for `writeMark`. */
-  readonly isUnmarked: boolean;
-  /**
-   * Writes the mark, for good. Resolves when it is written, or when a client should not wait any longer (after 5 s,
-   * or 250 ms while the database is away); undefined when there is nothing to wait for.
-   */
-  writeMark(): Promise<void> | undefined;
-}
-
-/** The options of an opening. */
-export interface SessionOpening {
-  /** The id of the new session. Default: AllSessions makes one. */
-  readonly id?: string | undefined;
-  /** Aborting it rejects the opening; no session is left open then. */
-  readonly signal?: AbortSignal | undefined;
-  /**
-   * True for a part of a session with several templates: where another session would end, it begins anew at an
-   * instance.
-   */
-  readonly isPart?: boolean | undefined;
-  /** For a part of a stored session: the mark of the whole session. */
-  readonly unsafeMark?: UnsafeMark | undefined;
-  /** True for a part of a recovered session. */
-  readonly isRecovered?: boolean | undefined;
-}
 
 /**
  * Why a session cannot be written or read. `version`: another release wrote it. `size`: it has more than

@@ -35,8 +35,8 @@ import {
 } from '../../domain/mcp/mcp.ts';
 import type { ListMemory } from '../../domain/memory/list-memory.ts';
 import { mayCall } from '../../domain/rights/rights.ts';
+import type { SessionOpening } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
-import type { SessionOpening } from '../../domain/sessions/session-value.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';

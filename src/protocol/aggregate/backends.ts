@@ -33,9 +33,10 @@ import {
   type WantedChanges,
 } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { SessionOpening } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
-import type { AggregateSessionValue, SessionOpening } from '../../domain/sessions/session-value.ts';
+import type { AggregateSessionValue } from '../../domain/sessions/session-value.ts';
 import { inTasks } from '../../domain/tasks/task-streams.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { shortKey } from '../client-bounds.ts';

@@ -2,7 +2,7 @@
 // that is not safe to repeat, or any call where `session_failover` is `never`. The session with each template sets
 // the mark, as a session with one template sets its own. Source: ADR 167.
 
-import type { UnsafeMark } from '../../../domain/sessions/session-value.ts';
+import type { UnsafeMark } from '../../../domain/sessions/session-row.ts';
 
 export class UnsafeMarks {
   readonly #marked: () => readonly string[] | undefined;
