@@ -69,6 +69,45 @@ test('events of calls have their time, instance and outcome', async () => {
   });
 });
 
+test('listeners whose promises reject do not end the process, and are warned about', async () => {
+  const { mock: warned } = mock.method(process, 'emitWarning', () => {});
+  const explode = async () => {
+    throw new Error('an async listener of the embedder');
+  };
+  try {
+    const bombs = [
+      gateway.events$.subscribe(explode),
+      gateway.on('call.started').subscribe({ next: explode }),
+      gateway.on('call.finished').subscribe({ complete: explode }),
+    ];
+    await gateway.register('t', { id: 'a', handler: serving({ echo: () => ({}) }) }, WAIT);
+    assert.is((await gateway.call('t', 'echo')).instanceId, 'a');
+    await gateway.close({ graceMs: 0 });
+    await turn();
+    const texts = warned.calls.map((call) => String(call.arguments[0]));
+    assert.equal([...new Set(texts)], ['Error: an async listener of the embedder']);
+    assert.ok(texts.length >= events.length + 2);
+    for (const bomb of bombs) bomb.unsubscribe();
+  } finally {
+    warned.restore();
+  }
+});
+
+test('an event goes to those that listened before it, of thousands that come and go', async () => {
+  const received: string[] = [];
+  const late = () => gateway.events$.subscribe(() => received.push('late'));
+  const first = gateway.on('template.changed').subscribe(() => late());
+  const before = performance.now();
+  const many = Array.from({ length: 20_000 }, () => gateway.events$.subscribe(() => received.push('many')));
+  for (const each of many.slice(1)) each.unsubscribe();
+  assert.ok(performance.now() - before < 5_000, 'a copy of all at each took over 10 s');
+  await gateway.register('t', { id: 'a', handler: serving({}) }, WAIT);
+  first.unsubscribe();
+  const { length } = events;
+  assert.is(received.filter((each) => each === 'many').length, length);
+  assert.is(received.filter((each) => each === 'late').length, length - 1);
+});
+
 test('listeners that throw affect neither the gateway nor other listeners', async () => {
   const { mock: warned } = mock.method(process, 'emitWarning', () => {});
   const explode = () => {

@@ -1,25 +1,30 @@
-// The event stream of the gateway. Hot, no replay. A listener that throws harms neither the others nor the gateway.
+// The event stream of the gateway. Hot, no replay. A listener that throws, or whose promise rejects, harms neither the
+// others nor the gateway.
 
 import { filter, Observable, type Observer, Subscriber, type Subscription } from 'rxjs';
 import type { EventName, GatewayEvent } from '../domain/events.ts';
 
 export class EventBus {
-  /**
-   * Copied at each change: an event goes to those that listened before it. A Subject makes five objects per
-   * listener and event.
-   */
-  #subscribers: readonly Subscriber<GatewayEvent>[] = [];
+  /** Not a Subject, which makes five objects per listener and event. */
+  readonly #subscribers = new Set<Subscriber<GatewayEvent>>();
+  /** A copy for events, which go to those that listened before them; undefined after a change, until the next event. */
+  #listening: readonly Subscriber<GatewayEvent>[] | undefined;
   #isClosed = false;
   readonly #all$ = new Observable<GatewayEvent>((subscriber) => {
     if (this.#isClosed) return subscriber.complete();
-    this.#subscribers = [...this.#subscribers, subscriber];
+    this.#subscribers.add(subscriber);
+    this.#listening = undefined;
     return () => {
-      this.#subscribers = this.#subscribers.filter((other) => other !== subscriber);
+      this.#subscribers.delete(subscriber);
+      this.#listening = undefined;
     };
   });
   readonly #pending: GatewayEvent[] = [];
   #isEmitting = false;
-  /** Isolated: an error of a directly subscribed listener becomes a process warning, not an uncaught exception. */
+  /**
+   * Isolated: what a directly subscribed listener throws, or its promise rejects with, becomes a process warning, not an
+   * uncaught exception.
+   */
   readonly events$: Observable<GatewayEvent> = isolateListeners(this.#all$);
 
   /** Emits to all listeners. Events that listeners cause are emitted afterwards, so that all listeners get the same order. */
@@ -30,7 +35,8 @@ export class EventBus {
     }
     this.#isEmitting = true;
     for (let next: GatewayEvent | undefined = event; next; next = this.#pending.shift()) {
-      for (const subscriber of this.#subscribers) subscriber.next(next);
+      this.#listening ??= [...this.#subscribers];
+      for (const subscriber of this.#listening) subscriber.next(next);
     }
     this.#isEmitting = false;
   }
@@ -43,14 +49,15 @@ export class EventBus {
 
   close(): void {
     this.#isClosed = true;
-    for (const subscriber of this.#subscribers) subscriber.complete();
-    this.#subscribers = [];
+    for (const subscriber of [...this.#subscribers]) subscriber.complete();
+    this.#subscribers.clear();
+    this.#listening = undefined;
   }
 }
 
 /**
- * The stream for listeners of other code: what a direct listener throws becomes a warning of the process and reaches no other
- * listener. Operators subscribe as usual.
+ * The stream for listeners of other code: what a direct listener throws, or its promise rejects with, becomes a warning of the
+ * process and reaches no other listener. Operators subscribe as usual.
  */
 export function isolateListeners<T>(source: Observable<T>): Observable<T> {
   const isolatedStream = new Observable<T>((subscriber) => source.subscribe(subscriber));
@@ -67,7 +74,8 @@ export function isolateListeners<T>(source: Observable<T>): Observable<T> {
       // No function for each event: a call has two events, and each has several listeners.
       next: (value) => {
         try {
-          observer.next?.(value);
+          const returned: unknown = observer.next?.(value);
+          if (returned !== undefined) warnIfRejected(returned);
         } catch (thrown) {
           warn(thrown);
         }
@@ -84,9 +92,14 @@ export function isolateListeners<T>(source: Observable<T>): Observable<T> {
 
 type Listener<T> = { readonly [Name in keyof Observer<T>]?: Observer<T>[Name] | null | undefined };
 
-function attempt(listener: () => void): void {
+/** An async function is a listener, too. */
+function warnIfRejected(returned: unknown): void {
+  if (returned instanceof Promise) returned.catch(warn);
+}
+
+function attempt(listener: () => unknown): void {
   try {
-    listener();
+    warnIfRejected(listener());
   } catch (thrown) {
     warn(thrown);
   }
