@@ -1,8 +1,9 @@
 // Folders of templates: the bundled one, and folders with invalid files.
 
+import { existsSync } from 'node:fs';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
-import { readCatalogue } from '../../src/templates/catalogue.ts';
+import { readCatalogue, readTemplateText } from '../../src/templates/catalogue.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -64,6 +65,13 @@ test('reports files that are too large, loops of links and folders', async () =>
     'loop/template.json: cannot be read (ELOOP)',
     'nested/template.json: is not a file',
   ]);
+});
+
+test('reads no more than a definition may have, of pipes and devices nothing', async () => {
+  const refused = (path: string) => readTemplateText(path).catch((thrown: Error) => thrown.message);
+  assert.is(await refused('/dev/zero'), 'is not a file');
+  // The size of such a file is 0, and it has some MB.
+  if (existsSync('/proc/kallsyms')) assert.match(await refused('/proc/kallsyms'), /^has 1\.\d MB/);
 });
 
 test('ignores files, and folders without a definition', async () => {

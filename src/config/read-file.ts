@@ -55,6 +55,28 @@ export function readFileNow(path: string): Buffer {
   }
 }
 
+/**
+ * For files that the program itself writes and reads again, at once: a pipe or a device would let it wait for ever. Throws the
+ * error of the file system, or one with the code `not a file` or `too long`.
+ */
+export function readRegularFile(path: string): Buffer {
+  const fd = openSync(path, AT_ONCE);
+  try {
+    const stats = fstatSync(fd);
+    if (!stats.isFile() && !stats.isDirectory()) throw coded('not a file');
+    const pieces: Buffer[] = [];
+    let bytes = 0;
+    for (let piece = nextPiece(fd); piece.length > 0; piece = nextPiece(fd)) {
+      pieces.push(piece);
+      bytes += piece.length;
+      if (bytes > MOST_BYTES) throw coded('too long');
+    }
+    return Buffer.concat(pieces);
+  } finally {
+    closeSync(fd);
+  }
+}
+
 /** Rejects with the error of the file system; `no writer` for a pipe that no program has opened for writing after 5 s. */
 export async function* filePieces(path: string): AsyncGenerator<Uint8Array> {
   if (!statSync(path).isFIFO()) {

@@ -2,7 +2,8 @@
 // else in place of that file (a folder, a pipe, a loop of links, a file that is far too large) is a TemplateError
 // with one issue; reading never blocks and never reads a large file. definition.ts has the form of a definition.
 
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { type FileHandle, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { codeOf } from '../domain/errors/errors.ts';
@@ -58,19 +59,41 @@ async function readMember(
 }
 
 const MAX_TEMPLATE_BYTES = 1024 * 1024;
+const PIECE_BYTES = 16 * 1024;
 
 /** The text of the file. Throws TemplateError; its issue completes "<path>: ". */
 export async function readTemplateText(path: string): Promise<string> {
   try {
-    const stats = await stat(path);
-    if (!stats.isFile()) throw new TemplateError(['is not a file']);
-    if (stats.size > MAX_TEMPLATE_BYTES) {
-      const size = (stats.size / MAX_TEMPLATE_BYTES).toFixed(1);
-      throw new TemplateError([`has ${size} MB; a definition may have 1 MB`]);
+    // O_NONBLOCK: opening a pipe would wait for a writer.
+    const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    try {
+      // The open file, because the path may name another one by now.
+      const stats = await file.stat();
+      if (!stats.isFile()) throw new TemplateError(['is not a file']);
+      if (stats.size > MAX_TEMPLATE_BYTES) throw tooLong(stats.size);
+      return await readAtMost(file, MAX_TEMPLATE_BYTES);
+    } finally {
+      await file.close();
     }
-    return await readFile(path, 'utf8');
   } catch (thrown) {
     if (thrown instanceof TemplateError) throw thrown;
     throw new TemplateError([`cannot be read (${codeOf(thrown) ?? thrown})`], thrown);
   }
+}
+
+/** The size of a file says little: it may grow meanwhile, and some file systems say 0. */
+async function readAtMost(file: FileHandle, mostBytes: number): Promise<string> {
+  const pieces: Buffer[] = [];
+  for (let bytes = 0; ; ) {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(PIECE_BYTES));
+    if (bytesRead === 0) return Buffer.concat(pieces).toString('utf8');
+    bytes += bytesRead;
+    if (bytes > mostBytes) throw tooLong(bytes);
+    pieces.push(buffer.subarray(0, bytesRead));
+  }
+}
+
+function tooLong(bytes: number): TemplateError {
+  const size = (bytes / MAX_TEMPLATE_BYTES).toFixed(1);
+  return new TemplateError([`has ${size} MB; a definition may have 1 MB`]);
 }

@@ -1,10 +1,10 @@
 // The tokens that `gateway login` stores, and the credentials that are sent to each gateway.
 
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as assert from 'uvu/assert';
-import { requestCredentials } from '../../../src/cli/accounts/credentials.ts';
+import { namedEnvironment, requestCredentials } from '../../../src/cli/accounts/credentials.ts';
 import { findToken, removeToken, storeToken } from '../../../src/cli/accounts/stored-tokens.ts';
 import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { credentialsPath } from '../../../src/templates/command-exposure.ts';
@@ -55,6 +55,21 @@ test('fails with one line when the file cannot be read or written', async () => 
   const keep = () => storeToken(folder('file', 'credentials.json'), url, token, nowMs);
   await rejects(keep, CommandFailure, /cannot be written \((ENOTDIR|EEXIST)\)$/);
 });
+
+if (process.platform !== 'win32') {
+  test('does not wait for the program of a pipe', async () => {
+    execFileSync('mkfifo', [folder('pipe')]);
+    await rejects(
+      () => findToken(folder('pipe'), url),
+      CommandFailure,
+      /pipe cannot be read \(not a file\)$/,
+    );
+    mkdirSync(dirname(path));
+    execFileSync('mkfifo', [folder('stagedoor', 'environments.json')]);
+    const named = () => namedEnvironment('work', { XDG_CONFIG_HOME: folder() });
+    await rejects(named, UsageError, /environments\.json: not a file$/);
+  });
+}
 
 test('are stored in the configuration folder of the user', () => {
   const HOME = '/home/ada';

@@ -1,7 +1,8 @@
 // The credentials that a command sends to a gateway, and the gateways that have a name in environments.json.
 
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { readRegularFile } from '../../config/read-file.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
@@ -105,7 +106,7 @@ export function namedEnvironment(
 
 function read(path: string): Readonly<Record<string, unknown>> {
   try {
-    return fields(JSON.parse(readFileSync(path, 'utf8')));
+    return fields(JSON.parse(readRegularFile(path).toString('utf8')));
   } catch (error) {
     const reason = codeOf(error) ?? 'it is not JSON';
     throw new UsageError(`--env takes KEY=VALUE, or a name in ${path}: ${reason}`, { cause: error });

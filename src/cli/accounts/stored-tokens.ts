@@ -1,6 +1,6 @@
 // The tokens that `gateway login` stores, by the URL of their gateway, and the URLs that get credentials without a proof.
 
-import { readFileSync } from 'node:fs';
+import { readRegularFile } from '../../config/read-file.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { fields, itemsOf } from '../answers.ts';
@@ -90,7 +90,7 @@ interface StoredCredentials {
 function readCredentials(path: string): StoredCredentials {
   try {
     // An invalid document holds none: the next login replaces it.
-    const { tokens, trusted } = fields(jsonIn(readFileSync(path, 'utf8')));
+    const { tokens, trusted } = fields(jsonIn(readRegularFile(path).toString('utf8')));
     const valid = Object.entries(fields(tokens)).filter(([, token]) => 'access_token' in fields(token));
     const urls = itemsOf(trusted).map(String);
     return { tokens: new Map(valid as [url: string, StoredToken][]), trusted: new Set(urls) };

@@ -1,8 +1,8 @@
 // The files of a background gateway, all in its state folder: its process, its log, and a lock that it holds while it runs.
 
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Config, isLoopback } from '../../config/config.ts';
+import { readRegularFile } from '../../config/read-file.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type OptionTable, optionsOf } from '../command.ts';
 import { writePrivateFile } from '../private-file.ts';
@@ -107,7 +107,7 @@ export async function daemonHere({
 /** The content of the file, whether or not the daemon still runs; undefined without a readable file. */
 function readDaemon({ pid: path }: DaemonFiles): Daemon | undefined {
   try {
-    const [pid = '', url = '', start = ''] = readFileSync(path, 'utf8').split('\n');
+    const [pid = '', url = '', start = ''] = readRegularFile(path).toString('utf8').split('\n');
     const details: Pick<Daemon, 'words' | 'folder' | 'graceMs'> = JSON.parse(start);
     return /^[1-9]\d*$/.test(pid) ? { pid: Number(pid), url, ...details } : undefined;
   } catch {

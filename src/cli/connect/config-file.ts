@@ -1,16 +1,8 @@
 // `connect --write` and `--remove`: shows the change of a client's configuration file, asks for confirmation and writes it.
 
-import {
-  constants,
-  copyFileSync,
-  lstatSync,
-  mkdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { constants, copyFileSync, lstatSync, mkdirSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { readRegularFile } from '../../config/read-file.ts';
 import { configText } from '../../connect/file-clients.ts';
 import {
   type ConnectKind,
@@ -58,7 +50,7 @@ function readConfig(written: string): ConfigText {
     if (!found.isFile()) throw new CommandFailure(`${path} is not a file`);
     if ((found.mode & 0o222) === 0) throw new CommandFailure(`${path} is read-only; nothing was changed`);
     if (found.size > LARGEST_BYTES) throw new CommandFailure(`${path} has ${found.size} bytes: not edited`);
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(path));
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readRegularFile(path));
     return { path, text, mode: found.mode & 0o777 };
   } catch (error) {
     if (error instanceof CommandFailure) throw error;
