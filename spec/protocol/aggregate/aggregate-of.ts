@@ -36,6 +36,7 @@ export function aggregateOf({
   const listChanges$ = new Subject<ListChange>();
   const lists = new AggregateLists({ ...CLOCK, backendsOf, listChanges$ });
   const scheduler = new TaskScheduler({ turnMs: Number.POSITIVE_INFINITY }); // tasks run at once, on a slow machine, too
+  const reported: unknown[] = [];
   const aggregated = new AggregateBackends({
     ...CLOCK,
     templates,
@@ -48,8 +49,9 @@ export function aggregateOf({
     scheduler,
     timeoutFor: () => 30_000,
     movesUnsafe: () => false,
+    onFault: (fault) => reported.push(fault),
   });
-  return { aggregated, listChanges$ };
+  return { aggregated, listChanges$, reported };
 }
 
 /** The options for templates that do not change. */

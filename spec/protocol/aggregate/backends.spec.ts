@@ -56,7 +56,11 @@ function setUp() {
     if (fault !== undefined) throw fault;
     return templates;
   };
-  const { aggregated, listChanges$ } = aggregateOf({ templates: templatesOf, backendsOf, sessions });
+  const { aggregated, listChanges$, reported } = aggregateOf({
+    templates: templatesOf,
+    backendsOf,
+    sessions,
+  });
   const ask = async (request: ExchangeRequest, owner: Owner = ADA, instanceId?: string) => {
     const { event, ...from } = await firstValueFrom(
       aggregated.exchange(request, { owner, profile: PROFILE, instanceId }),
@@ -66,7 +70,7 @@ function setUp() {
   const fail = (thrown: Error | undefined) => {
     fault = thrown;
   };
-  return { a, b, aggregated, ask, listChanges$, templates, uses, fail, looks: () => looks };
+  return { a, b, aggregated, ask, listChanges$, templates, uses, fail, looks: () => looks, reported };
 }
 
 test('many clients that ask for a long list at once get it in several turns', async () => {
@@ -397,6 +401,32 @@ test('a look-up of resources that fails is repeated, and ends no stream', async 
   assert.equal([faults, wantedUris(a)], [[], [[]]]);
   fail(undefined);
   mock.timers.tick(1_000);
+  await untilWanted(a, [[], ['a:1']]);
+  subscription.unsubscribe();
+});
+
+test('a look-up that keeps failing is repeated ever more rarely, and reported once', async () => {
+  const { a, aggregated, fail, looks, reported } = setUp();
+  const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1']) };
+  const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
+  const fault = new Error('a fault');
+  fail(fault);
+  await passTurns(30);
+  const rounds: number[] = [];
+  for (let minutes = 0; minutes < 3; minutes += 1) {
+    const before = looks();
+    for (let seconds = 0; seconds < 60; seconds += 1) {
+      mock.timers.tick(1_000);
+      await passTurns(5);
+    }
+    rounds.push(looks() - before);
+  }
+  assert.equal([rounds, reported], [[5, 2, 2], [fault]]);
+  fail(undefined);
+  for (let seconds = 0; seconds < 30; seconds += 1) {
+    mock.timers.tick(1_000);
+    await passTurns(5);
+  }
   await untilWanted(a, [[], ['a:1']]);
   subscription.unsubscribe();
 });

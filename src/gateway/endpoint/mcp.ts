@@ -169,6 +169,7 @@ export class Mcp {
       movesUnsafe: (template: string) =>
         !fleet.has(template) || fleet.group(template).policy.sessionFailover === 'always',
       listChanges$: fleet.listChanged$,
+      onFault,
     };
     this.#aggregate = new AggregateBackends({
       ...aggregate,

@@ -41,6 +41,7 @@ import { inTasks } from '../../domain/tasks/task-streams.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, StatelessOptions } from '../endpoint-backends.ts';
+import type { FaultListener } from '../endpoint-types.ts';
 import { withListNotices } from '../template-lists.ts';
 import { aggregateExchange } from './aggregate-exchange.ts';
 import { askedNames, isUpdate, updatesAsAsked } from './composed-uris.ts';
@@ -60,12 +61,18 @@ const HANDSHAKES_REMEMBERED = 100;
 const EVERYONE: Owner = { id: '' };
 /** Shortest time between two lookups of the templates that own the subscribed resources. */
 const LOOKUP_MS = 1_000;
+/** A look-up that fails is tried again after LOOKUP_MS, then after twice as long each time, up to this, in ms. */
+const LONGEST_RETRY_MS = 30_000;
+/** The failure that is reported. A first one may be that of a template that is deleted meanwhile. */
+const REPORTED_FAILURE = 2;
 
 export interface AggregateOptions extends Omit<AggregateSessionDeps, 'search' | 'extensions'> {
   /** The lists of templates, which the aggregate and all views share. */
   readonly lists: AggregateLists;
   /** Search indexes of everything with search mode. */
   readonly indexes: ToolIndexes;
+  /** Gets, once for each look-up, why templates of subscribed resources cannot be found. See nonThrowing. Default: ignored. */
+  readonly onFault?: FaultListener | undefined;
 }
 
 export class AggregateBackends implements Backends {
@@ -251,7 +258,7 @@ export class AggregateBackends implements Backends {
       return listed$.pipe(
         startWith(undefined),
         // Rejects when a template is deleted meanwhile: what errors here would end the process.
-        concatMap(() => defer(lookUp).pipe(retry({ delay: () => timer$(this.#options.clock, LOOKUP_MS) }))),
+        concatMap(() => defer(lookUp).pipe(retry({ delay: this.#lookUpAgain }))),
         mergeMap((owned) => inTasks(owned, scheduler)),
         mergeMap(([template, found]) => {
           if (!this.#isThere(template, owner)) {
@@ -277,6 +284,12 @@ export class AggregateBackends implements Backends {
       );
     });
   }
+
+  readonly #lookUpAgain = (thrown: unknown, failures: number): Observable<void> => {
+    if (failures === REPORTED_FAILURE) this.#options.onFault?.(thrown);
+    const waitMs = LOOKUP_MS * 2 ** Math.min(failures - 1, 10);
+    return timer$(this.#options.clock, Math.min(waitMs, LONGEST_RETRY_MS));
+  };
 
   tool(aggregated: string, owner?: Owner): Tool | undefined {
     const own = owner && this.#selection.directory.knownTarget(aggregated, owner);
