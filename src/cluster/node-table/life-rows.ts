@@ -5,7 +5,7 @@ import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import Type from 'typebox';
 import type { Secrets } from '../../auth/secrets/secrets.ts';
 import { jsonIn } from '../../domain/json/json.ts';
-import { gatewayOf, otherVersions, type ShownNode, unreachable } from '../../domain/nodes/nodes.ts';
+import { otherVersions, type ShownNode, unreachable } from '../../domain/nodes/nodes.ts';
 import { compileShape } from '../../domain/validation.ts';
 import type { StoredLife } from '../../persistence/store.ts';
 import type { ReachableLife } from '../reachable-life.ts';
@@ -174,8 +174,8 @@ function macOf(key: Buffer, life: string, node: string, profile: Omit<Profile, '
   return createHmac('sha256', key).update(text).digest('base64url');
 }
 
-/** The row as the rules see it. */
-function rowOf({ stored, profile, report }: ReadLife): LifeRow {
+/** The row of a member as the rules see it. */
+export function memberRowOf({ stored, profile, report }: ReadLife): LifeRow {
   const { life, node, counter, end } = stored;
   const {
     sees = [],
@@ -184,11 +184,6 @@ function rowOf({ stored, profile, report }: ReadLife): LifeRow {
   } = report ?? {};
   const followsRefusal = profile?.follows_refusal ?? false;
   return { life, node, counter, sees, isDraining, takesNoPrograms, followsRefusal, end };
-}
-
-/** The row of a member; undefined for a life without a row, and for a node that is none. */
-export function memberRowOf(known: ReadLife | undefined): LifeRow | undefined {
-  return known?.isMember === true ? rowOf(known) : undefined;
 }
 
 /** The node as it is shown. */
@@ -214,36 +209,4 @@ export function shownNodeOf(
 function isSame(a: string, b: string): boolean {
   const [left, right] = [Buffer.from(a), Buffer.from(b)];
   return left.length === right.length && timingSafeEqual(left, right);
-}
-
-/** Why a life was ended, as a clause. */
-export const END_REASONS = {
-  refused: 'its address refuses connections',
-  expired: 'it sent no heartbeat for 10 s',
-  restarted: 'its process has ended',
-  stopped: 'it stopped',
-} as const;
-
-/**
- * Whether a live node gets new sessions of clients that came to this one. A worker of the same gateway does not:
- * each core has its own.
- */
-export function mayTakeSessions(known: ReadLife | undefined, ownNode: string): boolean {
-  if (known?.report?.is_draining !== false) return false;
-  return gatewayOf(known.stored.node) !== gatewayOf(ownNode);
-}
-
-/**
- * The life where sessions go on while this node is drained: one of `live`, the lives of other nodes, that takes
- * sessions. Equal keys get the same one.
- */
-export function successorIn(live: readonly ReadLife[], key: string): string | undefined {
-  const lives = live
-    .filter(
-      ({ isMember, report, stored: { end } }) =>
-        isMember && end === undefined && report?.is_draining === false,
-    )
-    .map(({ stored }) => stored.life)
-    .sort();
-  return lives[Number.parseInt(key.slice(0, 8) || '0', 16) % lives.length];
 }

@@ -9,7 +9,15 @@ import type { NodeStore, StoredLife } from '../../persistence/store.ts';
 import type { PeerProber } from '../channel/peer-prober.ts';
 import type { ReachableLife } from '../reachable-life.ts';
 import type { NodeAction, NodeEvent } from '../rules/node.ts';
-import { END_REASONS, type LifeRows } from './life-rows.ts';
+import type { LifeRows } from './life-rows.ts';
+
+/** Why a life was ended, as a clause. */
+const END_REASONS = {
+  refused: 'its address refuses connections',
+  expired: 'it sent no heartbeat for 10 s',
+  restarted: 'its process has ended',
+  stopped: 'it stopped',
+} as const;
 
 type RunnerAction = Exclude<
   NodeAction,

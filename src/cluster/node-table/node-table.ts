@@ -7,6 +7,7 @@ import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { RELEASED } from '../../domain/nodes/life.ts';
 import {
+  gatewayOf,
   type LeasedPrograms,
   type NodeLife,
   runsAnywhere,
@@ -43,15 +44,7 @@ import { EndedLives } from './ended-lives.ts';
 import { LeaseRunner } from './lease-runner.ts';
 import { LifeDoubt } from './life-doubt.ts';
 import { LifeReads } from './life-reads.ts';
-import {
-  LifeRows,
-  type LifeRowsOptions,
-  mayTakeSessions,
-  memberRowOf,
-  type ReadLife,
-  shownNodeOf,
-  successorIn,
-} from './life-rows.ts';
+import { LifeRows, type LifeRowsOptions, memberRowOf, type ReadLife, shownNodeOf } from './life-rows.ts';
 import { LifeRunner } from './life-runner.ts';
 import { answeredInTime } from './timely-answer.ts';
 
@@ -169,9 +162,9 @@ export class NodeTable {
 
   /** A live member that is not drained, the same one for a session each time. Undefined while the rows cannot be read. */
   successorOf(key: string): string | undefined {
-    const standing = standings(this.#state);
-    const live = [...this.#known.values()].filter(({ stored }) => standing.get(stored.life) === 'live');
-    return this.#reads.isCurrent ? successorIn(live, key) : undefined;
+    if (!this.#reads.isCurrent) return undefined;
+    const lives = [...this.#ready.keys()].sort();
+    return lives[Number.parseInt(key.slice(0, 8) || '0', 16) % lives.length];
   }
 
   /** See MayBeStoredLater. A life that is not known has just begun, or was never there: it is looked for, once a second at most. */
@@ -183,10 +176,13 @@ export class NodeTable {
 
   readonly hasEnded = (life: string) => this.#ended.isSure(this.#known.get(life), this.#now.atMs);
 
-  /** Whether the member with this life is to get new sessions of clients that came here. */
+  /**
+   * Whether the member with this life is to get new sessions of clients that came here. A worker of the same gateway is
+   * not: each core has its own.
+   */
   takesSessions(life: string): boolean {
-    const isLive = standings(this.#state).get(life) === 'live';
-    return isLive && mayTakeSessions(this.#known.get(life), this.#options.own.node);
+    const node = this.#ready.get(life);
+    return node !== undefined && gatewayOf(node) !== gatewayOf(this.#options.own.node);
   }
 
   /** Whether the member with this life does not answer this node, and its life goes on. */
@@ -335,6 +331,15 @@ export class NodeTable {
     else this.#lives.act(action);
   }
 
+  /** The live members that are not drained: their nodes by life. */
+  get #ready(): ReadonlyMap<string, string> {
+    const standing = standings(this.#state);
+    const isReady = ({ stored, report }: ReadLife) =>
+      standing.get(stored.life) === 'live' && report?.is_draining === false;
+    const ready = [...this.#known.values()].filter(isReady);
+    return new Map(ready.map(({ stored }) => [stored.life, stored.node]));
+  }
+
   #isKnown(life: string): boolean {
     return life === this.life || this.#known.has(life);
   }
@@ -364,7 +369,7 @@ export class NodeTable {
   #takeOver(rows: readonly StoredLife[], leases: readonly StoredProgram[]): void {
     const { nodes, clock, prober, report, sessionIdleMs = LIMITS.sessionIdleMs } = this.#options;
     this.#known = this.#rows.read(rows);
-    const lives = [...this.#known.values()].flatMap((known) => memberRowOf(known) ?? []);
+    const lives = [...this.#known.values()].flatMap((known) => (known.isMember ? memberRowOf(known) : []));
     this.#handle({ type: 'read', rows: { programs: this.#programs?.rowsOf(leases) ?? [], lives } });
     const { isDraining } = report();
     if (isDraining !== this.#state.own.isDraining) this.#handle({ type: 'drain', isDraining });
