@@ -689,6 +689,10 @@ test('requests wait for a silent node, 15 s at most, and go on when it answers',
     const [hurried, late] = await Promise.all(
       [8, 0].map((s) => forward(a, B, { untilMs: nowMs + s * 1_000 })),
     );
+    const many = await Promise.all(Array.from({ length: 1_000 }, () => forward(a, B, { untilMs: nowMs })));
+    for (let turns = 0; turns < 20; turns += 1) await turn();
+    const refused = many.filter(({ error }) => error?.message.includes('too many requests wait for it'));
+    assert.ok(refused.length > 0 && refused.length < 10, `1,000 wait with those before: ${refused.length}`);
     await pass(1);
     assert.equal([hurried?.error, late?.error?.code], [undefined, 'NODE_UNAVAILABLE']);
     await pass(8);

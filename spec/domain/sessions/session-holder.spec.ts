@@ -2,11 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { RELEASED } from '../../../src/domain/nodes/life.ts';
-import {
-  decideSession,
-  mayWaitForHolder,
-  type SessionReader,
-} from '../../../src/domain/sessions/session-holder.ts';
+import { decideSession, type SessionReader } from '../../../src/domain/sessions/session-holder.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('which life serves a stored session');
@@ -42,10 +38,6 @@ test('a worker serves the sessions of its gateway, and none of another worker', 
 test('a node without others serves its own sessions and those of its workers, and nothing is to be waited for', () => {
   const decided = (node: string) => decideSession({ node, life: 'life-x' }, { node: 'a', life: 'life-a' });
   assert.equal([decided('a'), decided('a/2'), decided('b')], [CLAIM, CLAIM, { do: 'end' }]);
-});
-
-test('a request waits for a silent holder within its deadline, 15 s and 1,000 requests at most', () => {
-  assert.equal([mayWaitForHolder(999), mayWaitForHolder(1_000)], [true, false]);
 });
 
 test.run();

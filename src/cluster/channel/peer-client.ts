@@ -13,7 +13,6 @@ import {
   type Forwarding,
   NOT_HOLDER,
 } from '../../domain/nodes/forwarding.ts';
-import { mayWaitForHolder, SILENT_HOLDER_MS } from '../../domain/sessions/session-holder.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ConnectionPool } from '../../transports/http1/connection-pool.ts';
 import type { Connector } from '../../transports/http1/connector.ts';
@@ -35,6 +34,13 @@ const PING_MS = 1_000;
 const SLEPT_MS = 3_000;
 /** After it nothing is given up for this time, in ms. */
 const AWAKE_MS = 3_000;
+/**
+ * Longest wait of a request for a silent node, in ms. Then it is 503, never 404: a silent holder of a session is not an
+ * answer.
+ */
+const SILENT_HOLDER_MS = 15_000;
+/** Most requests that wait for a silent node. Further ones get 503 at once. */
+const MAX_WAITING = 1_000;
 /** A request that must not be carried out twice is sent to a node that was heard in this time, in ms, or after a ping. */
 const FRESH_MS = 20;
 /** After a multiplexed connection that failed, the next one is opened this much later. */
@@ -177,7 +183,7 @@ export class PeerClient {
       queueMicrotask(() => exchange.fail(this.#unavailable('it does not answer')));
       return;
     }
-    if (isSilent && !mayWaitForHolder(this.#waiting.size)) {
+    if (isSilent && this.#waiting.size >= MAX_WAITING) {
       queueMicrotask(() => exchange.fail(this.#unavailable('too many requests wait for it')));
       return;
     }

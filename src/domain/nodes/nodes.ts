@@ -48,11 +48,6 @@ export function workerOf(gateway: string, node: string): number | undefined {
   return id === gateway && number !== undefined ? Number(number) : undefined;
 }
 
-/** Whether `other` is this node, or the gateway that it is a worker of. */
-export function isOrHas(node: string, other: string): boolean {
-  return other === node || other === gatewayOf(node);
-}
-
 /** Whether a node runs the programs that are stored for `nodeId`: the first worker runs those of its gateway. */
 export function runsProgramsOf(node: string, nodeId: string | undefined): boolean {
   return nodeId !== undefined && (node === nodeId || node === nodeOf(nodeId, 1));

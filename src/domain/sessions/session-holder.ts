@@ -3,12 +3,7 @@
 // Source: ADR 146, 158.
 
 import { type LifeEnd, RELEASED } from '../nodes/life.ts';
-import { isOrHas, type NodeLife } from '../nodes/nodes.ts';
-
-/** Longest wait of a request for a silent holder, in ms. */
-export const SILENT_HOLDER_MS = 15_000;
-/** Most requests that wait for one silent holder. */
-const MAX_WAITING = 1_000;
+import { gatewayOf, type NodeLife } from '../nodes/nodes.ts';
 
 /** Where a request of a stored session goes. */
 export type SessionDecision =
@@ -60,15 +55,7 @@ export interface SessionHolders {
   readonly mayBeStoredLater?: ((life: string) => Promise<boolean> | undefined) | undefined;
 }
 
-/**
- * Whether one more request may wait for its silent holder, for SILENT_HOLDER_MS; otherwise 503 with `Retry-After` at once.
- * After the wait it is 503 as well, never 404: a silent holder is not an answer.
- */
-export function mayWaitForHolder(waiting: number): boolean {
-  return waiting < MAX_WAITING;
-}
-
 /** Whether the holder was this node, the gateway that it is a worker of, or a worker of the gateway that it is. */
 function isOrWas(node: string, holder: string): boolean {
-  return isOrHas(node, holder) || isOrHas(holder, node);
+  return holder === node || holder === gatewayOf(node) || gatewayOf(holder) === node;
 }
