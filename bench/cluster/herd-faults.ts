@@ -28,8 +28,8 @@ export const MANY_STREAMS = {
 
 /** Sessions before the first measurement. */
 const WARM_UP = 1_000;
-/** Sessions are parked after a minute; what serves their requests is removed some time later. */
-const PARKED_MS = 150_000;
+/** Sessions are idle after a minute; what serves their requests is removed some time later. */
+const IDLE_MS = 150_000;
 
 /** Between two messages for all streams, for each stream. */
 const NEWS_MS = 1;
@@ -82,9 +82,9 @@ export async function newsOfOne(run: Run): Promise<readonly Disturbance[]> {
   return disturbances;
 }
 
-/** Until all sessions are parked. */
+/** Until all sessions are idle. */
 export async function idleSessions(run: Run): Promise<readonly Disturbance[]> {
-  await openAll(run, PARKED_MS);
+  await openAll(run, IDLE_MS);
   await run.herd?.askSome();
   return [];
 }

@@ -82,7 +82,7 @@ export class ScriptedSession implements McpSession {
   calls = 0;
   openedAtMs = 0;
   usedAtMs = 0;
-  isParked = false;
+  isIdle = false;
 
   constructor(id: string, ownerId: string, profile: ClientProfile, handshake: Handshake) {
     this.id = id;
@@ -151,7 +151,7 @@ export class ScriptedSession implements McpSession {
     this.away.push(isAway);
   }
 
-  park(): boolean {
+  setIdle(): boolean {
     return true;
   }
 

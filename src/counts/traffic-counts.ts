@@ -42,7 +42,7 @@ export interface InstanceMetrics {
 
 /** The open sessions and dedicated processes of clients at one instance. */
 export interface InstanceClients {
-  /** Sessions that are bound to it, parked ones included. */
+  /** Sessions that are bound to it, idle ones included. */
   readonly sessions: number;
   /** Processes that run for single clients, with or without a session. */
   readonly ownProcesses: number;

@@ -83,8 +83,8 @@ export const LIMITS = {
   sessions: 10_000,
   /** A session ends after this time without a message and without an open stream. */
   sessionIdleMs: 30 * 60_000,
-  /** It is parked after this time. */
-  sessionParkMs: 60_000,
+  /** It is idle, without an actor, after this time without use. */
+  sessionUnusedMs: 60_000,
   /**
    * A session without a stream and without a message for this time ends as soon as another client needs its place or its
    * dedicated process. Source: ADR 86.

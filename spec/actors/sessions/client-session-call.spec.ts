@@ -283,13 +283,13 @@ test('calls under way, and reservations between two rounds, keep their session b
   const session = await openSilent();
   const reservation = reserve(session);
   const call = ask(session, 'read');
-  assert.equal([session.calls, session.isCalling, session.park()], [2, true, false]);
+  assert.equal([session.calls, session.isCalling, session.setIdle()], [2, true, false]);
   harness.backend('a').last.result('done');
   await call.end;
   assert.equal([session.calls, session.isCalling], [1, true]);
   reservation.leave();
   reservation.leave();
-  assert.equal([session.calls, session.isCalling, session.park()], [0, false, true]);
+  assert.equal([session.calls, session.isCalling, session.setIdle()], [0, false, true]);
 });
 
 test('the end of a session ends its calls and reservations', async () => {
@@ -378,7 +378,7 @@ for (const whose of ['a shared', 'a dedicated'] as const) {
       const expected = sessionFailover === 'never' ? ['BACKEND_UNAVAILABLE unknown'] : [];
       assert.equal([harness.ref('a').snapshot(1).inFlight, lost], [0, expected]);
       reservation.leave();
-      assert.is(session.park(), true);
+      assert.is(session.setIdle(), true);
     });
   }
 }

@@ -104,31 +104,31 @@ test('a thousand closed sessions leave no call, subscription or conversation at 
   }
 });
 
-test('unused sessions are parked, and continue at the next message', async () => {
+test('unused sessions are idle, and continue at the next message', async () => {
   await harness.add('a');
   const session = await harness.openSession();
   await rest();
-  assert.is(session.isParked, true);
+  assert.is(session.isIdle, true);
   assert.is(harness.sessions.find(session.id), session);
-  assert.is(session.isParked, true);
+  assert.is(session.isIdle, true);
   assert.is(await resultOf(ask(session, 'read')), 'a');
-  assert.is(session.isParked, false);
+  assert.is(session.isIdle, false);
   await rest();
   session.notify('notifications/custom', {});
-  assert.is(session.isParked, false);
+  assert.is(session.isIdle, false);
   await rest();
   listenTo(session).subscription.unsubscribe();
-  assert.is(session.isParked, false);
+  assert.is(session.isIdle, false);
   await rest();
   const release = session.hold();
   await rest();
-  assert.is(session.isParked, false);
+  assert.is(session.isIdle, false);
   release();
   await rest();
-  assert.is(session.isParked, true);
+  assert.is(session.isIdle, true);
 });
 
-test('a session has one actor while it is in use, none before its first request and none while it is parked', async () => {
+test('a session has one actor while it is in use, none before its first request and none while it is idle', async () => {
   await harness.add('a');
   const actors = new Set<InspectionEvent['actorRef']>();
   harness.fleet.root.system.inspect(({ actorRef }) => {
@@ -145,7 +145,7 @@ test('a session has one actor while it is in use, none before its first request 
   await resultOf(ask(session, 'read'));
   const { subscription } = listenTo(session);
   await rest();
-  assert.equal([statuses(), session.isParked], [['done', 'active'], true]);
+  assert.equal([statuses(), session.isIdle], [['done', 'active'], true]);
   subscription.unsubscribe();
   assert.equal(statuses(), ['done', 'done']);
   await session.close();
@@ -158,7 +158,7 @@ test('a session that is idle for too long ends, at its backend, too', async () =
   const release = busy.hold();
   const ends: string[] = [];
   idle.ended$.subscribe((reason) => ends.push(reason));
-  for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionIdleMs - LIMITS.sessionParkMs]) await pass(ms);
+  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionIdleMs - LIMITS.sessionUnusedMs]) await pass(ms);
   assert.equal(ends, ['idle']);
   const found = harness.conversations('a').map(({ isClosed }) => isClosed);
   assert.equal(found, [true, false]);
@@ -166,10 +166,10 @@ test('a session that is idle for too long ends, at its backend, too', async () =
   release();
   await pass(LIMITS.sessionIdleMs - 1_000);
   assert.is(harness.sessions.size, 1);
-  await pass(LIMITS.sessionParkMs + 2_000);
+  await pass(LIMITS.sessionUnusedMs + 2_000);
   assert.is(harness.sessions.size, 0);
   await harness.openSession();
-  for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionIdleMs]) await pass(ms);
+  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionIdleMs]) await pass(ms);
   assert.is(harness.sessions.size, 0, 'the next one, too');
 });
 
@@ -182,9 +182,10 @@ test('a client that was away for minutes leaves its process to one that needs it
   const release = present.hold();
   const ends: string[] = [];
   longer.ended$.subscribe((reason) => ends.push(reason));
-  await pass(LIMITS.sessionParkMs - 1_000);
+  await pass(LIMITS.sessionUnusedMs - 1_000);
   shorter.hold()(); // used
-  for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionAwayMs - 2 * LIMITS.sessionParkMs]) await pass(ms);
+  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionAwayMs - 2 * LIMITS.sessionUnusedMs])
+    await pass(ms);
   assert.is(await codeOf(open('early')), 'QUEUE_FULL');
   await pass(2_000);
   const next = await open('next');
@@ -214,8 +215,8 @@ test('one timer serves all sessions', async () => {
   await harness.add('a');
   const sessions = [];
   for (let n = 0; n < 5; n += 1) sessions.push(...(await openAll(MAX / 5, `owner ${n}`)));
-  await pass(LIMITS.sessionParkMs + 5_000);
-  assert.ok(sessions.every(({ isParked }) => isParked));
+  await pass(LIMITS.sessionUnusedMs + 5_000);
+  assert.ok(sessions.every(({ isIdle }) => isIdle));
   assert.ok(harness.sessionAlarms < 5, `${harness.sessionAlarms} timers were set`);
 });
 
@@ -297,7 +298,7 @@ test('in a full table a client that was away for five minutes makes room, not on
   await harness.add('a');
   const [streaming, away] = [await harness.openSession(), await harness.openSession()];
   streaming.hold();
-  for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionAwayMs - LIMITS.sessionParkMs - 1_000])
+  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionAwayMs - LIMITS.sessionUnusedMs - 1_000])
     await pass(ms);
   assert.is(await codeOf(harness.openSession()), 'SESSION_LIMIT');
   await pass(2_000);
@@ -313,7 +314,7 @@ test('of many sessions that continue at once, none ends another one that was awa
   harness = new Harness({ maxSessions: 2 });
   await harness.add('a');
   const away = await harness.openSession();
-  for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionAwayMs]) await pass(ms);
+  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionAwayMs]) await pass(ms);
   const prepared = ['one', 'two'].map((id) => harness.sessions.prepareRecovery(id, away.value));
   const [one, two] = await Promise.all(prepared);
   one?.(2);
@@ -332,7 +333,7 @@ test('where the share of a caller is full, only an absent client of that caller 
   const other = await harness.openSession(PLAIN, 'bob');
   const own = await openAll(share, 'ann');
   assert.is(await codeOf(harness.openSession(PLAIN, 'ann')), 'SESSION_LIMIT');
-  for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionAwayMs]) await pass(ms);
+  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionAwayMs]) await pass(ms);
   await harness.openSession(PLAIN, 'ann');
   const kept = [other, ...own].filter(({ id }) => harness.sessions.find(id) !== undefined);
   assert.equal([kept.includes(other), kept.length], [true, share]);
@@ -348,7 +349,7 @@ test('a place with one template is made by ending a whole session with all templ
   const plain = await harness.openSession();
   whole.innerSessionIds.push(part.id);
   whole.onClose = () => void part.close();
-  for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionAwayMs]) await pass(ms);
+  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionAwayMs]) await pass(ms);
   await harness.openSession();
   assert.equal([unused.endReason, harness.sessions.find(part.id)], [undefined, undefined]);
   assert.is(whole.endReason, 'placeNeeded');
@@ -364,10 +365,10 @@ test('idle sessions end a few per turn, those that were used meanwhile later', a
   const sessions = Array.from({ length: MANY }, (_, owner) => add(`${owner}`));
   const turns = new TurnCounter();
   for (const session of sessions) session.onClose = turns.note;
-  await pass(LIMITS.sessionParkMs);
+  await pass(LIMITS.sessionUnusedMs);
   await turns.pass(MANY);
   if (sessions[0] !== undefined) harness.sessions.used(sessions[0]);
-  await pass(LIMITS.sessionIdleMs - LIMITS.sessionParkMs);
+  await pass(LIMITS.sessionIdleMs - LIMITS.sessionUnusedMs);
   await turns.pass(MANY);
   assert.equal([turns.all, turns.fullest, harness.sessions.size], [MANY - 1, PER_TURN, 1]);
 });
@@ -377,7 +378,7 @@ test('closing refuses new sessions and ends all: busy ones after their calls, or
   const [idle, busy, stuck] = [add(), add(), add()];
   busy.calls = stuck.calls = 1;
   const closed = harness.sessions.closeAll(2 * LIMITS.sessionIdleMs);
-  for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionIdleMs]) await pass(ms);
+  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionIdleMs]) await pass(ms);
   const reasons = () => [idle, busy, stuck].map(({ endReason }) => endReason);
   const reason = 'shutDown';
   assert.equal(reasons(), [reason, undefined, undefined], 'none is ended for being idle');
@@ -391,7 +392,7 @@ test('closing refuses new sessions and ends all: busy ones after their calls, or
   assert.equal(reasons(), [reason, reason, reason]);
 });
 
-test('closing also ends a parked session that is used before its turn', async () => {
+test('closing also ends an idle session that is used before its turn', async () => {
   await paced();
   await harness.add('a');
   const sessions = await openAll(MANY, 'ann');
@@ -432,9 +433,9 @@ async function openAll(count: number, ownerId: string): Promise<ClientSession[]>
   return sessions;
 }
 
-/** Long enough for every unused session to be parked. */
+/** Long enough for every unused session to be idle. */
 async function rest(): Promise<void> {
-  await pass(2 * LIMITS.sessionParkMs + 2_000);
+  await pass(2 * LIMITS.sessionUnusedMs + 2_000);
 }
 
 /** A session with all templates: one of the sessions until it is closed. */

@@ -61,7 +61,7 @@ const STATES: Readonly<Record<string, (session: ClientSession) => Promise<unknow
     before.rewrite('a', silent);
     calls.push(ask(session, 'read'));
   },
-  parked: () => pass(LIMITS.sessionParkMs),
+  idle: () => pass(LIMITS.sessionUnusedMs),
   binding: async (session) => {
     await before.add('b', DEDICATED);
     before.freeze('b');

@@ -17,7 +17,7 @@
 //   failed:    a binding that is still usable is kept; a session without a first binding ends
 //   callEnded: from finishing to serving, when the instance may be used again, or to ended
 //   end:       from everywhere to ended
-//   park:      from everywhere to parked, where the actor ends and its value and binding remain
+//   setIdle:   from everywhere to idle, where the actor ends and its value and binding remain
 //   in every state: unsafe, levelSet, subscribed, unsubscribed and abandoned change the value or the binding, not the state
 //
 // serving: requests may use the binding, if that is usable. awaiting: the only way to its instance is being
@@ -289,7 +289,7 @@ export const clientSessionMachine = setup({
   initial: 'entering',
   on: {
     end: '.ended',
-    park: '.parked',
+    setIdle: '.idle',
     abandoned: { actions: 'abandon' },
     unsafe: { actions: 'noteUnsafe' },
     levelSet: { actions: 'setLevel' },
@@ -349,6 +349,6 @@ export const clientSessionMachine = setup({
       },
     },
     ended: { type: 'final', entry: ['setEndReason', 'emitEnded', 'forgetFailure'] },
-    parked: { type: 'final' },
+    idle: { type: 'final' },
   },
 });

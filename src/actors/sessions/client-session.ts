@@ -1,6 +1,6 @@
 // One session of a legacy client with one template: it keeps its id when it moves to another instance, and answers
 // its calls before it ends. client-session.machine.ts decides about its states; the session makes that actor with
-// the first request that needs one, ends it when it is parked, and does the work of each state. Its calls are in
+// the first request that needs one, ends it when it is idle, and does the work of each state. Its calls are in
 // session-calls.ts, its idle time in client-sessions.ts.
 
 import { AsyncSubject, firstValueFrom, Observable, of } from 'rxjs';
@@ -58,7 +58,7 @@ export class ClientSession implements McpSession, SessionCore {
   readonly group: TemplateGroup;
   openedAtMs = 0;
   usedAtMs = 0;
-  isParked = false;
+  isIdle = false;
   generation: number | undefined;
   readonly #sessions: AllSessions;
   readonly #binder: Binder;
@@ -212,7 +212,7 @@ export class ClientSession implements McpSession, SessionCore {
       this.used();
       this.#messages ??= new SessionMessages(this);
       this.#messages.addStream(subscriber);
-      return () => this.isParked && this.#messages?.areObserved === false && this.park();
+      return () => this.isIdle && this.#messages?.areObserved === false && this.setIdle();
     });
     const { lists } = this.#options;
     return lists?.withNotices(messages$, { ...this.#greeted, ownerId: this.ownerId }) ?? messages$;
@@ -260,14 +260,14 @@ export class ClientSession implements McpSession, SessionCore {
     return this.#row?.isStored === true && outlivesNode(this.value, this.group);
   }
   get awaySinceMs(): number | undefined {
-    return this.isParked ? this.usedAtMs : undefined;
+    return this.isIdle ? this.usedAtMs : undefined;
   }
 
   /** Ends the actor, unless `messages$` has subscribers. These do not count as a use: their client may be gone. */
-  park(): boolean {
+  setIdle(): boolean {
     if (this.#holds > 0 || this.calls > 0) return false;
     if (this.#messages?.areObserved) return true;
-    this.send({ type: 'park' });
+    this.send({ type: 'setIdle' });
     this.#rest();
     return true;
   }

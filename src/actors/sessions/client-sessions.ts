@@ -1,5 +1,5 @@
 // All legacy sessions of one gateway, with one template or with several (ADR 70). ClientSessions bounds their number,
-// parks a session after a short time without use and ends it after a long one, and can end many together. Callers of
+// makes a session idle after a short time without use and ends it after a long one, and can end many together. Callers of
 // `find` must compare the owner themselves. ClientSessions owns the sessions, a session owns its binding, and a dedicated
 // binding owns its conversation.
 
@@ -58,7 +58,7 @@ export class ClientSessions implements AllSessions {
   readonly #opening = new Set<McpSession>();
   readonly #open = new Map<string, McpSession>();
   readonly #idleMs: number;
-  readonly #parkMs: number;
+  readonly #unusedMs: number;
   /** Cancels the next sweep; set while there are sessions. */
   #disarm: (() => void) | undefined;
   readonly #closings = new Set<Promise<void>>();
@@ -84,7 +84,7 @@ export class ClientSessions implements AllSessions {
     this.binder = new Binder(deps);
     this.#places = new SessionPlaces(maxSessions, share, declarations);
     this.#idleMs = idleMs;
-    this.#parkMs = Math.min(LIMITS.sessionParkMs, idleMs);
+    this.#unusedMs = Math.min(LIMITS.sessionUnusedMs, idleMs);
     deps.fleet.root.subscribe({ complete: () => void this.closeAll(0) });
   }
 
@@ -330,8 +330,8 @@ export class ClientSessions implements AllSessions {
 
   #use(session: McpSession): void {
     session.usedAtMs = this.#nowMs();
-    session.isParked = false;
-    if (this.#disarm === undefined) this.#sweepIn(this.#parkMs);
+    session.isIdle = false;
+    if (this.#disarm === undefined) this.#sweepIn(this.#unusedMs);
   }
 
   /** The present time in whole ms: fractions in fields of thousands of sessions would be heap objects of their own. */
@@ -340,7 +340,7 @@ export class ClientSessions implements AllSessions {
   }
 
   /**
-   * Schedules a sweep; `waitMs` is at most `#parkMs`, since no session that is used meanwhile is due sooner. Not
+   * Schedules a sweep; `waitMs` is at most `#unusedMs`, since no session that is used meanwhile is due sooner. Not
    * while the gateway closes.
    */
   #sweepIn(waitMs: number): void {
@@ -353,22 +353,22 @@ export class ClientSessions implements AllSessions {
     await scheduler.each(due, (session) => this.#visit(session));
     this.#disarm = undefined;
     if (this.#open.size === 0) return;
-    let nextMs = now() + this.#parkMs;
+    let nextMs = now() + this.#unusedMs;
     for (const session of this.#open.values()) nextMs = Math.min(nextMs, this.#dueAtMs(session));
     this.#sweepIn(Math.max(GRAIN_MS, nextMs - now()));
   }
 
-  /** Parks or ends a session that is still due. A session that is busy counts as used now. */
+  /** Makes a session that is still due idle, or ends it. A session that is busy counts as used now. */
   #visit(session: McpSession): void {
     const now = this.deps.now();
     if (this.isClosing || !this.#open.has(session.id) || this.#dueAtMs(session) > now) return;
-    if (session.isParked) void this.#end(session, 'idle');
-    else if (session.park()) session.isParked = true;
+    if (session.isIdle) void this.#end(session, 'idle');
+    else if (session.setIdle()) session.isIdle = true;
     else session.usedAtMs = this.#nowMs();
   }
 
-  #dueAtMs({ usedAtMs, isParked }: McpSession): number {
-    return usedAtMs + (isParked ? this.#idleMs : this.#parkMs);
+  #dueAtMs({ usedAtMs, isIdle }: McpSession): number {
+    return usedAtMs + (isIdle ? this.#idleMs : this.#unusedMs);
   }
 
   #drop(session: McpSession, kind: PlaceKind): void {

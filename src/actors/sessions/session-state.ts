@@ -11,7 +11,7 @@ import type { Binding } from './binding.ts';
 
 /**
  * The state of a session. It is in the context of the actor while the session has one; before the first request, and
- * when parked or ended, the session keeps only this.
+ * when idle or ended, the session keeps only this.
  */
 export interface SessionState {
   readonly value: SessionValue;
@@ -21,7 +21,7 @@ export interface SessionState {
 
 /** The events of a session; client-session.machine.ts describes their effects. */
 export type ClientSessionEvent =
-  | { readonly type: 'lost' | 'requested' | 'started' | 'upgrade' | 'callEnded' | 'park' }
+  | { readonly type: 'lost' | 'requested' | 'started' | 'upgrade' | 'callEnded' | 'setIdle' }
   | { readonly type: 'end'; readonly reason: EndReason }
   | { readonly type: 'bound'; readonly binding: Binding }
   | { readonly type: 'failed'; readonly error: unknown }

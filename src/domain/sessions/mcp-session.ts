@@ -57,7 +57,7 @@ export interface McpSession {
   readonly messages$: Observable<ServerMessage>;
   /** Resolves when the backend's stream is open, or cannot be opened; undefined while `messages$` has no subscriber. */
   readonly untilListening: Promise<void> | undefined;
-  /** Keeps the session from being parked or expired until the returned function is called, once. */
+  /** Keeps the session from becoming idle or expiring until the returned function is called, once. */
   hold(): () => void;
   /**
    * Sets whether the client is disconnected. While it is, a call of the session ends with QUEUE_FULL as soon as
@@ -85,7 +85,7 @@ export interface McpSession {
   /** Resolves when nothing is left of it. */
   close(reason?: EndReason): Promise<void>;
 
-  // --- for ClientSessions, which owns the session, and writes the times and `isParked` -----------------------
+  // --- for ClientSessions, which owns the session, and writes the times and `isIdle` -----------------------
 
   /**
    * The session ids of the parts of a session with several templates, which are sessions as well; undefined for a
@@ -101,9 +101,9 @@ export interface McpSession {
   /** The time of its opening, in ms of the gateway's monotonic clock, like `usedAtMs`. */
   openedAtMs: number;
   usedAtMs: number;
-  isParked: boolean;
+  isIdle: boolean;
   /** Releases resources that an idle session does not need. Returns false while the session is busy, and may not expire. */
-  park(): boolean;
+  setIdle(): boolean;
   /** Ends the calls that wait between two rounds. Default: the session has none of its own. */
   dismiss?(error: GatewayError): void;
 }

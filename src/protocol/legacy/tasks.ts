@@ -81,7 +81,7 @@ function scopeOf({ request: { principal: owner, pathName } }: SessionRequest): T
   return { owner, pathName };
 }
 
-/** Sends a request outside of the session, which is not parked meanwhile. */
+/** Sends a request outside of the session, which is not idle meanwhile. */
 function exchangeAt(
   request: ExchangeRequest,
   { session, request: { principal: owner }, backends }: SessionRequest,

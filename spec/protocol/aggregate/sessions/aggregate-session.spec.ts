@@ -82,7 +82,7 @@ test('a call waits for an inner session only within its timeout, and the session
   assert.equal([await second, a.sessions.length], [{ called: { name: 'x' } }, 1]);
   const found = a.asked.map(({ arrivedAtMs }) => arrivedAtMs);
   assert.equal(found, [3_000]);
-  assert.equal([session.calls, session.park()], [0, true]);
+  assert.equal([session.calls, session.setIdle()], [0, true]);
 });
 
 test('an inner session that opens after the end of its session ends at once', async () => {
@@ -220,7 +220,7 @@ test('the end of an inner session does not end that of the client', async () => 
   a.instead = throwError(() => sessionLost('its instance is gone'));
   assert.equal(await call('a__x').catch(codeOf), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
   const found = a.asked.length;
-  assert.equal([found, session.park()], [2, true]);
+  assert.equal([found, session.setIdle()], [2, true]);
 });
 
 test('a request about a task goes to the inner session of its instance, and to no new one', async () => {
@@ -233,7 +233,7 @@ test('a request about a task goes to the inner session of its instance, and to n
   assert.is((await ask()).instanceId, 'a/one');
   a.instead = throwError(() => sessionLost('its instance is gone'));
   assert.equal(await ask().catch(codeOf), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
-  assert.equal([a.sessions.length, session.park()], [1, true]);
+  assert.equal([a.sessions.length, session.setIdle()], [1, true]);
 });
 
 test('a client that waits for updates gets a new inner session without a call', async () => {

@@ -95,7 +95,7 @@ export interface AggregateSessionDeps {
 export class AggregateSession implements McpSession {
   openedAtMs = 0;
   usedAtMs = 0;
-  isParked = false;
+  isIdle = false;
   readonly id: string;
   readonly handshake: Handshake;
   readonly isShared = false;
@@ -195,8 +195,8 @@ export class AggregateSession implements McpSession {
     return this.#row?.isStored === true && mayRecover(this.#value, this.#deps.movesUnsafe);
   }
 
-  /** A session that is held does not expire; there is no other state to park. */
-  park(): boolean {
+  /** A session that is held does not expire; there is no idle state. */
+  setIdle(): boolean {
     return this.#holds === 0;
   }
 
