@@ -18,7 +18,7 @@ export function ownExchange(
   return defer(() => conversation.exchange(request)).pipe(
     catchError((thrown: unknown) => {
       if (!asGatewayError(thrown).facts.isRepaired) throw thrown;
-      return conversation.exchange({ ...request, isRepeat: true });
+      return conversation.exchange({ ...request, isResent: true });
     }),
   );
 }

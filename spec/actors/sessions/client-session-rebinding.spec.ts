@@ -460,7 +460,7 @@ test('a session that may wait long waits for the probe of another one, however l
   }
 });
 
-test('closes a new conversation in which what a backend remembers cannot be repeated', async () => {
+test('closes a new conversation in which what a backend remembers cannot be restored', async () => {
   await harness.add('a', { handshake: FULL, fields: HTTP });
   const { binder } = harness.sessions;
   const { signal } = new AbortController();
@@ -469,7 +469,7 @@ test('closes a new conversation in which what a backend remembers cannot be repe
     ownerId: 'ann',
     profile: PLAIN,
     asksForLog: false,
-    repeatBackendState: () => Promise.reject(backendUnavailable('it broke', { delivered: 'unknown' })),
+    restoreBackendState: () => Promise.reject(backendUnavailable('it broke', { delivered: 'unknown' })),
   };
   const failure: unknown = await binder
     .findBinding(needs, { withinMs: 1_000 }, signal)

@@ -45,16 +45,16 @@ test('an answer about the request is final, also for others under way; after any
 });
 
 test('at the only instance it is done three times more, and not there once it may have arrived twice', () => {
-  const next = (delivered: Delivered, repeats: number, mayHaveArrived: 'here' | 'earlier' | false) =>
-    decideAtBound(failed(delivered, true).error, { repeats, mayHaveArrived });
+  const next = (delivered: Delivered, retries: number, mayHaveArrived: 'here' | 'earlier' | false) =>
+    decideAtBound(failed(delivered, true).error, { retries, mayHaveArrived });
   assert.equal(
     [next('no', 0, false), next('no', 2, 'here'), next('unknown', 2, false)],
-    Array(3).fill('repeatHere'),
+    Array(3).fill('retryHere'),
   );
   assert.equal([next('unknown', 1, 'here'), next('no', 3, 'here')], ['move', 'move']);
   assert.equal([next('no', 3, false), next('unknown', 1, 'earlier')], ['giveUp', 'giveUp']);
   const answer = backendUnavailable('x', { delivered: 'no', backendStatus: 404 });
-  assert.is(decideAtBound(answer, { repeats: 0, mayHaveArrived: 'here' }), 'giveUp');
+  assert.is(decideAtBound(answer, { retries: 0, mayHaveArrived: 'here' }), 'giveUp');
 });
 
 test('one more begins beside what is silent if it does no harm, a try is left, and the budget has room', () => {

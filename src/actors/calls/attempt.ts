@@ -74,7 +74,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   #unanswered = 0;
   isAwaitingClient = false;
   /** True after the request was sent a second time in the same conversation: see ErrorDetails.isRepaired. */
-  #isRepeat = false;
+  #isResent = false;
   /** Handles the failure of the next attempt, when that one failed synchronously: runs after the end of this attempt. */
   afterEnd: (() => void) | undefined;
   #hasEnded = false;
@@ -107,13 +107,13 @@ export class Attempt implements Observer<ExchangeEvent> {
     });
   }
 
-  /** Counts the call and sends the request, in one synchronous block. A repeated request is not counted again. */
+  /** Counts the call and sends the request, in one synchronous block. A request that is sent again is not counted again. */
   start(): void {
     const planned = this.plan.conversation;
     const request = this.#request;
     const trace = this.#trace;
     const { opened } = this.ref;
-    if (!this.#isRepeat) this.ref.calls.begin(this.#ownerId);
+    if (!this.#isResent) this.ref.calls.begin(this.#ownerId);
     try {
       const conversation = planned ?? opened?.transport;
       if (conversation === undefined) throw notConnected();
@@ -171,12 +171,12 @@ export class Attempt implements Observer<ExchangeEvent> {
       return;
     }
     const error = asGatewayError(thrown);
-    if (error.facts.isRepaired && !this.#isRepeat) {
-      this.#isRepeat = true;
+    if (error.facts.isRepaired && !this.#isResent) {
+      this.#isResent = true;
       this.start();
       return;
     }
-    // Without `delivered` it counts as unknown, so that only a request that is safe to repeat is repeated.
+    // Without `delivered` it counts as unknown, so that only a request that is safe to repeat is retried.
     this.#error = error.facts.delivered === undefined ? perhapsDelivered(error) : error;
     this.#outcome = 'failed';
     this.#call.scheduleFailure(this.#report); // thousands fail together when their instance falls
@@ -241,7 +241,7 @@ export class Attempt implements Observer<ExchangeEvent> {
       ? { ...request, longestMs: this.#call.deadline.longestLeftMs }
       : request;
     const asked = asksForProgress ? { ...timed, wantsProgress: true } : timed;
-    return this.#isRepeat ? { ...asked, isRepeat: true } : asked;
+    return this.#isResent ? { ...asked, isResent: true } : asked;
   }
 
   get #isAnswered(): boolean {

@@ -2,7 +2,7 @@
 // domain/calls/retry-rules.ts allows it. Its route says where the call may go on. Source: ADR 9, ADR 40.
 //
 // After `delivered: 'no'` the call is sent to another instance, at most `maxRetries` times and never to the same one
-// twice; one that only one instance may answer is repeated there (`decideAtBound`). After `'unknown'` it goes on only
+// twice; one that only one instance may answer is retried there (`decideAtBound`). After `'unknown'` it goes on only
 // if it is safe to repeat, within the retry budget; never after the first message. A repeatable call that is silent
 // for a third of its time is also sent to a second instance. The call fails with its last failure.
 

@@ -1,5 +1,5 @@
 // The retries of one call, and the retry budget of the gateway. domain/calls/retry-rules.ts decides whether a call is
-// repeated; its route says at which instance (call-route.ts). Source: ADR 9.
+// retried; its route says at which instance (call-route.ts). Source: ADR 9.
 
 import { Observable } from 'rxjs';
 import { RecentCount } from '../../balancing/recent-count.ts';
@@ -27,7 +27,7 @@ export class Retries {
   readonly #events: CallEvents;
   /**
    * The number of retries and hedges that the call may still make at other instances. Negative for a call that only one
-   * instance may answer: its repeats there have a bound of their own (`decideAtBound`).
+   * instance may answer: its retries there have a bound of their own (`decideAtBound`).
    */
   attemptsLeft: number;
   /** The last failure of an attempt, or of the opening before it; undefined while none has failed. */
@@ -53,7 +53,7 @@ export class Retries {
   decisionAtBound(error: GatewayError, bound: InstanceRef): DecisionAtBound {
     const place = this.#uncertainAt === bound ? 'here' : 'earlier';
     const mayHaveArrived = this.#uncertainAt !== undefined && place;
-    return decideAtBound(error, { repeats: this.retriesMade, mayHaveArrived });
+    return decideAtBound(error, { retries: this.retriesMade, mayHaveArrived });
   }
 
   /**

@@ -31,8 +31,8 @@ import { ANSWER_MS, type SharedSubscription } from '../subscriptions/resource-su
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-core.ts';
 
-/** The most requests that are repeated concurrently after a move. */
-const CONCURRENT_REPEATS = 16;
+/** The most requests that are sent concurrently after a move. */
+const CONCURRENT_RESTORES = 16;
 
 /**
  * Returns true when a request needs a dedicated conversation: log messages of a shared one do not say which client
@@ -57,8 +57,8 @@ export class BackendState {
   readonly #releases = new Map<string, () => void>();
   /** The URIs of the session's value as a set, and the list that the set was made from. */
   #known: { readonly from: readonly string[]; readonly uris: ReadonlySet<string> } | undefined;
-  /** URIs whose subscription was already repeated in the conversation to which the session is moving. */
-  #repeated: ReadonlySet<string> | undefined;
+  /** URIs whose subscription was already restored in the conversation to which the session is moving. */
+  #restored: ReadonlySet<string> | undefined;
 
   constructor(session: SessionCore) {
     this.#session = session;
@@ -88,28 +88,28 @@ export class BackendState {
   }
 
   /**
-   * Repeats the state in a new conversation, until `signal` aborts. Rejects when the conversation ends; refusals of
+   * Restores the state in a new conversation, until `signal` aborts. Rejects when the conversation ends; refusals of
    * the backend are ignored.
    */
-  async repeat(conversation: Conversation, signal: AbortSignal): Promise<void> {
+  async restore(conversation: Conversation, signal: AbortSignal): Promise<void> {
     if (!keepsState(conversation)) return;
     const aborted$ = fromEvent(signal, 'abort');
     const send = (request: ExchangeRequest) =>
       conversation.exchange(request).pipe(filter(isFinal), takeUntil(aborted$));
     const { logLevel, uris } = this.#session.value;
-    this.#repeated = this.uris;
+    this.#restored = this.uris;
     const requests = uris.map((uri) => ({ method: SUBSCRIBE, params: { uri } }));
     const levels = logLevel === undefined ? [] : [{ method: SET_LEVEL, params: { level: logLevel } }];
-    const all$ = from([...levels, ...requests]).pipe(mergeMap(send, CONCURRENT_REPEATS));
+    const all$ = from([...levels, ...requests]).pipe(mergeMap(send, CONCURRENT_RESTORES));
     await lastValueFrom(all$, { defaultValue: undefined });
   }
 
   /** Moves shared subscriptions to the new binding of the session. Returns the promises of the backend's answers. */
   moved(binding: Binding): Promise<unknown>[] {
-    const repeated = this.#repeated;
-    this.#repeated = undefined;
+    const restored = this.#restored;
+    this.#restored = undefined;
     const { uris } = this.#session.value;
-    return uris.flatMap((uri) => this.#subscribeAt(binding, uri, repeated?.has(uri) === true) ?? []);
+    return uris.flatMap((uri) => this.#subscribeAt(binding, uri, restored?.has(uri) === true) ?? []);
   }
 
   /** Ends the shared subscriptions, when the session is over. */

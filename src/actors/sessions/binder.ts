@@ -24,10 +24,10 @@ export interface SessionNeeds extends ClientNeeds {
   readonly ownerId: string;
   readonly session?: UsingSession | undefined;
   /**
-   * Repeats the log level and the subscriptions in a new conversation, before it is used. Undefined when there are
+   * Restores the log level and the subscriptions in a new conversation, before it is used. Undefined when there are
    * none.
    */
-  readonly repeatBackendState?:
+  readonly restoreBackendState?:
     | ((conversation: Conversation, signal: AbortSignal) => Promise<void>)
     | undefined;
 }
@@ -128,7 +128,7 @@ export class Binder {
     }
     const binding = new Binding(ref, conversation.handshake, use);
     try {
-      if (!binding.isShared) await needs.repeatBackendState?.(conversation, signal);
+      if (!binding.isShared) await needs.restoreBackendState?.(conversation, signal);
       signal.throwIfAborted();
       if (!binding.isIntact) throw notConnected();
     } catch (thrown) {

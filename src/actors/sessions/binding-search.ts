@@ -40,7 +40,7 @@ interface SearchDeps extends SearchOptions, Pick<SessionDeps, 'now' | 'alarm' | 
   readonly open: (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>;
 }
 
-/** An opening may always be repeated: it carries no request, so that a repeat does no harm. */
+/** An opening may always be retried: it carries no request. */
 const OPENING = { isRepeatable: true };
 
 /** One search for a binding. `run` is called once. */

@@ -311,7 +311,7 @@ export class ClientSession implements McpSession, SessionCore {
   }
 
   findHedgeBinding({ ref }: Binding, without: ReadonlySet<string>, signal: AbortSignal): Promise<Binding> {
-    const needs = { ...this.#needs, asksForLog: false, repeatBackendState: undefined };
+    const needs = { ...this.#needs, asksForLog: false, restoreBackendState: undefined };
     const options = { without, last: ref, withinMs: timeoutFor(this.group.policy) };
     return this.#binder.findBinding(needs, options, signal);
   }
@@ -367,8 +367,8 @@ export class ClientSession implements McpSession, SessionCore {
     const { ownerId, profile, logLevel, uris } = this.value;
     const asksForLog = logLevel !== undefined || this.#waiting?.needsDedicated === true;
     const state = logLevel === undefined && uris.length === 0 ? undefined : this.#ensuredBackendState;
-    const repeatBackendState = state?.repeat.bind(state);
-    return { group: this.group, ownerId, profile, session: this, asksForLog, repeatBackendState };
+    const restoreBackendState = state?.restore.bind(state);
+    return { group: this.group, ownerId, profile, session: this, asksForLog, restoreBackendState };
   }
 
   #wake(): void {

@@ -1,5 +1,5 @@
 // The route of one call of a session: the call waits for the binding of the session, is sent there, and after a move to
-// the new binding. Before it is repeated there is a short pause, in which a failure of the instance is noticed.
+// the new binding. Before it is retried there is a short pause, in which a failure of the instance is noticed.
 // Everything else is in calls/call.ts. Source: ADR 71.
 
 import { from, Observable, of } from 'rxjs';
@@ -41,7 +41,7 @@ import type { SessionCore } from './session-core.ts';
 import { hasOtherCandidates, mayMove, needsMark } from './session-state.ts';
 
 /**
- * The wait before a failed call is repeated, in ms, and the factor for each further wait. In this time a failure of
+ * The wait before a failed call is retried, in ms, and the factor for each further wait. In this time a failure of
  * the instance is noticed, and the session can move.
  */
 const FIRST_WAIT_MS = 5;
@@ -89,9 +89,9 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (reason === undefined || binding === undefined) return this.#next();
     const { kind, plan, atBound } = reason;
     if (kind === 'silent')
-      return isAtSessionBinding(plan) && this.#leaves(binding) ? this.#waitBeforeRepeat(call) : NONE;
-    return atBound === 'repeatHere' || (atBound === 'move' && this.#movesFrom(binding))
-      ? this.#waitBeforeRepeat(call)
+      return isAtSessionBinding(plan) && this.#leaves(binding) ? this.#waitBeforeRetry(call) : NONE;
+    return atBound === 'retryHere' || (atBound === 'move' && this.#movesFrom(binding))
+      ? this.#waitBeforeRetry(call)
       : NONE;
   }
 
@@ -281,7 +281,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return true;
   }
 
-  #waitBeforeRepeat({ retries }: RunningCall): WaitStep {
+  #waitBeforeRetry({ retries }: RunningCall): WaitStep {
     this.#release();
     const waitMs = FIRST_WAIT_MS * WAIT_FACTOR ** retries.retriesMade;
     return { kind: 'wait', until$: timer$(this.#session.deps, waitMs) };

@@ -264,11 +264,11 @@ export class PeerClient {
       return;
     }
     const isUnknown = reason === 'token of an unknown sender';
-    if ((reason !== 'expired token' && !isUnknown) || exchange.isRepeated) {
+    if ((reason !== 'expired token' && !isUnknown) || exchange.isResent) {
       exchange.fail(this.#unavailable(`it refuses this node (${reason})`));
       return;
     }
-    exchange.isRepeated = true;
+    exchange.isResent = true;
     if (isUnknown) {
       // Others may have ended the life of this node.
       this.#options.recheck().then(

@@ -35,7 +35,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding, Linked {
   /** Since when it waits for the node. A request that was sent and is sent again waits anew. */
   waitsSinceMs: number;
   /** True after the request was sent again because its token had expired. */
-  isRepeated = false;
+  isResent = false;
   readonly #answer: ForwardedAnswer;
   readonly #events: ExchangeEvents;
   #connection: Carrier | undefined;

@@ -56,7 +56,7 @@ export interface ExchangeRequest extends CallContext {
    * True: it is sent again in its conversation, after an error with `isRepaired`. A further refusal is its answer.
    * Not sent itself.
    */
-  readonly isRepeat?: boolean;
+  readonly isResent?: boolean;
 }
 
 /** How a request is sent; each field is optional. */

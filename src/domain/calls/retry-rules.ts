@@ -1,6 +1,6 @@
-// The rules of retries and hedges: which requests may be repeated, what follows a failure, and whether one more
+// The rules of retries and hedges: which requests may be retried, what follows a failure, and whether one more
 // attempt begins beside a silent one. They are pure. `Call` asks them; BindingSearch asks `mayHedge` for openings,
-// which no call carries and which may always be repeated. Where a call goes on, its route says; the counts and the budget are in
+// which no call carries and which may always be retried. Where a call goes on, its route says; the counts and the budget are in
 // actors/calls/retries.ts.
 // Source: ADR 9, ADR 40, ADR 71, ADR 150.
 
@@ -29,12 +29,12 @@ export interface Failed {
 export type Decision = 'goOn' | 'keepOthers' | 'giveUp';
 
 /**
- * The same for a call that only one instance may answer. `repeatHere`: one more attempt there, after a pause.
+ * The same for a call that only one instance may answer. `retryHere`: one more attempt there, after a pause.
  * `move`: one more attempt, but only at another instance, to which the session of the call moves.
  */
-export type DecisionAtBound = 'repeatHere' | 'move' | 'giveUp';
+export type DecisionAtBound = 'retryHere' | 'move' | 'giveUp';
 
-/** Repeats of a call at the only instance that may answer. */
+/** Retries of a call at the only instance that may answer. */
 const MAX_AT_BOUND = 3;
 
 /** Not those about credentials, the address, the session, the rate or the state of one server. */
@@ -55,7 +55,7 @@ export function decideAfter(failed: Failed): Decision {
   const { error, wasSent = false, hasOthers = false, isAnswering = false } = failed;
   if (wasSent && isAboutRequest(error)) return 'giveUp';
   if (hasOthers) return 'keepOthers';
-  return isAnswering || !mayRepeat(failed) ? 'giveUp' : 'goOn';
+  return isAnswering || !mayRetry(failed) ? 'giveUp' : 'goOn';
 }
 
 /**
@@ -65,12 +65,12 @@ export function decideAfter(failed: Failed): Decision {
 export function decideAtBound(
   error: GatewayError,
   {
-    repeats,
+    retries,
     mayHaveArrived,
-  }: { readonly repeats: number; readonly mayHaveArrived: 'here' | 'earlier' | false },
+  }: { readonly retries: number; readonly mayHaveArrived: 'here' | 'earlier' | false },
 ): DecisionAtBound {
   if (!isUnanswered(error)) return 'giveUp';
-  if (repeats < MAX_AT_BOUND && (mayHaveArrived === false || error.delivered === 'no')) return 'repeatHere';
+  if (retries < MAX_AT_BOUND && (mayHaveArrived === false || error.delivered === 'no')) return 'retryHere';
   return mayHaveArrived === 'here' ? 'move' : 'giveUp';
 }
 
@@ -87,7 +87,7 @@ export function mayHedge(
 }
 
 /** What certainly did not arrive may be done again; what perhaps did, if it does no harm; never what was answered. */
-function mayRepeat({ error: { delivered }, isRepeatable }: Failed): boolean {
+function mayRetry({ error: { delivered }, isRepeatable }: Failed): boolean {
   return delivered === 'unknown' ? isRepeatable : delivered !== 'yes';
 }
 

@@ -1,5 +1,5 @@
 // Carries a request of a legacy client to a backend of either era. A modern backend gets the declarations of the handshake with
-// every request, an `input_required` result becomes requests to the client and a repeated request, and other results lose the
+// every request, an `input_required` result becomes requests to the client and a retry of the request, and other results lose the
 // fields of the modern era. Limits and messages are those of the SDK, which does the same inside of a server.
 // Source: MCP 2026-07-28 basic/patterns/mrtr; `LegacyInputRequiredShim` of @modelcontextprotocol/server.
 
@@ -27,7 +27,7 @@ import { resultTypeOf } from '../modern/modern-over-legacy.ts';
 
 /** The most rounds of one call. */
 const MAX_ROUNDS = 8;
-/** Wait before a call whose result asked for nothing is repeated, in ms, so that it does not spin. */
+/** Wait before a call whose result asked for nothing is retried, in ms, so that it does not spin. */
 const PAUSE_MS = 250;
 
 /**
@@ -108,7 +108,7 @@ interface Round {
   readonly session: ReservingSession;
   readonly request: ExchangeRequest;
   /** The request with the input of the client; undefined in the first round. */
-  readonly repeated?: ExchangeRequest;
+  readonly retried?: ExchangeRequest;
   /** The number of earlier rounds. Default: 0. */
   readonly count?: number;
   /** The reservation for this round; undefined in the first one. */
@@ -117,8 +117,8 @@ interface Round {
 
 /** Makes one exchange; if its answer requires input, the next round follows. */
 function exchangeRound(round: Round): Observable<Answer> {
-  const { session, request, repeated = request, count = 0, reservation = session } = round;
-  return reservation.exchange(repeated).pipe(
+  const { session, request, retried = request, count = 0, reservation = session } = round;
+  return reservation.exchange(retried).pipe(
     catchError((thrown: unknown) => {
       throw count === 0 ? thrown : perhapsDelivered(asGatewayError(thrown)); // the server may have acted in an earlier round
     }),
@@ -161,7 +161,7 @@ function askClient(
     // While an exchange is under way, the exchange itself reports the error.
     const reservation = session.reserve(answer, (error) => isAsking && subscriber.error(error));
     round.reservation?.leave();
-    const repeat = (): void => {
+    const retry = (): void => {
       isAsking = false;
       cancelTimer();
       const { arrivedAtMs: _, ...own } = request; // the next round has its own deadline
@@ -170,7 +170,7 @@ function askClient(
         ...(requestState === undefined ? {} : { requestState }),
         ...(requests.size === 0 ? {} : { inputResponses: Object.fromEntries(answers) }),
       };
-      const next = { ...round, repeated: { ...own, params }, count: count + 1, reservation };
+      const next = { ...round, retried: { ...own, params }, count: count + 1, reservation };
       subscriber.add(exchangeRound(next).subscribe(subscriber));
     };
     const fail = (why: string): void => {
@@ -180,13 +180,13 @@ function askClient(
     };
     const cancelTimer =
       requests.size === 0
-        ? clock.alarm(PAUSE_MS, repeat)
+        ? clock.alarm(PAUSE_MS, retry)
         : clock.alarm(session.questionMs, () => fail('the client did not answer in time'));
     const take = (key: string, given: ClientAnswer, hold?: () => () => void): void => {
       if (!isAsking || subscriber.closed || answers.has(key)) return;
-      if (hold !== undefined) held.push(hold()); // until the call ends: each round repeats the answers
+      if (hold !== undefined) held.push(hold()); // until the call ends: each round sends the answers again
       if ('error' in given) fail(given.error.message);
-      else if (answers.set(key, given.result).size === requests.size) repeat();
+      else if (answers.set(key, given.result).size === requests.size) retry();
     };
     for (const [key, asked] of requests) {
       const event = { kind: 'request', ...asked, answer: take.bind(undefined, key) } as const;

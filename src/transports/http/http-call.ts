@@ -240,7 +240,7 @@ export class HttpCall implements AnswerSink {
   #takeRefusal(refused: RefusedEnding): void {
     const { session } = this.#conversation;
     this.#endPostSpan(refused.status);
-    if (this.#request.isRepeat) this.#takeAnswer(refused);
+    if (this.#request.isResent) this.#takeAnswer(refused);
     else if (session.isLost(refused, this.#id)) this.#failWhenRepaired(this.#replaceSession());
     else if (session.mayBeLost(refused, this.#id))
       this.#failWhenRepaired(this.#checkSession(refused, this.#session));
@@ -297,7 +297,7 @@ export class HttpCall implements AnswerSink {
     const answer = callRefusalOf(refused, this.#id, session.handshake);
     const { status, waitMs } = refused;
     if (answer instanceof GatewayError) this.#fail(answer);
-    else if (this.#request.isRepeat || !missesHeader(refused, session.handshake))
+    else if (this.#request.isResent || !missesHeader(refused, session.handshake))
       this.#complete({ kind: 'error', error: answer, refusal: { status, waitMs } });
     else this.#failWhenRepaired(this.#renewHeaders(answer));
   }

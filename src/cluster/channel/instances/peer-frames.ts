@@ -147,6 +147,7 @@ interface ExchangeHead {
   /** Names and lengths in bytes of the parameters that follow. */
   readonly texts?: readonly (readonly [name: string, bytes: number])[];
   readonly wantsProgress?: boolean;
+  /** `isResent` of the request. */
   readonly isRepeat?: boolean;
   readonly longestMs?: number;
   readonly headers?: Readonly<Record<string, string>>;
@@ -154,7 +155,7 @@ interface ExchangeHead {
 }
 
 export function exchangeBody(conversation: string, request: ExchangeRequest): Buffer {
-  const { method, params, wantsProgress, isRepeat, longestMs, headers, trace } = request;
+  const { method, params, wantsProgress, isResent: isRepeat, longestMs, headers, trace } = request;
   const fields = Object.entries(params ?? {});
   const texts = fields.flatMap(([name, field]) =>
     field instanceof JsonText ? [[name, field.bytes] as const] : [],
@@ -190,7 +191,7 @@ export function exchangeIn(body: Buffer): CrossedExchange {
     params,
     texts = [],
     wantsProgress,
-    isRepeat,
+    isRepeat: isResent,
     longestMs,
     headers,
     trace,
@@ -203,7 +204,7 @@ export function exchangeIn(body: Buffer): CrossedExchange {
   const fields: JsonFields = Object.fromEntries([...Object.entries(params ?? {}), ...kept]);
   const request = {
     method,
-    ...definedFields({ wantsProgress, isRepeat, longestMs, headers }),
+    ...definedFields({ wantsProgress, isResent, longestMs, headers }),
     ...(params === undefined ? {} : { params: fields }),
   };
   return { conversation, request, trace };

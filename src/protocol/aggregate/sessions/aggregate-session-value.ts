@@ -46,7 +46,7 @@ export function isAllowedFor({ templates }: AggregateSessionValue, owner: Owner)
   return isDeepStrictEqual(templates && new Set(templates), owner.templates);
 }
 
-/** False when a session with one of its templates made a call that may not be repeated, or may not move at all. */
+/** False when a session with one of its templates made a call that is not safe to repeat, or may not move at all. */
 export function mayRecover({ unsafeIn = [] }: AggregateSessionValue, movesUnsafe: MovesUnsafe): boolean {
   return unsafeIn.every(movesUnsafe);
 }

@@ -69,8 +69,8 @@ import {
 } from './session-subscriptions.ts';
 import { UnsafeMarks } from './unsafe-marks.ts';
 
-/** Most subscriptions that are repeated at the same time in a new session with a template. */
-const CONCURRENT_REPEATS = 16;
+/** Most subscriptions that are restored at the same time in a new session with a template. */
+const CONCURRENT_RESTORES = 16;
 /** How often sessions with templates that have ended are opened again for a client that waits for updates. */
 const REOPEN_MS = 5_000;
 
@@ -132,7 +132,7 @@ export class AggregateSession implements McpSession {
     this.#parts = new SessionParts({
       scheduler: deps.scheduler,
       openSession: this.#openPart.bind(this),
-      opened: this.#repeatState.bind(this),
+      opened: this.#restoreState.bind(this),
     });
   }
 
@@ -403,10 +403,10 @@ export class AggregateSession implements McpSession {
   }
 
   /**
-   * Repeats what the client expects its server to remember. Refusals are ignored. Updates before the subscriptions
+   * Restores what the client expects its server to remember. Refusals are ignored. Updates before the subscriptions
    * may have been missed.
    */
-  #repeatState(template: string, session: McpSession): void {
+  #restoreState(template: string, session: McpSession): void {
     const level = session.handshake.capabilities.logging === undefined ? undefined : this.logLevel;
     if (level !== undefined) this.#send(session, { method: 'logging/setLevel', params: { level } });
     const uris = () => subscribedUris(this.#value, template);
@@ -416,9 +416,9 @@ export class AggregateSession implements McpSession {
       const request = { method: 'resources/subscribe', params: { uri } };
       return session.exchange(request).pipe(catchError(() => EMPTY));
     };
-    const repeated$ = from(uris()).pipe(mergeMap(subscribe, CONCURRENT_REPEATS), ignoreElements());
+    const restored$ = from(uris()).pipe(mergeMap(subscribe, CONCURRENT_RESTORES), ignoreElements());
     const missed$ = defer(() => inTasks(askedUris(this.#value, template), this.#deps.scheduler));
-    concat(repeated$, missed$).subscribe((uri) => this.#missed.next(updateNotice(uri)));
+    concat(restored$, missed$).subscribe((uri) => this.#missed.next(updateNotice(uri)));
   }
 
   /** A refusal is ignored: that server keeps its own state. */
