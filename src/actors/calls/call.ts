@@ -1,5 +1,5 @@
-// The loop of one call: choose an instance, count and send the call there in one synchronous block, wait, and try the next one if
-// domain/calls/retry-rules.ts allows it. Its route says where the call may go on. Source: ADR 9, ADR 40.
+// The loop of one round of a call: choose an instance, count and send the call there in one synchronous block, wait, and try the
+// next one if domain/calls/retry-rules.ts allows it. Its route says where the call may go on. Source: ADR 9, ADR 40.
 //
 // After `delivered: 'no'` the call is sent to another instance, at most `maxRetries` times and never to the same one
 // twice; one that only one instance may answer is retried there (`decideAtBound`). After `'unknown'` it goes on only
@@ -39,7 +39,7 @@ import { type FailedAttempt, Retries } from './retries.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 import { WantedTool } from './wanted-tool.ts';
 
-/** One call. Its subscriber gets the messages of the backend and one answer, or the error of the last failed attempt. */
+/** One round of a call. Its subscriber gets the messages of the backend and one answer, or the error of the last attempt. */
 export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
   readonly #deps: CallDeps;
   readonly #input: CallInput;

@@ -75,11 +75,11 @@ export interface Tracker {
   sentTo?: SentTo | undefined;
   /** The span of the request, if it is traced. */
   readonly trace?: RequestTrace | undefined;
-  /** Number of instances that were tried in its latest call; a request with several rounds has several calls. */
+  /** Number of instances that were tried in its latest round. */
   attempts?: number;
   /** Name of the called tool at its instance. */
   tool?: string | undefined;
-  /** The template that the latest call is for, and the view through which it came. */
+  /** The template that the latest round is for, and the view through which it came. */
   template?: string | undefined;
   view?: string | undefined;
   /** Arguments of that tool, where the request named another one. */

@@ -39,7 +39,7 @@ export interface McpSession {
   /**
    * Reserves a place at the instance that gave this answer, for a call that continues there; it counts as a call
    * under way. Must be called when the answer comes. `lost` is called at most once, perhaps before this returns, when
-   * the call cannot continue anywhere; the reservation is then released. Its error is BACKEND_UNAVAILABLE,
+   * the call cannot continue anywhere; the reservation has then ended. Its error is BACKEND_UNAVAILABLE,
    * SESSION_NOT_FOUND, SHUTTING_DOWN, or QUEUE_FULL when too many calls wait for their client.
    * Undefined for a session with several templates, whose parts reserve.
    */
@@ -108,13 +108,13 @@ export interface McpSession {
   dismiss?(error: GatewayError): void;
 }
 
-/** A reservation for a call of several exchanges. */
+/** A reservation for the next round of a call. */
 export interface Reservation {
   /**
    * Carries a request like McpSession.exchange, at the instance of the call as long as its conversation lasts, even
    * when the instance is drained.
    */
   exchange(request: ExchangeRequest): Observable<Answer>;
-  /** Releases the reservation, because the call is over. Idempotent. */
+  /** Ends the reservation, because the call is over. Idempotent. */
   leave(): void;
 }
