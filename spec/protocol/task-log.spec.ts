@@ -4,7 +4,7 @@
 import * as assert from 'uvu/assert';
 import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { isTaskId, MAX_ASKING, TaskLog, type TaskPlaces, taskIdIn } from '../../src/protocol/task-log.ts';
+import { isTaskId, MAX_ASKING, TaskLog, type TaskOnNode, taskIdIn } from '../../src/protocol/task-log.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -20,20 +20,20 @@ function asking() {
   const time = { nowMs: 0 };
   const log = new TaskLog({ now: () => time.nowMs });
   const asked: string[] = [];
-  const pending: ((answers: readonly (TaskPlaces | undefined)[]) => void)[] = [];
+  const pending: ((answers: readonly (TaskOnNode | undefined)[]) => void)[] = [];
   log.setPeers({
     ask: ({ owner, pathName }, taskId) => {
       asked.push(`${owner.id} ${pathName} ${taskId}`);
       return new Promise((resolve) => pending.push(resolve));
     },
   });
-  const answer = (...answers: readonly (TaskPlaces | undefined)[]) => {
+  const answer = (...answers: readonly (TaskOnNode | undefined)[]) => {
     for (const resolve of pending.splice(0)) resolve(answers);
   };
   return { log, time, asked, answer };
 }
 
-const NOWHERE: TaskPlaces = { instances: [], isOthers: false };
+const NOWHERE: TaskOnNode = { instances: [], isOthers: false };
 
 test('asks the other nodes once about a task that did not begin here, and remembers where it is', async () => {
   const { log, asked, answer } = asking();
@@ -47,8 +47,8 @@ test('asks the other nodes once about a task that did not begin here, and rememb
   const everywhere = log.untilKnown(EVERYWHERE, '3');
   answer({ instances: ['u/one'], isOthers: false });
   await everywhere;
-  assert.equal(log.placesOf(EVERYWHERE, '3'), { instances: ['u/one'], isOthers: false });
-  assert.equal(log.placesOf({ ...EVE, pathName: 'u' }, '3'), { instances: [], isOthers: true });
+  assert.equal(log.lookUp(EVERYWHERE, '3'), { instances: ['u/one'], isOthers: false });
+  assert.equal(log.lookUp({ ...EVE, pathName: 'u' }, '3'), { instances: [], isOthers: true });
 });
 
 test('knows from another node that a task is one of other owners, also while a third node does not answer', async () => {
@@ -62,7 +62,7 @@ test('knows from another node that a task is one of other owners, also while a t
 
 test('asks again about an unknown task after a minute, and at once where a node did not answer', async () => {
   const { log, time, asked, answer } = asking();
-  const ask = async (...answers: readonly (TaskPlaces | undefined)[]) => {
+  const ask = async (...answers: readonly (TaskOnNode | undefined)[]) => {
     const known = log.untilKnown(ANN, '1');
     answer(...answers);
     await known;

@@ -82,7 +82,7 @@ export function loadConfig(input: SourcesInput): Config {
     warnings: [...warnings, ...earlier, ...unknownVariables(input.env ?? {}, ALL_SETTINGS)],
     rows,
   };
-  for (const line of undefinedRoles(config.roles, placesOfRoles(config)))
+  for (const line of undefinedRoles(config.roles, settingsOfRoles(config)))
     errors.attempt(() => {
       throw new ConfigError(line);
     }, undefined);
@@ -113,10 +113,10 @@ export function loadConfig(input: SourcesInput): Config {
   }
 }
 
-function placesOfRoles({ oauth: { issuers, providers } }: Pick<Config, 'oauth'>) {
+function settingsOfRoles({ oauth: { issuers, providers } }: Pick<Config, 'oauth'>) {
   return [
-    ...issuers.map((each) => ({ place: `auth.issuers, ${each.issuer}`, ...each })),
-    ...providers.map((each) => ({ place: `auth.providers, ${each.issuer}`, ...each })),
+    ...issuers.map((each) => ({ settingName: `auth.issuers, ${each.issuer}`, ...each })),
+    ...providers.map((each) => ({ settingName: `auth.providers, ${each.issuer}`, ...each })),
   ];
 }
 

@@ -63,12 +63,18 @@ function roleIn(name: string, value: unknown): RoleRights {
 /** One line for each role that a setting names and none defines. */
 export function undefinedRoles(
   defined: DefinedRoles,
-  named: readonly { readonly place: string; readonly roles: GroupRoles; readonly everyone?: GroupRole }[],
+  named: readonly {
+    readonly settingName: string;
+    readonly roles: GroupRoles;
+    readonly everyone?: GroupRole;
+  }[],
 ): readonly string[] {
   const known = [...ROLES, ...Object.keys(defined)];
-  return named.flatMap(({ place, roles: groups, everyone }) => {
+  return named.flatMap(({ settingName, roles: groups, everyone }) => {
     const all = [...groups.map(([, each]) => each.role), ...(everyone === undefined ? [] : [everyone.role])];
     const unknown = new Set(all.filter((role) => !known.includes(role)));
-    return [...unknown].map((role) => `${place}: \`role\` must be one of ${known.join(', ')}, not ${role}`);
+    return [...unknown].map(
+      (role) => `${settingName}: \`role\` must be one of ${known.join(', ')}, not ${role}`,
+    );
   });
 }

@@ -10,7 +10,7 @@ import type { SignIn } from '../domain/accounts/resource.ts';
 import { methodNotAllowed, routeNotFound } from '../domain/errors/error-catalogue.ts';
 import { GatewayError, gatewayStarting } from '../domain/errors/errors.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
-import type { WorkerPlace, WorkerQuestion } from '../domain/nodes/workers.ts';
+import type { OwnWorker, WorkerQuestion } from '../domain/nodes/workers.ts';
 import { mayUse, mayUseView, ToolRights } from '../domain/rights/rights.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { METRICS_TYPE, Prometheus } from '../metrics/prometheus.ts';
@@ -72,7 +72,7 @@ export interface AppOptions
   /** Undefined: this node is the whole deployment. */
   readonly others?: Pick<Services, 'peers' | 'nodes'> & { readonly counts?: ClusterCounts | undefined };
   /** Undefined: this process is the whole gateway. */
-  readonly worker?: WorkerPlace | undefined;
+  readonly worker?: OwnWorker | undefined;
   /** Template definitions, for `POST /servers` and for the variables that a command may get. */
   readonly definitions: readonly TemplateDefinition[];
   /** Networks, in CIDR form, of proxies whose X-Forwarded-* headers are trusted. */
@@ -202,7 +202,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
 }
 
 /** The routes as this app serves them. */
-function publicRoutes(isRegistryPublic = false, worker: WorkerPlace | undefined): readonly Route[] {
+function publicRoutes(isRegistryPublic = false, worker: OwnWorker | undefined): readonly Route[] {
   const routes = isRegistryPublic
     ? ROUTES.map((route): Route => (route.isRegistry ? { ...route, scope: 'open' } : route))
     : ROUTES;

@@ -2,13 +2,13 @@
 // the next request of the client may reach another one, and each scrape of the metrics has those of all. Source:
 // ADR 174, 175.
 
-import type { WorkerPlace } from '../domain/nodes/workers.ts';
+import type { OwnWorker } from '../domain/nodes/workers.ts';
 import { joinedMetrics } from '../metrics/joined-text.ts';
 import type { Prometheus } from '../metrics/prometheus.ts';
 import type { Route } from './route.ts';
 
 /** The route, whose answer waits until the other workers have applied its change. */
-export function tellingOthers(route: Route, worker: WorkerPlace): Route {
+export function tellingOthers(route: Route, worker: OwnWorker): Route {
   if (route.method === 'GET' || route.isAudited === false) return route;
   return {
     ...route,
@@ -20,7 +20,7 @@ export function tellingOthers(route: Route, worker: WorkerPlace): Route {
   };
 }
 
-export function metricsOfAll(own: Pick<Prometheus, 'text'>, worker: WorkerPlace): Pick<Prometheus, 'text'> {
+export function metricsOfAll(own: Pick<Prometheus, 'text'>, worker: OwnWorker): Pick<Prometheus, 'text'> {
   return {
     text: async (viewer = {}) => {
       const { templates, tools } = viewer;

@@ -53,7 +53,7 @@ export function askOutside(
   const { request } = isSecure ? https : http;
   const connection =
     isSecure && handshakes !== undefined
-      ? { createConnection: () => handshakes.connect({ ...placeOf(url), ...options }) }
+      ? { createConnection: () => handshakes.connect({ ...addressOf(url), ...options }) }
       : { agent: false };
   const { promise, resolve, reject } = Promise.withResolvers<OutsideAnswer>();
   const asked = request(url, { ...options, ...connection });
@@ -80,7 +80,7 @@ export function askOutside(
   return promise;
 }
 
-function placeOf({ hostname, port }: URL): { readonly host: string; readonly port: number } {
+function addressOf({ hostname, port }: URL): { readonly host: string; readonly port: number } {
   return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 443) };
 }
 

@@ -6,7 +6,7 @@ import type { Answer, ExchangeRequest } from '../domain/calls/exchange.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
 import type { Client, ClientProfile, Owner, ServerNotification } from '../domain/mcp/client.ts';
 import type { Handshake, Tool, WantedChanges } from '../domain/mcp/mcp.ts';
-import type { PlacedInstance } from '../domain/nodes/forwarding.ts';
+import type { InstanceOnNode } from '../domain/nodes/forwarding.ts';
 import type { SessionOpening } from '../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../domain/sessions/mcp-session.ts';
 
@@ -25,7 +25,7 @@ export interface Backends {
    */
   noneHealthy?(): GatewayError;
   /** Returns the ready instances if other nodes run all of them; otherwise none. Only for the path of one template. */
-  instancesElsewhere?(): readonly PlacedInstance[];
+  instancesElsewhere?(): readonly InstanceOnNode[];
   /**
    * Opens a session for a legacy client, at an instance that the strategy chooses. Rejects with NO_HEALTHY_INSTANCE,
    * SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN or BACKEND_UNAVAILABLE.

@@ -7,7 +7,7 @@ import type { CallQuestions } from '../domain/calls/call-questions.ts';
 import type { CallReport } from '../domain/calls/exchange.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
 import type { ByteBudget } from '../domain/memory/held-bytes.ts';
-import type { PlacedInstance } from '../domain/nodes/forwarding.ts';
+import type { InstanceOnNode } from '../domain/nodes/forwarding.ts';
 import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { ClientRequest } from './client-message.ts';
@@ -48,7 +48,7 @@ export interface McpRequest {
    * node does not open it.
    */
   readonly openAt?:
-    | ((place: readonly PlacedInstance[] | 'opener') => Promise<boolean> | undefined)
+    | ((where: readonly InstanceOnNode[] | 'opener') => Promise<boolean> | undefined)
     | undefined;
   /** Throws QUEUE_FULL while requests and waiting messages of the caller use all the memory that they may. */
   requireRoom(): void;
@@ -170,7 +170,7 @@ export type CommonOptions = Pick<EndpointOptions, 'onFault' | 'scheduler' | 'clo
  * begun.
  */
 export interface McpEndpoint {
-  readonly tasks: Pick<TaskLog, 'setPeers' | 'placesOf'>;
+  readonly tasks: Pick<TaskLog, 'setPeers' | 'lookUp'>;
   handle(request: McpRequest, reply: ReplyWriter): void | Promise<void>;
   /** Ends the calls that only wait for the answer of a disconnected client, when the gateway stops. */
   dismiss(): Promise<void>;

@@ -26,7 +26,7 @@ export interface TaskScope {
 }
 
 /** What one node knows of a task. */
-export interface TaskPlaces {
+export interface TaskOnNode {
   /** See TaskLog.instancesOf. */
   readonly instances: readonly string[];
   /** See TaskLog.belongsToOthers. */
@@ -39,7 +39,7 @@ export interface TaskPeers {
    * Asks all other nodes for a task. The result has `undefined` for a node that did not answer. Undefined when there
    * are no other nodes.
    */
-  ask(scope: TaskScope, taskId: string): Promise<readonly (TaskPlaces | undefined)[]> | undefined;
+  ask(scope: TaskScope, taskId: string): Promise<readonly (TaskOnNode | undefined)[]> | undefined;
 }
 
 /**
@@ -121,7 +121,7 @@ export class TaskLog {
   }
 
   /** Returns what this node knows of the task, for another node. */
-  placesOf(scope: TaskScope, taskId: string): TaskPlaces {
+  lookUp(scope: TaskScope, taskId: string): TaskOnNode {
     const instances = this.instancesOf(scope, taskId);
     return { instances, isOthers: instances.length === 0 && this.#hasBegun(scope.pathName, taskId) };
   }

@@ -21,7 +21,7 @@ export interface FleetProgramsDeps {
   readonly nodeId: string | undefined;
 }
 
-interface Place {
+interface ProgramLocation {
   readonly where: NodeLife | undefined;
   readonly why: string | undefined;
 }
@@ -32,7 +32,7 @@ export class FleetPrograms implements LeasedPrograms {
   readonly #listeners = new Map<string, ProgramListener>();
   /** The instances that run here, or are being stopped. */
   readonly #refs = new Map<string, Set<InstanceRef>>();
-  readonly #places = new Map<string, Place>();
+  readonly #locations = new Map<string, ProgramLocation>();
   /** Programs whose last start this node refused. */
   readonly #refused = new Set<string>();
   /** Hot: programs that a node runs from now on. */
@@ -59,14 +59,14 @@ export class FleetPrograms implements LeasedPrograms {
 
   /** Why an instance does not run here, as a clause. */
   reasonOf(serverId: string): string {
-    const { where, why } = this.#places.get(serverId) ?? {};
+    const { where, why } = this.#locations.get(serverId) ?? {};
     const runs = where === undefined ? 'no node runs it yet' : `it runs on the node "${where.node}"`;
     return why === undefined ? runs : `${runs}; ${why}`;
   }
 
   /** The node that runs it; undefined: none, or that is not known. */
   nodeOf(serverId: string): string | undefined {
-    return this.#places.get(serverId)?.where?.node;
+    return this.#locations.get(serverId)?.where?.node;
   }
 
   /** Emits once when it runs here, or on another node; at once if it does. */
@@ -150,8 +150,8 @@ export class FleetPrograms implements LeasedPrograms {
   }
 
   place(program: string, where: NodeLife | undefined, why: string | undefined): void {
-    if (where === undefined && why === undefined) this.#places.delete(program);
-    else this.#places.set(program, { where, why });
+    if (where === undefined && why === undefined) this.#locations.delete(program);
+    else this.#locations.set(program, { where, why });
     if (where !== undefined) this.#placed$.next(program);
   }
 

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { SigningSecrets } from '../auth/secrets/signing-secret.ts';
 import { type Config, isLoopback } from '../config/config.ts';
 import type { MemoryBounds } from '../domain/memory/held-bytes.ts';
-import type { WorkerPlace } from '../domain/nodes/workers.ts';
+import type { OwnWorker } from '../domain/nodes/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { createApp, type HttpApp } from '../http/app.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
@@ -22,7 +22,7 @@ interface AppParts {
   readonly others: OtherNodes;
   readonly ports: Pick<Ports, 'address' | 'connections'>;
   readonly definitions: readonly TemplateDefinition[];
-  readonly worker: WorkerPlace | undefined;
+  readonly worker: OwnWorker | undefined;
   readonly secrets: SigningSecrets['secrets'];
   readonly unreadBounds: MemoryBounds['unreadAnswers'];
   /** Gets the close function of what is open. */

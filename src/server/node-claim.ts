@@ -65,7 +65,7 @@ export async function claimNodeOfServer(
 ): Promise<NodeClaim> {
   const { onNotice = () => {}, pid = process.pid } = options;
   const { processName = `process ${pid} on ${hostname()}` } = options;
-  const place = placeOf(pid);
+  const identity = identityOf(pid);
   // Hashed: an id may be as long as the name of a setting.
   const name = `node.${hash('sha256', nodeId).slice(0, 32)}`;
   const holder = randomUUID();
@@ -74,7 +74,7 @@ export async function claimNodeOfServer(
   /** False when the stored row is another one. */
   const change = async (): Promise<boolean> => {
     count += 1;
-    const next = JSON.stringify({ holder, who: processName, count, place } satisfies Row);
+    const next = JSON.stringify({ holder, who: processName, count, place: identity } satisfies Row);
     const isChanged = await settings.exchange(name, row, next);
     if (isChanged) row = next;
     return isChanged;
@@ -126,8 +126,8 @@ async function untilFree(
 ): Promise<string | undefined> {
   const first = await settings.read(name);
   if (first === undefined) return undefined;
-  const { who, place } = rowOf(first);
-  if (isGone(place)) return first;
+  const { who, place: identity } = rowOf(first);
+  if (isGone(identity)) return first;
   onNotice(
     `the node "${nodeId}" belongs to ${who}, which did not release it: waiting ${EXPIRY_MS / 1_000} s for its heartbeat`,
   );
@@ -144,14 +144,14 @@ interface Row {
   readonly holder: string;
   readonly who: string;
   readonly count: number;
-  readonly place?: Place | undefined;
+  readonly place?: ProcessIdentity | undefined;
 }
 
 /**
  * What tells a process from all others, also from those of other containers on the same machine and from later
  * ones with its id.
  */
-interface Place {
+interface ProcessIdentity {
   /** The id of this start of the machine. */
   readonly bootId: string;
   /** The namespaces in which the process id is valid, and the start time is counted. */
@@ -162,7 +162,7 @@ interface Place {
 }
 
 /** Undefined where the system does not say, as on macOS and Windows. */
-function placeOf(pid: number): Place | undefined {
+function identityOf(pid: number): ProcessIdentity | undefined {
   try {
     const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     const namespaces = ['pid', 'time'].map((name) => readlinkSync(`/proc/self/ns/${name}`)).join(' ');
@@ -177,18 +177,18 @@ function placeOf(pid: number): Place | undefined {
  * True only when the process certainly ended: the same boot and the same process ids, and no process with its id
  * and start time.
  */
-function isGone(place: Place | undefined): boolean {
-  const own = placeOf(process.pid);
-  if (place === undefined || own === undefined) return false;
-  if (place.bootId !== own.bootId || place.namespaces !== own.namespaces) return false;
+function isGone(identity: ProcessIdentity | undefined): boolean {
+  const own = identityOf(process.pid);
+  if (identity === undefined || own === undefined) return false;
+  if (identity.bootId !== own.bootId || identity.namespaces !== own.namespaces) return false;
   try {
-    process.kill(place.pid, 0);
+    process.kill(identity.pid, 0);
   } catch (thrown) {
     return thrown instanceof Error && 'code' in thrown && thrown.code === 'ESRCH'; // not EPERM: another user's
   }
   try {
-    const { state, startTime } = statusOf(place.pid);
-    return ENDED.has(state) || (startTime !== undefined && startTime !== place.startTime);
+    const { state, startTime } = statusOf(identity.pid);
+    return ENDED.has(state) || (startTime !== undefined && startTime !== identity.startTime);
   } catch {
     return false; // hidden from this user, or it has just ended: the next start sees it
   }

@@ -19,7 +19,7 @@ import { ConfigError } from '../config/config-error.ts';
 import { ClusterCounts } from '../counts/cluster-counts.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
 import type { LeasedPrograms, ShownNode } from '../domain/nodes/nodes.ts';
-import { type WorkerPlace, workerSocket } from '../domain/nodes/workers.ts';
+import { type OwnWorker, workerSocket } from '../domain/nodes/workers.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { VERSION } from '../domain/version.ts';
 import type { Gateway } from '../gateway/gateway.ts';
@@ -39,7 +39,7 @@ interface OtherNodesOptions {
   /** The id of this node, and that of its gateway: without the number of a worker. */
   readonly nodeId: string;
   readonly gatewayId: string;
-  readonly worker: WorkerPlace | undefined;
+  readonly worker: OwnWorker | undefined;
   /** The life of this start. */
   readonly life: string;
   readonly secrets: SigningSecrets['secrets'];

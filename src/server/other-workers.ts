@@ -3,13 +3,13 @@
 
 import { socketAddress } from '../cluster/reachable-life.ts';
 import { gatewayOf, type ShownNode, workerOf } from '../domain/nodes/nodes.ts';
-import { type WorkerPlace, workerSocket } from '../domain/nodes/workers.ts';
+import { type OwnWorker, workerSocket } from '../domain/nodes/workers.ts';
 
 /** Resolves when the other workers have read the members. Undefined where nodes of other gateways must read them, too. */
 export function readByWorkers(
   table: { list(): readonly ShownNode[] },
   gateway: string,
-  worker: WorkerPlace | undefined,
+  worker: OwnWorker | undefined,
 ): (() => Promise<unknown>) | undefined {
   const isOther = ({ id, state }: ShownNode) => state !== 'ended' && gatewayOf(id) !== gateway;
   if (worker === undefined || table.list().some(isOther)) return undefined;
@@ -17,10 +17,7 @@ export function readByWorkers(
 }
 
 /** The address of each other worker of this gateway. */
-export function addressesOfWorkers(
-  worker: WorkerPlace,
-  gateway: string,
-): (node: string) => string | undefined {
+export function addressesOfWorkers(worker: OwnWorker, gateway: string): (node: string) => string | undefined {
   return (node) => {
     const number = workerOf(gateway, node);
     const socket = number === undefined ? undefined : workerSocket(worker, number);

@@ -15,7 +15,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { memoryBounds, TLS_CONNECTION_BYTES } from '../domain/memory/held-bytes.ts';
 import { newLife } from '../domain/nodes/life.ts';
 import { nodeOf } from '../domain/nodes/nodes.ts';
-import type { WorkerPlace } from '../domain/nodes/workers.ts';
+import type { OwnWorker } from '../domain/nodes/workers.ts';
 import { sleep, systemClock } from '../domain/time/clock.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { watchClockSkew } from '../persistence/clock-skew.ts';
@@ -42,7 +42,7 @@ const READY_CHECK_MS = 50;
 
 export interface ServerOptions {
   /** Undefined: this process is the whole gateway. */
-  readonly worker?: WorkerPlace | undefined;
+  readonly worker?: OwnWorker | undefined;
   readonly log?: Logger;
   /** Called with the gateway once the ports are open, before its first event and its first program. */
   readonly onGateway?: (gateway: Gateway) => void;
@@ -233,7 +233,7 @@ async function startTraces(log: Logger, onUndo: (close: Close) => void): Promise
 }
 
 /** The ids of this process; `url`: its first port. `claim`: the first worker holds the claim of the gateway as a whole. */
-function idsOf({ nodeId, nodeHost }: Config, worker: WorkerPlace | undefined, url = '') {
+function idsOf({ nodeId, nodeHost }: Config, worker: OwnWorker | undefined, url = '') {
   const own = nodeHost === undefined ? nodeId : `${nodeHost}:${URL.parse(url)?.port}`;
   const gateway = worker?.gateway ?? own;
   const node = nodeOf(gateway, worker?.number);

@@ -10,7 +10,7 @@ import type { ProgramUser } from '../domain/instances/command.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { sleep, systemClock } from '../domain/time/clock.ts';
 import { PATH_CHARACTERS, pathTextsIn } from './command-paths.ts';
-import { createWalk, type Look, lookAt, type Place, type Walk } from './path-walk.ts';
+import { createWalk, type Location, type Look, lookAt, type Walk } from './path-walk.ts';
 
 /** A file or a folder that no command may get; it need not exist. */
 export interface ProtectedPath {
@@ -162,7 +162,7 @@ async function firstExposure(
     for (const form of new Set([path, normalize(path)])) {
       if (form.length > PATH_CHARACTERS) continue;
       const { end, passed } = await walk(form, start);
-      const finding = [...findIn(holders, end), ...passed.flatMap((place) => findIn(whole, place))][0];
+      const finding = [...findIn(holders, end), ...passed.flatMap((location) => findIn(whole, location))][0];
       if (finding !== undefined) return finding;
     }
     return undefined;
@@ -224,11 +224,11 @@ async function wholeFoldersIn(paths: readonly ProtectedPath[], walk: Walk): Prom
   return found;
 }
 
-function findIn(findings: Findings, place: Place): string[] {
-  return keysOf(place).flatMap((key) => findings.get(key) ?? []);
+function findIn(findings: Findings, location: Location): string[] {
+  return keysOf(location).flatMap((key) => findings.get(key) ?? []);
 }
 
-function keysOf({ path, identity }: Place): string[] {
+function keysOf({ path, identity }: Location): string[] {
   return identity === undefined ? [path] : [path, identity];
 }
 

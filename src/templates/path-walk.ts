@@ -4,7 +4,7 @@
 import { lstat, readlink } from 'node:fs/promises';
 import { dirname, isAbsolute, join, parse, sep } from 'node:path';
 
-export interface Place {
+export interface Location {
   /** Absolute, without links as far as it exists. */
   readonly path: string;
   /** Device and inode: the same for a hard link, a bind mount or another case of letters. undefined: it does not exist. */
@@ -12,15 +12,15 @@ export interface Place {
 }
 
 interface Walked {
-  readonly end: Place;
-  /** The places on the way, in order; of a relative path those after the start. */
-  readonly passed: readonly Place[];
+  readonly end: Location;
+  /** The locations on the way, in order; of a relative path those after the start. */
+  readonly passed: readonly Location[];
 }
 
 /** Walks `path` from the folder `start`. A part that does not exist counts as an empty folder: it may be created later. */
 export type Walk = (path: string, start?: string) => Promise<Walked>;
 
-interface Entry extends Place {
+interface Entry extends Location {
   /** The target of a symbolic link. */
   readonly target?: string;
 }
@@ -31,7 +31,7 @@ const MAX_LINKS = 40;
 /** What is at an absolute path. */
 export type Look = (path: string) => Promise<Entry>;
 
-/** A walk that looks at each place once, and at none below one that does not exist. */
+/** A walk that looks at each location once, and at none below one that does not exist. */
 export function createWalk(look: Look): Walk {
   const entries = new Map<string, Promise<Entry>>();
   const entryAt = (path: string): Promise<Entry> => {
@@ -41,8 +41,8 @@ export function createWalk(look: Look): Walk {
   };
   return async (path, start = '') => {
     let here = await entryAt(isAbsolute(path) ? parse(path).root : start);
-    const passed: Place[] = isAbsolute(path) ? [here] : [];
-    const below: string[] = []; // parts under a place that does not exist
+    const passed: Location[] = isAbsolute(path) ? [here] : [];
+    const below: string[] = []; // parts under a location that does not exist
     const left = partsOf(path);
     for (let links = 0, part = left.pop(); part !== undefined; part = left.pop()) {
       if (part === '' || part === '.') continue;

@@ -83,7 +83,7 @@ export class WaitQueue {
     call.endWait =
       waitMs === Number.POSITIVE_INFINITY ? () => undefined : alarm(waitMs, () => this.#refuse(call));
     const calls = this.#byOwner.get(call.ownerId) ?? [];
-    calls.splice(placeOf(call, calls), 0, call);
+    calls.splice(indexIn(call, calls), 0, call);
     this.#byOwner.set(call.ownerId, calls);
     this.#length += 1;
     if (displaced !== undefined) this.#refuse(displaced); // its caller may move the queue
@@ -100,7 +100,7 @@ export class WaitQueue {
     call.endWait = undefined;
     this.#length -= 1;
     const calls = this.#byOwner.get(call.ownerId) ?? [];
-    calls.splice(placeOf(call, calls), 1);
+    calls.splice(indexIn(call, calls), 1);
     if (calls.length === 0) this.#byOwner.delete(call.ownerId);
   }
 
@@ -248,7 +248,7 @@ export class WaitQueue {
  * Finds the position of a call among the waiting calls of its owner by binary search, also before the call has joined
  * them.
  */
-function placeOf({ number }: QueuedCall, calls: readonly QueuedCall[]): number {
+function indexIn({ number }: QueuedCall, calls: readonly QueuedCall[]): number {
   let low = 0;
   let high = calls.length;
   while (low < high) {

@@ -74,7 +74,7 @@ export class Binder {
   /** Returns the instance of an earlier binding if it has the same registration and is healthy; undefined otherwise. */
   former(
     { instances }: TemplateGroup,
-    { instanceId, serverId }: Binding['storedPlace'],
+    { instanceId, serverId }: Binding['storedBinding'],
   ): InstanceRef | undefined {
     const instance = instances.get(instanceId);
     const isThat = instance instanceof InstanceRef && instance.serverId === serverId;

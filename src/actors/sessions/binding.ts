@@ -30,8 +30,8 @@ export class Binding {
    * conversations.
    */
   readonly feed: Feed | undefined;
-  /** The place that the session's value stores: the ids of the instance and of its registration, and `isShared`. */
-  readonly storedPlace: NonNullable<SessionValue['binding']>;
+  /** What the value of the session stores of it: the ids of the instance and of its registration, and `isShared`. */
+  readonly storedBinding: NonNullable<SessionValue['binding']>;
   readonly greeted: NonNullable<SessionValue['greeted']>;
   readonly #use: ConversationUse | undefined;
   readonly #buffer: MessageBuffer<ServerMessage> | undefined;
@@ -44,7 +44,7 @@ export class Binding {
     this.#use = use;
     this.conversation = use?.conversation.inner;
     this.isShared = use?.conversation.isShared ?? true;
-    this.storedPlace = { instanceId: ref.id, serverId: ref.serverId, isShared: this.isShared };
+    this.storedBinding = { instanceId: ref.id, serverId: ref.serverId, isShared: this.isShared };
     this.greeted = greetedOf(handshake);
     if (use === undefined) this.feed = ref.feed;
     else if (handshake.era === 'modern' || this.isShared) this.feed = use.conversation.feed;

@@ -47,7 +47,7 @@ import {
   type ClientSessionEvent,
   endedBy,
   outlivesNode,
-  previousPlace,
+  previousBinding,
   type SessionState,
 } from './session-state.ts';
 import { WaitingRequests } from './waiting-requests.ts';
@@ -422,7 +422,7 @@ export class ClientSession implements McpSession, SessionCore {
     this.#first = undefined;
     const answers = this.value.uris.length > 0 ? this.#ensuredBackendState.moved(binding) : [];
     this.#messages?.movedTo(binding, answers);
-    const previous = previousPlace(from, binding);
+    const previous = previousBinding(from, binding);
     if (previous !== undefined) this.deps.emit(sessionMoved(this, previous, this.deps));
     this.#row?.changed();
     from.binding?.retire();

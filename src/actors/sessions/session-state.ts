@@ -53,23 +53,23 @@ export function newSession(
 /** Returns the state of the session with this binding. */
 export function boundTo<S extends SessionState>(before: S, binding: Binding): S {
   const { greeted = binding.greeted } = before.value;
-  const { storedPlace } = binding;
+  const { storedBinding } = binding;
   // A session that was read again, and is bound where it was, has not changed: its row is not written.
-  const value = isPlace(before.value.binding, storedPlace)
+  const value = isSameBinding(before.value.binding, storedBinding)
     ? before.value
-    : { ...before.value, greeted, binding: storedPlace };
+    : { ...before.value, greeted, binding: storedBinding };
   return { ...before, value, binding };
 }
 
-function isPlace(
+function isSameBinding(
   last: SessionValue['binding'],
-  { instanceId, serverId, isShared }: Binding['storedPlace'],
+  { instanceId, serverId, isShared }: Binding['storedBinding'],
 ): boolean {
   return last?.instanceId === instanceId && last.serverId === serverId && last.isShared === isShared;
 }
 
-/** Returns the place of the previous binding if the session has moved; undefined if it has not. */
-export function previousPlace(
+/** Returns the value of the previous binding if the session has moved; undefined if it has not. */
+export function previousBinding(
   { value, binding: before }: SessionState,
   { ref }: Binding,
 ): SessionValue['binding'] {

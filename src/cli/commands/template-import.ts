@@ -124,12 +124,12 @@ async function wholeText(pieces: AsyncIterable<Uint8Array>, name: string): Promi
 
 async function show(input: CommandInput, terminal: Terminal, plan: readonly PlannedImport[]): Promise<void> {
   if (input.has('json') && (input.has('yes') || input.has('dry-run'))) return;
-  const { placeOf } = await import('../import/plan.ts');
+  const { targetOf } = await import('../import/plan.ts');
   const columns: Columns<PlannedImport> = {
     TEMPLATE: 'template',
     'IN THE FILE': ({ server }) => server.name,
     STATE: 'state',
-    'RUNS OR CONNECTS TO': ({ server }) => placeOf(server),
+    'RUNS OR CONNECTS TO': ({ server }) => targetOf(server),
     NEEDS: ({ server }) => server.needs.join(', '),
   };
   const lines = plan.length === 0 ? 'No server to import.' : table(terminal, columns, plan);

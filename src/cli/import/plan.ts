@@ -85,7 +85,7 @@ export function instanceIdOf(template: string): string {
 }
 
 /** The command or the address, as it may be shown: without secrets. */
-export function placeOf({ definition, instance }: ImportedServer): string {
+export function targetOf({ definition, instance }: ImportedServer): string {
   const { command, args, endpoint } = instance ?? definition;
   if (typeof command === 'string') {
     const words = itemsOf(args).map(String);

@@ -9,7 +9,7 @@ export interface WorkerStart {
   /** From 1. */
   readonly number: number;
   readonly count: number;
-  /** See `WorkerPlace`. */
+  /** See `OwnWorker`. */
   readonly gateway: string | undefined;
   readonly sockets: string | undefined;
   /** Columns of the supervisor's terminal. */

@@ -6,7 +6,7 @@ import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import type { PlacedInstance } from '../../domain/nodes/forwarding.ts';
+import type { InstanceOnNode } from '../../domain/nodes/forwarding.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { type Clock, sleep } from '../../domain/time/clock.ts';
@@ -121,11 +121,11 @@ export class Peers {
   }
 
   /** The peer that runs all of these instances, if it takes new sessions. Source: ADR 171. */
-  ofInstances([first, ...others]: readonly PlacedInstance[]): Peer | undefined {
+  ofInstances([first, ...others]: readonly InstanceOnNode[]): Peer | undefined {
     const { nodes } = this.#options;
     const life = first && nodes.runsOn(first)?.life;
     if (life === undefined || !nodes.takesSessions(life)) return undefined;
-    const isThere = (other: PlacedInstance): boolean => nodes.runsOn(other)?.life === life;
+    const isThere = (other: InstanceOnNode): boolean => nodes.runsOn(other)?.life === life;
     return others.every(isThere) ? this.#clientOf(life) : undefined;
   }
 

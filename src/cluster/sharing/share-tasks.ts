@@ -2,7 +2,7 @@
 
 import { isJsonObject } from '../../domain/json/json.ts';
 import type { McpEndpoint } from '../../protocol/endpoint-types.ts';
-import type { TaskPlaces } from '../../protocol/task-log.ts';
+import type { TaskOnNode } from '../../protocol/task-log.ts';
 import type { PeerAnswerer, PeerQuestions } from './peer-questions.ts';
 
 const PATH = '/peer/task';
@@ -22,17 +22,17 @@ export function shareTasks(tasks: McpEndpoint['tasks'], peers: PeerQuestions): [
       return Promise.all(
         others.map(async (life) => {
           const answer = await peers.ask(life, question);
-          return isPlaces(answer) ? answer : undefined;
+          return isTaskOnNode(answer) ? answer : undefined;
         }),
       );
     },
   });
   const answer: PeerAnswerer = (id, query) =>
-    tasks.placesOf({ owner: { id }, pathName: query.get('template') ?? undefined }, query.get('id') ?? '');
+    tasks.lookUp({ owner: { id }, pathName: query.get('template') ?? undefined }, query.get('id') ?? '');
   return [PATH, answer];
 }
 
-function isPlaces(value: unknown): value is TaskPlaces {
+function isTaskOnNode(value: unknown): value is TaskOnNode {
   if (!isJsonObject(value) || typeof value.isOthers !== 'boolean') return false;
   return Array.isArray(value.instances) && value.instances.every((instance) => typeof instance === 'string');
 }

@@ -78,8 +78,8 @@ async function allowedItems(
       names.push(memberText(item, 'name') ?? null);
     }
   });
-  const places = await allowedPlaces(template, tools, names, scheduler);
-  return places.flatMap((place) => items[place] ?? []);
+  const indexes = await allowedIndexes(template, tools, names, scheduler);
+  return indexes.flatMap((index) => items[index] ?? []);
 }
 
 /** The items of a list that were read. The same array for the same items and equal rights. */
@@ -91,31 +91,31 @@ export function allowedTools(
 ): Promise<readonly JsonObject[]> {
   return ITEMS.of(items, rightsAt(template, tools), async () => {
     const names = items.map(({ name }) => (typeof name === 'string' ? name : null));
-    const allowed = new Set(await allowedPlaces(template, tools, names, scheduler));
-    return items.filter((_, place) => allowed.has(place));
+    const allowed = new Set(await allowedIndexes(template, tools, names, scheduler));
+    return items.filter((_, index) => allowed.has(index));
   });
 }
 
 /** Most lists are read again and again with the same names: what was matched last is found by a digest of them. */
-function allowedPlaces(
+function allowedIndexes(
   template: string,
   tools: ToolRights,
   names: readonly (string | null)[],
   scheduler: Scheduler,
 ): Promise<readonly number[]> {
   const key = hash('sha256', JSON.stringify([template, tools.text, names]), 'base64url');
-  return PLACES.of(scheduler, key, () => matchedPlaces(template, tools, names, scheduler));
+  return INDEXES.of(scheduler, key, () => matchedIndexes(template, tools, names, scheduler));
 }
 
-async function matchedPlaces(
+async function matchedIndexes(
   template: string,
   tools: ToolRights,
   names: readonly (string | null)[],
   scheduler: Scheduler,
 ): Promise<readonly number[]> {
-  const named = names.flatMap((tool, place) => (tool === null ? [] : [{ template, tool, place }]));
+  const named = names.flatMap((tool, index) => (tool === null ? [] : [{ template, tool, index }]));
   const allowed = await callable({ tools }, named, (item) => item, scheduler);
-  return allowed.map(({ place }) => place);
+  return allowed.map(({ index }) => index);
 }
 
 /** A tool by the name that its server gives it. */
@@ -166,5 +166,5 @@ export class ByRights<V> {
 }
 
 const ITEMS = new ByRights<readonly JsonObject[]>();
-/** The allowed places in lists of names, by the scheduler of a gateway: as many lists, each with up to 100,000 places. */
-const PLACES = new ByRights<readonly number[]>();
+/** The allowed indexes in lists of names, by the scheduler of a gateway: as many lists, each with up to 100,000 indexes. */
+const INDEXES = new ByRights<readonly number[]>();

@@ -39,17 +39,17 @@ export function declaredBy(inputSchema: unknown): Declared {
 
 /** The declarations of a tool by their paths: the arguments of a call are read once, however many there are. */
 export class DeclaredArguments {
-  readonly #root: Place = { below: new Map() };
+  readonly #root: SchemaNode = { below: new Map() };
 
   constructor(declarations: readonly Declaration[]) {
     for (const declaration of declarations) {
-      let place = this.#root;
+      let node = this.#root;
       for (const key of declaration.path) {
-        const next = place.below.get(key) ?? { below: new Map() };
-        place.below.set(key, next);
-        place = next;
+        const next = node.below.get(key) ?? { below: new Map() };
+        node.below.set(key, next);
+        node = next;
       }
-      place.declaration = declaration;
+      node.declaration = declaration;
     }
   }
 
@@ -70,18 +70,18 @@ export class DeclaredArguments {
   }
 
   /** The declared arguments of a call, with their values. Those that are kept as text are scanned, not parsed. */
-  *in(args: JsonFields[string], place = this.#root): Generator<readonly [Declaration, unknown]> {
-    for (const [key, value] of membersAt(args, place.below)) {
-      const next = place.below.get(key);
+  *in(args: JsonFields[string], node = this.#root): Generator<readonly [Declaration, unknown]> {
+    for (const [key, value] of membersAt(args, node.below)) {
+      const next = node.below.get(key);
       if (next?.declaration !== undefined) yield [next.declaration, plainValue(value)];
       if (next !== undefined && next.below.size > 0) yield* this.in(value, next);
     }
   }
 }
 
-interface Place {
+interface SchemaNode {
   declaration?: Declaration;
-  readonly below: Map<string, Place>;
+  readonly below: Map<string, SchemaNode>;
 }
 
 function membersAt(
@@ -139,9 +139,9 @@ function collect(
   const { 'x-mcp-header': name, properties, type } = schema;
   if (name !== undefined) {
     if (!isReachable || path.length === 0)
-      return `a header is declared at ${placeOf(path)}, which is not a single argument`;
+      return `a header is declared at ${pathText(path)}, which is not a single argument`;
     if (typeof name !== 'string' || !TOKEN.test(name))
-      return `the header for ${placeOf(path)} has an invalid name`;
+      return `the header for ${pathText(path)} has an invalid name`;
     if (typeof type !== 'string' || !PRIMITIVES.has(type)) return wrongType(path);
     found.push({ path: [...path], header: PARAM_PREFIX + name.toLowerCase(), type });
   }
@@ -188,10 +188,10 @@ function repetitionIn(found: readonly Declaration[]): string | undefined {
 }
 
 function wrongType(path: readonly string[]): string {
-  return `a header is declared for ${placeOf(path)}, which is not a string, integer or boolean`;
+  return `a header is declared for ${pathText(path)}, which is not a string, integer or boolean`;
 }
 
-function placeOf(path: readonly string[]): string {
+function pathText(path: readonly string[]): string {
   return path.length === 0 ? 'the schema itself' : `"${cutText(path.join('.'), NAMED_UNITS)}"`;
 }
 

@@ -5,14 +5,14 @@
 
 type Id = string | number | bigint;
 
-/** Most places of a CallMap; each takes 16 bytes. */
-const MAX_PLACES = 1_024;
+/** Most slots of a CallMap; each takes 16 bytes. */
+const MAX_SLOTS = 1_024;
 
 /** A map whose entries live as long as one call, by the id of the call. */
 export class CallMap<V> {
   /**
-   * The entries whose ids are numbers, each in the place of the last bits of its id: ids of calls count up, so
-   * that those under way hardly ever need the same place. Node adds and deletes other properties of numbers ten
+   * The entries whose ids are numbers, each in the slot of the last bits of its id: ids of calls count up, so
+   * that those under way hardly ever need the same slot. Node adds and deletes other properties of numbers ten
    * times as slowly.
    */
   #ids: (number | undefined)[] = [];
@@ -22,32 +22,32 @@ export class CallMap<V> {
   size = 0;
 
   get(id: Id): V | undefined {
-    const place = this.#placeOf(id);
-    return place === undefined ? this.#others?.[entryKeyOf(id)] : this.#values[place];
+    const slot = this.#slotOf(id);
+    return slot === undefined ? this.#others?.[entryKeyOf(id)] : this.#values[slot];
   }
 
   has(id: Id): boolean {
-    return this.#placeOf(id) !== undefined || (this.#others !== undefined && entryKeyOf(id) in this.#others);
+    return this.#slotOf(id) !== undefined || (this.#others !== undefined && entryKeyOf(id) in this.#others);
   }
 
   set(id: Id, value: V): void {
     const isNew = !this.has(id);
     if (isNew) this.size += 1;
-    const place = this.#placeOf(id) ?? (isNew ? this.#freePlaceFor(id) : undefined);
-    if (place === undefined) {
+    const slot = this.#slotOf(id) ?? (isNew ? this.#freeSlotFor(id) : undefined);
+    if (slot === undefined) {
       this.#others ??= Object.create(null) as Record<string | number, V>;
       this.#others[entryKeyOf(id)] = value;
       return;
     }
-    this.#ids[place] = id as number;
-    this.#values[place] = value;
+    this.#ids[slot] = id as number;
+    this.#values[slot] = value;
   }
 
   delete(id: Id): boolean {
-    const place = this.#placeOf(id);
-    if (place !== undefined) {
-      this.#ids[place] = undefined;
-      this.#values[place] = undefined;
+    const slot = this.#slotOf(id);
+    if (slot !== undefined) {
+      this.#ids[slot] = undefined;
+      this.#values[slot] = undefined;
     } else {
       const key = entryKeyOf(id);
       if (this.#others === undefined || !(key in this.#others)) return false;
@@ -63,33 +63,33 @@ export class CallMap<V> {
     return [...ids.map((id) => this.get(id) as V), ...Object.values(this.#others ?? {})];
   }
 
-  /** The place of a present entry. */
-  #placeOf(id: Id): number | undefined {
+  /** The slot of a present entry. */
+  #slotOf(id: Id): number | undefined {
     if (typeof id !== 'number') return undefined;
-    const place = id & (this.#ids.length - 1);
-    return this.#ids[place] === id ? place : undefined;
+    const slot = id & (this.#ids.length - 1);
+    return this.#ids[slot] === id ? slot : undefined;
   }
 
-  /** More places are made until the one of this id is free. Undefined for an id that gets none. */
-  #freePlaceFor(id: Id): number | undefined {
+  /** More slots are made until the one of this id is free. Undefined for an id that gets none. */
+  #freeSlotFor(id: Id): number | undefined {
     if (typeof id !== 'number' || !Number.isSafeInteger(id)) return undefined;
     while (this.#ids.length === 0 || this.#ids[id & (this.#ids.length - 1)] !== undefined) {
-      if (this.#ids.length >= MAX_PLACES) return undefined;
+      if (this.#ids.length >= MAX_SLOTS) return undefined;
       this.#double();
     }
     return id & (this.#ids.length - 1);
   }
 
-  /** Two entries with different places stay apart. */
+  /** Two entries with different slots stay apart. */
   #double(): void {
     const [ids, values] = [this.#ids, this.#values];
     const count = Math.max(4, 2 * ids.length);
     this.#ids = new Array(count).fill(undefined);
     this.#values = new Array(count).fill(undefined);
-    for (const [place, id] of ids.entries()) {
+    for (const [slot, id] of ids.entries()) {
       if (id === undefined) continue;
       this.#ids[id & (count - 1)] = id;
-      this.#values[id & (count - 1)] = values[place];
+      this.#values[id & (count - 1)] = values[slot];
     }
   }
 }

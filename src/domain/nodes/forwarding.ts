@@ -72,7 +72,7 @@ export interface Forwarding {
 }
 
 /** What says where an instance runs. */
-export type PlacedInstance = Pick<InstanceDefinition, 'nodeId' | 'serverId'>;
+export type InstanceOnNode = Pick<InstanceDefinition, 'nodeId' | 'serverId'>;
 
 /** The session of the request belongs to another life. The request was not carried out, and has to be sent there. */
 export class NotHolder extends Error {

@@ -1,7 +1,7 @@
 // The workers of one gateway: processes that share its ports, and ask each other. Source: ADR 174, 175, 191.
 
-/** The place of this process among the workers of its gateway. */
-export interface WorkerPlace {
+/** This process among the workers of its gateway. */
+export interface OwnWorker {
   /** From 1. */
   readonly number: number;
   readonly count: number;
@@ -26,6 +26,6 @@ export type WorkerQuestion =
     };
 
 /** The socket file of a worker. */
-export function workerSocket({ sockets }: Pick<WorkerPlace, 'sockets'>, number: number): string | undefined {
+export function workerSocket({ sockets }: Pick<OwnWorker, 'sockets'>, number: number): string | undefined {
   return sockets === undefined ? undefined : `${sockets}/${number}`;
 }

@@ -18,41 +18,41 @@ export const GLOB_LIMITS = {
 
 export type { GlobMatcher };
 
-/** A glob without `!`, and its place in a list. */
-interface PlacedGlob {
+/** A glob without `!`, and its index in a list. */
+interface IndexedGlob {
   readonly glob: string;
-  readonly place: number;
+  readonly index: number;
 }
 
 /** Some globs of a list, in its order. */
-export class PlacedGlobs {
-  /** The last place of each name without wildcards. */
+export class IndexedGlobs {
+  /** The last index of each name without wildcards. */
   readonly #names = new Map<string, number>();
   /** The last one first. */
-  readonly #patterns: { readonly place: number; readonly matches: GlobMatcher }[] = [];
+  readonly #patterns: { readonly index: number; readonly matches: GlobMatcher }[] = [];
 
-  constructor(globs: Iterable<PlacedGlob>) {
-    for (const { glob, place } of globs)
-      if (WILDCARD.test(glob)) this.#patterns.unshift({ place, matches: patternOf(glob) });
-      else this.#names.set(glob, place);
+  constructor(globs: Iterable<IndexedGlob>) {
+    for (const { glob, index } of globs)
+      if (WILDCARD.test(glob)) this.#patterns.unshift({ index, matches: patternOf(glob) });
+      else this.#names.set(glob, index);
   }
 
-  /** The place of the last glob that matches, if it is behind `above`; else `above`. */
+  /** The index of the last glob that matches, if it is behind `above`; else `above`. */
   lastOf(text: string, above = -1): number {
     const last = Math.max(this.#names.get(text) ?? -1, above);
     // From the last pattern on: the first that matches decides, unless something stands behind it.
-    const pattern = this.#patterns.find(({ place, matches }) => place < last || matches(text));
-    return Math.max(last, pattern?.place ?? -1);
+    const pattern = this.#patterns.find(({ index, matches }) => index < last || matches(text));
+    return Math.max(last, pattern?.index ?? -1);
   }
 }
 
 /** Compiles a list once, for any number of texts. */
 export function compileGlobs(globs: readonly string[]): GlobMatcher {
   const startsFromAll = globs[0]?.startsWith('!') ?? false;
-  const placed = new PlacedGlobs(globs.map((glob, place) => ({ glob: withoutNegation(glob), place })));
+  const indexed = new IndexedGlobs(globs.map((glob, index) => ({ glob: withoutNegation(glob), index })));
   return (text) => {
     if (text.length > GLOB_LIMITS.textUnits) return false;
-    const last = placed.lastOf(text);
+    const last = indexed.lastOf(text);
     return last < 0 ? startsFromAll : !globs[last]?.startsWith('!');
   };
 }

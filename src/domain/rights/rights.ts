@@ -1,7 +1,7 @@
 // What users, API keys, roles and clients may use: lists of templates, views and tools, how they are combined, and
 // the rules for the entries of `tools`, which are `<template>/<glob>` on the server's own names. Source: ADR 230.
 
-import { GLOB_LIMITS, PlacedGlobs } from './globs.ts';
+import { GLOB_LIMITS, IndexedGlobs } from './globs.ts';
 
 /** An absent list contains all, an empty one nothing. */
 export interface RightsLists {
@@ -65,7 +65,7 @@ export function hasAllTemplates({ templates, tools }: Rights): boolean {
   return templates === undefined && tools === undefined;
 }
 
-/** The memory that rights take, approximately, in bytes: each entry with its place in sets, look-ups and compiled globs. */
+/** The memory that rights take, approximately, in bytes: each entry with its index in sets, look-ups and compiled globs. */
 export function rightsBytes({ templates, views, tools }: Rights): number {
   let bytes = 0;
   for (const list of [templates, views, ...(tools?.lists ?? [])])
@@ -157,8 +157,8 @@ class ToolList {
     const parts = entries.map(partsOf);
     this.#isNegative = parts.map(({ isNegative }) => isNegative);
     this.#startsFromAll = this.#isNegative[0] === true;
-    const placed = parts.map((part, place) => ({ ...part, place }));
-    const of = (template: string) => new Entries(placed.filter((part) => part.template === template));
+    const indexed = parts.map((part, index) => ({ ...part, index }));
+    const of = (template: string) => new Entries(indexed.filter((part) => part.template === template));
     this.#named = new Map(templatesIn(entries).map((template) => [template, of(template)]));
     this.#any = of(ANY);
   }
@@ -181,15 +181,15 @@ class ToolList {
 
 /** The entries of a list that have the same template. */
 class Entries {
-  readonly globs: PlacedGlobs;
-  /** The places of the last `!*`, and of the last one without `!`; -1 without one. */
+  readonly globs: IndexedGlobs;
+  /** The indexes of the last `!*`, and of the last one without `!`; -1 without one. */
   readonly lastNone: number;
   readonly lastAdding: number;
 
-  constructor(entries: readonly (ReturnType<typeof partsOf> & { readonly place: number })[]) {
-    this.globs = new PlacedGlobs(entries);
-    this.lastNone = entries.findLast(({ isNegative, glob }) => isNegative && glob === ANY)?.place ?? -1;
-    this.lastAdding = entries.findLast(({ isNegative }) => !isNegative)?.place ?? -1;
+  constructor(entries: readonly (ReturnType<typeof partsOf> & { readonly index: number })[]) {
+    this.globs = new IndexedGlobs(entries);
+    this.lastNone = entries.findLast(({ isNegative, glob }) => isNegative && glob === ANY)?.index ?? -1;
+    this.lastAdding = entries.findLast(({ isNegative }) => !isNegative)?.index ?? -1;
   }
 }
 

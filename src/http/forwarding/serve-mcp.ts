@@ -168,8 +168,8 @@ class McpServing implements ServedReply {
         const peer = peers.ofSession(id);
         return peer instanceof Promise ? peer.then(toPeer) : peer && toPeer(peer);
       },
-      openAt: (place) => {
-        const peer = place === 'opener' ? unlessRefused(peers.opener()) : peers.ofInstances(place);
+      openAt: (where) => {
+        const peer = where === 'opener' ? unlessRefused(peers.opener()) : peers.ofInstances(where);
         return peer && toPeer(peer);
       },
     };

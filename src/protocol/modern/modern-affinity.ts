@@ -123,7 +123,7 @@ export class ModernAffinity {
     const { requestState: own } = value;
     const isConfirmed = answer.confirmed !== undefined;
     if (typeof own !== 'string' && (own !== undefined || !isConfirmed)) return result;
-    const state = { ...placeOf(answer), ...(own === undefined ? {} : { s: own }) };
+    const state = { ...stateAt(answer), ...(own === undefined ? {} : { s: own }) };
     const requestState = this.#encryptFor(request, state, isConfirmed ? CONFIRM_MS : undefined);
     return JsonText.ofValue({ ...value, requestState });
   }
@@ -198,7 +198,7 @@ export class ModernAffinity {
 type Answered = Pick<Answer, 'instanceId' | 'confirmed'>;
 
 /** Returns the state of a retry that has to reach the instance of this answer. */
-export function placeOf({ instanceId, confirmed }: Answered): JsonObject {
+export function stateAt({ instanceId, confirmed }: Answered): JsonObject {
   return { i: instanceId, ...(confirmed === undefined ? {} : { [CONFIRMED]: confirmed }) };
 }
 

@@ -31,7 +31,7 @@ import {
 } from '../input-requests.ts';
 import { errorMessage, notificationMessage, RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import { infoFor } from './discover.ts';
-import { ASKED, type ModernAffinity, placeOf } from './modern-affinity.ts';
+import { ASKED, type ModernAffinity, stateAt } from './modern-affinity.ts';
 import { completed, modernError, requestedVisits, resultTypeOf } from './modern-over-legacy.ts';
 import { invalidParams, type ModernRequest } from './modern-request.ts';
 
@@ -127,14 +127,14 @@ export class ModernCall extends ClientCall<Answer | ClientQuestion> {
     const { method, params } = this.#request;
     const visits = hasRounds(method) ? requestedVisits(error) : undefined;
     if (visits === undefined) this.#fail(modernError(method, params, error));
-    else this.#require(visits, placeOf(answer), answer.confirmed === undefined ? undefined : CONFIRM_MS);
+    else this.#require(visits, stateAt(answer), answer.confirmed === undefined ? undefined : CONFIRM_MS);
   }
 
   #requireConnection(error: ConnectionRequired, answer: Answer): void {
     const { method, envelope } = this.#request;
     const event = connectionInWords(method, error, envelope.profile.capabilities);
     if (event !== undefined) this.#handle({ ...answer, event });
-    else this.#require(requestedVisits(error) ?? {}, placeOf(answer), CONNECT_LINK_MS);
+    else this.#require(requestedVisits(error) ?? {}, stateAt(answer), CONNECT_LINK_MS);
   }
 
   /** Asks the user to confirm the call; a client that cannot be asked gets the message in words. */

@@ -17,13 +17,13 @@ import {
   MessageWriter,
   MULTIPLEXED_PROTOCOL,
   PART_BYTES,
-  TOKEN_PLACES,
+  TOKEN_SLOTS,
 } from './multiplexed-wire.ts';
 
 /** The answer to the upgrade. */
 const MAX_HEAD_BYTES = 4 * 1024;
 const HEAD_END = '\r\n\r\n';
-/** Besides its body: the place of its token, its path, and the id of the request, which has at most 255 characters. */
+/** Besides its body: the slot of its token, its path, and the id of the request, which has at most 255 characters. */
 const REQUEST_HEAD_BYTES = 4;
 const MAX_ID = 255;
 const PATHS: readonly string[] = [INSTANCE_PATHS.exchange, INSTANCE_PATHS.notification, INSTANCE_PATHS.reply];
@@ -53,10 +53,10 @@ export class MultiplexedConnection {
   #exchanges = new CallMap<PeerExchange>();
   /** Requests of this turn of the event loop. */
   #pending: Pending[] = [];
-  /** The place of each token, and the token of each place. */
-  readonly #places = new Map<string, number>();
+  /** The slot of each token, and the token of each slot. */
+  readonly #slots = new Map<string, number>();
   readonly #tokens: string[] = [];
-  #nextPlace = 0;
+  #nextSlot = 0;
   #nextNumber = 0;
   /** The answer to the upgrade, until it is complete. */
   #head: string | undefined = '';
@@ -182,7 +182,7 @@ export class MultiplexedConnection {
     const { requestId } = caller;
     this.#exchanges.set(number, exchange);
     const head = Buffer.allocUnsafe(REQUEST_HEAD_BYTES + requestId.length);
-    head.writeUInt16BE(this.#placeOf(token), 0);
+    head.writeUInt16BE(this.#slotOf(token), 0);
     head[2] = PATHS.indexOf(target);
     head[3] = requestId.length;
     head.write(requestId, REQUEST_HEAD_BYTES, 'latin1');
@@ -190,16 +190,16 @@ export class MultiplexedConnection {
   }
 
   /** The token is sent before, unless the other node has it. */
-  #placeOf(token: string): number {
-    const known = this.#places.get(token);
+  #slotOf(token: string): number {
+    const known = this.#slots.get(token);
     if (known !== undefined) return known;
-    const place = this.#nextPlace;
-    this.#nextPlace = (place + 1) % TOKEN_PLACES;
-    this.#places.delete(this.#tokens[place] ?? '');
-    this.#tokens[place] = token;
-    this.#places.set(token, place);
-    this.#writer.message(MESSAGE.token, place, Buffer.from(token, 'latin1'));
-    return place;
+    const slot = this.#nextSlot;
+    this.#nextSlot = (slot + 1) % TOKEN_SLOTS;
+    this.#slots.delete(this.#tokens[slot] ?? '');
+    this.#tokens[slot] = token;
+    this.#slots.set(token, slot);
+    this.#writer.message(MESSAGE.token, slot, Buffer.from(token, 'latin1'));
+    return slot;
   }
 
   #number(): number {

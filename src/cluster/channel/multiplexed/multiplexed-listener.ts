@@ -12,7 +12,7 @@ import {
   MessageReader,
   MessageWriter,
   MULTIPLEXED_PROTOCOL,
-  TOKEN_PLACES,
+  TOKEN_SLOTS,
 } from './multiplexed-wire.ts';
 
 /** Where the answer of one exchange goes: to a connection of its own, or to a multiplexed one. */
@@ -109,7 +109,7 @@ export class MultiplexedListener {
     else if (kind === MESSAGE.cancel) {
       this.#writer.drop(number);
       this.#end(number);
-    } else if (kind === MESSAGE.token && number < TOKEN_PLACES)
+    } else if (kind === MESSAGE.token && number < TOKEN_SLOTS)
       this.#tokens[number] = content.toString('latin1');
     else if (kind === MESSAGE.ping) this.#writer.message(MESSAGE.pong, number);
     else throw new RangeError('a message of another node has an unknown kind');

@@ -10,7 +10,7 @@ export const MULTIPLEXED_PROTOCOL = 'stagedoor-exchanges-1';
 
 export const MESSAGE = {
   // From the node of the call:
-  /** A token; the number is its place, which may have had another token before. */
+  /** A token; the number is its slot, which may have had another token before. */
   token: 1,
   request: 2,
   cancel: 3,
@@ -38,7 +38,7 @@ export const PART_BYTES = 64 * 1024;
 /** Exchanges under way on one connection. */
 export const MAX_MULTIPLEXED = 1_024;
 /** Tokens that both ends of a connection remember. */
-export const TOKEN_PLACES = 4_096;
+export const TOKEN_SLOTS = 4_096;
 const HEAD_BYTES = 9;
 /** A request has a head besides. */
 const MAX_BYTES = 2 * PART_BYTES;

@@ -15,7 +15,7 @@ import type { Target } from '../../../vault/oauth-backends.ts';
 import { OAuthRefusal } from '../../../vault/oauth-requests.ts';
 import type { Vault } from '../../../vault/vault.ts';
 import { formOf, type OAuthExchange, redirect, sendJson, sendPage } from '../oauth-exchange.ts';
-import type { LoginForm, LoginPlace } from '../sign-ins/login-form.ts';
+import type { LoginContext, LoginForm } from '../sign-ins/login-form.ts';
 import type { SignedIn, SignIns } from '../sign-ins/sign-ins.ts';
 import { connectedPage, connectPage, listPage, othersPage } from './connection-html.ts';
 import { faultPage, type Page } from './page.ts';
@@ -96,10 +96,10 @@ export class ConnectionPages {
   /** The list, which belongs to no address. */
   async #own(exchange: OAuthExchange, step: string, choice: string): Promise<void> {
     const { request, response } = exchange;
-    const place = placeOf(CONNECTIONS, 'Sign in to see the accounts that you have connected.');
-    if (await this.#login(exchange, place, step, choice)) return;
+    const context = loginContextOf(CONNECTIONS, 'Sign in to see the accounts that you have connected.');
+    if (await this.#login(exchange, context, step, choice)) return;
     const signedIn = await this.#signedIn(exchange);
-    if (signedIn === undefined) return (await this.#options.login()).show(exchange, place);
+    if (signedIn === undefined) return (await this.#options.login()).show(exchange, context);
     if (request.method !== 'POST') return sendPage(response, await this.#list(signedIn));
     const form = await this.#formOf(exchange, signedIn);
     if (form === undefined) return redirect(response, CONNECTIONS);
@@ -126,13 +126,13 @@ export class ConnectionPages {
     const { request, response } = exchange;
     const action = `${CONNECTIONS}/${id}`;
     const isPost = request.method === 'POST';
-    const place = placeOf(
+    const context = loginContextOf(
       action,
       `"${goal.template}" needs your account there. Sign in to the gateway first.`,
     );
-    if (await this.#login(exchange, place, step, choice)) return;
+    if (await this.#login(exchange, context, step, choice)) return;
     const signedIn = await this.#signedIn(exchange);
-    if (signedIn === undefined) return (await this.#options.login()).show(exchange, place);
+    if (signedIn === undefined) return (await this.#options.login()).show(exchange, context);
     const { user, formToken } = signedIn;
     const form = isPost ? await this.#formOf(exchange, signedIn) : undefined;
     if (isPost && form === undefined) return redirect(response, action);
@@ -193,11 +193,16 @@ export class ConnectionPages {
   }
 
   /** Whether the request was a way to sign in, and is answered. */
-  async #login(exchange: OAuthExchange, place: LoginPlace, step: string, choice: string): Promise<boolean> {
+  async #login(
+    exchange: OAuthExchange,
+    context: LoginContext,
+    step: string,
+    choice: string,
+  ): Promise<boolean> {
     const isPost = exchange.request.method === 'POST';
-    if (step === 'login' && isPost) await (await this.#options.login()).take(exchange, place);
+    if (step === 'login' && isPost) await (await this.#options.login()).take(exchange, context);
     else if (step === 'provider' && !isPost)
-      return (await this.#options.login()).toProvider(exchange, place, choice);
+      return (await this.#options.login()).toProvider(exchange, context, choice);
     else return false;
     return true;
   }
@@ -246,7 +251,7 @@ interface Visited {
 /** Steps that are no ids of addresses, which are longer. */
 const OWN_STEPS: ReadonlySet<string> = new Set(['login', 'provider', 'sign-out', 'disconnect']);
 
-function placeOf(action: string, intro: string): LoginPlace {
+function loginContextOf(action: string, intro: string): LoginContext {
   return { action, intro, subject: CONNECTIONS, purpose: { kind: 'connections', path: action } };
 }
 

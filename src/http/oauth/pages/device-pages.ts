@@ -19,8 +19,8 @@ import {
   askedFor,
   DENIED,
   type Interactions,
+  loginContextOf,
   originOf,
-  placeOf,
   reachOf,
   WORDS,
 } from './interaction.ts';
@@ -88,11 +88,11 @@ export class DevicePages {
     const code = codeIn(written);
     if (code === undefined) return redirect(response, DEVICE_PATH);
     const action = `${DEVICE_PATH}/${code}`;
-    const place = placeOf(action, COMMAND_LINE, { kind: 'device', code });
-    if (isPost && step === 'login') return login.take(exchange, place);
+    const context = loginContextOf(action, COMMAND_LINE, { kind: 'device', code });
+    if (isPost && step === 'login') return login.take(exchange, context);
     const signedIn = await signIns.find(request.headers.cookie);
-    if (!isPost && step === 'provider' && (await login.toProvider(exchange, place, choice))) return;
-    if (signedIn === undefined) return isPost ? redirect(response, action) : login.show(exchange, place);
+    if (!isPost && step === 'provider' && (await login.toProvider(exchange, context, choice))) return;
+    if (signedIn === undefined) return isPost ? redirect(response, action) : login.show(exchange, context);
     if (!isPost) return this.#ask(exchange, code, signedIn);
     const form = new URLSearchParams((await formOf(request)) ?? '');
     // The page was for another sign-in, or none of ours.

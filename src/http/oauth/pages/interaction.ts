@@ -21,7 +21,7 @@ import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
 import { type ClientRecord, COMMAND_LINE, isLoopbackRedirect } from '../clients/client-record.ts';
 import type { Clients } from '../clients/clients.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
-import type { LoginForm, LoginPlace } from '../sign-ins/login-form.ts';
+import type { LoginContext, LoginForm } from '../sign-ins/login-form.ts';
 import type { Purpose } from '../sign-ins/provider-sign-ins.ts';
 import type { SignInTrail } from '../sign-ins/sign-in-trail.ts';
 import type { SignedIn, SignIns } from '../sign-ins/sign-ins.ts';
@@ -95,8 +95,8 @@ export class Interactions {
       return this.#refuse(exchange, details, client, path_ === undefined ? NO_RESOURCE : NO_SCOPE, finish);
     const signedIn = await this.#options.signIns.find(request.headers.cookie);
     const { login } = this.#options;
-    const place = placeOf(actionOf(uid), client, { kind: 'interaction', uid });
-    if (isPost && step === 'login') return login.take(exchange, place);
+    const context = loginContextOf(actionOf(uid), client, { kind: 'interaction', uid });
+    if (isPost && step === 'login') return login.take(exchange, context);
     if (isPost && (step === 'consent' || step === 'sign-out')) {
       const form = new URLSearchParams((await formOf(request)) ?? '');
       // The page was for another sign-in, or none of ours.
@@ -117,12 +117,12 @@ export class Interactions {
         finish,
       });
     }
-    if (!isPost && step === 'provider' && (await login.toProvider(exchange, place, choice))) return;
+    if (!isPost && step === 'provider' && (await login.toProvider(exchange, context, choice))) return;
     if (isPost || step !== '') throw new errors.SessionNotFound('no such page');
     // A client may ask for a new sign-in.
     const wantsNew = /\b(?:login|select_account)\b/.test(String(details.params.prompt ?? ''));
     const beganMs = (details.iat ?? 0) * 1_000;
-    if (signedIn === undefined || (wantsNew && signedIn.atMs < beganMs)) return login.show(exchange, place);
+    if (signedIn === undefined || (wantsNew && signedIn.atMs < beganMs)) return login.show(exchange, context);
     const accounts = await this.accountsOf(signedIn.user, client, path_);
     const view = { uid, client, signedIn, asked, path: path_, accounts };
     sendPage(response, this.#consent(view, String(details.params.redirect_uri)));
@@ -296,7 +296,7 @@ export function allowedTo(
 }
 
 /** Where a client asks for access. */
-export function placeOf(action: string, { id, name }: ClientRecord, purpose: Purpose): LoginPlace {
+export function loginContextOf(action: string, { id, name }: ClientRecord, purpose: Purpose): LoginContext {
   const intro = `${name} asks for access to this gateway. After signing in you decide what it gets.`;
   return { action, intro, subject: `/oauth/clients/${id}`, purpose };
 }

@@ -12,7 +12,7 @@ import type { SignInTrail } from './sign-in-trail.ts';
 import type { SignIns } from './sign-ins.ts';
 
 /** A page that a sign-in leads to. */
-export interface LoginPlace {
+export interface LoginContext {
   /** Path of the form; the ways to sign in are below it. */
   readonly action: string;
   /** Why the page wants a sign-in. */
@@ -38,25 +38,25 @@ export class LoginForm {
   }
 
   /** For a browser that is not signed in. */
-  show({ request: { url = '', headers }, response }: OAuthExchange, place: LoginPlace): void {
+  show({ request: { url = '', headers }, response }: OAuthExchange, context: LoginContext): void {
     const isLost = url.endsWith(SIGNED_IN) && headers.cookie === undefined;
-    sendPage(response, this.#page(place, isLost ? { problem: NO_COOKIES, status: 400 } : {}));
+    sendPage(response, this.#page(context, isLost ? { problem: NO_COOKIES, status: 400 } : {}));
   }
 
-  #page({ action, intro }: LoginPlace, more: Pick<LoginContent, 'username' | 'problem' | 'status'>): Page {
+  #page({ action, intro }: LoginContext, more: Pick<LoginContent, 'username' | 'problem' | 'status'>): Page {
     const { providers, signIns } = this.#options;
     const ways = { providers: providers?.choices ?? [], takesPasswords: signIns.takesPasswords };
     return loginPage({ action, intro, ...ways, ...more });
   }
 
   /** To an identity provider, from which the browser comes back. False when there is no such provider. */
-  async toProvider(exchange: OAuthExchange, place: LoginPlace, id: string): Promise<boolean> {
+  async toProvider(exchange: OAuthExchange, context: LoginContext, id: string): Promise<boolean> {
     try {
-      return (await this.#options.providers?.begin(exchange, id, place.purpose)) ?? false;
+      return (await this.#options.providers?.begin(exchange, id, context.purpose)) ?? false;
     } catch (thrown) {
       if (!(thrown instanceof ProviderFailure)) throw thrown;
       const problem = `${thrown.message}. Try again in a minute, or sign in another way.`;
-      sendPage(exchange.response, this.#page(place, { problem, status: 503 }));
+      sendPage(exchange.response, this.#page(context, { problem, status: 503 }));
       return true;
     }
   }
@@ -75,12 +75,12 @@ export class LoginForm {
   }
 
   /** Signs the browser in and sends it to the page, or shows the form again. */
-  async take(exchange: OAuthExchange, place: LoginPlace): Promise<void> {
+  async take(exchange: OAuthExchange, context: LoginContext): Promise<void> {
     const { request, response, address, isLocal, requestId } = exchange;
     const form = new URLSearchParams((await formOf(request)) ?? '');
     const username = form.get('username') ?? '';
     const { auth, signIns, trail } = this.#options;
-    const { action, subject } = place;
+    const { action, subject } = context;
     const entryOf = (actor: string, actorName: string, status: number) => ({
       actor,
       actorName,
@@ -106,7 +106,7 @@ export class LoginForm {
       const { retryAfterSeconds } = error.facts;
       const later = retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)];
       const problem = PROBLEMS[error.code] ?? UNCHECKED;
-      sendPage(response, this.#page(place, { username, problem, status: error.status }), later);
+      sendPage(response, this.#page(context, { username, problem, status: error.status }), later);
     }
   }
 }
