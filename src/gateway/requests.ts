@@ -20,7 +20,7 @@ import { allowedTools } from '../domain/mcp/listed-tools.ts';
 import type { ListField } from '../domain/mcp/mcp.ts';
 import { ReadLists } from '../domain/mcp/read-lists.ts';
 import type { ListMemory, ListValues } from '../domain/memory/list-memory.ts';
-import { NO_CALLER } from '../domain/memory/owner-shares.ts';
+import { NO_CALLER } from '../domain/memory/user-shares.ts';
 import type { ToolRights } from '../domain/rights/rights.ts';
 import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 

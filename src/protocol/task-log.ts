@@ -7,7 +7,7 @@ import { isJsonObject, type JsonText } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Owner } from '../domain/mcp/client.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
-import { OwnerShares } from '../domain/memory/owner-shares.ts';
+import { UserShares } from '../domain/memory/user-shares.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { aggregateInstance, splitInstance } from './aggregate/names.ts';
 
@@ -76,7 +76,7 @@ export class TaskLog {
    */
   readonly #owners = new LruMap<LruMap<readonly string[]>>(OWNERS);
   readonly #asked = new LruMap<Asked>(MAX_ASKED);
-  readonly #asking = new OwnerShares(MAX_ASKING);
+  readonly #asking = new UserShares(MAX_ASKING);
   readonly #templatesOf: TemplatesOfView;
   #peers: TaskPeers | undefined;
 

@@ -38,7 +38,7 @@ import {
   type ServerNotification,
 } from '../domain/mcp/client.ts';
 import { announcesChanges, changedList, type Handshake, type ListField, listOf } from '../domain/mcp/mcp.ts';
-import { OwnerAmounts } from '../domain/memory/owner-shares.ts';
+import { UserAmounts } from '../domain/memory/user-shares.ts';
 import type { McpSession } from '../domain/sessions/mcp-session.ts';
 import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import { inTask } from '../domain/tasks/task-streams.ts';
@@ -80,7 +80,7 @@ interface OwnedList<V> {
  */
 export class ListCache<V extends { readonly bytes: number } = StoredAnswer> {
   readonly #mostBytes: number;
-  readonly #held = new OwnerAmounts();
+  readonly #held = new UserAmounts();
   /** The lists, the least recently used one first. */
   readonly #lists = new Map<string, OwnedList<V>>();
 
@@ -231,7 +231,7 @@ export class TemplateLists {
   #listKeyOf(
     request: ExchangeRequest,
     ownerId: string,
-    ownerKey: string,
+    targetKey: string,
     profile: ClientProfile,
     conversation = '',
   ): ListKey | undefined {
@@ -241,7 +241,7 @@ export class TemplateLists {
     if (Object.keys(others).length > 0) return undefined;
     const page = shortKey(JSON.stringify(cursor), canonicalText(profile.capabilities));
     const listKey = `${this.#id} ${this.#timesWithoutHandshakes} ${list}${conversation} ${page}`;
-    return { list, ownerId, everyone: `everyone ${listKey}`, own: `${ownerKey} ${listKey}` };
+    return { list, ownerId, everyone: `everyone ${listKey}`, own: `${targetKey} ${listKey}` };
   }
 
   /**

@@ -10,7 +10,7 @@ import { duplicateView, viewChanged, viewNotFound } from '../domain/errors/view-
 import type { GatewayEvent, ViewChange } from '../domain/events.ts';
 import { keptBytes } from '../domain/memory/held-bytes.ts';
 import type { Clock } from '../domain/time/clock.ts';
-import type { NameOwners, StoredView, ViewDefinition } from '../domain/views/view.ts';
+import type { NameTargets, StoredView, ViewDefinition } from '../domain/views/view.ts';
 import type { ViewStore } from '../persistence/store.ts';
 import type { RegistrySteps } from './change-queue.ts';
 import type { ToolApprovals } from './tool-approvals.ts';
@@ -34,7 +34,7 @@ export interface ViewRegistryDeps {
 }
 
 export interface ViewPut {
-  readonly names: NameOwners;
+  readonly names: NameTargets;
   /** See etagOf: PRECONDITION_FAILED for another one. `*`: any that exists. Default: no condition. */
   readonly ifMatch?: string | undefined;
   /** Fingerprint of an entry of the registry file. Default: it comes from the API. */
@@ -93,7 +93,7 @@ export class ViewRegistry {
   }
 
   /** Stores the owners of bare names, as far as nothing else was stored for them meanwhile. Nothing for a view that is gone. */
-  async saveNames(id: string, merge: (names: NameOwners) => NameOwners): Promise<void> {
+  async saveNames(id: string, merge: (names: NameTargets) => NameTargets): Promise<void> {
     await this.#registry.change(async () => {
       const before = this.#views.get(id);
       if (before === undefined) return;

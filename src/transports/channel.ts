@@ -30,7 +30,7 @@ import {
   PROGRESS,
 } from '../domain/mcp/mcp.ts';
 import { CallMap } from '../domain/memory/call-map.ts';
-import { NO_CALLER } from '../domain/memory/owner-shares.ts';
+import { NO_CALLER } from '../domain/memory/user-shares.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { boundedHandshake, type HandshakeBounds } from './bounded-handshake.ts';
 import {

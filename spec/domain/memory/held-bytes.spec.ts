@@ -11,7 +11,7 @@ import {
   memoryBounds,
   TLS_CONNECTION_BYTES,
 } from '../../../src/domain/memory/held-bytes.ts';
-import { OwnerAmounts } from '../../../src/domain/memory/owner-shares.ts';
+import { UserAmounts } from '../../../src/domain/memory/user-shares.ts';
 import { seeded } from '../../balancing/candidates.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -33,7 +33,7 @@ function setUp() {
 
 test('keeps the amounts of owners like a Map, for any sequence of changes', () => {
   const random = seeded(9);
-  const amounts = new OwnerAmounts();
+  const amounts = new UserAmounts();
   const expected = new Map<string, number>();
   for (let step = 0; step < 5_000; step += 1) {
     const owner = ['a', 'b', 'c', ''][Math.floor(random() * 4)] as string;
@@ -44,7 +44,7 @@ test('keeps the amounts of owners like a Map, for any sequence of changes', () =
     else expected.delete(owner);
     const total = [...expected.values()].reduce((sum, held) => sum + held, 0);
     assert.equal([amounts.held(owner), amounts.size, amounts.total], [before + change, expected.size, total]);
-    assert.equal([...amounts.owners].sort(), [...expected.keys()].sort());
+    assert.equal([...amounts.users].sort(), [...expected.keys()].sort());
   }
 });
 
@@ -116,7 +116,7 @@ test('of bodies list no owner that released all bytes', () => {
   budget.take('a', 10);
   budget.take('b', 30);
   budget.add('b', -30);
-  assert.equal([...budget.owners], ['a']);
+  assert.equal([...budget.users], ['a']);
 });
 
 test('are bounded by the memory, but allow one message of the largest size', () => {

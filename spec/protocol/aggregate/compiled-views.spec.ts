@@ -28,7 +28,7 @@ function setUp() {
     const compiled = new CompiledView({ id, from: [{ template: 't', tools: ['*'] }] });
     return new ViewDirectory({
       ...{ lists, compiledViews, scheduler: new TaskScheduler(), templates: () => ['t'] },
-      ...{ view: () => compiled, owners: () => NO_NAMES, claim: () => {}, version: () => 0 },
+      ...{ view: () => compiled, nameTargets: () => NO_NAMES, claim: () => {}, version: () => 0 },
     });
   };
   const isKept = (view: ViewDirectory) => view.knownTarget('tool-1', ADA) !== undefined;

@@ -4,7 +4,7 @@
 // concern thousands of calls. Source: ADR 41, ADR 102, ADR 113.
 
 import { LIMITS } from '../../domain/limits.ts';
-import { isWithinEqualPart } from '../../domain/memory/owner-shares.ts';
+import { isWithinEqualPart } from '../../domain/memory/user-shares.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 

@@ -8,7 +8,7 @@ import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { tooManyAwaitingClient } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isWithinEqualPart, OwnerShares } from '../../domain/memory/owner-shares.ts';
+import { isWithinEqualPart, UserShares } from '../../domain/memory/user-shares.ts';
 
 /** The calls of one instance: their number, in total and by owner, and how they end. */
 export class CallCounter {
@@ -16,9 +16,9 @@ export class CallCounter {
   successRate = 1;
   /** The exponentially weighted time to the answer, in ms; undefined before the first answer. */
   latencyMs: number | undefined;
-  readonly #awaitingClient = new OwnerShares(LIMITS.callsAwaitingClient);
-  readonly #active = new OwnerShares(LIMITS.inFlightPerInstance);
-  readonly #reservations = new OwnerShares(LIMITS.callsAwaitingClient);
+  readonly #awaitingClient = new UserShares(LIMITS.callsAwaitingClient);
+  readonly #active = new UserShares(LIMITS.inFlightPerInstance);
+  readonly #reservations = new UserShares(LIMITS.callsAwaitingClient);
 
   /** The number of calls at the instance: active ones, and those that wait for their client. */
   get underWay(): number {
@@ -122,7 +122,7 @@ export class CallCounter {
  * Returns the error for one more call of this owner that waits for its client, when all places
  * (LIMITS.callsAwaitingClient) or the owner's share of them are taken; undefined while there is room.
  */
-export function awaitingClientRefusal(waiting: OwnerShares, ownerId: string): GatewayError | undefined {
+export function awaitingClientRefusal(waiting: UserShares, ownerId: string): GatewayError | undefined {
   if (waiting.isShareFull(ownerId)) return tooManyAwaitingClient(waiting.share);
   return waiting.isFull ? tooManyAwaitingClient(LIMITS.callsAwaitingClient) : undefined;
 }

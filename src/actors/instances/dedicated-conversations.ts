@@ -16,7 +16,7 @@ import { TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import { canonicalText } from '../../domain/json/json.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
-import { OwnerShares } from '../../domain/memory/owner-shares.ts';
+import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Closed, Conversation, Transport } from '../../transports/transport.ts';
 import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
@@ -60,7 +60,7 @@ export class DedicatedConversations implements ConversationListener {
   readonly #byKey = new Map<string, Set<DedicatedConversation>>();
   /** All conversations that count, including those that are opening or closing. */
   readonly #counted = new Set<DedicatedConversation>();
-  readonly #shares: OwnerShares;
+  readonly #shares: UserShares;
   /** Conversations that were replaced, until they are closed. */
   readonly #replaced = new Set<DedicatedConversation>();
 
@@ -69,7 +69,7 @@ export class DedicatedConversations implements ConversationListener {
     this.#options = options;
     this.#isPipe = TRANSPORT_TRAITS[options.definition.transport].hasProcesses;
     this.#most = this.#isPipe ? processes : MAX_NETWORKED;
-    this.#shares = new OwnerShares(this.#most, share);
+    this.#shares = new UserShares(this.#most, share);
   }
 
   /** The number of further conversations that may be opened. */

@@ -8,7 +8,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type ClientProfile, profileBytes } from '../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import { OwnerShares } from '../../domain/memory/owner-shares.ts';
+import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 
 /** The number of recent client profiles that are remembered to be shared. Large profiles are not. */
@@ -22,19 +22,19 @@ type Holder = Pick<McpSession, 'ownerId' | 'profile'>;
 export class SessionPlaces {
   /** Most sessions of each kind. */
   readonly max: number;
-  readonly #shares: Readonly<Record<PlaceKind, OwnerShares>>;
+  readonly #shares: Readonly<Record<PlaceKind, UserShares>>;
   /** One object per profile of the latest sessions, since many clients are the same program. */
   readonly #profiles = new LruMap<ClientProfile>(PROFILES_REMEMBERED);
   readonly #declarations: ByteBudget;
 
   constructor(max: number, share: number | undefined, declarations: ByteBudget) {
     this.max = max;
-    this.#shares = { template: new OwnerShares(max, share), several: new OwnerShares(max, share) };
+    this.#shares = { template: new UserShares(max, share), several: new UserShares(max, share) };
     this.#declarations = declarations;
   }
 
   get owners(): readonly string[] {
-    return [...this.#shares.template.owners, ...this.#shares.several.owners];
+    return [...this.#shares.template.users, ...this.#shares.several.users];
   }
 
   /** Returns `share` when the owner has no place left, `all` when there is no place at all, undefined when there is one. */

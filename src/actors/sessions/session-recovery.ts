@@ -6,7 +6,7 @@ import { queueFull } from '../../domain/errors/error-catalogue.ts';
 import { hasCode, nodeDraining } from '../../domain/errors/errors.ts';
 import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import { OwnerShares } from '../../domain/memory/owner-shares.ts';
+import { UserShares } from '../../domain/memory/user-shares.ts';
 import { NotHolder } from '../../domain/nodes/forwarding.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
 import type { PrepareRecovery } from '../../domain/sessions/all-sessions.ts';
@@ -30,7 +30,7 @@ export class SessionRecovery {
   readonly #deps: Pick<SessionDeps, 'isDraining'>;
   readonly #missing = new LruMap<true>(MAX_MISSING);
   readonly #underWay = new Map<string, Promise<void>>();
-  readonly #shares = new OwnerShares(MAX_UNDER_WAY);
+  readonly #shares = new UserShares(MAX_UNDER_WAY);
   readonly #rows: Batches<string, StoredSession | undefined>;
   readonly #claims: Batches<StoredSession, StoredSession | undefined>;
 

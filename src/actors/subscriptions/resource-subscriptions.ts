@@ -9,7 +9,7 @@ import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable, notConnected } from '../../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { subscriptionShareLimit } from '../../domain/errors/session-errors.ts';
-import { OwnerAmounts, OwnerShares } from '../../domain/memory/owner-shares.ts';
+import { UserAmounts, UserShares } from '../../domain/memory/user-shares.ts';
 import { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
@@ -52,7 +52,7 @@ class ResourceEntry {
   readonly uri: string;
   clients = 0;
   /** The number of clients by owner, including one for `leftBy`. */
-  readonly parts = new OwnerAmounts();
+  readonly parts = new UserAmounts();
   /**
    * The owner of the last client that left. The resource counts in its share until the backend no longer has it, or
    * another client comes.
@@ -89,14 +89,14 @@ export class ResourceSubscriptions {
   readonly #conversation: Pick<Conversation, 'exchange'>;
   readonly #resumed: (uri: string) => void;
   readonly #entries = new Map<string, ResourceEntry>();
-  readonly #shares = new OwnerShares(MAX_RESOURCES);
+  readonly #shares = new UserShares(MAX_RESOURCES);
   /**
    * By owner, in the order of service: resources whose clients may want something else than the backend has, in order
    * of arrival.
    */
   readonly #due = new Map<string, Set<ResourceEntry>>();
   #isComparing = false;
-  readonly #asked = new OwnerShares(MAX_ASKED);
+  readonly #asked = new UserShares(MAX_ASKED);
   /** Resources whose request failed, until all of them are asked again. */
   readonly #failed = new Set<ResourceEntry>();
   /** Parts for which there was no room, at most MAX_RESOURCES. Further ones are not tried again. */
@@ -197,7 +197,7 @@ export class ResourceSubscriptions {
     return entry.answer;
   }
 
-  #compareLater(entry: ResourceEntry, owners: Iterable<string> = entry.parts.owners): void {
+  #compareLater(entry: ResourceEntry, owners: Iterable<string> = entry.parts.users): void {
     const { clients, isSubscribed, isAsked, awaited } = entry;
     if (isAsked) return; // compared after the answer
     if (clients === 0 && !isSubscribed) this.#forget(entry);
@@ -304,7 +304,7 @@ export class ResourceSubscriptions {
   }
 
   #askAgain(): void {
-    for (const entry of this.#failed) if (entry.clients > 0) void this.#answerFor(entry, entry.parts.owners);
+    for (const entry of this.#failed) if (entry.clients > 0) void this.#answerFor(entry, entry.parts.users);
     this.#failed.clear();
     // One task for each: streams beyond the share of their owner may have millions together.
     const all = this.#scheduler.each(this.#refused, (part) => this.#joinLate(part));

@@ -5,7 +5,7 @@
 import { valuesIn } from '../json/json.ts';
 import { LIMITS } from '../limits.ts';
 import { systemClock } from '../time/clock.ts';
-import { OwnerAmounts } from './owner-shares.ts';
+import { UserAmounts } from './user-shares.ts';
 
 export interface ByteBounds {
   readonly totalBytes: number;
@@ -13,7 +13,7 @@ export interface ByteBounds {
 }
 
 /** Bytes that are held, within a bound for all and one for each owner. */
-export class ByteBudget extends OwnerAmounts {
+export class ByteBudget extends UserAmounts {
   readonly bounds: ByteBounds;
 
   constructor(bounds: ByteBounds) {
@@ -209,7 +209,7 @@ export class HeldBytes {
   #ownerOverBound(ownerId: string, more: number): string {
     if (this.#budget.held(ownerId) + more > this.#budget.bounds.ownerBytes) return ownerId;
     let greatest = ownerId;
-    for (const owner of this.#budget.owners)
+    for (const owner of this.#budget.users)
       if (this.#budget.held(owner) > this.#budget.held(greatest)) greatest = owner;
     return greatest;
   }

@@ -7,7 +7,7 @@ import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../errors/error-catal
 import { GatewayError, retryAfter } from '../errors/errors.ts';
 import type { TaskScheduler } from '../tasks/task-scheduler.ts';
 import { type ByteBounds, ByteBudget, HeldBytes, memoryOf } from './held-bytes.ts';
-import { NO_CALLER } from './owner-shares.ts';
+import { NO_CALLER } from './user-shares.ts';
 
 export interface ListMemoryOptions {
   /** The bounds of values that are kept. Default: unbounded. */

@@ -106,19 +106,19 @@ export interface CountedCall {
 }
 
 /**
- * The tools and prompts that own a bare name, as `<template>/<own name>`; empty for a name that none may have,
+ * The tools and prompts that a bare name stands for, as `<template>/<own name>`; empty for a name that none may have,
  * because two wanted it.
  */
-export interface NameOwners {
+export interface NameTargets {
   readonly tools: Readonly<Record<string, string>>;
   readonly prompts: Readonly<Record<string, string>>;
 }
 
-export const NO_NAMES: NameOwners = { tools: {}, prompts: {} };
+export const NO_NAMES: NameTargets = { tools: {}, prompts: {} };
 
 export interface StoredView {
   readonly definition: ViewDefinition;
-  readonly names: NameOwners;
+  readonly names: NameTargets;
   readonly source: 'api' | 'file';
   /** The fingerprint of its entry in the registry file; undefined for a view of the API. */
   readonly fingerprint?: string;

@@ -25,7 +25,7 @@ import { GATEWAY_INFO } from '../../domain/version.ts';
 import { splitToolKey, toolKey } from '../../domain/views/approval.ts';
 import {
   type CallLimiter,
-  type NameOwners,
+  type NameTargets,
   NO_NAMES,
   type StoredView,
   type ViewDefinition,
@@ -288,18 +288,19 @@ export class Views implements ServedViews {
 /** The names that a changed view keeps: two that wanted the same name get it anew. */
 async function stillOwned(
   definition: ViewDefinition,
-  names: NameOwners = NO_NAMES,
+  names: NameTargets = NO_NAMES,
   scheduler: Pick<TaskScheduler, 'each'>,
-): Promise<NameOwners> {
+): Promise<NameTargets> {
   const view = new CompiledView(definition);
   const kept = { tools: {} as Record<string, string>, prompts: {} as Record<string, string> };
   for (const list of ['tools', 'prompts'] as const)
     await scheduler.each(
-      groupsToMatch(Object.entries(names[list]), ([, owner]) => owner),
+      groupsToMatch(Object.entries(names[list]), ([, target]) => target),
       (group) => {
-        for (const [name, owner] of group) {
-          const at = owner.indexOf('/');
-          if (at > 0 && view.takes(list, owner.slice(0, at), owner.slice(at + 1))) kept[list][name] = owner;
+        for (const [name, target] of group) {
+          const at = target.indexOf('/');
+          if (at > 0 && view.takes(list, target.slice(0, at), target.slice(at + 1)))
+            kept[list][name] = target;
         }
       },
     );
@@ -310,7 +311,7 @@ async function stillOwned(
 class ServedView {
   readonly directory: ViewDirectory;
   readonly backends: AggregateBackends;
-  names: NameOwners;
+  names: NameTargets;
   readonly #id: string;
   readonly #deps: ViewsDeps;
   readonly #isDraft: boolean;
@@ -335,8 +336,8 @@ class ServedView {
       templates,
       compiledViews,
       view: () => this.#compiled,
-      owners: () => this.names,
-      claim: (list, owners) => this.#claim(list, owners),
+      nameTargets: () => this.names,
+      claim: (list, targets) => this.#claim(list, targets),
       version: () => this.#version,
       waiting: isDraft ? undefined : (chosen) => deps.approvals.waitingIn(this.#id, chosen),
     });
@@ -413,12 +414,12 @@ class ServedView {
     return viewProblems(this.#compiled, { tools, prompts, resources }, kindOf, aggregate.scheduler);
   }
 
-  #claim(list: 'tools' | 'prompts', owners: NameOwners['tools']): void {
-    this.names = { ...this.names, [list]: { ...this.names[list], ...owners } };
+  #claim(list: 'tools' | 'prompts', targets: NameTargets['tools']): void {
+    this.names = { ...this.names, [list]: { ...this.names[list], ...targets } };
     if (this.#isDraft || this.#isSaving) return;
     this.#isSaving = true;
     // What another node stored first counts; it is in force here then.
-    const merge = (stored: NameOwners): NameOwners => ({
+    const merge = (stored: NameTargets): NameTargets => ({
       tools: { ...this.names.tools, ...stored.tools },
       prompts: { ...this.names.prompts, ...stored.prompts },
     });

@@ -7,7 +7,7 @@ import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { backendTimeout, openingCancelled, tooManyTests } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError, GatewayError, shuttingDown } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition, InstanceInput } from '../../domain/instances/instance.ts';
-import { OwnerShares } from '../../domain/memory/owner-shares.ts';
+import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Registry } from '../../registry/registry.ts';
 import type { Open } from '../../transports/open-options.ts';
@@ -28,7 +28,7 @@ export class ConnectionTests {
   readonly #deps: ConnectionTestDeps;
   /** The tests under way; each settles at its end. */
   readonly #running = new Set<Promise<unknown>>();
-  readonly #shares = new OwnerShares(TESTS.atOnce, TESTS.share, 1);
+  readonly #shares = new UserShares(TESTS.atOnce, TESTS.share, 1);
   readonly #closing = new AbortController();
 
   constructor(deps: ConnectionTestDeps) {

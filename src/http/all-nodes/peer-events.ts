@@ -7,7 +7,7 @@ import type { Peers } from '../../cluster/channel/peers.ts';
 import { type Principal, SCOPES } from '../../domain/accounts/account.ts';
 import { EVENTS, REGISTRY_EVENTS } from '../../domain/events.ts';
 import { jsonIn } from '../../domain/json/json.ts';
-import { NO_CALLER } from '../../domain/memory/owner-shares.ts';
+import { NO_CALLER } from '../../domain/memory/user-shares.ts';
 import type { ForwardedAnswer } from '../../domain/nodes/forwarding.ts';
 import type { ShownNode } from '../../domain/nodes/nodes.ts';
 import { type Clock, systemClock } from '../../domain/time/clock.ts';

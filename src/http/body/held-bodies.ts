@@ -4,7 +4,7 @@
 import { ANONYMOUS, type Principal } from '../../domain/accounts/account.ts';
 import { tooManyBodies } from '../../domain/errors/error-catalogue.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
-import { OwnerAmounts } from '../../domain/memory/owner-shares.ts';
+import { UserAmounts } from '../../domain/memory/user-shares.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
 export class HeldBody {
@@ -45,7 +45,7 @@ export class HeldBody {
 
 export class HeldBodies {
   readonly #budget: ByteBudget;
-  readonly #uploads = new OwnerAmounts();
+  readonly #uploads = new UserAmounts();
   #opened = 0;
 
   /** The budget also counts what waits for backends after its response. */

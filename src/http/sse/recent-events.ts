@@ -7,7 +7,7 @@ import { Observable, type Subscriber } from 'rxjs';
 import type { Principal } from '../../domain/accounts/account.ts';
 import { eventStreamLimit } from '../../domain/errors/session-errors.ts';
 import { EVENTS, type GatewayEvent, writtenFields } from '../../domain/events.ts';
-import { OwnerShares } from '../../domain/memory/owner-shares.ts';
+import { UserShares } from '../../domain/memory/user-shares.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import { OPAQUE_NUMBERS, OpaqueNumbers } from '../../protocol/opaque-numbers.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -65,7 +65,7 @@ export class RecentEvents {
   /** The numbers of events and calls, which include those of other callers. */
   readonly #opaque = new OpaqueNumbers();
   readonly #readings = new Set<EventReading>();
-  readonly #shares = new OwnerShares(HTTP_LIMITS.eventStreams, HTTP_LIMITS.eventStreamShare);
+  readonly #shares = new UserShares(HTTP_LIMITS.eventStreams, HTTP_LIMITS.eventStreamShare);
   readonly #followers = new Map<string, Set<EventReading>>(
     Object.keys(EVENTS).map((name) => [name, new Set<EventReading>()]),
   );

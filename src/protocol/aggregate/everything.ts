@@ -60,7 +60,7 @@ function bareDirectory(
     view,
     templates: ofOwner,
     isEverything: true,
-    owners: () => NO_NAMES,
+    nameTargets: () => NO_NAMES,
     claim: () => undefined,
     version: () => version,
   });

@@ -9,7 +9,7 @@ import { filter, firstValueFrom, map, race, Subject } from 'rxjs';
 import { shuttingDown } from '../../domain/errors/errors.ts';
 import { sessionLimit, sessionShareLimit } from '../../domain/errors/session-errors.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
-import { OwnerShares } from '../../domain/memory/owner-shares.ts';
+import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { readBody } from '../client-message.ts';
@@ -166,7 +166,7 @@ export class LegacySse {
 
   /** Bounds the connections without a session; the others are bounded as sessions. */
   #checkRoom(ownerId: string): void {
-    const unopened = new OwnerShares(MAX_UNOPENED);
+    const unopened = new UserShares(MAX_UNOPENED);
     for (const other of this.#connections.values()) if (!other.hasSession) unopened.take(other.ownerId);
     if (unopened.isFull) throw sessionLimit(MAX_UNOPENED);
     if (unopened.isShareFull(ownerId)) throw sessionShareLimit(unopened.share);

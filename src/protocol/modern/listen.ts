@@ -26,7 +26,7 @@ import {
 import { noticesInTasks } from '../../domain/mcp/notices-in-tasks.ts';
 import { isAboutOneOf } from '../../domain/mcp/resource-uris.ts';
 import { type ByteBudget, keptBytes } from '../../domain/memory/held-bytes.ts';
-import { OwnerShares } from '../../domain/memory/owner-shares.ts';
+import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
 import type { CommonOptions, EndpointOptions, FaultListener, ReplyWriter } from '../endpoint-types.ts';
@@ -41,7 +41,7 @@ export class ListenStreams {
   readonly #scheduler: TaskScheduler;
   /** Functions that end one open stream each, with its answer. */
   readonly #open = new Set<() => void>();
-  readonly #shares = new OwnerShares(MAX_STREAMS);
+  readonly #shares = new UserShares(MAX_STREAMS);
   readonly #declarations: ByteBudget;
 
   /**

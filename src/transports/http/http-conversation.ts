@@ -16,7 +16,7 @@ import {
 } from '../../domain/mcp/jsonrpc.ts';
 import { CANCELLED, type Handshake, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import { CallMap } from '../../domain/memory/call-map.ts';
-import { NO_CALLER } from '../../domain/memory/owner-shares.ts';
+import { NO_CALLER } from '../../domain/memory/user-shares.ts';
 import { gatewayAnswerTo, RecentCallers } from '../caller-messages.ts';
 import { withEraMetadata } from '../era-metadata.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type Conversation } from '../transport.ts';

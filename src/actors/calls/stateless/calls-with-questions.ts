@@ -17,7 +17,7 @@ import { LIMITS } from '../../../domain/limits.ts';
 import type { ClientAnswer, ClientQuestion, ServerRequest } from '../../../domain/mcp/client.ts';
 import { RPC } from '../../../domain/mcp/jsonrpc.ts';
 import { type HeldBytes, type Holding, memoryOf } from '../../../domain/memory/held-bytes.ts';
-import { OwnerShares } from '../../../domain/memory/owner-shares.ts';
+import { UserShares } from '../../../domain/memory/user-shares.ts';
 import type { TaskScheduler } from '../../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { awaitingClientRefusal } from '../../instances/call-counter.ts';
@@ -42,9 +42,9 @@ export class CallsWithQuestions implements CallQuestions {
   readonly #alarm: Clock['alarm'];
   readonly #newId: () => string;
   readonly #calls = new Map<string, CallWithQuestions>();
-  readonly #shares = new OwnerShares(LIMITS.callsAwaitingClient);
+  readonly #shares = new UserShares(LIMITS.callsAwaitingClient);
   /** Calls whose exchange has ended, kept until their clients return. */
-  readonly #ended = new OwnerShares(LIMITS.callsAwaitingClient);
+  readonly #ended = new UserShares(LIMITS.callsAwaitingClient);
   readonly #held: HeldBytes;
   #isDismissed = false;
 
@@ -61,7 +61,7 @@ export class CallsWithQuestions implements CallQuestions {
   }
 
   get owners(): Iterable<string> {
-    return [...this.#shares.owners, ...this.#ended.owners];
+    return [...this.#shares.users, ...this.#ended.users];
   }
 
   /**

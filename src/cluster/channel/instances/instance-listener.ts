@@ -18,7 +18,7 @@ import { isJsonObject } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import type { ServerRequest } from '../../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
-import { NO_CALLER } from '../../../domain/memory/owner-shares.ts';
+import { NO_CALLER } from '../../../domain/memory/user-shares.ts';
 import type { ForwardedCaller } from '../../../domain/nodes/forwarding.ts';
 import { mayUse } from '../../../domain/rights/rights.ts';
 import { REFUSED } from '../../../transports/caller-messages.ts';

@@ -21,7 +21,7 @@ import type { Handshake } from '../../../domain/mcp/mcp.ts';
 import { type InstanceHeldBytes, UNCOUNTED_BYTES } from '../../../domain/memory/held-bytes.ts';
 import { type Linked, LinkedSet } from '../../../domain/memory/linked-set.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
-import { NO_CALLER } from '../../../domain/memory/owner-shares.ts';
+import { NO_CALLER } from '../../../domain/memory/user-shares.ts';
 import type { ForwardedAnswer, Forwarding } from '../../../domain/nodes/forwarding.ts';
 import { REFUSED } from '../../../transports/caller-messages.ts';
 import {

@@ -11,7 +11,7 @@ import { nearName } from '../../../domain/nearest.ts';
 import { groupsToMatch } from '../../../domain/rights/globs.ts';
 import { mayCall, mayUseInView } from '../../../domain/rights/rights.ts';
 import type { TaskScheduler } from '../../../domain/tasks/task-scheduler.ts';
-import type { NameOwners } from '../../../domain/views/view.ts';
+import type { NameTargets } from '../../../domain/views/view.ts';
 import { type AggregateList, listingOf } from '../aggregate-list.ts';
 import type { Directory, OwnTarget } from '../directory.ts';
 import { type AggregateLists, type GatheredList, isSameInput } from '../lists.ts';
@@ -19,7 +19,7 @@ import { aggregateName, splitName } from '../names.ts';
 import { ResourceTargets } from '../resource-targets.ts';
 import { shownItem } from '../shown-item.ts';
 import type { ChosenItem, CompiledView } from './view-choices.ts';
-import { type GivenNames, givenNames, ownerKey } from './view-names.ts';
+import { type GivenNames, givenNames, targetKey } from './view-names.ts';
 import type { Survey, Waiting } from './view-problems.ts';
 
 /** Callers whose last list is remembered, and different lists that are remembered. */
@@ -45,9 +45,9 @@ export interface ViewDirectoryDeps {
    * no other one gets such a name, and each caller has templates of its own.
    */
   readonly isEverything?: boolean;
-  readonly owners: () => NameOwners;
-  /** Gets owners of bare names that had none. */
-  readonly claim: (list: 'tools' | 'prompts', owners: NameOwners['tools']) => void;
+  readonly nameTargets: () => NameTargets;
+  /** Gets the targets of bare names that had none. */
+  readonly claim: (list: 'tools' | 'prompts', targets: NameTargets['tools']) => void;
   /** Another number after each change of the view, of a list of its templates, or of what is approved. */
   readonly version: () => number;
   /** Shared by the views of a gateway. Default: one of its own. */
@@ -219,7 +219,7 @@ export class ViewDirectory implements Directory {
   /** The names of these tools if all of them were listed. Gives none away. */
   namesOf(chosen: readonly ChosenItem[]): readonly string[] {
     const { names = 'bare', name_length: length = 64 } = this.#deps.view().definition;
-    return givenNames(chosen, { names, length, owners: this.#deps.owners().tools }).listed;
+    return givenNames(chosen, { names, length, targets: this.#deps.nameTargets().tools }).listed;
   }
 
   async targetOfName(
@@ -281,13 +281,13 @@ export class ViewDirectory implements Directory {
     list: 'tools' | 'prompts',
     missing: AggregateList['missing'],
   ): OwnTarget | undefined {
-    const owners = this.#deps.owners()[list];
-    const owner = Object.hasOwn(owners, name) ? owners[name] : undefined;
-    const at = owner?.indexOf('/') ?? -1;
+    const targets = this.#deps.nameTargets()[list];
+    const target = Object.hasOwn(targets, name) ? targets[name] : undefined;
+    const at = target?.indexOf('/') ?? -1;
     const own =
-      owner === undefined || at < 0
+      target === undefined || at < 0
         ? splitName(name)
-        : { template: owner.slice(0, at), name: owner.slice(at + 1) };
+        : { template: target.slice(0, at), name: target.slice(at + 1) };
     if (own === undefined || !missing.some(({ template }) => template === own.template)) return undefined;
     const view = this.#deps.view();
     const source = view.definition.from.find(({ template }) => template === own.template);
@@ -379,7 +379,12 @@ export class ViewDirectory implements Directory {
     const isReserved = this.#deps.isEverything
       ? (name: string) => isLikePrefixed(name, from.view)
       : undefined;
-    const given = givenNames(callable, { names, length, owners: this.#deps.owners()[list], isReserved });
+    const given = givenNames(callable, {
+      names,
+      length,
+      targets: this.#deps.nameTargets()[list],
+      isReserved,
+    });
     if (Object.keys(given.claims).length > 0) this.#deps.claim(list, given.claims);
     const named = callable.map((each, index) => [given.listed[index] ?? '', each] as const);
     const shown = waiting.size === 0 ? named : named.filter(([, each]) => !waiting.has(each));
@@ -433,6 +438,6 @@ function isLikePrefixed(name: string, { templates }: CompiledView): boolean {
 
 /** Rare: a client called a tool by its own name, or by its prefixed one. */
 function nameIn({ byName }: Compiled, { template, own }: ChosenItem): string {
-  const key = ownerKey({ template, own });
-  return [...byName].find(([, item]) => ownerKey(item) === key)?.[0] ?? own;
+  const key = targetKey({ template, own });
+  return [...byName].find(([, item]) => targetKey(item) === key)?.[0] ?? own;
 }

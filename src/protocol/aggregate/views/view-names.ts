@@ -1,18 +1,18 @@
 // The names of the tools and prompts of a view. When two of them want the same bare name at the time it is assigned, both
-// get prefixed names, and keep them. An assigned name stays with its owner, which is stored with the view. Source: ADR 232.
+// get prefixed names, and keep them. An assigned name stays with its target, which is stored with the view. Source: ADR 232.
 
-import type { NameOwners, ViewNames } from '../../../domain/views/view.ts';
+import type { NameTargets, ViewNames } from '../../../domain/views/view.ts';
 import { aggregateName, safeName } from '../names.ts';
 import type { ChosenItem } from './view-choices.ts';
 
-/** Bare names of one list whose owners are remembered. Later ones are given anew each time. */
-const MAX_OWNERS = 10_000;
+/** Bare names of one list whose targets are remembered. Later ones are given anew each time. */
+const MAX_NAMES = 10_000;
 
 export interface NameRule {
   readonly names: ViewNames;
   readonly length: number;
   /** By bare name. */
-  readonly owners: NameOwners['tools'];
+  readonly targets: NameTargets['tools'];
   /** True for a bare name that may stand for another tool. Default: none does. */
   readonly isReserved?: ((bare: string) => boolean) | undefined;
 }
@@ -20,8 +20,8 @@ export interface NameRule {
 export interface GivenNames {
   /** The listed name of each item, in their order; no two are equal. */
   readonly listed: readonly string[];
-  /** Owners of bare names that had none. */
-  readonly claims: NameOwners['tools'];
+  /** Targets of bare names that had none. */
+  readonly claims: NameTargets['tools'];
   /** The items that did not get the name that they wish. */
   readonly displaced: readonly ChosenItem[];
 }
@@ -30,10 +30,10 @@ export function givenNames(items: readonly ChosenItem[], rule: NameRule): GivenN
   const claims: Record<string, string> = {};
   const displaced: ChosenItem[] = [];
   const taken = new Set<string>();
-  const isOwner = rule.names === 'bare' ? ownersAmong(items, rule, claims) : () => false;
+  const isTarget = rule.names === 'bare' ? targetsAmong(items, rule, claims) : () => false;
   const wishes = items.map((item) => {
     const wish = rule.names === 'bare' ? bareName(item, rule.length) : prefixedName(item, rule.length);
-    const isGiven = rule.names === 'prefixed' || (isOwner(item) && rule.isReserved?.(wish) !== true);
+    const isGiven = rule.names === 'prefixed' || (isTarget(item) && rule.isReserved?.(wish) !== true);
     if (isGiven && !taken.has(wish)) {
       taken.add(wish);
       return wish;
@@ -53,31 +53,31 @@ export function givenNames(items: readonly ChosenItem[], rule: NameRule): GivenN
   return { listed, claims, displaced };
 }
 
-/** Gives each wished name to one item, and notes new owners in `claims`. */
-function ownersAmong(
+/** Gives each wished name to one item, and notes new targets in `claims`. */
+function targetsAmong(
   items: readonly ChosenItem[],
-  { length, owners }: NameRule,
+  { length, targets }: NameRule,
   claims: Record<string, string>,
 ): (item: ChosenItem) => boolean {
   const chosen = new Map<ChosenItem, boolean>();
-  let count = Object.keys(owners).length;
+  let count = Object.keys(targets).length;
   for (const [name, wishing] of Map.groupBy(items, (item) => bareName(item, length))) {
     const renamed = wishing.filter(({ isRenamed }) => isRenamed);
-    const known = Object.hasOwn(owners, name) ? owners[name] : undefined;
+    const known = Object.hasOwn(targets, name) ? targets[name] : undefined;
     // A name that the operator wrote goes before all others.
     const [only] =
       renamed.length === 1 ? renamed : wishing.length === 1 && known === undefined ? wishing : [];
-    const owner = only === undefined ? known : ownerKey(only);
-    for (const item of wishing) chosen.set(item, ownerKey(item) === owner);
-    if (known !== undefined && known === (owner ?? '')) continue;
-    if (count >= MAX_OWNERS) continue;
-    claims[name] = owner ?? '';
+    const target = only === undefined ? known : targetKey(only);
+    for (const item of wishing) chosen.set(item, targetKey(item) === target);
+    if (known !== undefined && known === (target ?? '')) continue;
+    if (count >= MAX_NAMES) continue;
+    claims[name] = target ?? '';
     count += 1;
   }
   return (item) => chosen.get(item) === true;
 }
 
-export function ownerKey({ template, own }: Pick<ChosenItem, 'template' | 'own'>): string {
+export function targetKey({ template, own }: Pick<ChosenItem, 'template' | 'own'>): string {
   return `${template}/${own}`;
 }
 

@@ -1,0 +1,106 @@
+// What each user holds of something that all share, in bytes or in number, and the part of it that one may have.
+// Source: ADR 41, ADR 42.
+
+import { ANONYMOUS, countedIdOf } from '../accounts/account.ts';
+import { LIMITS } from '../limits.ts';
+
+/** The user of messages that the gateway itself sends. */
+export const NO_CALLER = '';
+
+/**
+ * Amounts by user, and their sum. A user with nothing is not kept. A single user, which is the usual case,
+ * needs no Map: its entry would be added and deleted with each call, and V8 links the old tables of a Map to the
+ * new ones (call-map.ts).
+ */
+export class UserAmounts {
+  #first = NO_CALLER;
+  #firstHeld = 0;
+  /** The amounts of all other users. */
+  #others: Map<string, number> | undefined;
+  /** The last principal that is not counted by its own id: most calls follow one of the same. */
+  #lastId = NO_CALLER;
+  #lastUser = NO_CALLER;
+  total = 0;
+
+  get size(): number {
+    return (this.#firstHeld > 0 ? 1 : 0) + (this.#others?.size ?? 0);
+  }
+
+  get users(): Iterable<string> {
+    return [...(this.#firstHeld > 0 ? [this.#first] : []), ...(this.#others?.keys() ?? [])];
+  }
+
+  /** The principals of one user are counted together. */
+  held(principalId: string): number {
+    return this.#held(this.#userOf(principalId));
+  }
+
+  #userOf(id: string): string {
+    if (id === this.#lastId) return this.#lastUser;
+    const userId = countedIdOf(id);
+    if (userId === id) return id;
+    this.#lastId = id;
+    this.#lastUser = userId;
+    return userId;
+  }
+
+  #held(userId: string): number {
+    if (userId === this.#first && this.#firstHeld > 0) return this.#firstHeld;
+    return this.#others?.get(userId) ?? 0;
+  }
+
+  /** A negative `amount` is subtracted. */
+  add(principalId: string, amount: number): void {
+    const userId = this.#userOf(principalId);
+    const held = this.#held(userId) + amount;
+    if (this.#firstHeld === 0 && this.#others?.has(userId) !== true) this.#first = userId;
+    if (userId === this.#first) this.#firstHeld = Math.max(0, held);
+    else if (held > 0) {
+      this.#others ??= new Map();
+      this.#others.set(userId, held);
+    } else this.#others?.delete(userId);
+    this.total += amount;
+  }
+}
+
+/**
+ * How much of a bounded resource each user holds: no user may hold all of it, so that the others are
+ * served. The caller decides which amounts count, and how a refusal is reported.
+ */
+export class UserShares extends UserAmounts {
+  readonly share: number;
+  readonly #most: number;
+
+  /** Each user may hold the part `part` of `most`, above 0 and up to 1, but at least `least`. */
+  constructor(most: number, part: number = LIMITS.ownerShare, least: number = LIMITS.ownerShareLeast) {
+    super();
+    const share = Math.floor(Math.round(most * part * 1e6) / 1e6); // 100 * 0.29 is 28.999…
+    this.share = Math.min(most, Math.max(least, share));
+    this.#most = most;
+  }
+
+  get isFull(): boolean {
+    return this.total >= this.#most;
+  }
+
+  /** True when this user may hold no more. While authentication is off all callers are one user, which has no share. */
+  isShareFull(userId: string): boolean {
+    return userId !== ANONYMOUS.id && this.held(userId) >= this.share;
+  }
+
+  take(userId: string): void {
+    this.add(userId, 1);
+  }
+
+  release(userId: string): void {
+    this.add(userId, -1);
+  }
+}
+
+/**
+ * True when a user that holds `held` may have one more within an equal part of `most`. `users`: how many users share it,
+ * this one included. When it may and nothing is free, another user holds more than an equal part.
+ */
+export function isWithinEqualPart(held: number, users: number, most: number): boolean {
+  return (held + 1) * users <= most;
+}
