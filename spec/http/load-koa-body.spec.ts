@@ -6,7 +6,7 @@ import { ByteBudget } from '../../src/domain/memory/held-bytes.ts';
 import { TaskScheduler } from '../../src/domain/tasks/task-scheduler.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { HeldBodies } from '../../src/http/body/held-bodies.ts';
-import { koaBodyReader, PARTS } from '../../src/http/body/read.ts';
+import { koaBodyReader, MODULES } from '../../src/http/body/read.ts';
 import { body } from '../../src/http/middleware/body.ts';
 import { json } from '../../src/http/replies/reply.ts';
 import { respond } from '../../src/http/replies/respond.ts';
@@ -30,7 +30,7 @@ test('takes a turn of the event loop for each part, once', async () => {
       const headers = { 'content-type': 'application/json' };
       const { text } = await app.ask('POST', '/', { body: sent, headers });
       assert.is(text, sent);
-      assert.is(turns, PARTS.length);
+      assert.is(turns, MODULES.length);
     }
   } finally {
     await app.close();
@@ -38,7 +38,7 @@ test('takes a turn of the event loop for each part, once', async () => {
 });
 
 test('knows parts that are installed', async () => {
-  for (const part of PARTS) assert.ok(Object.keys(await import(part)).length > 0, part);
+  for (const part of MODULES) assert.ok(Object.keys(await import(part)).length > 0, part);
 });
 
 test.run();

@@ -11,7 +11,7 @@ import { Repeated } from '../domain/memory/repeated.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { isFirstAdmin } from './accounts/accounts.ts';
-import { isSecretOf, type KeyParts, type KeyUse, parseKey } from './accounts/api-keys.ts';
+import { isSecretOf, type KeyUse, type ParsedKey, parseKey } from './accounts/api-keys.ts';
 import { KeyLookups, WRONG_KEY } from './accounts/key-lookups.ts';
 import type { Tokens } from './accounts/tokens.ts';
 import {
@@ -320,7 +320,7 @@ export class Authenticator {
     return before === undefined ? this.#lookups.verify(parts.id, address, verification) : verification();
   }
 
-  async #identityOf({ id, secret }: KeyParts): Promise<Identity> {
+  async #identityOf({ id, secret }: ParsedKey): Promise<Identity> {
     const { accounts } = this.#options;
     const [key] = await accounts.findApiKeys([id]);
     if (key === undefined || !isSecretOf(secret, key.secretHash)) throw invalidCredentials(WRONG_KEY);

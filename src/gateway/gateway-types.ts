@@ -337,7 +337,7 @@ export interface ServedViews {
   /** What a caller would get from this definition, or from a stored view. Stores nothing. VIEW_NOT_FOUND. */
   preview(view: ViewDefinition | string, owner?: ViewCaller): Promise<ViewPreview>;
   /** The health of each template of the view. VIEW_NOT_FOUND. */
-  health(id: string): readonly PartHealth[];
+  health(id: string): readonly TemplateCounts[];
   /** As Gateway.exchange, by the names of the view. VIEW_NOT_FOUND. */
   exchange(id: string, request: ExchangeRequest, options?: ExchangeOptions): Observable<Answer>;
 }
@@ -373,7 +373,7 @@ export interface ViewTool {
 }
 
 /** The health of one template of a view. */
-export interface PartHealth {
+export interface TemplateCounts {
   readonly template: string;
   readonly total: number;
   readonly healthy: number;

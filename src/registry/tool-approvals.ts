@@ -295,7 +295,7 @@ function shownItems(tool: Tool, hints: Readonly<Record<string, ToolHints>>): rea
   return 'item' in checked ? [checked.item] : [];
 }
 
-interface TrustParts {
+interface TrustComponents {
   readonly template: string;
   readonly own: PinnedScope | undefined;
   readonly views: readonly PinnedView[];
@@ -308,20 +308,20 @@ interface TrustParts {
 
 /** The trust in the definitions of one template: its own, and that of each pinned view that has it. */
 class TemplateTrust implements ToolTrust {
-  readonly #parts: TrustParts;
+  readonly #components: TrustComponents;
   readonly #views: ReadonlyMap<string, PinnedView>;
 
-  constructor(parts: TrustParts) {
-    this.#parts = parts;
-    this.#views = new Map(parts.views.map((view) => [view.scope.id, view]));
+  constructor(components: TrustComponents) {
+    this.#components = components;
+    this.#views = new Map(components.views.map((view) => [view.scope.id, view]));
   }
 
   isRequiredFor(view: string | undefined): boolean {
-    return this.#parts.own !== undefined || (view !== undefined && this.#views.has(view));
+    return this.#components.own !== undefined || (view !== undefined && this.#views.has(view));
   }
 
   async digestsOf(tools: readonly Tool[]): Promise<ListedDigests> {
-    const { hints, scheduler } = this.#parts;
+    const { hints, scheduler } = this.#components;
     const digests = new Map<Tool, ToolDigests>();
     await scheduler.each(tools, (tool) => {
       const own = digestOf(tool as JsonObject);
@@ -332,13 +332,13 @@ class TemplateTrust implements ToolTrust {
   }
 
   isApproved(tool: string, digests: ToolDigests, view?: string): boolean {
-    if (this.#parts.own?.has(tool, digests.own) === false) return false;
+    if (this.#components.own?.has(tool, digests.own) === false) return false;
     const pinned = view === undefined ? undefined : this.#views.get(view);
     return pinned === undefined || this.#hasIn(pinned, tool, digests);
   }
 
   async areUsedEverywhere(digests: ListedDigests): Promise<boolean> {
-    const { own, template, scheduler } = this.#parts;
+    const { own, template, scheduler } = this.#components;
     const isUsed = ([{ name }, each]: readonly [Tool, ToolDigests]) =>
       own?.has(name, each.own) !== false &&
       [...this.#views.values()].every(
@@ -355,7 +355,7 @@ class TemplateTrust implements ToolTrust {
   }
 
   async listed(digests: ListedDigests, isComplete: boolean): Promise<void> {
-    const { template, own, views, hints, onWaiting, scheduler } = this.#parts;
+    const { template, own, views, hints, onWaiting, scheduler } = this.#components;
     const asListed = [...digests].map(([tool, { own: digest }]) => {
       return { tool: tool.name, digest, definition: tool as JsonObject };
     });
@@ -378,6 +378,6 @@ class TemplateTrust implements ToolTrust {
   }
 
   #hasIn({ scope }: PinnedView, tool: string, { shown }: ToolDigests): boolean {
-    return scope.has(toolKey(this.#parts.template, tool), shown);
+    return scope.has(toolKey(this.#components.template, tool), shown);
   }
 }

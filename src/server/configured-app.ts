@@ -13,7 +13,7 @@ import type { Ports } from './ports.ts';
 import { authorizationServerOf, type ServerAuth, signInOf } from './server-auth.ts';
 import type { Storage } from './storage.ts';
 
-interface AppParts {
+interface AppComponents {
   readonly config: Config;
   readonly log: Logger;
   readonly storage: Storage;
@@ -29,28 +29,28 @@ interface AppParts {
   readonly onUndo: (close: () => Promise<unknown>) => void;
 }
 
-export function configuredApp(parts: AppParts): HttpApp {
-  const { config, log, storage, serverAuth, gateway, others, ports } = parts;
+export function configuredApp(components: AppComponents): HttpApp {
+  const { config, log, storage, serverAuth, gateway, others, ports } = components;
   const { auth, keys, assertions, providers } = serverAuth;
   const { address } = ports;
   const signIn = signInOf(config, address);
-  const own = { address, auth, keys, secrets: parts.secrets, log, assertions, providers };
+  const own = { address, auth, keys, secrets: components.secrets, log, assertions, providers };
   const authorizationServer = signIn?.hasOwnServer ? authorizationServerOf(config, storage, own) : undefined;
   const app = createApp(gateway, {
     ...config,
-    worker: parts.worker,
+    worker: components.worker,
     signIn,
     authorizationServer,
     auth,
-    definitions: parts.definitions,
+    definitions: components.definitions,
     log,
     others: { peers: others.peers, nodes: () => others.nodes(), counts: others.counts },
     settings: config.rows,
     isPublic: config.authEnabled && config.listeners.some(({ host }) => !isLoopback(host)),
     maxBodyBytes: config.requestBodyBytes,
-    unreadBounds: parts.unreadBounds,
+    unreadBounds: components.unreadBounds,
     connections: ports.connections,
   });
-  parts.onUndo(async () => app.authorizationServer?.close());
+  components.onUndo(async () => app.authorizationServer?.close());
   return app;
 }

@@ -15,7 +15,7 @@ import type { TemplateDefinition } from '../templates/definition.ts';
 import type { OtherNodes } from './other-nodes.ts';
 import type { Storage } from './storage.ts';
 
-export interface GatewayParts {
+export interface GatewayComponents {
   readonly config: Config;
   readonly log: Logger;
   readonly storage: Storage;
@@ -38,17 +38,17 @@ export interface GatewayParts {
   readonly memoryBytes: number;
 }
 
-export function configuredGateway(parts: GatewayParts): Gateway {
-  const { config, log, storage, storeChanges$, auth, address, others, secrets, reaperPipe } = parts;
-  const { totalBytes, ownerBytes } = memoryBounds(parts.memoryBytes).requests;
+export function configuredGateway(components: GatewayComponents): Gateway {
+  const { config, log, storage, storeChanges$, auth, address, others, secrets, reaperPipe } = components;
+  const { totalBytes, ownerBytes } = memoryBounds(components.memoryBytes).requests;
   const [first, ...earlier] = secrets;
   return new Gateway(storage.store, {
-    definitions: parts.definitions,
+    definitions: components.definitions,
     storeChanges$,
     node: {
-      id: parts.gatewayId,
-      worker: parts.worker,
-      life: parts.life,
+      id: components.gatewayId,
+      worker: components.worker,
+      life: components.life,
       isAnyDefault: storage.isAnyDefault,
       hasEphemeralNodes: config.cluster.ephemeralNodes,
     },
@@ -57,8 +57,8 @@ export function configuredGateway(parts: GatewayParts): Gateway {
     maxCallMs: config.maxCallMs,
     graceMs: config.graceMs,
     stateKeys: [Buffer.from(first), ...earlier.map((secret) => Buffer.from(secret))],
-    sessions: { ...config.sessions, recover: config.cluster.recover && parts.outlivesProcess },
-    memoryBytes: parts.memoryBytes,
+    sessions: { ...config.sessions, recover: config.cluster.recover && components.outlivesProcess },
+    memoryBytes: components.memoryBytes,
     // One body of the largest size always fits.
     requestBounds: {
       totalBytes: Math.max(totalBytes, config.requestBodyBytes),
@@ -69,7 +69,7 @@ export function configuredGateway(parts: GatewayParts): Gateway {
     callLimiter: auth.callLimiter,
     programs: {
       passEnv: config.passEnv,
-      user: parts.programUser,
+      user: components.programUser,
       reaperPipe:
         reaperPipe === undefined
           ? undefined

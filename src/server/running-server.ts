@@ -38,7 +38,9 @@ const LAST_ANSWERS_MS = 2_000;
 
 export type Close = () => Promise<unknown>;
 
-interface RunningParts extends OpenPorts, Pick<RunningServer, 'warnings' | 'gateway' | 'gatewayId' | 'auth'> {
+interface RunningComponents
+  extends OpenPorts,
+    Pick<RunningServer, 'warnings' | 'gateway' | 'gatewayId' | 'auth'> {
   readonly others: OtherNodes;
   readonly app: Pick<HttpApp, 'closeStreams' | 'ownMetrics'>;
   readonly databaseLog: Subscription;
@@ -50,8 +52,8 @@ interface RunningParts extends OpenPorts, Pick<RunningServer, 'warnings' | 'gate
   readonly noteChange: () => void;
 }
 
-export function runningServer(parts: RunningParts): RunningServer {
-  const { gateway, gatewayId, auth, warnings, others, app, listeners } = parts;
+export function runningServer(components: RunningComponents): RunningServer {
+  const { gateway, gatewayId, auth, warnings, others, app, listeners } = components;
   let closed: Promise<void> | undefined;
   return {
     urls: listeners.urls,
@@ -65,7 +67,7 @@ export function runningServer(parts: RunningParts): RunningServer {
     answer: async (question) => {
       if (question.kind === 'metrics') return app.ownMetrics(question);
       if (question.kind === 'members') return (await others.table?.refresh(true)) ?? '';
-      parts.noteChange();
+      components.noteChange();
       await gateway.internals.catchUp();
       return '';
     },
@@ -74,15 +76,15 @@ export function runningServer(parts: RunningParts): RunningServer {
       listeners.drain();
     },
     close: () => {
-      closed ??= closeServer(parts);
+      closed ??= closeServer(components);
       return closed;
     },
   };
 }
 
 /** Ends in the order that RunningServer.close describes. */
-async function closeServer(parts: RunningParts): Promise<void> {
-  const { gateway, others, listeners, scrapes, databaseLog, app, opened, graceMs, log } = parts;
+async function closeServer(components: RunningComponents): Promise<void> {
+  const { gateway, others, listeners, scrapes, databaseLog, app, opened, graceMs, log } = components;
   gateway.internals.readiness.announceClose();
   others.handOver();
   // The gateway refuses new calls from now on.

@@ -9,7 +9,7 @@ import type { OpenTransport } from './open-options.ts';
  * The modules of a kind that are imported one after the other before its main one, in parts that take about equal
  * times: Node loads all that one import needs in a single turn of the event loop.
  */
-const PARTS: Partial<Readonly<Record<TransportKind, readonly (() => Promise<unknown>)[]>>> = {
+const MODULES: Partial<Readonly<Record<TransportKind, readonly (() => Promise<unknown>)[]>>> = {
   stdio: [() => import('./stdio/stdio-channel.ts')],
   http: [
     () => import('./http/http-endpoint.ts'),
@@ -30,7 +30,7 @@ const PARTS: Partial<Readonly<Record<TransportKind, readonly (() => Promise<unkn
  * gateway with programs only does not need.
  */
 export async function loadTransport(kind: TransportKind): Promise<OpenTransport> {
-  for (const part of PARTS[kind] ?? []) {
+  for (const part of MODULES[kind] ?? []) {
     await part();
     await nextTurn();
   }

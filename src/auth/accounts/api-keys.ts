@@ -16,13 +16,13 @@ export function newKey(): { readonly key: string; readonly id: string; readonly 
   return { key: `sd_${id}_${secret}`, id, secretHash: hashOf(secret) };
 }
 
-export interface KeyParts {
+export interface ParsedKey {
   readonly id: string;
   readonly secret: string;
 }
 
 /** Undefined for text of another format. */
-export function parseKey(key: string): KeyParts | undefined {
+export function parseKey(key: string): ParsedKey | undefined {
   const [, id, secret] = PATTERN.exec(key) ?? [];
   return id === undefined || secret === undefined ? undefined : { id, secret };
 }

@@ -52,14 +52,14 @@ export interface Question<T> {
 }
 
 /** What the other nodes answered. */
-export interface Parts<T> {
+export interface NodeAnswers<T> {
   /** By id of the node. */
   readonly answers: ReadonlyMap<string, T>;
   /** Ids of the nodes that did not answer. */
   readonly partial: readonly string[];
 }
 
-const NONE: Parts<never> = { answers: new Map<string, never>(), partial: [] };
+const NONE: NodeAnswers<never> = { answers: new Map<string, never>(), partial: [] };
 
 export interface DeploymentOptions {
   /** See Services. */
@@ -95,7 +95,7 @@ export class Deployment {
   }
 
   /** Asks all other nodes. Never rejects; no promise where there are none. */
-  ask<T>(question: Question<T>): Parts<T> | Promise<Parts<T>> {
+  ask<T>(question: Question<T>): NodeAnswers<T> | Promise<NodeAnswers<T>> {
     const others = this.others();
     return others.length === 0 ? NONE : this.#askAll(others, question);
   }
@@ -167,7 +167,7 @@ export class Deployment {
   async #askAll<T>(
     others: readonly ShownNode[],
     { target, principal, shape }: Question<T>,
-  ): Promise<Parts<T>> {
+  ): Promise<NodeAnswers<T>> {
     const answers = new Map<string, T>();
     const partial = new Set<string>();
     await Promise.all(

@@ -169,10 +169,10 @@ export function koaBodyReader(turn: () => Promise<void> = nextTurn): ReadBody<Ko
 }
 
 /** What koa-body needs. */
-export const PARTS = ['zod/v4/locales', 'zod/v4/core', 'zod', 'qs', 'formidable', 'co-body'];
+export const MODULES = ['zod/v4/locales', 'zod/v4/core', 'zod', 'qs', 'formidable', 'co-body'];
 
 async function load(maxBytes: number, turn: () => Promise<void>) {
-  await loadInTurns(PARTS, turn);
+  await loadInTurns(MODULES, turn);
   const { koaBody } = await import('koa-body');
   return koaBody({
     text: true,

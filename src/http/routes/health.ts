@@ -144,7 +144,7 @@ const TemplateHealth = named('TemplateHealth', {
 });
 
 const Status = Type.Enum(['healthy', 'unhealthy']);
-const PartHealth = Type.Object({
+const ComponentHealth = Type.Object({
   status: Status,
   total_instances: Type.Integer(),
   healthy_instances: Type.Integer(),
@@ -153,9 +153,9 @@ const PartHealth = Type.Object({
 /** Health of a view: the worst status of its templates. */
 const ViewHealth = named('ViewHealth', {
   view: text('support'),
-  ...PartHealth.properties,
+  ...ComponentHealth.properties,
   health_percentage: number(100),
-  templates: Type.Record(Type.String(), PartHealth, { propertyNames: text('everything') }),
+  templates: Type.Record(Type.String(), ComponentHealth, { propertyNames: text('everything') }),
 });
 
 function viewHealth(

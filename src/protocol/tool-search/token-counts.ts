@@ -1,13 +1,13 @@
-// How often the parts of definitions have which tokens, and what a token adds to the score of a tool: BM25+.
+// How often the fields of definitions have which tokens, and what a token adds to the score of a tool: BM25+.
 // Numbers in arrays, since thousands of tools have millions of them.
 
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
-/** TABLE of the parts of a definition with their weights. All weights were adjusted with one half of the labelled set. */
+/** TABLE of the fields of a definition with their weights. All weights were adjusted with one half of the labelled set. */
 const WEIGHTS = { own: 8, title: 1, server: 6, description: 3, args: 0.2, argTexts: 0.4 };
-export type Part = keyof typeof WEIGHTS;
-export const PARTS = Object.keys(WEIGHTS) as Part[];
+export type Field = keyof typeof WEIGHTS;
+export const FIELDS = Object.keys(WEIGHTS) as Field[];
 const WEIGHT_OF = Object.values(WEIGHTS);
 /** How soon repetitions stop counting, how much the length of a text does, and the least for a text with the word. */
 const SATURATION = 1.2;
@@ -28,17 +28,17 @@ export interface Postings {
 /** Memory of a tool and its score. */
 export const BYTES_PER_POSTING = 8;
 
-/** Some of the counts: of each its token, tool and part, and how often. A short list has one block, of 180 kB. */
+/** Some of the counts: of each its token, tool and field, and how often. A short list has one block, of 180 kB. */
 class CountBlock {
   readonly tokens = new Uint32Array(BLOCK);
   readonly tools = new Uint32Array(BLOCK);
-  readonly parts = new Uint8Array(BLOCK);
+  readonly fields = new Uint8Array(BLOCK);
   readonly counts = new Uint16Array(BLOCK);
 
-  set(at: number, token: number, tool: number, part: number, count: number): void {
+  set(at: number, token: number, tool: number, field: number, count: number): void {
     this.tokens[at] = token;
     this.tools[at] = tool;
-    this.parts[at] = part;
+    this.fields[at] = field;
     this.counts[at] = count;
   }
 }
@@ -51,42 +51,42 @@ export class TokenCounts {
   #size = 0;
   /** Where the counts of the last tool begin. */
   #begin = 0;
-  /** Tokens of each part of each tool, and of each part of all. */
+  /** Tokens of each field of each tool, and of each field of all. */
   readonly #lengths: Uint32Array;
-  readonly #totals = PARTS.map(() => 0);
+  readonly #totals = FIELDS.map(() => 0);
 
-  /** `tokensPerTool`: different ones in all parts of one tool; further ones are ignored. */
+  /** `tokensPerTool`: different ones in all fields of one tool; further ones are ignored. */
   constructor(toolCount: number, tokensPerTool: number) {
     this.#toolCount = toolCount;
     this.#tokensPerTool = tokensPerTool;
-    this.#lengths = new Uint32Array(toolCount * PARTS.length);
+    this.#lengths = new Uint32Array(toolCount * FIELDS.length);
   }
 
-  /** The tools in the order of their numbers, and the parts of each in theirs. */
-  add(tool: number, part: number, tokens: readonly string[], vocabulary: Vocabulary): void {
-    if (part === 0) this.#begin = this.#size;
-    this.#lengths[tool * PARTS.length + part] = tokens.length;
-    this.#totals[part] = (this.#totals[part] ?? 0) + tokens.length;
+  /** The tools in the order of their numbers, and the fields of each in theirs. */
+  add(tool: number, field: number, tokens: readonly string[], vocabulary: Vocabulary): void {
+    if (field === 0) this.#begin = this.#size;
+    this.#lengths[tool * FIELDS.length + field] = tokens.length;
+    this.#totals[field] = (this.#totals[field] ?? 0) + tokens.length;
     const counts = new Map<string, number>();
     for (const token of tokens) counts.set(token, (counts.get(token) ?? 0) + 1);
     for (const [token, count] of counts) {
       if (this.#size - this.#begin === this.#tokensPerTool) return;
       const at = this.#size % BLOCK;
       if (at === 0) this.#blocks.push(new CountBlock());
-      this.#blocks.at(-1)?.set(at, vocabulary.numbered(token), tool, part, Math.min(count, MAX_COUNT));
+      this.#blocks.at(-1)?.set(at, vocabulary.numbered(token), tool, field, Math.min(count, MAX_COUNT));
       this.#size += 1;
     }
   }
 
   /** In several turns of the event loop. `tokenCount`: of the vocabulary. */
   async postings(tokenCount: number, scheduler: Pick<TaskScheduler, 'each'>): Promise<Postings> {
-    /** By part and token: tools that have it there. By token: tools that have it. */
-    const having = new Uint32Array(PARTS.length * tokenCount);
+    /** By field and token: tools that have it there. By token: tools that have it. */
+    const having = new Uint32Array(FIELDS.length * tokenCount);
     const begins = new Uint32Array(tokenCount + 1);
     /** By token: the last tool that was read, plus 1. */
     const last = new Uint32Array(tokenCount);
-    await this.#eachCount(scheduler, (token, tool, part) => {
-      increase(having, part * tokenCount + token);
+    await this.#eachCount(scheduler, (token, tool, field) => {
+      increase(having, field * tokenCount + token);
       if (last[token] === tool + 1) return;
       last[token] = tool + 1;
       increase(begins, token + 1);
@@ -96,26 +96,26 @@ export class TokenCounts {
     const scores = new Float32Array(tools.length);
     const ends = begins.slice();
     last.fill(0);
-    await this.#eachCount(scheduler, (token, tool, part, count) => {
+    await this.#eachCount(scheduler, (token, tool, field, count) => {
       if (last[token] !== tool + 1) {
         last[token] = tool + 1;
         tools[ends[token] as number] = tool;
         increase(ends, token);
       }
-      const rarity = this.#rarityOf(having[part * tokenCount + token] as number);
-      increase(scores, (ends[token] as number) - 1, rarity * this.#shareOf(tool, part, count));
+      const rarity = this.#rarityOf(having[field * tokenCount + token] as number);
+      increase(scores, (ends[token] as number) - 1, rarity * this.#shareOf(tool, field, count));
     });
     return { begins, tools, scores };
   }
 
   #eachCount(
     scheduler: Pick<TaskScheduler, 'each'>,
-    visit: (token: number, tool: number, part: number, count: number) => void,
+    visit: (token: number, tool: number, field: number, count: number) => void,
   ): Promise<void> {
-    return scheduler.each(this.#blocks.entries(), ([number, { tokens, tools, parts, counts }]) => {
+    return scheduler.each(this.#blocks.entries(), ([number, { tokens, tools, fields, counts }]) => {
       const size = Math.min(BLOCK, this.#size - number * BLOCK);
       for (let at = 0; at < size; at++)
-        visit(tokens[at] as number, tools[at] as number, parts[at] as number, counts[at] as number);
+        visit(tokens[at] as number, tools[at] as number, fields[at] as number, counts[at] as number);
     });
   }
 
@@ -124,13 +124,13 @@ export class TokenCounts {
     return Math.log(1 + (this.#toolCount - having + 0.5) / (having + 0.5));
   }
 
-  /** What a token of this rarity adds that a part has so often. */
-  #shareOf(tool: number, part: number, count: number): number {
-    const average = (this.#totals[part] as number) / this.#toolCount;
-    const length = (this.#lengths[tool * PARTS.length + part] as number) / average;
+  /** What a token of this rarity adds that a field has so often. */
+  #shareOf(tool: number, field: number, count: number): number {
+    const average = (this.#totals[field] as number) / this.#toolCount;
+    const length = (this.#lengths[tool * FIELDS.length + field] as number) / average;
     const share =
       (count * (SATURATION + 1)) / (count + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length));
-    return (WEIGHT_OF[part] as number) * (LEAST + share);
+    return (WEIGHT_OF[field] as number) * (LEAST + share);
   }
 }
 

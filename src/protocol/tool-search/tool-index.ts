@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { SerialQueue } from '../../domain/tasks/serial-queue.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { tokensOf, type Word, wordsOf } from './search-words.ts';
-import { BYTES_PER_POSTING, PARTS, type Part, type Postings, TokenCounts } from './token-counts.ts';
+import { BYTES_PER_POSTING, FIELDS, type Field, type Postings, TokenCounts } from './token-counts.ts';
 import { Vocabulary } from './vocabulary.ts';
 
 /** A tool that can be found. `name`: as it is listed. `own`: at its server. */
@@ -30,11 +30,11 @@ const MATCHES_EXPONENT = 2;
 const NAMED_SERVER_FACTOR = 3;
 /** Words of a query that count; further ones are ignored. */
 const MAX_WORDS = 32;
-/** Units of a query and of each part of a definition, and arguments, that are read. */
+/** Units of a query and of each field of a definition, and arguments, that are read. */
 const MAX_TEXT_UNITS = 4_096;
 const MAX_ARGUMENTS = 100;
 /**
- * Most that an index holds: units of one part of all definitions, and tokens of all parts. Every tool has an equal share of
+ * Most that an index holds: units of one field of all definitions, and tokens of all fields. Every tool has an equal share of
  * both, or the least.
  */
 const MAX_UNITS = 8_000_000;
@@ -84,9 +84,9 @@ export class ToolIndex {
     const counts = new TokenCounts(tools.length, share(MAX_TOKENS, LEAST_TOKENS));
     const servers = new Map<string, readonly string[]>();
     await scheduler.each(tools.entries(), ([number, tool]) => {
-      const parts = partsOf(tool, units);
-      for (const [place, part] of PARTS.entries())
-        counts.add(number, place, tokensOf(parts[part]), vocabulary);
+      const fields = fieldsOf(tool, units);
+      for (const [index, field] of FIELDS.entries())
+        counts.add(number, index, tokensOf(fields[field]), vocabulary);
       if (servers.has(tool.server)) return;
       servers.set(
         tool.server,
@@ -137,8 +137,8 @@ export class ToolIndex {
       const found = { name: this.#names[number] ?? '', score };
       const last = best.at(-1);
       if (last !== undefined && best.length === limit && !isBetter(found, last)) continue;
-      const place = best.findIndex((other) => isBetter(found, other));
-      best.splice(place === -1 ? best.length : place, 0, found);
+      const index = best.findIndex((other) => isBetter(found, other));
+      best.splice(index === -1 ? best.length : index, 0, found);
       if (best.length > limit) best.pop();
     }
     return best.map(({ name }) => name);
@@ -196,8 +196,8 @@ function sharedLetters(one: string, other: string): number {
   return at;
 }
 
-/** At most `units` of each part. */
-function partsOf({ own, server, definition }: FindableTool, units: number): Record<Part, string> {
+/** At most `units` of each field. */
+function fieldsOf({ own, server, definition }: FindableTool, units: number): Record<Field, string> {
   const textOf = (value: unknown) => (typeof value === 'string' ? value.slice(0, units) : '');
   const { title, annotations, description, inputSchema } = definition;
   const properties = isJsonObject(inputSchema) ? inputSchema.properties : undefined;

@@ -159,7 +159,7 @@ export class Interactions {
   }
 
   #consent(
-    { uid, client, signedIn: { user, formToken }, asked, path, accounts }: ConsentParts,
+    { uid, client, signedIn: { user, formToken }, asked, path, accounts }: ConsentInput,
     redirectUri: string,
   ) {
     const scopes = allowedTo(user, asked.scopes, this.#options.roles);
@@ -250,7 +250,7 @@ async function endOldest(store: OAuthStore, userId: string): Promise<number> {
   return oldest.length;
 }
 
-interface ConsentParts {
+interface ConsentInput {
   readonly uid: string;
   readonly client: ClientRecord;
   readonly signedIn: SignedIn;

@@ -11,18 +11,18 @@ class Html {
   }
 }
 
-type Part = string | number | Html | undefined | readonly Html[];
+type Fragment = string | number | Html | undefined | readonly Html[];
 
-export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
+export function html(strings: TemplateStringsArray, ...fragments: readonly Fragment[]): Html {
   return new Html(
-    strings.map((text, index) => `${index === 0 ? '' : written(parts[index - 1])}${text}`).join(''),
+    strings.map((text, index) => `${index === 0 ? '' : written(fragments[index - 1])}${text}`).join(''),
   );
 }
 
-function written(part: Part): string {
-  if (part instanceof Html) return part.text;
-  if (typeof part === 'object') return part.map(({ text }) => text).join('');
-  return String(part ?? '').replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+function written(fragment: Fragment): string {
+  if (fragment instanceof Html) return fragment.text;
+  if (typeof fragment === 'object') return fragment.map(({ text }) => text).join('');
+  return String(fragment ?? '').replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
 export interface Page {
