@@ -165,7 +165,7 @@ const SHOWN_CHARACTERS = 200;
 
 /** The backend names another authorization server than before: it is not used until an admin confirms it. */
 export class ServerChanged extends BackendFetchFailure {
-  override readonly name = 'BackendFetchFailure';
+  override readonly name = 'ServerChanged';
 
   constructor(issuer: string) {
     super(

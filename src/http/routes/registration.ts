@@ -215,7 +215,8 @@ async function warningsOfAccount(
       ? [`the authorization server ${issuer} does not register this gateway by itself: give a client_id`]
       : [];
   } catch (thrown) {
-    if (!(thrown instanceof Error) || thrown.name !== 'BackendFetchFailure') throw thrown;
+    const { BackendFetchFailure } = await import('../../vault/backend-fetch.ts'); // loaded with the vault
+    if (!(thrown instanceof BackendFetchFailure)) throw thrown;
     return [`no account can be connected yet: ${thrown.message}`];
   }
 }
