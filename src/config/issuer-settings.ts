@@ -8,6 +8,7 @@ import {
   SCOPES,
   type Scope,
 } from '../domain/accounts/account.ts';
+import { TEMPLATE_NAME } from '../domain/instances/template.ts';
 import { definedFields, isJsonObject, jsonIn } from '../domain/json/json.ts';
 import { type RightsLists, TOOL_ENTRY, tooLongLists } from '../domain/rights/rights.ts';
 import { ConfigError } from './config-error.ts';
@@ -41,7 +42,7 @@ export interface IssuerSetting {
 
 const MAX_ISSUERS = 20;
 const MAX_ROLES = 200;
-const TEMPLATE = /^[a-z][a-z0-9-]{0,127}$/;
+const TEMPLATE = new RegExp(`^${TEMPLATE_NAME}$`);
 const FIELDS = ['issuer', 'audience', 'jwks_uri', 'claims', 'id_jag', 'roles'];
 const CLAIMS = ['subject', 'scope', 'client', 'groups'] as const;
 

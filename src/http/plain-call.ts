@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type Koa from 'koa';
 import type { Principal } from '../domain/accounts/account.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
+import { TEMPLATE_NAME } from '../domain/instances/template.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
 import type { CallerCheck } from './caller-check.ts';
 import type {
@@ -44,7 +45,7 @@ export function plainCalls(
 }
 
 const OF_TEMPLATE = '/mcp/:template';
-const PLAIN_PATH = /^\/mcp\/([a-z][a-z0-9-]*)(\/[a-z/]+)?$/;
+const PLAIN_PATH = new RegExp(`^/mcp/(${TEMPLATE_NAME})(/[a-z/]+)?$`);
 
 type KoaApp = Koa<RequestState, Record<never, never>>;
 

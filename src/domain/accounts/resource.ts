@@ -3,9 +3,10 @@
 // addresses share. Source: RFC 8707, ADR 205.
 
 import { LOCAL_HOST } from '../instances/endpoint.ts';
+import { TEMPLATE_NAME } from '../instances/template.ts';
 import type { ResourcePath } from './account.ts';
 
-const RESOURCE_PATH = /^(?:|\/mcp|\/mcp\/[a-z][a-z0-9-]{0,127})$/;
+const RESOURCE_PATH = new RegExp(`^(?:|/mcp|/mcp/${TEMPLATE_NAME})$`);
 
 export function isResourcePath(path: string): path is ResourcePath {
   return RESOURCE_PATH.test(path);

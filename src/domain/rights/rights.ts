@@ -1,6 +1,7 @@
 // What users, API keys, roles and clients may use: lists of templates, views and tools, how they are combined, and
 // the rules for the entries of `tools`, which are `<template>/<glob>` on the server's own names. Source: ADR 230.
 
+import { TEMPLATE_NAME } from '../instances/template.ts';
 import { GLOB_LIMITS, IndexedGlobs } from './globs.ts';
 
 /** An absent list contains all, an empty one nothing. */
@@ -132,7 +133,7 @@ export class ToolRights {
 }
 
 /** The form of an entry of `tools`. A glob has at most GLOB_LIMITS.units. */
-export const TOOL_ENTRY = '^!?(?:\\*|[a-z][a-z0-9-]{0,127})/[^\\u0000]{1,255}$';
+export const TOOL_ENTRY = `^!?(?:\\*|${TEMPLATE_NAME})/[^\\u0000]{1,255}$`;
 
 /** The templates that the entries name; not `*`. */
 export function templatesIn(entries: readonly string[]): readonly string[] {

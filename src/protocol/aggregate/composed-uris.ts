@@ -1,6 +1,7 @@
 // The form of a URI that several templates have: `<scheme>://<template>/<rest>`. It is made and read here, and put
 // into results by scanning them: all other bytes stay. Source: ADR 234.
 
+import { TEMPLATE_NAME } from '../../domain/instances/template.ts';
 import { JsonText } from '../../domain/json/json.ts';
 import { editedFields, editedItems } from '../../domain/json/json-fields.ts';
 import type { ServerNotification } from '../../domain/mcp/client.ts';
@@ -14,7 +15,7 @@ export interface ResourceTarget {
 }
 
 const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*:)(\/\/)?/;
-const COMPOSED = /^([A-Za-z][A-Za-z0-9+.-]*:)\/\/([a-z][a-z0-9-]{0,127})\/(.*)$/s;
+const COMPOSED = new RegExp(`^([A-Za-z][A-Za-z0-9+.-]*:)//(${TEMPLATE_NAME})/(.*)$`, 's');
 const SKILL = 'skill://';
 /** Levels of a result in which URIs are translated. Those of skills have four. */
 const MAX_LEVELS = 8;
