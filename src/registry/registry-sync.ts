@@ -121,7 +121,7 @@ async function synchronize(
     },
     registry.scheduler,
   );
-  await eachGroup(registry, different, async (group) => {
+  await eachSavedGroup(registry, different, async (group) => {
     const tombstones = await tombstonesOf(registry, group);
     const isBuried = ({ template, id, fingerprint }: WantedInstance) =>
       tombstones.get(`${template}/${id}`) === fingerprint;
@@ -155,7 +155,7 @@ async function synchronize(
     },
     registry.scheduler,
   );
-  await eachGroup(registry, missing, async (group) => {
+  await eachSavedGroup(registry, missing, async (group) => {
     for (const [template, ids] of idsByTemplate(group)) {
       const removed = isDryRun ? ids : await registry.withdraw(template, ids, source).catch(fail);
       report.removed.push(...removed.map((id) => ({ template, id })));
@@ -188,7 +188,7 @@ function idsByTemplate(all: readonly SyncedInstance[]): ReadonlyMap<string, read
 }
 
 /** One group after the other, each in a turn of the event loop; the groups are smaller after long turns. */
-async function eachGroup<T>(
+async function eachSavedGroup<T>(
   { scheduler }: Pick<Registry, 'scheduler'>,
   all: readonly T[],
   work: (group: readonly T[]) => Promise<void>,

@@ -15,7 +15,10 @@ export function eachInGroups<T>(
   visit: (item: T) => void,
   scheduler: Pick<TaskScheduler, 'each'> = new TaskScheduler(),
 ): Promise<void> {
-  const count = Math.ceil(items.length / ITEMS_TOGETHER);
-  const starts = Array.from({ length: count }, (_, index) => index * ITEMS_TOGETHER);
-  return scheduler.each(starts, (start) => items.slice(start, start + ITEMS_TOGETHER).forEach(visit));
+  return scheduler.each(inGroups(items, ITEMS_TOGETHER), (group) => group.forEach(visit));
+}
+
+/** The items in groups of this size, in order. */
+export function* inGroups<T>(items: readonly T[], size: number): Generator<readonly T[]> {
+  for (let at = 0; at < items.length; at += size) yield items.slice(at, at + size);
 }

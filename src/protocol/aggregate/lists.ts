@@ -18,6 +18,7 @@ import { ReadLists } from '../../domain/mcp/read-lists.ts';
 import { memoryOf } from '../../domain/memory/held-bytes.ts';
 import { ListMemory } from '../../domain/memory/list-memory.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
+import { inGroups } from '../../domain/tasks/task-groups.ts';
 import { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { cutText } from '../../domain/text.ts';
 import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
@@ -443,7 +444,3 @@ function withhold(list: ListField, name: string, reason: string, withheld: Withh
 
 /** Such an item cannot be serialized again. */
 const TOO_DEEP = { reason: `it is nested deeper than ${LIMITS.nestingDepth} levels` };
-
-export function* inGroups<T>(items: readonly T[], size: number): Generator<readonly T[]> {
-  for (let at = 0; at < items.length; at += size) yield items.slice(at, at + size);
-}

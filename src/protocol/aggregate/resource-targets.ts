@@ -8,11 +8,12 @@ import type { Client, Owner } from '../../domain/mcp/client.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { SerialQueue } from '../../domain/tasks/serial-queue.ts';
+import { inGroups } from '../../domain/tasks/task-groups.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { isTooLong } from '../client-bounds.ts';
 import { composedUri, isOfSkill, ownedAs, partsOfComposed, type ResourceTarget } from './composed-uris.ts';
 import { KEY_FIELDS } from './items.ts';
-import { type AggregateLists, type GatheredList, inGroups } from './lists.ts';
+import type { AggregateLists, GatheredList } from './lists.ts';
 import { isPage, pageOf, withPage } from './mcp-apps.ts';
 
 const MAX_REMEMBERED = 50_000;
