@@ -28,7 +28,7 @@ export interface TransportTraits {
 
 const NONE = { isNetworked: false, hasProcesses: false, attributesRequests: false, isAlwaysShared: false };
 
-/** In order of preference: without a name, the first kind is meant that is reached by what is given. */
+/** In the order of help and documents. */
 const TABLE = {
   http: {
     ...NONE,
@@ -83,8 +83,7 @@ export function transportNamed(word: string): TransportName | undefined {
 
 /** The kind of an instance that names none. */
 export function defaultTransport({ endpoint }: { readonly endpoint?: string | undefined }): TransportName {
-  const reachedBy = endpoint === undefined ? 'command' : 'endpoint';
-  return TRANSPORT_NAMES.find((name) => TRANSPORT_TRAITS[name].reachedBy === reachedBy) ?? 'stdio';
+  return endpoint === undefined ? 'stdio' : 'http';
 }
 
 /** True when one connection may carry many conversations, and each of them many calls. */
