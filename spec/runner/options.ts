@@ -14,9 +14,18 @@ export interface RunOptions {
   readonly jobs: number;
   /** Longest a file may stay alive after its last test, in ms. Default 3 000. */
   readonly graceMs: number;
+  /** Only every `count`-th of the files, from the `index`-th on (1 for the first). Undefined: all. */
+  readonly shard: Shard | undefined;
 }
 
-const usage = 'usage: npm run spec -- [part of a path ...] [--jobs N] [--grace SECONDS] [--root FOLDER]';
+/** One of `count` equal parts of the files, as other test runners have it. */
+interface Shard {
+  readonly index: number;
+  readonly count: number;
+}
+
+const usage =
+  'usage: npm run spec -- [part of a path ...] [--jobs N] [--shard K/N] [--grace SECONDS] [--root FOLDER]';
 
 /** Reads the arguments. Throws an Error with one line when they make no sense. */
 export function readOptions(args: readonly string[]): RunOptions {
@@ -27,14 +36,15 @@ export function readOptions(args: readonly string[]): RunOptions {
     filters: positionals.map((filter) => filter.replaceAll('\\', '/')),
     jobs: Math.ceil(positive(values, 'jobs') ?? availableParallelism() + 1),
     graceMs: (positive(values, 'grace') ?? 3) * 1000,
+    shard: values.shard === undefined ? undefined : shardOf(values.shard),
   };
 }
 
-type Values = Partial<Record<'jobs' | 'grace' | 'root', string>>;
+type Values = Partial<Record<'jobs' | 'grace' | 'root' | 'shard', string>>;
 
 function parse(args: readonly string[]): { values: Values; positionals: string[] } {
   const text = { type: 'string' } as const;
-  const options = { jobs: text, grace: text, root: text };
+  const options = { jobs: text, grace: text, root: text, shard: text };
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
@@ -48,4 +58,12 @@ function positive(values: Values, name: keyof Values): number | undefined {
   const number = Number(text);
   if (!(number > 0)) throw new Error(`--${name} takes a number above zero, not "${text}"`);
   return number;
+}
+
+function shardOf(text: string): Shard {
+  const [, index, count] = /^(\d{1,3})\/(\d{1,3})$/.exec(text) ?? [];
+  const shard = { index: Number(index), count: Number(count) };
+  if (!(shard.index >= 1 && shard.index <= shard.count))
+    throw new Error(`--shard takes one of N, such as 1/3, not "${text}"`);
+  return shard;
 }

@@ -103,15 +103,19 @@ interface SpecFile {
  * The chosen spec files; those of the system tier first, because they take longest. Without a filter that tier (real programs, servers,
  * browsers, containers) is left out.
  */
-async function findSpecs({ root, filters }: RunOptions): Promise<SpecFile[]> {
+async function findSpecs({ root, filters, shard }: RunOptions): Promise<SpecFile[]> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true });
   const names = entries
     .filter((entry) => entry.isFile() && entry.name.endsWith('.spec.ts'))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)).split(sep).join('/'))
     .filter((name) => filters.length === 0 || filters.some((filter) => `spec/${name}`.includes(filter)))
-    .filter((name) => filters.length > 0 || !isSystem({ name }));
+    .filter((name) => filters.length > 0 || !isSystem({ name }))
+    .sort();
+  const chosen = names.filter((_name, at) => shard === undefined || at % shard.count === shard.index - 1);
+  if (shard !== undefined)
+    process.stdout.write(`shard ${shard.index}/${shard.count}: ${chosen.length} of ${names.length} files\n`);
   const files = await Promise.all(
-    names.map(async (name) => ({ name, text: await readFile(join(root, name), 'utf8') })),
+    chosen.map(async (name) => ({ name, text: await readFile(join(root, name), 'utf8') })),
   );
   const rank = (file: SpecFile): number => (isSystem(file) ? 0 : 1);
   return files.sort((a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name));

@@ -151,6 +151,31 @@ test('names the slowest files of a run of many', async () => {
   assert.equal([shown[10], shown.length], ['', 12]);
 });
 
+test('runs each file in exactly one of the shards', async () => {
+  const names = ['a.spec.ts', 'b.spec.ts', 'c.spec.ts', 'd.spec.ts', 'e.spec.ts'];
+  const files = Object.fromEntries(names.map((name) => [name, PASSES]));
+  const runs = await Promise.all(
+    ['1/2', '2/2'].map((shard) => runSamples(join(folder, randomUUID()), files, ['--shard', shard])),
+  );
+  const ran = runs.map(({ lines }) =>
+    names.filter((name) => lines.some((line) => line.includes(` ${name} `))),
+  );
+  assert.equal(ran, [
+    ['a.spec.ts', 'c.spec.ts', 'e.spec.ts'],
+    ['b.spec.ts', 'd.spec.ts'],
+  ]);
+  assert.ok(runs[1]?.lines.includes('shard 2/2: 2 of 5 files'));
+});
+
+for (const shard of ['0/2', '3/2', '1', 'a/b'])
+  test(`refuses the shard ${shard}`, async () => {
+    const { code } = await runSamples(join(folder, randomUUID()), { 'a.spec.ts': PASSES }, [
+      '--shard',
+      shard,
+    ]);
+    assert.is(code, 2);
+  });
+
 /** Appends the pid of the process that runs the file to a file beside it. */
 const shares = `
 import { appendFileSync } from 'node:fs';
