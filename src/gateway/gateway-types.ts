@@ -337,7 +337,7 @@ export interface ServedViews {
   /** What a caller would get from this definition, or from a stored view. Stores nothing. VIEW_NOT_FOUND. */
   preview(view: ViewDefinition | string, owner?: ViewCaller): Promise<ViewPreview>;
   /** The health of each template of the view. VIEW_NOT_FOUND. */
-  health(id: string): readonly TemplateCounts[];
+  health(id: string): readonly Pick<TemplateHealth, 'template' | 'total' | 'healthy'>[];
   /** As Gateway.exchange, by the names of the view. VIEW_NOT_FOUND. */
   exchange(id: string, request: ExchangeRequest, options?: ExchangeOptions): Observable<Answer>;
 }
@@ -370,11 +370,4 @@ export interface ViewTool {
   readonly approved?: JsonObject;
   /** The newest one that waits for approval. */
   readonly listed?: JsonObject;
-}
-
-/** The health of one template of a view. */
-export interface TemplateCounts {
-  readonly template: string;
-  readonly total: number;
-  readonly healthy: number;
 }

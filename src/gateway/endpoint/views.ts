@@ -40,7 +40,7 @@ import { countCall } from '../../protocol/aggregate/views/view-limits.ts';
 import { viewProblems } from '../../protocol/aggregate/views/view-problems.ts';
 import type { ToolApprovals } from '../../registry/tool-approvals.ts';
 import type { ViewRegistry } from '../../registry/view-registry.ts';
-import type { ServedViews, TemplateCounts, ViewPreview, ViewRecord, ViewTool } from '../gateway-types.ts';
+import type { ServedViews, ViewPreview, ViewRecord, ViewTool } from '../gateway-types.ts';
 
 export interface ViewsDeps {
   readonly registry: ViewRegistry;
@@ -229,7 +229,7 @@ export class Views implements ServedViews {
   }
 
   /** The health of each template of the view. VIEW_NOT_FOUND. */
-  health(id: string): readonly TemplateCounts[] {
+  health(id: string): ReturnType<ServedViews['health']> {
     const { fleet } = this.#deps;
     return this.find(id).definition.from.map(({ template }) => {
       const { total, healthy } = countHealth(fleet.has(template) ? fleet.existingInstances(template) : []);
