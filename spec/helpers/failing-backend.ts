@@ -152,6 +152,8 @@ export class Harness {
   /** How many timers the sessions have set. */
   sessionAlarms = 0;
   isAccepting = true;
+  /** See SessionDeps. */
+  certain: () => Promise<void> | undefined = () => undefined;
   /** Opens a backend; a spec may replace it. */
   open: (definition: InstanceDefinition, signal: AbortSignal) => Promise<Transport> = async ({ id }) =>
     this.#open(id);
@@ -204,6 +206,7 @@ export class Harness {
         share: own?.share,
         declarations: this.declarations,
       },
+      certain: () => this.certain(),
       alarm: (waitMs, ring) => {
         this.sessionAlarms += 1;
         return alarm(waitMs, ring);

@@ -45,6 +45,7 @@ const OTHERS = {
   successorOf: KNOWN,
   mayBeStoredLater: KNOWN,
   isCutOff: KNOWN,
+  certain: KNOWN,
 } satisfies Group<'others'>;
 
 const PROGRAMS = {

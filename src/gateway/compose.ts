@@ -340,6 +340,7 @@ function endpointOf(
     userNotices$: backendAccounts?.notices$,
     isDraining: () => readiness.isDraining,
     isCutOff: others.isCutOff,
+    certain: others.certain,
     recovered$: events.on('instance.healthy').pipe(map(({ template }) => template)),
     // Buffered events mostly share their bytes with unread answers, and so get half of that bound.
     bufferedBytes: bounds.unreadAnswers.totalBytes / 2,

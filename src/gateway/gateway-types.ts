@@ -172,6 +172,11 @@ export interface OthersOptions extends SessionHolders {
    * know. Default: never.
    */
   readonly isCutOff?: (() => boolean) | undefined;
+  /**
+   * While it is in doubt whether others have recovered the sessions of this node: resolves when it is known. No call of a
+   * session is sent before. Default: there is no doubt.
+   */
+  readonly certain?: (() => Promise<void> | undefined) | undefined;
 }
 
 /** How programs are started. */

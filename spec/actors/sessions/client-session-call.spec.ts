@@ -6,11 +6,14 @@ import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY, type SessionFailover } from '../../../src/balancing/policy.ts';
 import type { Answer } from '../../../src/domain/calls/exchange.ts';
+import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
+import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { ClientProfile } from '../../../src/domain/mcp/client.ts';
 import {
   ASKABLE,
+  answers,
   ask,
   errorView,
   FULL_MODERN,
@@ -218,6 +221,33 @@ test('a call that never arrives fails after three repeats', async () => {
   assert.is(asked('a'), 4);
   assert.equal(errorView(await call.end), undelivered('BACKEND_UNAVAILABLE'));
 });
+
+for (const [outcome, wakes] of [
+  ['goes on once the node knows that it still holds the session', 'a'],
+  ['is not sent when another node has taken the session', 'over'],
+  ['is not sent when the node does not learn that', 'unknown'],
+] as const) {
+  test(`the second attempt of a call that did not arrive before a freeze ${outcome}`, async () => {
+    const held: ScriptedExchange[] = [];
+    const session = await openOnA('always', (exchange) => held.push(exchange));
+    const call = ask(session, 'write');
+    await settled();
+    const known = Promise.withResolvers<void>();
+    harness.certain = () => known.promise;
+    harness.rewrite('a', answers('a'));
+    held[0]?.fail(backendUnavailable('it refused the connection', { delivered: 'no' }));
+    await judged();
+    assert.is(asked('a'), 1, 'nothing is sent while that is in doubt');
+    if (wakes === 'over') await session.close();
+    harness.certain = () => undefined;
+    if (wakes === 'unknown') known.reject(nodeUnavailable('n', 'it does not know', 'no'));
+    else known.resolve();
+    await judged();
+    if (wakes === 'a') assert.is(await resultOf(call), 'a');
+    else assert.equal(errorView(await call.end), undelivered('BACKEND_UNAVAILABLE'));
+    assert.is(asked('a'), wakes === 'a' ? 2 : 1);
+  });
+}
 
 test('an unsafe call that did not arrive does not keep the session from moving', async () => {
   const session = await openOnA('auto', fails('no'));

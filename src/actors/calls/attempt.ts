@@ -171,7 +171,7 @@ export class Attempt implements Observer<ExchangeEvent> {
       return;
     }
     const error = asGatewayError(thrown);
-    if (error.facts.isRepaired && !this.#isResent) {
+    if (error.facts.isRepaired && !this.#isResent && this.plan.mayBeResent?.() !== false) {
       this.#isResent = true;
       this.start();
       return;

@@ -26,6 +26,11 @@ export interface SessionDeps extends Clock {
   readonly emit: (event: GatewayEvent) => void;
   /** Returns false while the gateway closes: no session is opened, and no call begins in a session. */
   readonly isAccepting: () => boolean;
+  /**
+   * While it is in doubt whether this node still holds its sessions, as after a freeze: resolves when it is known.
+   * Rejects with NODE_UNAVAILABLE. Undefined without a doubt. Default: there is none.
+   */
+  readonly certain?: (() => Promise<void> | undefined) | undefined;
   /** See DeadlineDeps.maxCallMs. */
   readonly maxCallMs?: number | undefined;
   /**

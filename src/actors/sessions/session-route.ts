@@ -1,6 +1,7 @@
 // The route of one call of a session: the call waits for the binding of the session, is sent there, and after a move to
-// the new binding. Before it is retried there is a short pause, in which a failure of the instance is noticed.
-// Everything else is in calls/call.ts. Source: ADR 71.
+// the new binding. Before it is retried there is a short pause, in which a failure of the instance is noticed. After a freeze
+// of the node it is sent once it is certain that no other node holds the session (ADR 365). Everything else is in calls/call.ts.
+// Source: ADR 71.
 
 import { from, Observable, of } from 'rxjs';
 import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
@@ -78,6 +79,11 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     this.reservation = reservation;
   }
 
+  /** False after a freeze, until it is known whether this node still holds the session. */
+  get isCertain(): boolean {
+    return this.#session.deps.certain?.() === undefined;
+  }
+
   get onlyInstance(): InstanceRef | undefined {
     return this.#current?.route.onlyInstance;
   }
@@ -152,6 +158,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   // ---------------------------------------------------------------------------------------------------------
 
   #next(): Step {
+    const certain = this.#session.deps.certain?.();
+    if (certain !== undefined) return { kind: 'wait', until$: from(certain) };
     const request = this.#request;
     const { reservation } = this;
     const binding = this.#isReserved ? reservation : this.#session.usableBinding;
@@ -203,6 +211,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const request = this.#request;
     const { method } = request;
     // A cursor or a task in the answer is known at one instance only.
+    if (!this.isCertain) return NONE;
     const mayBeElsewhere = !setsBackendState(method) && listOf(method) === undefined && !isAboutTask(request);
     if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return NONE;
     if (this.#nextHedge !== undefined) return new SessionStep(this, this.#nextHedge, request, false);
@@ -333,6 +342,10 @@ class SessionStep implements SendStep, AttemptPlan {
     this.#route.use(this.binding);
     this.#route.lastEvent = event;
     return this.#forwarded?.receive?.(event) !== false;
+  }
+
+  mayBeResent(): boolean {
+    return this.#route.isCertain;
   }
 
   ended({ error }: AttemptEnding): void {

@@ -45,7 +45,7 @@ const IDLE_CHECK_MS = 50;
 
 export interface McpDeps
   extends Clock,
-    Pick<SessionDeps, 'isDraining' | 'isCutOff'>,
+    Pick<SessionDeps, 'isDraining' | 'isCutOff' | 'certain'>,
     Pick<
       GatewayOptions,
       | 'aggregate'
