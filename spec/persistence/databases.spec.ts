@@ -203,7 +203,7 @@ test('MySQL sets the meaning of backslashes first on every connection, and uses 
   assert.match(first, /^set session sql_mode = '[^']*STRICT_TRANS_TABLES/);
   assert.not.match(first, /BACKSLASH|ANSI_QUOTES/);
   assert.match(first, 'innodb_lock_wait_timeout = 4');
-  assert.match(first, /\/\*M!.* idle_transaction_timeout = 16 \*\/ \/\*!80000 , wait_timeout = 16 \*\/$/);
+  assert.match(first, /\/\*M!.* idle_transaction_timeout = 3 \*\/ \/\*!80000 , wait_timeout = 16 \*\/$/);
   assert.is(second, 'set session transaction isolation level read committed');
   const refused = new Error('refused');
   const connection = { executeQuery: () => Promise.reject(refused) };

@@ -1,6 +1,6 @@
 // MySQL 8 and MariaDB 10.5 and later. Definitions of tables end a transaction, so the lock is outside of it.
 
-import type { Database } from '../database.ts';
+import { type Database, idleTransactionMs } from '../database.ts';
 import { runOn } from '../orm/mikro-orm-patches.ts';
 import { isNetworkError, urlRefused } from '../store-errors.ts';
 
@@ -30,6 +30,7 @@ export const mysql: Database = {
       },
       onCreateConnection: async (connection) => {
         const seconds = Math.max(1, Math.ceil(statementTimeoutMs / 1000));
+        const idleSeconds = Math.max(1, Math.floor(idleTransactionMs(statementTimeoutMs) / 1000));
         // MikroORM escapes values in statements with backslashes: a server with NO_BACKSLASH_ESCAPES would read
         // them as SQL. Only MariaDB reads the part between /*M! and */, only MySQL the one between /*!80000 and
         // */: it has no bound for idle transactions, but one for idle connections, and the pool keeps none for so
@@ -38,7 +39,7 @@ export const mysql: Database = {
           connection,
           `set session sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', ` +
             `time_zone = '+00:00', innodb_lock_wait_timeout = ${seconds}, lock_wait_timeout = ${seconds} ` +
-            `/*M!100300 , max_statement_time = ${seconds}, idle_transaction_timeout = ${seconds * 4} */ ` +
+            `/*M!100300 , max_statement_time = ${seconds}, idle_transaction_timeout = ${idleSeconds} */ ` +
             `/*!80000 , wait_timeout = ${seconds * 4} */`,
         );
         await runOn(connection, 'set session transaction isolation level read committed');

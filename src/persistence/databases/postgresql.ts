@@ -1,6 +1,6 @@
 // PostgreSQL 12 and later. Definitions of tables are part of transactions, so a migration is atomic.
 
-import type { Database } from '../database.ts';
+import { type Database, idleTransactionMs } from '../database.ts';
 import { runOn } from '../orm/mikro-orm-patches.ts';
 import { isNetworkError, urlRefused } from '../store-errors.ts';
 
@@ -33,7 +33,7 @@ export const postgresql: Database = {
           connection,
           `set standard_conforming_strings = on; set client_encoding = 'UTF8'; ` +
             `set statement_timeout = ${statementTimeoutMs}; set lock_timeout = ${statementTimeoutMs}; ` +
-            `set idle_in_transaction_session_timeout = ${statementTimeoutMs * 4}`,
+            `set idle_in_transaction_session_timeout = ${idleTransactionMs(statementTimeoutMs)}`,
         ),
     };
   },
