@@ -65,7 +65,7 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
     cipher: keys.length === 0 ? undefined : createCipher(keys),
   });
   const stateFolder = stateFolderOf(config, env);
-  const initialPasswordFile = join(stateFolder, passwordFileName(description));
+  const initialPasswordFile = initialPasswordFileOf(config, { env });
   const tokens = credentialsPath(env);
   const { programs, forward } = config.cluster;
   const isDatabaseShared = description.kind !== 'memory' && description.kind !== 'sqlite';
@@ -122,10 +122,19 @@ export async function reaperPipeOf(config: Config, nodeId: string): Promise<stri
 }
 
 /** Different for each database: databases may share a folder, and the password is valid for only one of them. */
-function passwordFileName({ kind, file, printable }: DatabaseDescription): string {
+/** The file that the first admin's password is in after a start without a terminal. `pid`: of the gateway. */
+export function initialPasswordFileOf(
+  config: Pick<Config, 'stateFolder' | 'databaseUrl' | 'folder'>,
+  { env, pid = process.pid }: { readonly env: StorageOptions['env']; readonly pid?: number | undefined },
+): string {
+  const description = describeDatabase(config.databaseUrl, config.folder);
+  return join(stateFolderOf(config, env), passwordFileName(description, pid));
+}
+
+function passwordFileName({ kind, file, printable }: DatabaseDescription, pid: number): string {
   const name = 'initial-admin-password';
   if (file !== undefined) return basename(file) === 'gateway.db' ? name : `${name}-${basename(file)}`;
-  if (kind === 'memory' || kind === 'sqlite') return `${name}-${process.pid}`;
+  if (kind === 'memory' || kind === 'sqlite') return `${name}-${pid}`;
   return `${name}-${hash('sha256', printable).slice(0, 8)}`;
 }
 

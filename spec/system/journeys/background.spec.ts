@@ -27,7 +27,11 @@ class Workspace {
   readonly #pids = new Set<number>();
 
   run(...words: string[]) {
-    return runProgram(words, { env: this.#env, folder: this.folder });
+    return this.runWith({}, ...words);
+  }
+
+  runWith(env: Readonly<Record<string, string>>, ...words: string[]) {
+    return runProgram(words, { env: { ...this.#env, ...env }, folder: this.folder });
   }
 
   open(...words: string[]): Program {
@@ -73,6 +77,7 @@ test('is ready when the start command ends, is found in its folder, logs, and st
     out,
     `running in the background: process ${pid}, log ${join(workspace.folder, 'gateway.log')}`,
   );
+  assert.match(out, `its MCP clients use ${url}/mcp`);
   const ready = await fetch(`${url}/readyz`);
   await ready.arrayBuffer();
   assert.is(ready.status, 200);
@@ -136,6 +141,33 @@ test('restarts with its original options, and keeps running if the restart is im
   assert.equal([nowhere.code, nowhere.out], [1, '']);
   assert.match(nowhere.err, /keeps running: its folder \S+\/gone is gone\n$/);
   assert.is(isRunning(after.pid), true);
+});
+
+test('names the file with the first password, which a start without a terminal does not print', async () => {
+  const started = await workspace.runWith({ GATEWAY_AUTH_ENABLED: 'true' }, ...START);
+  assert.is(started.code, 0, started.err);
+  workspace.running();
+  const file = join(workspace.folder, 'initial-admin-password');
+  assert.match(started.out, `the password of the user "admin" is in ${file}\n`);
+  assert.not.match(started.out, readFileSync(file, 'utf8').trim());
+});
+
+test('restarts as the same node from a shell that does not name it', async () => {
+  const started = await workspace.runWith({ GATEWAY_NODE_ID: 'blue' }, ...START);
+  assert.is(started.code, 0, started.err);
+  const nodeOf = () =>
+    JSON.parse(readFileSync(join(workspace.folder, 'gateway.pid'), 'utf8').split('\n')[2] ?? '').nodeId;
+  for (const [env, node] of [
+    [{}, 'blue'],
+    [{ GATEWAY_NODE_ID: 'green' }, 'green'],
+    [{}, 'green'],
+  ] as const) {
+    workspace.running();
+    const restarted = await workspace.runWith(env, 'gateway', 'restart');
+    assert.equal([restarted.code, nodeOf()], [0, node], restarted.err);
+    assert.ok(workspace.has(`gateway.db.${node}.claim`));
+  }
+  workspace.running();
 });
 
 test('reports why it cannot start, and leaves no process', async () => {

@@ -14,6 +14,8 @@ export interface Daemon {
   readonly url: string;
   readonly words: readonly string[];
   readonly folder: string;
+  /** The name of its node, if a variable of its environment gives it one: another shell may not have the variable. */
+  readonly nodeId?: string | undefined;
   /** Longest time that it serves and finishes calls after a signal to stop, in ms. */
   readonly graceMs: number;
 }
@@ -25,6 +27,9 @@ export type DaemonMessage =
 
 /** Set for the detached process: the width of the terminal that started it; empty without a terminal. */
 export const DAEMON_MARK = 'STAGEDOOR_BACKGROUND';
+
+/** Of the setting `node_id`. */
+export const NODE_ID_VARIABLE = 'GATEWAY_NODE_ID';
 
 /** The options that identify a gateway: they select the state folder. */
 export const DAEMON_OPTIONS: OptionTable = Object.fromEntries(
@@ -108,7 +113,7 @@ export async function daemonHere({
 function readDaemon({ pid: path }: DaemonFiles): Daemon | undefined {
   try {
     const [pid = '', url = '', start = ''] = readRegularFile(path).toString('utf8').split('\n');
-    const details: Pick<Daemon, 'words' | 'folder' | 'graceMs'> = JSON.parse(start);
+    const details: Pick<Daemon, 'words' | 'folder' | 'graceMs' | 'nodeId'> = JSON.parse(start);
     return /^[1-9]\d*$/.test(pid) ? { pid: Number(pid), url, ...details } : undefined;
   } catch {
     return undefined;

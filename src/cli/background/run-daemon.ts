@@ -16,6 +16,7 @@ import {
   type DaemonFiles,
   type DaemonMessage,
   daemonFiles,
+  NODE_ID_VARIABLE,
   writeDaemon,
 } from './daemon-files.ts';
 
@@ -50,6 +51,7 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
           url,
           words: process.argv.slice(2),
           folder: terminal.folder,
+          nodeId: terminal.env[NODE_ID_VARIABLE] || undefined,
           graceMs: config.graceMs + config.shutdownDelayMs,
         });
         send({ kind: 'ready', url });

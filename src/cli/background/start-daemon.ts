@@ -2,7 +2,7 @@
 // (run-daemon.ts) and waits until its gateway is ready.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/config.ts';
@@ -54,6 +54,10 @@ export async function startDaemon(
   try {
     const url = await terminal.busy('starting', () => untilReady(child, files, terminal));
     terminal.print(`running in the background: process ${child.pid}, log ${files.log}`);
+    const { initialPasswordFileOf } = await import('../../server/storage.ts');
+    const passwordFile = initialPasswordFileOf(config, { env: terminal.env, pid: child.pid });
+    // Written by a start without a terminal, and deleted when the password is changed.
+    if (existsSync(passwordFile)) terminal.print(`the password of the user "admin" is in ${passwordFile}`);
     terminal.print(`stop it with "${ownCommand('gateway stop')}"; its MCP clients use ${url}/mcp`);
     return 0;
   } catch (error) {

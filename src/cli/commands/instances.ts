@@ -10,7 +10,7 @@ import { definedFields } from '../../domain/json/json.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, itemsOf, listOf, shownReasonOf, warningsOf } from '../answers.ts';
-import { DAEMON_OPTIONS } from '../background/daemon-files.ts';
+import { DAEMON_OPTIONS, NODE_ID_VARIABLE } from '../background/daemon-files.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';
 import { readCommandLine } from '../command-line.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
@@ -262,7 +262,10 @@ export const restart: Command = {
     // Invalid settings are reported before anything is stopped.
     const line = readCommandLine([start], words);
     if (line.kind !== 'run') throw new CommandFailure(`"${words.join(' ')}" starts no gateway`);
-    const there = { ...terminal, folder };
+    // The same node again, also from a shell without its name.
+    const nodeId = terminal.env[NODE_ID_VARIABLE] || daemon.nodeId;
+    const env = nodeId === undefined ? terminal.env : { ...terminal.env, [NODE_ID_VARIABLE]: nodeId };
+    const there = { ...terminal, folder, env };
     const config = readSettings(line.input, there);
     await stopDaemon(daemon, terminal);
     return startDaemon(config, words, there);
