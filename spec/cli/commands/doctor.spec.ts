@@ -79,10 +79,10 @@ test('fails for invalid settings, one line each', async () => {
 
 test('names the instances of a running gateway that get no calls, ten of them', async () => {
   const instances = [
-    { template: 't', id: 'good', state: 'healthy' },
-    { template: 't', id: 'down', state: 'unhealthy', reason: 'connection refused.' },
-    { template: 't', id: 'slow', state: 'healthy', ejection: { reason: 'its calls fail' } },
-    ...Array.from({ length: 12 }, (_, index) => ({ template: 't', id: `s${index}`, state: 'starting' })),
+    { template_name: 't', id: 'good', state: 'healthy' },
+    { template_name: 't', id: 'down', state: 'unhealthy', reason: 'connection refused.' },
+    { template_name: 't', id: 'slow', state: 'healthy', ejection: { reason: 'its calls fail' } },
+    ...Array.from({ length: 12 }, (_, index) => ({ template_name: 't', id: `s${index}`, state: 'starting' })),
   ];
   const url = await serve((request, answer) => {
     answer.setHeader('Content-Type', 'application/json');
@@ -175,6 +175,18 @@ test('warns that lists are not checked when the gateway does not show its templa
   assert.equal([found?.status, others], ['warn', []]);
   assert.match(found?.text ?? '', /^not checked, since http.* does not show its templates: /);
   assert.match(found?.advice ?? '', 'gateway login');
+});
+
+test('says of a program on a port that does not answer that it may be a busy gateway', async () => {
+  const { port } = new URL(await serve(() => undefined));
+  const words = ['--host', '127.0.0.1', '--port', port, '--database', 'memory://'];
+  const { of } = await examined(words, { STAGEDOOR_URL: gateway.url });
+  const [found] = of('ports');
+  assert.equal(
+    [found?.status, found?.text],
+    ['fail', `127.0.0.1:${port} is used by a program that did not answer within 2 s`],
+  );
+  assert.match(found?.advice ?? '', 'it may be a gateway that is busy');
 });
 
 test('distinguishes a port that another program uses from one that a gateway uses', async () => {

@@ -58,6 +58,21 @@ test('twelve servers become templates and instances, and stay when they are unch
   assert.equal(instancesOf('server-1')[0]?.env, { API_KEY: 'other-secret' });
 });
 
+test('says which programs do not exist', async () => {
+  const mcpServers = {
+    here: { command: process.execPath, args: ['-e', '0'] },
+    gone: { command: 'no-such-program-there' },
+  };
+  const { code, out, err } = await run({ mcpServers }, '--yes');
+  assert.is(code, 0, err);
+  assert.match(out, 'the template gone is stored, gone-1 starts');
+  assert.match(
+    err,
+    /gone-1 could not be started: ENOENT, .*; install the program where the gateway runs, or correct the command/,
+  );
+  assert.not.match(err, 'here-1');
+});
+
 test('shows commands first, then asks; without a terminal it needs --yes or --dry-run', async () => {
   const file = { mcpServers: { asked: { command: 'node', args: ['server.js', '--token', 'hunter22'] } } };
   const refused = await run(file, '');
@@ -152,7 +167,7 @@ test('a name that another server has gets a number, in the file and at the gatew
   assert.match(out, /Mine: the template mine-2 is stored/);
   assert.match(out, /mine!: the template mine-3 is stored/);
   assert.match(await printed(run(file, '--yes')), /Mine: mine-2 is unchanged\nmine!: mine-3 is unchanged/);
-  const filed = { mcpServers: { time: { command: 'other-time' } } };
+  const filed = { mcpServers: { time: { command: process.execPath, args: ['-e', '0'] } } };
   assert.match(await printed(run(filed, '--yes')), /time: the template time-2 is stored/);
   // The folder of templates has this server already.
   const package_ = '@modelcontextprotocol/server-memory';

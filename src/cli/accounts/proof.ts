@@ -4,6 +4,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { parseKey } from '../../auth/accounts/api-keys.ts';
 import { isProof, proofOf } from '../../auth/secrets/proof.ts';
 import { jsonIn } from '../../domain/json/json.ts';
+import { ownCommand } from '../../domain/version.ts';
 import { fields } from '../answers.ts';
 import { secured, speaksHttps } from '../certificate-fault.ts';
 import { CommandFailure } from '../failures.ts';
@@ -50,7 +51,7 @@ export async function requireProof(
   const failure = `${url} did not prove that it knows ${what}, which was not sent`;
   const hint =
     `another program may listen there, a proxy or a mapped port may be in between, or ${what} is not valid there` +
-    `${what.startsWith('STAGEDOOR_') ? ' (then unset it)' : ''}; if you trust this address, repeat with --trust`;
+    ` (then ${what.startsWith('STAGEDOOR_') ? 'unset it' : `log in again with "${ownCommand('gateway login')}"`}); if you trust this address, repeat with --trust`;
   if (provable === undefined) throw new CommandFailure(`${failure}: ${hint}`);
   const nonce = randomBytes(24).toString('base64url');
   const { status, body, address, port } = await post(

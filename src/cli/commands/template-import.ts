@@ -2,11 +2,13 @@
 // and instances where the file says how to start or reach them.
 
 import { basename, dirname, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { filePieces } from '../../config/read-file.ts';
 import { codeOf, messageOf } from '../../domain/errors/errors.ts';
+import { isMissing } from '../../domain/instances/start-failure.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import type { ImportedFile, RefusedEntry } from '../../templates/imported-server.ts';
-import { type Fields, fields } from '../answers.ts';
+import { type Fields, fields, instancesOf, shownReasonOf } from '../answers.ts';
 import type { Command, CommandInput } from '../command.ts';
 import { Cancelled, CommandFailure, UsageError } from '../failures.ts';
 import type { Placeholders } from '../import/placeholders.ts';
@@ -61,6 +63,7 @@ export const templateImport: Command = {
         rows.push(row);
         if (!input.has('json')) report(row, terminal);
       }
+    if (!isDry && gateway !== undefined) await complainOfMissing(rows, gateway, terminal);
     const refused = read.refused.map(refusedRow);
     if (input.has('json')) terminal.print(json({ servers: [...rows, ...refused] }));
     else for (const row of refused) report(row, terminal);
@@ -183,6 +186,31 @@ async function importOne(planned: PlannedImport, gateway: Remote, values: Placeh
     if (thrown instanceof Cancelled || !(thrown instanceof CommandFailure || thrown instanceof UsageError))
       throw thrown;
     return { ...rowOf(planned, 'failed'), error: thrown.message };
+  }
+}
+
+/** Between two looks at instances that start, in ms, and how often: a program that does not exist is known at once. */
+const LOOK_MS = 200;
+const LOOKS = 5;
+
+/** Names the imported instances whose program does not exist on the machine of the gateway. */
+async function complainOfMissing(rows: readonly Row[], gateway: Remote, terminal: Terminal): Promise<void> {
+  const ids = new Set(
+    rows.flatMap(({ template, instance }) => (instance ? [`${template}/${instance}`] : [])),
+  );
+  let found: readonly Fields[] = [];
+  for (let looks = 0; ids.size > 0 && looks < LOOKS; looks += 1) {
+    if (looks > 0) await sleep(LOOK_MS);
+    // Without the right to see the registry there is no such hint.
+    const registry = await gateway.request('/gateway/registry').catch(() => undefined);
+    const imported = instancesOf(registry).filter((each) => ids.has(`${each.template_name}/${each.id}`));
+    found = imported.filter(({ command }) => typeof command === 'string');
+    if (found.every((record) => record.state !== 'starting' || shownReasonOf(record) !== '')) break;
+  }
+  for (const record of found) {
+    const reason = shownReasonOf(record);
+    const remedy = 'install the program where the gateway runs, or correct the command';
+    if (isMissing(reason)) terminal.complain(printable(`${record.id} ${reason}; ${remedy}`));
   }
 }
 

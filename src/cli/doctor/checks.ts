@@ -126,18 +126,28 @@ async function checkAddress({ host, port }: { host: string; port: number }): Pro
   if (code === undefined) return ok(`${address} is free`);
   if (code === 'EACCES') return fail(`${address} may not be opened by this user`, 'choose a port above 1023');
   if (code !== 'EADDRINUSE') return fail(`${address} cannot be opened (${code})`, 'choose another --host');
-  if (await isOfGateway(localUrl(host, port))) return ok(`${address} is used by a gateway that is running`);
+  const user = await userOf(localUrl(host, port));
+  if (user === 'gateway') return ok(`${address} is used by a gateway that is running`);
+  if (user === 'silent')
+    return fail(
+      `${address} is used by a program that did not answer within ${ANSWER_MS / 1000} s`,
+      'it may be a gateway that is busy: look again later; else end that program, or choose another port',
+    );
   return fail(`${address} is used by another program`, 'end that program, or choose another port');
 }
 
-/** Whether a gateway listens there, or its metrics, which are all that their listener serves. */
-async function isOfGateway(url: string): Promise<boolean> {
-  if ((await gatewayAt(url, ANSWER_MS)) !== undefined) return true;
+/** Whether a gateway listens there, or its metrics, which are all that their listener serves. `silent`: it does not say. */
+async function userOf(url: string): Promise<'gateway' | 'other' | 'silent'> {
+  const startedAtMs = performance.now();
+  if ((await gatewayAt(url, ANSWER_MS)) !== undefined) return 'gateway';
+  // It has waited in vain. A program that sends its answer without end has answered.
+  const isSilent = performance.now() - startedAtMs >= ANSWER_MS;
   try {
     const response = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(ANSWER_MS) });
-    return (await beginningOf(response)).startsWith('# HELP stagedoor_');
-  } catch {
-    return false;
+    if ((await beginningOf(response)).startsWith('# HELP stagedoor_')) return 'gateway';
+    return isSilent ? 'silent' : 'other';
+  } catch (error) {
+    return isSilent || (error instanceof Error && error.name === 'TimeoutError') ? 'silent' : 'other';
   }
 }
 
@@ -293,7 +303,7 @@ async function checkInstances(_config: Config, terminal: Terminal): Promise<read
   const records = instancesOf(registry);
   const unhealthy = records.filter((record) => shownStateOf(record) !== 'healthy');
   const named = unhealthy.slice(0, MOST_NAMED).map((record) => {
-    const { template, id } = record;
+    const { template_name: template, id } = record;
     const because = shownReasonOf(record);
     const advice = `"${ownCommand(`doctor ${template}`)}" asks its servers`;
     return warn(
