@@ -9,9 +9,11 @@ import { noHealthyInstance } from '../../src/domain/errors/error-catalogue.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import type { ServerMessage } from '../../src/domain/mcp/client.ts';
 import type { ListField } from '../../src/domain/mcp/mcp.ts';
+import { FairLruMap } from '../../src/domain/memory/fair-lru-map.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import type { StatelessOptions } from '../../src/protocol/endpoint-backends.ts';
-import { ListCache, TemplateLists, withListNotices } from '../../src/protocol/template-lists.ts';
+import { withListNotices } from '../../src/protocol/list-notices.ts';
+import { CACHE_BYTES, TemplateLists, type TemplateListsOptions } from '../../src/protocol/template-lists.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 import { answered, PROFILE } from './listing-backends.ts';
@@ -24,7 +26,9 @@ test.after.each(() => mock.timers.reset());
 const TOOLS: ExchangeRequest = { method: 'tools/list' };
 
 /** A cache whose loads the spec answers. */
-function caching(store = new ListCache()) {
+type Cache = TemplateListsOptions['cache'];
+
+function caching(shared: Cache = new FairLruMap(CACHE_BYTES)) {
   const present = { nowMs: 0, hasHandshakes: true };
   const loads: Subject<Answer>[] = [];
   const gone = new Set<string>();
@@ -35,7 +39,7 @@ function caching(store = new ListCache()) {
     isThere: (id) => !gone.has(id),
     clock: { ...systemClock, now: () => present.nowMs },
     run: (task) => task(),
-    cache: store,
+    cache: shared,
   });
   const load = (): Observable<Answer> => {
     const source = new Subject<Answer>();
@@ -287,8 +291,8 @@ test('caches no error, and no list that is too large', () => {
 });
 
 test('the lists of all templates share one budget, and the least recently used list is dropped', () => {
-  const store = new ListCache(4 * 1024 + 200);
-  const [a, b] = [caching(store), caching(store)];
+  const shared: Cache = new FairLruMap(4 * 1024 + 200);
+  const [a, b] = [caching(shared), caching(shared)];
   for (const { ask, answer } of [a, b]) {
     for (const who of ['ada', 'bo']) {
       ask(who);
@@ -304,8 +308,8 @@ test('the lists of all templates share one budget, and the least recently used l
 });
 
 test('a caller that reads pages without end takes no lists from others', () => {
-  const store = new ListCache(10 * 1024);
-  const { ask, answer, loads } = caching(store);
+  const shared: Cache = new FairLruMap(10 * 1024);
+  const { ask, answer, loads } = caching(shared);
   for (const who of ['bo', 'cy']) {
     ask(who);
     answer({ tools: [], cacheScope: 'private' });

@@ -1,57 +1,39 @@
 // Answers list requests for one template from a cache. Concurrent requests share one listing; its result is served while
 // it is fresh and its instance is connected, and also when stale if no instance can answer. A session with a dedicated
 // conversation always asks its backend, because its lists may depend on earlier requests there. Every session gets a
-// notice when lists change because instances come or go: one notice for many changes, at a bounded rate. Source: ADR 28.
+// notice when lists change because instances come or go (list-notices.ts). Source: ADR 28.
 
 import { randomUUID } from 'node:crypto';
 import {
-  audit,
   catchError,
-  connect,
   defer,
-  EMPTY,
-  endWith,
   filter,
-  groupBy,
-  ignoreElements,
-  map,
-  merge,
   mergeMap,
   type Observable,
   of,
   Subject,
   type Subscription,
   shareReplay,
-  takeUntil,
   tap,
-  throttle,
 } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../domain/calls/exchange.ts';
 import { isFinal } from '../domain/calls/exchange-event.ts';
 import { GatewayError, hasCode } from '../domain/errors/errors.ts';
 import { canonicalText, type JsonText } from '../domain/json/json.ts';
 import { memberBytes, memberText } from '../domain/json/json-scanner.ts';
-import {
-  type ClientProfile,
-  listNotice,
-  type ServerMessage,
-  type ServerNotification,
-} from '../domain/mcp/client.ts';
-import { announcesChanges, changedList, type Handshake, type ListField, listOf } from '../domain/mcp/mcp.ts';
-import { UserAmounts } from '../domain/memory/user-shares.ts';
+import type { ClientProfile, ServerMessage, ServerNotification } from '../domain/mcp/client.ts';
+import { announcesChanges, type Handshake, type ListField, listOf } from '../domain/mcp/mcp.ts';
+import type { FairLruMap } from '../domain/memory/fair-lru-map.ts';
 import type { McpSession } from '../domain/sessions/mcp-session.ts';
 import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
-import { inTask } from '../domain/tasks/task-streams.ts';
 import type { Clock } from '../domain/time/clock.ts';
-import { timer$ } from '../domain/time/clock-streams.ts';
 import { shortKey } from './client-bounds.ts';
 import type { StatelessOptions } from './endpoint-backends.ts';
+import { withListNotices } from './list-notices.ts';
 
-/** The most bytes of all stored lists, and of one stored list, as JSON. Parsed values come on top. */
-const MAX_BYTES = 32 * 1024 * 1024;
+/** The most bytes of the stored lists of all templates, and of one stored list, as JSON. Parsed values come on top. */
+export const CACHE_BYTES = 32 * 1024 * 1024;
 const LARGEST_LIST_BYTES = 1024 * 1024;
-/** The approximate memory of an entry besides its list, in bytes. */
-const ENTRY_BYTES = 1024;
 /** How long a list without `ttlMs` stays fresh, in ms. Servers of the legacy era send a notice when it changes. */
 const DEFAULT_FRESH_MS = 30_000;
 const LONGEST_FRESH_MS = 60 * 60_000;
@@ -66,60 +48,6 @@ interface StoredAnswer {
   readonly storedUntilMs: number;
   /** The number of changes of the list before this answer; after a further change the answer is stale. */
   readonly changes: number;
-}
-
-interface OwnedList<V> {
-  readonly ownerId: string;
-  readonly bytes: number;
-  readonly value: V;
-}
-
-/**
- * The stored lists of a gateway. To make room, an owner that holds its share or more loses its least recently used
- * list, so that a caller that reads pages without end takes nothing from others.
- */
-export class ListCache<V extends { readonly bytes: number } = StoredAnswer> {
-  readonly #mostBytes: number;
-  readonly #held = new UserAmounts();
-  /** The lists, the least recently used one first. */
-  readonly #lists = new Map<string, OwnedList<V>>();
-
-  constructor(mostBytes: number = MAX_BYTES) {
-    this.#mostBytes = mostBytes;
-  }
-
-  get(key: string): V | undefined {
-    const list = this.#lists.get(key);
-    if (list === undefined) return undefined;
-    this.#lists.delete(key);
-    this.#lists.set(key, list);
-    return list.value;
-  }
-
-  /** Stores a list. The owner is the caller for which the list was read. */
-  set(ownerId: string, key: string, value: V): void {
-    this.#delete(key);
-    const bytes = value.bytes + ENTRY_BYTES;
-    this.#lists.set(key, { ownerId, bytes, value });
-    this.#held.add(ownerId, bytes);
-    while (this.#held.total > this.#mostBytes) this.#makeRoom();
-  }
-
-  #makeRoom(): void {
-    const share = this.#held.total / this.#held.size;
-    for (const [key, { ownerId }] of this.#lists) {
-      if (this.#held.held(ownerId) < share) continue;
-      this.#delete(key);
-      return;
-    }
-  }
-
-  #delete(key: string): void {
-    const list = this.#lists.get(key);
-    if (list === undefined) return;
-    this.#lists.delete(key);
-    this.#held.add(list.ownerId, -list.bytes);
-  }
 }
 
 /** The keys of an answer: one for all callers, and one for this caller. */
@@ -142,8 +70,8 @@ export interface TemplateListsOptions {
   readonly clock: Clock;
   /** Runs a task, in a later turn of the event loop when many are due. */
   readonly run: TaskScheduler['run'];
-  /** The cache of the lists of all templates. */
-  readonly cache: ListCache;
+  /** The lists of all templates, within CACHE_BYTES. The owner is the caller for which a list was read. */
+  readonly cache: FairLruMap<StoredAnswer>;
 }
 
 /** The cached lists of one template, until `close`. */
@@ -302,7 +230,7 @@ export class TemplateLists {
   #find({ everyone, own }: ListKey): StoredAnswer | undefined {
     const { cache, clock } = this.#options;
     const found = [cache.get(own), cache.get(everyone)]
-      .filter((stored) => stored !== undefined && stored.storedUntilMs > clock.now())
+      .filter((each) => each !== undefined && each.storedUntilMs > clock.now())
       .toSorted((a, b) => (b?.storedAtMs ?? 0) - (a?.storedAtMs ?? 0));
     return found[0];
   }
@@ -347,40 +275,3 @@ const ABSENCE: ReadonlySet<string> = new Set([
   'BACKEND_UNAVAILABLE',
   'BACKEND_TIMEOUT',
 ]);
-
-/** Changes within this time make one notice, in ms. */
-const AUDIT_MS = 50;
-/** The shortest time between two notices of one list, in ms. */
-const THROTTLE_MS = 1_000;
-
-/**
- * Adds notices of changed lists to messages: at most one per list and THROTTLE_MS, and the last change is always
- * announced. Notices have no params, since those of a backend may be meant for another client. Completes with the
- * messages. Each notice is a task of `run`, because thousands of clients may get it.
- */
-export function withListNotices<M extends ServerMessage>(
-  messages$: Observable<M>,
-  changes$: Observable<ListField>,
-  { run, clock }: Pick<TemplateListsOptions, 'run' | 'clock'>,
-  own$: Observable<ServerNotification> = EMPTY,
-): Observable<M | ServerNotification> {
-  return messages$.pipe(
-    connect((shared$) =>
-      merge(shared$, own$, changes$.pipe(map(listNotice))).pipe(
-        groupBy(({ method }) => changedList(method)),
-        mergeMap((same$) => {
-          const { key: list } = same$;
-          if (list === undefined) return same$;
-          const limited$ = same$.pipe(
-            audit(() => timer$(clock, AUDIT_MS)),
-            throttle(() => timer$(clock, THROTTLE_MS), BOTH),
-          );
-          return limited$.pipe(mergeMap(() => inTask(listNotice(list), { run })));
-        }),
-        takeUntil(shared$.pipe(ignoreElements(), endWith(true))),
-      ),
-    ),
-  );
-}
-
-const BOTH = { leading: true, trailing: true };

@@ -2,10 +2,10 @@
 
 import { NEVER, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { FairLruMap } from '../../../src/domain/memory/fair-lru-map.ts';
 import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { TemplateBackends } from '../../../src/gateway/endpoint/template-backends.ts';
-import { ListCache } from '../../../src/protocol/template-lists.ts';
 import { HANDSHAKE } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -25,7 +25,7 @@ function over(refs: readonly Ref[], changes$: Observable<never> = NEVER) {
   };
   const clock = { ...systemClock, now: () => 0 };
   const parts: Partial<Record<keyof Parts, unknown>> = {
-    ...{ fleet, clock, memory: new ListCache(), scheduler: new TaskScheduler() },
+    ...{ fleet, clock, cache: new FairLruMap(1024), scheduler: new TaskScheduler() },
     feed: { changes: () => changes$ },
   };
   return { backends: new TemplateBackends('t', Object(parts)) };

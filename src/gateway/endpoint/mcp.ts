@@ -17,6 +17,7 @@ import { timeoutFor } from '../../balancing/policy.ts';
 import { templateNotFound } from '../../domain/errors/error-catalogue.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import { changedList } from '../../domain/mcp/mcp.ts';
+import { FairLruMap } from '../../domain/memory/fair-lru-map.ts';
 import type { ByteBudget, HeldBytes } from '../../domain/memory/held-bytes.ts';
 import type { ListMemory } from '../../domain/memory/list-memory.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
@@ -30,7 +31,7 @@ import { CallCounts } from '../../protocol/aggregate/views/view-limits.ts';
 import { Endpoint } from '../../protocol/endpoint.ts';
 import type { Backends } from '../../protocol/endpoint-backends.ts';
 import { type EndpointOptions, type McpEndpoint, nonThrowing } from '../../protocol/endpoint-types.ts';
-import { ListCache } from '../../protocol/template-lists.ts';
+import { CACHE_BYTES } from '../../protocol/template-lists.ts';
 import type { ToolApprovals } from '../../registry/tool-approvals.ts';
 import type { ViewRegistry } from '../../registry/view-registry.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
@@ -133,7 +134,7 @@ export class Mcp {
       clock,
       scheduler,
       listMemory: deps.listMemory,
-      cache: new ListCache(),
+      cache: new FairLruMap(CACHE_BYTES),
       userNotices$: deps.userNotices$?.pipe(
         takeUntil(fleet.listChanged$.pipe(ignoreElements(), endWith(true))),
       ),

@@ -41,7 +41,7 @@ import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { Backends, StatelessOptions } from '../../protocol/endpoint-backends.ts';
-import { type ListCache, TemplateLists } from '../../protocol/template-lists.ts';
+import { TemplateLists, type TemplateListsOptions } from '../../protocol/template-lists.ts';
 import type { UserNotice } from '../instances/accounts-at-backends.ts';
 
 export interface BackendDeps {
@@ -54,8 +54,8 @@ export interface BackendDeps {
   readonly listMemory: ListMemory;
   /** What a server, or a new connection, has to say to one user. Hot. Default: nothing. */
   readonly userNotices$?: Observable<UserNotice> | undefined;
-  /** The stored lists of all templates. */
-  readonly cache: ListCache;
+  /** See TemplateListsOptions. */
+  readonly cache: TemplateListsOptions['cache'];
 }
 
 /** Backends of one template. Its creator closes them when nothing uses the template any more. */

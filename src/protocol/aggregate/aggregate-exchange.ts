@@ -20,9 +20,8 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { localAnswer, rpcErrorAnswer } from '../local-answer.ts';
 import { isTaskMethod } from '../task-log.ts';
-import type { AggregateList } from './aggregate-list.ts';
 import { asAsked, withShownUris } from './composed-uris.ts';
-import type { OwnTarget } from './directory.ts';
+import type { Listing, OwnTarget } from './directory.ts';
 import type { AggregateExtensions, ToTemplate } from './extensions.ts';
 import type { SearchMode } from './search-mode.ts';
 import type { Selection } from './selection.ts';
@@ -120,7 +119,7 @@ async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
 const ANSWERED_TOGETHER = 200;
 
 /** Says in `_meta` what is incomplete. In the modern era every list of all templates has `ttlMs: 0`: see `completed`. */
-function listResult(list: ListField, listing: AggregateList, client: Client): JsonText {
+function listResult(list: ListField, listing: Listing, client: Client): JsonText {
   const { items, missing, stale, truncated } = listing;
   if (missing.length + stale.length + truncated.length === 0)
     return listing.result?.() ?? JsonText.ofValue({ [list]: items });

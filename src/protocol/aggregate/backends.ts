@@ -42,7 +42,7 @@ import { timer$ } from '../../domain/time/clock-streams.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, StatelessOptions } from '../endpoint-backends.ts';
 import type { FaultListener } from '../endpoint-types.ts';
-import { withListNotices } from '../template-lists.ts';
+import { withListNotices } from '../list-notices.ts';
 import { aggregateExchange } from './aggregate-exchange.ts';
 import { askedNames, isUpdate, updatesAsAsked } from './composed-uris.ts';
 import { AggregateExtensions, type ToTemplate } from './extensions.ts';

@@ -1,5 +1,5 @@
-// Finds the template that owns an aggregate name or a resource. It learns from the lists, and reads them once more for an
-// unknown name.
+// Makes one list of those of several templates, and finds the template that owns a name in it. It learns from the
+// lists, and reads them once more for an unknown name.
 
 import { type JsonFields, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';
@@ -8,7 +8,6 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import { nearName } from '../../domain/nearest.ts';
 import { mayCall } from '../../domain/rights/rights.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
-import { type AggregateList, listingOf } from './aggregate-list.ts';
 import { KEY_FIELDS } from './items.ts';
 import { type AggregateLists, type GatheredList, isSameInput } from './lists.ts';
 import { aggregateName, mayBeFrom, mayBeMapped, type OwnName, splitName } from './names.ts';
@@ -47,11 +46,24 @@ interface NamedList {
   result: JsonText | undefined;
 }
 
+/** A list of several templates as one server, and what is incomplete in it. */
+export interface Listing {
+  readonly items: readonly JsonObject[];
+  /** Templates whose items are missing because they did not answer. `reason`: a sentence for clients. */
+  readonly missing: readonly { readonly template: string; readonly reason: string }[];
+  /** Templates whose items are those of their last list. */
+  readonly stale: readonly { readonly template: string; readonly age_seconds: number }[];
+  /** Templates whose list ends before its last page. `reason`: a sentence for clients. */
+  readonly truncated: readonly { readonly template: string; readonly reason: string }[];
+  /** The result with these items and nothing else, if it is kept. */
+  readonly result?: (() => JsonText) | undefined;
+}
+
 /** The names and URIs of several templates as one server: of all templates, or of a view. */
 export interface Directory {
   list(list: ListField, client: Client): Promise<JsonObject[]>;
   /** As `list`, and what is incomplete. */
-  listing(list: ListField, client: Client): Promise<AggregateList>;
+  listing(list: ListField, client: Client): Promise<Listing>;
   /** What a tool or prompt is at its template; undefined when there is none of this name. */
   targetOfName(name: string, list: 'tools' | 'prompts', client: Client): Promise<OwnTarget | undefined>;
   /** As `targetOfName`, without reading a list, in which the name may be new. */
@@ -91,7 +103,7 @@ export class AggregateDirectory implements Directory {
   }
 
   /** One list over all templates of the owner: with aggregate names and without duplicates. */
-  async listing(list: ListField, client: Client): Promise<AggregateList> {
+  async listing(list: ListField, client: Client): Promise<Listing> {
     const gathered = await this.#lists.gather(list, this.#templates(client.owner), client);
     const complete = gathered.filter(({ missing }) => missing === undefined);
     await this.uris.learn(list, gathered, client);
@@ -240,6 +252,26 @@ export class AggregateDirectory implements Directory {
     listing.set(name, known.add(template));
     this.#ownNames.set(name, known);
   }
+}
+
+export function listingOf(
+  items: readonly JsonObject[],
+  gathered: readonly GatheredList[],
+  result?: () => JsonText,
+): Listing {
+  return {
+    items,
+    missing: gathered.flatMap(({ template, missing }) =>
+      missing === undefined ? [] : { template, reason: missing },
+    ),
+    stale: gathered.flatMap(({ template, staleMs }) =>
+      staleMs === undefined ? [] : { template, age_seconds: Math.round(staleMs / 1_000) },
+    ),
+    truncated: gathered.flatMap(({ template, cut }) =>
+      cut === undefined ? [] : { template, reason: `The list ends early: ${cut}.` },
+    ),
+    result,
+  };
 }
 
 /** True when a template is in both with different items. */

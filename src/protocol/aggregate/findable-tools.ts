@@ -12,8 +12,7 @@ import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { FindableTool, ToolIndex } from '../tool-search/tool-index.ts';
-import type { AggregateList } from './aggregate-list.ts';
-import type { Directory } from './directory.ts';
+import type { Directory, Listing } from './directory.ts';
 import { isForPagesOnly } from './mcp-apps.ts';
 
 /** Callers whose tools are remembered. */
@@ -38,7 +37,7 @@ export interface IndexedTools {
   readonly index: ToolIndex;
   /** By listed name, the JSON of the definition as it is listed. */
   readonly texts: ReadonlyMap<string, string>;
-  readonly missing: AggregateList['missing'];
+  readonly missing: Listing['missing'];
 }
 
 interface Listed extends Pick<IndexedTools, 'missing'> {

@@ -15,6 +15,7 @@ import { gatherPages } from '../../domain/mcp/list-pages.ts';
 import { allowedTools } from '../../domain/mcp/listed-tools.ts';
 import { type ListChange, type ListField, META, type WithheldItem } from '../../domain/mcp/mcp.ts';
 import { ReadLists } from '../../domain/mcp/read-lists.ts';
+import { FairLruMap } from '../../domain/memory/fair-lru-map.ts';
 import { memoryOf } from '../../domain/memory/held-bytes.ts';
 import { ListMemory } from '../../domain/memory/list-memory.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
@@ -25,7 +26,6 @@ import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends } from '../endpoint-backends.ts';
 import { clientMessageOf } from '../rpc.ts';
-import { ListCache } from '../template-lists.ts';
 import { checkedItem, KEY_FIELDS } from './items.ts';
 
 /** Longest wait for one template, from when its list is requested: for its first list, and for another one. */
@@ -108,7 +108,7 @@ export class AggregateLists {
   readonly #options: AggregateListsOptions;
   readonly #scheduler: Scheduler;
   readonly #memory: ListMemory;
-  readonly #remembered = new ListCache<Crawled>(MAX_REMEMBERED_BYTES);
+  readonly #remembered = new FairLruMap<Crawled>(MAX_REMEMBERED_BYTES);
   /** The lists that are being read: each ends within its wait, though its reading may take longer. */
   readonly #crawls = new Map<string, Promise<Found>>();
   /** Pages that were read before: the same page gives the same items. */

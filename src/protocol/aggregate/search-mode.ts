@@ -11,7 +11,7 @@ import { valueAt } from '../../domain/mcp/param-headers.ts';
 import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/rights/globs.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { localAnswer } from '../local-answer.ts';
-import type { AggregateList } from './aggregate-list.ts';
+import type { Listing } from './directory.ts';
 import type { FindableTools, FindableToolsDeps } from './findable-tools.ts';
 import { isForPagesOnly, showsPages } from './mcp-apps.ts';
 
@@ -65,7 +65,7 @@ export class SearchMode {
    * What is listed in the place of all tools. Hosts that show pages keep tools for pages from models, and let
    * pages call what is listed.
    */
-  async listed(listing: AggregateList, { owner, profile }: Client): Promise<AggregateList> {
+  async listed(listing: Listing, { owner, profile }: Client): Promise<Listing> {
     const showsAll = showsPages(profile);
     const kept = this.#kept[showsAll ? 'withPages' : 'withoutPages'];
     const items = kept.get(listing.items) ?? this.#itemsOf(listing.items, owner, showsAll);

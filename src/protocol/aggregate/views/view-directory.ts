@@ -12,8 +12,7 @@ import { groupsToMatch } from '../../../domain/rights/globs.ts';
 import { mayCall, mayUseInView } from '../../../domain/rights/rights.ts';
 import type { TaskScheduler } from '../../../domain/tasks/task-scheduler.ts';
 import type { NameTargets } from '../../../domain/views/view.ts';
-import { type AggregateList, listingOf } from '../aggregate-list.ts';
-import type { Directory, OwnTarget } from '../directory.ts';
+import { type Directory, type Listing, listingOf, type OwnTarget } from '../directory.ts';
 import { type AggregateLists, type GatheredList, isSameInput } from '../lists.ts';
 import { aggregateName, splitName } from '../names.ts';
 import { ResourceTargets } from '../resource-targets.ts';
@@ -166,7 +165,7 @@ export class ViewDirectory implements Directory {
     return [...(await this.listing(list, client)).items];
   }
 
-  async listing(list: ListField, client: Client): Promise<AggregateList> {
+  async listing(list: ListField, client: Client): Promise<Listing> {
     const gathered = await this.#gather(list, client);
     for (let learned: ResourceTargets | undefined; learned !== this.uris; ) {
       learned = this.uris; // another one when the view changes meanwhile
@@ -276,11 +275,7 @@ export class ViewDirectory implements Directory {
    * A template whose list is missing answers for itself, why. Not where its hints decide: it may be there again when the call
    * arrives.
    */
-  #ofMissing(
-    name: string,
-    list: 'tools' | 'prompts',
-    missing: AggregateList['missing'],
-  ): OwnTarget | undefined {
+  #ofMissing(name: string, list: 'tools' | 'prompts', missing: Listing['missing']): OwnTarget | undefined {
     const targets = this.#deps.nameTargets()[list];
     const target = Object.hasOwn(targets, name) ? targets[name] : undefined;
     const at = target?.indexOf('/') ?? -1;
