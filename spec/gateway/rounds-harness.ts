@@ -7,8 +7,8 @@ import type { SessionFailover } from '../../src/balancing/policy.ts';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
 import { isJsonObject, type JsonObject } from '../../src/domain/json/json.ts';
+import { ListReader } from '../../src/domain/mcp/list-reader.ts';
 import { META } from '../../src/domain/mcp/mcp.ts';
-import { ListMemory } from '../../src/domain/memory/list-memory.ts';
 import { spreadClock } from '../../src/domain/time/clock.ts';
 import { Mcp } from '../../src/gateway/endpoint/mcp.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
@@ -76,7 +76,7 @@ export class RoundsHarness {
         onChanged: () => {},
       }),
       heldQuestions: heldQuestions(),
-      listMemory: new ListMemory(),
+      listReader: new ListReader(),
       scheduler,
       ...spreadClock(scheduler, simulatedClock),
       isAccepting: () => this.inner.isAccepting,

@@ -23,9 +23,9 @@ import type { InstanceDefinition } from '../../src/domain/instances/instance.ts'
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import { type DedicatedBounds, LIMITS } from '../../src/domain/limits.ts';
 import type { ClientProfile, ServerMessage } from '../../src/domain/mcp/client.ts';
+import { ListReader } from '../../src/domain/mcp/list-reader.ts';
 import { type Handshake, META, type Tool } from '../../src/domain/mcp/mcp.ts';
 import { ByteBudget, memoryBounds } from '../../src/domain/memory/held-bytes.ts';
-import { ListMemory } from '../../src/domain/memory/list-memory.ts';
 import { type Clock, spreadClock } from '../../src/domain/time/clock.ts';
 import type { Conversation, Transport } from '../../src/transports/transport.ts';
 import { instanceDefinition } from '../conformance/transport.ts';
@@ -180,7 +180,7 @@ export class Harness {
       now,
       alarm,
       scheduler,
-      listMemory: new ListMemory(),
+      listReader: new ListReader(),
       isAccepting: () => this.isAccepting,
     };
     this.fleet = new Fleet({

@@ -11,8 +11,8 @@ import { TrafficCounts } from '../counts/traffic-counts.ts';
 import type { ActorInspection, ActorInspector } from '../domain/actor-inspection.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { DENIED_NETWORKS } from '../domain/instances/endpoint.ts';
+import { ListReader } from '../domain/mcp/list-reader.ts';
 import { ByteBudget, HeldBytes, memoryBounds } from '../domain/memory/held-bytes.ts';
-import { ListMemory } from '../domain/memory/list-memory.ts';
 import { newLife } from '../domain/nodes/life.ts';
 import { nodeOf } from '../domain/nodes/nodes.ts';
 import { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
@@ -52,7 +52,7 @@ export function composeGateway(
   readiness: Readiness,
 ) {
   const base = baseOf(store, options, events);
-  const { clock, scheduler, policy, definitions, requestBytes, listMemory } = base;
+  const { clock, scheduler, policy, definitions, requestBytes, listReader } = base;
 
   // Instances: how they are opened, which tools of theirs are approved, their actors, and what is stored of them.
   const { reaper, leaseReaper } = reapersOf(base);
@@ -91,7 +91,7 @@ export function composeGateway(
     policy,
     definitions,
     requestBytes,
-    listMemory,
+    listReader,
     reaper,
     backendAccounts,
     approvals,
@@ -144,7 +144,7 @@ function baseOf(store: Store, options: GatewayOptions, events: EventBus) {
     protectedPaths: [...own, ...(programs.protectedPaths ?? [])],
     user: programs.user,
     heldAnswers,
-    listMemory: new ListMemory({ bounds: bounds.lists, answers: heldAnswers }),
+    listReader: new ListReader({ bounds: bounds.lists, answers: heldAnswers, scheduler }),
     requestBytes: new ByteBudget(options.requestBounds ?? bounds.requests),
   };
 }
@@ -319,7 +319,7 @@ function keeperOf({ store, options, others, ownNode, clock, life }: Base): Sessi
 
 /** The endpoint for MCP clients. */
 function endpointOf(
-  { store, options, others, events, clock, life, bounds, listMemory }: Base,
+  { store, options, others, events, clock, life, bounds, listReader }: Base,
   {
     registry,
     backendAccounts,
@@ -346,7 +346,7 @@ function endpointOf(
     bufferedBytes: bounds.unreadAnswers.totalBytes / 2,
     declarations: new ByteBudget(bounds.declarations),
     heldQuestions: new HeldBytes(bounds.questions, clock.now),
-    listMemory,
+    listReader,
     lists: store.kind === 'memory' ? undefined : store.lists,
     useOnce: useOnceIn(store.oauth, clock),
   });

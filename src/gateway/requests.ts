@@ -15,11 +15,9 @@ import { backendUnavailable } from '../domain/errors/error-catalogue.ts';
 import { atInstance, type GatewayError } from '../domain/errors/errors.ts';
 import { definedFields, type JsonObject } from '../domain/json/json.ts';
 import { type JsonRpcError, RPC } from '../domain/mcp/jsonrpc.ts';
-import { gatherPages } from '../domain/mcp/list-pages.ts';
+import type { ListReader, Reading } from '../domain/mcp/list-reader.ts';
 import { allowedTools } from '../domain/mcp/listed-tools.ts';
 import type { ListField } from '../domain/mcp/mcp.ts';
-import { ReadLists } from '../domain/mcp/read-lists.ts';
-import type { ListMemory, ListValues } from '../domain/memory/list-memory.ts';
 import { NO_CALLER } from '../domain/memory/user-shares.ts';
 import type { ToolRights } from '../domain/rights/rights.ts';
 import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
@@ -68,22 +66,20 @@ export type Exchange = (
 ) => Observable<Answer>;
 
 interface RequestsDeps {
-  readonly scheduler: Pick<TaskScheduler, 'each' | 'turn'>;
-  readonly listMemory: ListMemory;
+  readonly scheduler: Pick<TaskScheduler, 'each'>;
+  readonly listReader: ListReader;
 }
 
 /** Requests as promises, and lists page by page, for routes and embedding programs. */
 export class Requests {
   readonly #exchange: Exchange;
-  readonly #scheduler: Pick<TaskScheduler, 'each' | 'turn'>;
-  readonly #memory: ListMemory;
-  /** Pages that were read before: the same page gives the same items. */
-  readonly #read = new ReadLists<{ readonly cut: string | undefined }>();
+  readonly #scheduler: Pick<TaskScheduler, 'each'>;
+  readonly #reader: ListReader;
 
-  constructor(exchange: Exchange, { scheduler, listMemory }: RequestsDeps) {
+  constructor(exchange: Exchange, { scheduler, listReader }: RequestsDeps) {
     this.#exchange = exchange;
     this.#scheduler = scheduler;
-    this.#memory = listMemory;
+    this.#reader = listReader;
   }
 
   /** Resolves with the result; rejects with the errors of an exchange and, for an error answer, with `errorOf` it. */
@@ -100,7 +96,7 @@ export class Requests {
    * All pages of one list from one instance, with exact numbers (parseExact). Empty when its server does not offer
    * the list. See gatherPages.
    */
-  list(template: string, field: ListField, options?: RequestOptions): Promise<ListResult> {
+  list(template: string, field: ListField, options: RequestOptions = {}): Promise<ListResult> {
     return this.useList(template, field, options, (list) => list);
   }
 
@@ -108,54 +104,35 @@ export class Requests {
    * As `list`; resolves with what `use` makes of the list, which counts in memory until then. QUEUE_FULL when
    * there is no room for it.
    */
-  async useList<T>(
+  useList<T>(
     template: string,
     field: ListField,
-    options: RequestOptions | undefined,
+    options: RequestOptions,
     use: (list: ListResult) => T | Promise<T>,
   ): Promise<T> {
-    const values = this.#memory.open(options?.caller ?? NO_CALLER);
-    try {
-      return await use(await this.#list(template, field, values, options));
-    } finally {
-      values.release();
-    }
-  }
-
-  async #list(
-    template: string,
-    field: ListField,
-    values: ListValues,
-    options: RequestOptions = {},
-  ): Promise<ListResult> {
-    let bound = options;
-    const ask = async (request: ExchangeRequest) => {
-      const answer = await this.#answer(template, request, bound);
-      await this.#memory.turn(answer, this.#scheduler); // before it is parsed: many may have arrived together
-      // A cursor is valid only at its instance.
-      bound = { ...options, instanceId: answer.instanceId, isContinuation: true };
-      const { event } = answer;
-      if (event.kind === 'result') return event;
-      if (event.error.code === RPC.methodNotFound) return undefined;
-      throw errorOfAnswer(request, event.error);
+    let bound: RequestOptions = options;
+    const reading: Reading = {
+      callerId: options.caller ?? NO_CALLER,
+      formOf: () => 'exactValue',
+      ask: async (request) => {
+        const answer = await this.#answer(template, request, bound);
+        // A cursor is valid only at its instance.
+        bound = { ...options, instanceId: answer.instanceId, isContinuation: true };
+        return answer;
+      },
+      refused: (error, request) => {
+        if (error.code !== RPC.methodNotFound) throw errorOfAnswer(request, error);
+        return undefined;
+      },
     };
-    const { items, cut } = await this.#read.read(field, undefined, ask, async (next) => {
-      const beforeParsing = values.add.bind(values);
-      const formOf = () => 'exactValue' as const;
-      const { items, cut } = await gatherPages(field, next, {
-        formOf,
-        beforeParsing,
-        scheduler: this.#scheduler,
-      });
-      return { items, found: { cut } };
+    return this.#reader.read(field, reading, async ({ items, cut }) => {
+      const { instanceId = '' } = bound;
+      const { tools } = options;
+      // The list of a view comes from no instance, and was made for the caller.
+      const isLimited = field === 'tools' && instanceId !== '' && tools !== undefined;
+      const allowed = isLimited ? await allowedTools(template, tools, items, this.#scheduler) : items;
+      return use({ items: allowed, ...definedFields({ cut }), instanceId });
     });
-    const { instanceId = '' } = bound;
-    // The list of a view comes from no instance, and was made for the caller.
-    const isOfInstance = field === 'tools' && instanceId !== '';
-    const { tools } = options;
-    if (!isOfInstance || tools === undefined) return { items, ...definedFields({ cut }), instanceId };
-    const allowed = await allowedTools(template, tools, items, this.#scheduler);
-    return { items: allowed, ...definedFields({ cut }), instanceId };
   }
 
   /** See errorOfAnswer; the prompts of the instance are listed if the answer alone is not enough. Never rejects. */

@@ -5,15 +5,15 @@ import * as assert from 'uvu/assert';
 import { type ToolTrust, withHints, withTrustedTools } from '../../../src/actors/instances/tool-trust.ts';
 import type { Answer } from '../../../src/domain/calls/exchange.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
+import { ListReader } from '../../../src/domain/mcp/list-reader.ts';
 import { allowedTools, listedAnswers } from '../../../src/domain/mcp/listed-tools.ts';
-import { ListMemory } from '../../../src/domain/memory/list-memory.ts';
 import { ToolRights } from '../../../src/domain/rights/rights.ts';
 import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('listed tools');
 
-const listMemory = new ListMemory();
+const listReader = new ListReader();
 const TOOLS = Array.from({ length: 10_000 }, (_, index) => ({ name: `tool_${10_000 + index}` }));
 /** Of names of 10 characters, more than a task may match. */
 const MOST_IN_TASK = 200;
@@ -49,7 +49,7 @@ const DOORS: Record<string, (rights: ToolRights, scheduler: TaskScheduler) => Pr
   'of an answer': async (rights, scheduler) => {
     const answers$ = listedAnswers('t', { method: 'tools/list', tools: rights }, of(answerOf()), {
       scheduler,
-      listMemory,
+      listReader,
     });
     const [answer, ...others] = await lastValueFrom(answers$.pipe(toArray()));
     assert.equal(others, []);
@@ -96,7 +96,7 @@ test('a list is limited however its key is written, and as often as it occurs', 
   ]) {
     const answer = { ...answerOf(), event: { kind: 'result' as const, result: JsonText.ofText(text) } };
     const request = { method: 'tools/list', tools: rights };
-    const deps = { scheduler: new TaskScheduler(), listMemory };
+    const deps = { scheduler: new TaskScheduler(), listReader };
     const { event } = await lastValueFrom(listedAnswers('t', request, of(answer), deps));
     assert.not.match(event.kind === 'result' ? event.result.text : 'secret', 'secret', text);
   }
@@ -108,7 +108,7 @@ test('the tools of an answer that remain keep their bytes, whatever stands befor
   const text = `{"n":1.0,"tools":[ {"name":"secret"} , ${open},{"name":"open","name":"secret"},[] ],"nextCursor":"x"}`;
   const answer = { ...answerOf(), event: { kind: 'result' as const, result: JsonText.ofText(text) } };
   const request = { method: 'tools/list', tools: new ToolRights([['t/open']]) };
-  const deps = { scheduler: new TaskScheduler(), listMemory };
+  const deps = { scheduler: new TaskScheduler(), listReader };
   const { event } = await lastValueFrom(listedAnswers('t', request, of(answer), deps));
   assert.is(event.kind === 'result' && event.result.text, `{"n":1.0,"tools":[${open}],"nextCursor":"x"}`);
 });
@@ -139,7 +139,7 @@ test('the names in an answer are read in several tasks, for rights and for annot
   const { tasks, scheduler } = counted();
   const tools = new ToolRights([['t/tool_1000*']]);
   const request = { method: 'tools/list', caller: 'user:bob', tools };
-  const listed = await lastValueFrom(listedAnswers('t', request, of(answerOf()), { scheduler, listMemory }));
+  const listed = await lastValueFrom(listedAnswers('t', request, of(answerOf()), { scheduler, listReader }));
   const hinted = await withHints(answerOf(), { tool_10000: { readOnlyHint: true } }, scheduler);
   const toolsIn = ({ event }: Answer) => Object(event.kind === 'result' && event.result.value).tools;
   assert.is(toolsIn(listed).length, 10);

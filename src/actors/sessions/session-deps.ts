@@ -4,8 +4,8 @@ import type { Observable } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { ServerMessage } from '../../domain/mcp/client.ts';
+import type { ListReader } from '../../domain/mcp/list-reader.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
-import type { ListMemory } from '../../domain/memory/list-memory.ts';
 import type { SessionOpening } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
@@ -22,7 +22,7 @@ export interface SessionDeps extends Clock {
   readonly budget: Pick<RetryBudget, 'countCall' | 'hasRoom' | 'take'>;
   /** Runs tasks that come due by the thousand, spread over turns of the event loop. */
   readonly scheduler: TaskScheduler;
-  readonly listMemory: ListMemory;
+  readonly listReader: ListReader;
   readonly emit: (event: GatewayEvent) => void;
   /** Returns false while the gateway closes: no session is opened, and no call begins in a session. */
   readonly isAccepting: () => boolean;

@@ -9,18 +9,18 @@ import { tooLargePage } from '../calls/parsed-result.ts';
 import { type JsonObject, JsonText } from '../json/json.ts';
 import { arrayOf, editedFields } from '../json/json-fields.ts';
 import { memberBytes, memberText } from '../json/json-scanner.ts';
-import type { ListMemory } from '../memory/list-memory.ts';
 import { LruMap } from '../memory/lru-map.ts';
 import { groupsToMatch } from '../rights/globs.ts';
 import type { Rights, ToolRights } from '../rights/rights.ts';
 import type { TaskScheduler } from '../tasks/task-scheduler.ts';
 import { partsOf } from './list-pages.ts';
+import type { ListReader } from './list-reader.ts';
 
 type Scheduler = Pick<TaskScheduler, 'each'>;
 
 export interface AnswersDeps {
-  readonly scheduler: Pick<TaskScheduler, 'each' | 'turn'>;
-  readonly listMemory: ListMemory;
+  readonly scheduler: Scheduler;
+  readonly listReader: ListReader;
 }
 
 /**
@@ -46,17 +46,17 @@ interface LimitedRequest extends ExchangeRequest {
 async function listedAnswer(
   request: LimitedRequest,
   answer: Answer,
-  { scheduler, listMemory }: AnswersDeps,
+  { scheduler, listReader }: AnswersDeps,
 ): Promise<Answer> {
   const { event } = answer;
   if (!isFinalAnswer(answer) || event.kind !== 'result') return answer;
   const tooLarge = tooLargePage(request, event.result);
   if (tooLarge !== undefined) throw tooLarge;
-  await listMemory.turn(answer, scheduler); // many may have arrived together
+  await listReader.turn(answer); // many may have arrived together
   const { bytes } = event.result;
   const listed = memberBytes(bytes, 'tools') ?? NO_TOOLS;
   const work = allowedItems(request.template, request.tools, listed, scheduler);
-  const allowed = arrayOf(await listMemory.during(answer, work));
+  const allowed = arrayOf(await listReader.during(answer, work));
   // Everything else keeps its bytes.
   const shown = editedFields(bytes, (key) => (key === 'tools' ? allowed : undefined));
   return { ...answer, event: { kind: 'result', result: JsonText.ofBytes(shown) } };

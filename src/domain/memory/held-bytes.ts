@@ -50,7 +50,7 @@ export interface MemoryBounds {
    * of tools of servers, in a budget of their own; the owner is the instance.
    */
   readonly declarations: ByteBounds;
-  /** Lists of servers as values, while they are read and answered (ListMemory). The owner is the principal. */
+  /** Lists of servers as values, while they are read and answered (ListReader). The owner is the principal. */
   readonly lists: ByteBounds;
   /**
    * Questions of servers to clients of the modern era, and results for them, that wait for the client. The owner

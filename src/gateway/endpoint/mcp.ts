@@ -16,10 +16,10 @@ import { ChangeFeed } from '../../actors/subscriptions/change-feed.ts';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { templateNotFound } from '../../domain/errors/error-catalogue.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
+import type { ListReader } from '../../domain/mcp/list-reader.ts';
 import { changedList } from '../../domain/mcp/mcp.ts';
 import { FairLruMap } from '../../domain/memory/fair-lru-map.ts';
 import type { ByteBudget, HeldBytes } from '../../domain/memory/held-bytes.ts';
-import type { ListMemory } from '../../domain/memory/list-memory.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { ListStore } from '../../persistence/store.ts';
@@ -86,7 +86,7 @@ export interface McpDeps
   readonly userNotices$?: Observable<UserNotice> | undefined;
   /** Counts questions to clients of the modern era, and results for them. */
   readonly heldQuestions: HeldBytes;
-  readonly listMemory: ListMemory;
+  readonly listReader: ListReader;
 }
 
 /** The endpoint, and everything that clients have open through it. Its creator closes it. */
@@ -133,7 +133,7 @@ export class Mcp {
       feed: new ChangeFeed({ fleet, statelessConversations, scheduler, random, alarm }),
       clock,
       scheduler,
-      listMemory: deps.listMemory,
+      listReader: deps.listReader,
       cache: new FairLruMap(CACHE_BYTES),
       userNotices$: deps.userNotices$?.pipe(
         takeUntil(fleet.listChanged$.pipe(ignoreElements(), endWith(true))),
@@ -146,7 +146,7 @@ export class Mcp {
       scheduler,
       listChanges$: fleet.listChanged$,
       recovered$: deps.recovered$,
-      memory: deps.listMemory,
+      reader: deps.listReader,
       onListed: this.withheld.listed,
       hasInstances: (template) => fleet.has(template) && fleet.instances(template).length > 0,
       kept:

@@ -25,6 +25,7 @@ import { templateNotFound } from '../../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { ClientProfile, Owner, ServerNotification } from '../../domain/mcp/client.ts';
+import type { ListReader } from '../../domain/mcp/list-reader.ts';
 import { listedAnswers } from '../../domain/mcp/listed-tools.ts';
 import {
   changedList,
@@ -33,7 +34,6 @@ import {
   type Tool,
   type WantedChanges,
 } from '../../domain/mcp/mcp.ts';
-import type { ListMemory } from '../../domain/memory/list-memory.ts';
 import { mayCall } from '../../domain/rights/rights.ts';
 import type { SessionOpening } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
@@ -51,7 +51,7 @@ export interface BackendDeps {
   readonly stateless: StatelessClients;
   readonly feed: ChangeFeed;
   readonly scheduler: TaskScheduler;
-  readonly listMemory: ListMemory;
+  readonly listReader: ListReader;
   /** What a server, or a new connection, has to say to one user. Hot. Default: nothing. */
   readonly userNotices$?: Observable<UserNotice> | undefined;
   /** See TemplateListsOptions. */

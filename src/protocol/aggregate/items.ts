@@ -1,8 +1,13 @@
 // Makes the items of the lists of all templates acceptable to clients, which reject a whole list for one bad item. An item that
 // needs no repair stays the same object. The checks are those of the official SDKs. Source: ADR 116.
 
-import { isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
-import type { ListField } from '../../domain/mcp/mcp.ts';
+import { isDeeper, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { ItemCheck } from '../../domain/mcp/list-reader.ts';
+import type { ListField, WithheldItem } from '../../domain/mcp/mcp.ts';
+import { inGroups } from '../../domain/tasks/task-groups.ts';
+import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import { cutText } from '../../domain/text.ts';
 import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
 import { refersNowhere } from './compilable-schema.ts';
 import { inputSchemaOf, outputSchemaOf } from './schemas.ts';
@@ -46,6 +51,49 @@ export function checkedItem(list: ListField, listed: unknown): CheckedItem {
 }
 
 /** Returns the value that clients accept: the same one if they accept it as it is, undefined if it has to be left out. */
+/** Withheld items of one list that are reported, and UTF-16 units of their names. */
+const MAX_WITHHELD = 100;
+const WITHHELD_NAME_UNITS = 256;
+/** Items that are checked in one task of the scheduler: 5,000 in one turn would be 80 ms. */
+const CHECKED_TOGETHER = 20;
+/** Such an item cannot be serialized again. */
+const TOO_DEEP = { reason: `it is nested deeper than ${LIMITS.nestingDepth} levels` };
+
+/** Keeps the items of one list that clients accept, as they get them, and of each name the first one. */
+export function itemCheck(list: ListField, scheduler: Pick<TaskScheduler, 'each'>): ItemCheck {
+  const withheld: WithheldItem[] = [];
+  const withhold = (name: string, reason: string) => {
+    if (withheld.length >= MAX_WITHHELD) return;
+    withheld.push({ list, name: cutText(name.toWellFormed(), WITHHELD_NAME_UNITS), reason });
+  };
+  const field = KEY_FIELDS[list];
+  return {
+    withheld,
+    page: async (found) => {
+      const items: JsonObject[] = [];
+      await scheduler.each(inGroups([...found.entries()], CHECKED_TOGETHER), (group) => {
+        for (const [index, listed] of group) {
+          const checked = isDeeper(listed, LIMITS.nestingDepth) ? TOO_DEEP : checkedItem(list, listed);
+          const name = isJsonObject(listed) ? listed[field] : undefined;
+          const shown = typeof name === 'string' && name !== '' ? name : `${list}[${index}]`;
+          if ('item' in checked) items.push(checked.item);
+          else withhold(shown, checked.reason);
+        }
+      });
+      return items;
+    },
+    all: (items) => {
+      const names = new Set<unknown>();
+      return items.filter((item) => {
+        const name = item[field];
+        const isFirst = names.size < names.add(name).size;
+        if (!isFirst) withhold(String(name), 'an earlier item of the list has its name');
+        return isFirst;
+      });
+    },
+  };
+}
+
 type Repair = (value: unknown) => unknown;
 type Fields = Readonly<Record<string, Repair>>;
 

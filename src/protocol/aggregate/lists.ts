@@ -7,26 +7,22 @@ import { filter, firstValueFrom, type Observable, Subject, type Subscription } f
 import { type ExchangeRequest, isFinalAnswer } from '../../domain/calls/exchange.ts';
 import { noHealthyInstance } from '../../domain/errors/error-catalogue.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
-import { canonicalText, isDeeper, isJsonObject, type JsonObject } from '../../domain/json/json.ts';
+import { canonicalText, type JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Client, ClientProfile, Owner } from '../../domain/mcp/client.ts';
-import { RPC } from '../../domain/mcp/jsonrpc.ts';
-import { gatherPages } from '../../domain/mcp/list-pages.ts';
+import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
+import { ListReader, type Reading, type ReadList } from '../../domain/mcp/list-reader.ts';
 import { allowedTools } from '../../domain/mcp/listed-tools.ts';
 import { type ListChange, type ListField, META, type WithheldItem } from '../../domain/mcp/mcp.ts';
-import { ReadLists } from '../../domain/mcp/read-lists.ts';
 import { FairLruMap } from '../../domain/memory/fair-lru-map.ts';
-import { memoryOf } from '../../domain/memory/held-bytes.ts';
-import { ListMemory } from '../../domain/memory/list-memory.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { inGroups } from '../../domain/tasks/task-groups.ts';
 import { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
-import { cutText } from '../../domain/text.ts';
 import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends } from '../endpoint-backends.ts';
 import { clientMessageOf } from '../rpc.ts';
-import { checkedItem, KEY_FIELDS } from './items.ts';
+import { itemCheck } from './items.ts';
 
 /** Longest wait for one template, from when its list is requested: for its first list, and for another one. */
 const FIRST_WAIT_MS = 10_000;
@@ -77,8 +73,8 @@ export interface AggregateListsOptions {
     | undefined;
   /** Spreads long lists, and lists that arrive together, over several turns. Default: one of its own. */
   readonly scheduler?: Scheduler | undefined;
-  /** Default: unbounded. */
-  readonly memory?: ListMemory | undefined;
+  /** Default: one of its own, unbounded. */
+  readonly reader?: ListReader | undefined;
   /** Lists that outlive the gateway. Default: none do. */
   readonly kept?: StoredLists | undefined;
 }
@@ -107,12 +103,10 @@ export class AggregateLists {
   readonly late$ = new Subject<ListChange>();
   readonly #options: AggregateListsOptions;
   readonly #scheduler: Scheduler;
-  readonly #memory: ListMemory;
+  readonly #reader: ListReader;
   readonly #remembered = new FairLruMap<Crawled>(MAX_REMEMBERED_BYTES);
   /** The lists that are being read: each ends within its wait, though its reading may take longer. */
   readonly #crawls = new Map<string, Promise<Found>>();
-  /** Pages that were read before: the same page gives the same items. */
-  readonly #read = new ReadLists<Readable>();
   /** When a first list was requested. */
   readonly #firstAtMs = new LruMap<number>(MAX_AWAITED);
   /** By template, the lists that were served without it, or with an old list, because it did not answer. */
@@ -122,7 +116,7 @@ export class AggregateLists {
   constructor(options: AggregateListsOptions) {
     this.#options = options;
     this.#scheduler = options.scheduler ?? new TaskScheduler();
-    this.#memory = options.memory ?? new ListMemory();
+    this.#reader = options.reader ?? new ListReader({ scheduler: this.#scheduler });
   }
 
   /**
@@ -262,12 +256,7 @@ export class AggregateLists {
     };
     const read = async (): Promise<Crawled | string> => {
       try {
-        const listed = await crawlList(list, backendsOf(template), client, {
-          now: clock.now,
-          read: this.#read,
-          scheduler: this.#scheduler,
-          memory: this.#memory,
-        });
+        const listed = await this.#crawl(list, backendsOf(template), client);
         if (typeof listed === 'string') return listed;
         onListed?.(list, template, listed.withheld);
         // One that was requested before a change is not stored after it.
@@ -302,91 +291,46 @@ export class AggregateLists {
     this.#crawls.set(key, crawl);
     return crawl;
   }
+
+  /** Reads all pages. Rejects when no instance answers; a text says that the server refuses, unless it does not offer the list. */
+  async #crawl(list: ListField, backends: Backends, client: Client): Promise<Crawled | string> {
+    let instanceId: string | undefined;
+    let staleMs: number | undefined;
+    let isRefused = false;
+    const ask = async (request: ExchangeRequest) => {
+      const answers$ = backends.exchange(request, { ...client, instanceId });
+      const answer = await firstValueFrom(answers$.pipe(filter(isFinalAnswer)));
+      if (answer.event.kind === 'error') return answer;
+      instanceId = answer.instanceId;
+      if (answer.staleMs !== undefined) staleMs = Math.max(staleMs ?? 0, answer.staleMs);
+      return answer;
+    };
+    const refused = ({ code }: JsonRpcError) => {
+      isRefused = code !== RPC.methodNotFound;
+      return instanceId === undefined ? undefined : 'a page was refused';
+    };
+    const reading: Reading = {
+      ...{ ask, refused, callerId: client.owner.id, params: declarationsOf(client) },
+      formOf: ({ text }) => (BEYOND_DOUBLE.test(text) ? 'value' : 'exactValue'),
+      maxBytes: MAX_LIST_BYTES,
+      check: itemCheck(list, this.#scheduler),
+    };
+    const read = await this.#reader.read(list, reading, (found) => found);
+    if (read.items.length === 0 && isRefused) return REFUSED;
+    return { ...read, readAtMs: this.#options.clock.now(), staleMs };
+  }
 }
 
 const REFUSED = 'It answered the request for its list with an error.';
 
-// Reads one list of one template, and checks its items: a bad item of one backend must not spoil the list of all.
-
 /** Bytes of JSON of one list of one template. The page that exceeds it is left out, and ends the list. */
 const MAX_LIST_BYTES = 4 * 1024 * 1024;
 
-interface Crawled {
-  readonly items: readonly JsonObject[];
-  readonly withheld: readonly WithheldItem[];
-  /** Memory of the items: see memoryOf. */
-  readonly bytes: number;
+/** A list of one template. */
+interface Crawled extends ReadList {
   readonly readAtMs: number;
   /** Age of its oldest page that is not an answer of now. */
   readonly staleMs?: number | undefined;
-  /** Why it ends before its last page, as a clause. */
-  readonly cut?: string | undefined;
-}
-
-/** What depends on nothing but the pages of a list. */
-type Readable = Pick<Crawled, 'withheld' | 'bytes' | 'cut'>;
-
-interface Reading {
-  readonly now: () => number;
-  readonly read: ReadLists<Readable>;
-  readonly scheduler: Scheduler;
-  readonly memory: ListMemory;
-}
-
-/** Reads all pages. Rejects when no instance answers; a text says that the server refuses, unless it does not offer the list. */
-async function crawlList(
-  list: ListField,
-  backends: Backends,
-  client: Client,
-  { now, read, scheduler, memory }: Reading,
-): Promise<Crawled | string> {
-  const withheld: WithheldItem[] = [];
-  let instanceId: string | undefined;
-  let staleMs: number | undefined;
-  let [isEmpty, isRefused] = [true, false];
-  const ask = async (request: ExchangeRequest) => {
-    const answers$ = backends.exchange(request, { ...client, instanceId });
-    const answer = await firstValueFrom(answers$.pipe(filter(isFinalAnswer)));
-    // Clients with other capabilities ask for their pages at the same time.
-    await memory.turn(answer, scheduler);
-    const { event, ...from } = answer;
-    if (event.kind === 'error') {
-      isRefused = event.error.code !== RPC.methodNotFound;
-      return instanceId === undefined ? undefined : 'a page was refused';
-    }
-    instanceId = from.instanceId;
-    if (from.staleMs !== undefined) staleMs = Math.max(staleMs ?? 0, from.staleMs);
-    return event;
-  };
-  const params = declarationsOf(client);
-  const values = memory.open(client.owner.id);
-  try {
-    const found = await read.read(list, params, ask, async (next) => {
-      const {
-        items,
-        bytes,
-        values: count,
-        cut,
-      } = await gatherPages(list, next, {
-        params,
-        scheduler,
-        beforeParsing: values.add.bind(values),
-        formOf: ({ text }) => (BEYOND_DOUBLE.test(text) ? 'value' : 'exactValue'),
-        keep: async (found) => {
-          const items = await usable(list, found, withheld, scheduler);
-          if (items.length > 0) isEmpty = false;
-          return items;
-        },
-        maxBytes: MAX_LIST_BYTES,
-      });
-      const unique = firstOfNames(list, items, withheld);
-      return { items: unique, found: { withheld, bytes: memoryOf(count, bytes), cut } };
-    });
-    if (isEmpty && isRefused) return REFUSED;
-    return { ...found, readAtMs: now(), staleMs };
-  } finally {
-    values.release();
-  }
 }
 
 /** A modern server lists what it has for a client with these capabilities. A legacy one does not get them with the request. */
@@ -397,50 +341,6 @@ function declarationsOf({ profile: { capabilities } }: Client): JsonObject | und
 
 /** Numbers that are infinite for clients, which do not accept them: they become null. */
 const BEYOND_DOUBLE = /\d[eE]\+?\d{3}/;
-/** Withheld items of one list that are reported, and UTF-16 units of their names. */
-const MAX_WITHHELD = 100;
-const WITHHELD_NAME_UNITS = 256;
 
 /** Templates whose lists are looked for in one task of the scheduler: 2,000 requests in one turn would be 200 ms. */
 const STARTED_TOGETHER = 20;
-/** Items that are checked in one task of the scheduler: 5,000 in one turn would be 80 ms. */
-const CHECKED_TOGETHER = 20;
-
-/** The items that clients accept, as they get them. The others are added to `withheld`. */
-async function usable(
-  list: ListField,
-  found: readonly unknown[],
-  withheld: WithheldItem[],
-  scheduler: Scheduler,
-): Promise<JsonObject[]> {
-  const items: JsonObject[] = [];
-  await scheduler.each(inGroups([...found.entries()], CHECKED_TOGETHER), (group) => {
-    for (const [index, listed] of group) {
-      const checked = isDeeper(listed, LIMITS.nestingDepth) ? TOO_DEEP : checkedItem(list, listed);
-      const name = isJsonObject(listed) ? listed[KEY_FIELDS[list]] : undefined;
-      const shown = typeof name === 'string' && name !== '' ? name : `${list}[${index}]`;
-      if ('item' in checked) items.push(checked.item);
-      else withhold(list, shown, checked.reason, withheld);
-    }
-  });
-  return items;
-}
-
-/** The first item of each name. The others are added to `withheld`. */
-function firstOfNames(list: ListField, items: readonly JsonObject[], withheld: WithheldItem[]): JsonObject[] {
-  const names = new Set<unknown>();
-  return items.filter((item) => {
-    const name = item[KEY_FIELDS[list]];
-    const isFirst = names.size < names.add(name).size;
-    if (!isFirst) withhold(list, String(name), 'an earlier item of the list has its name', withheld);
-    return isFirst;
-  });
-}
-
-function withhold(list: ListField, name: string, reason: string, withheld: WithheldItem[]): void {
-  if (withheld.length >= MAX_WITHHELD) return;
-  withheld.push({ list, name: cutText(name.toWellFormed(), WITHHELD_NAME_UNITS), reason });
-}
-
-/** Such an item cannot be serialized again. */
-const TOO_DEEP = { reason: `it is nested deeper than ${LIMITS.nestingDepth} levels` };
