@@ -9,6 +9,7 @@ import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import type { SignIn } from '../domain/accounts/resource.ts';
 import { methodNotAllowed, routeNotFound } from '../domain/errors/error-catalogue.ts';
 import { GatewayError, gatewayStarting } from '../domain/errors/errors.ts';
+import { PerList } from '../domain/memory/per-list.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
 import type { OwnWorker, WorkerQuestion } from '../domain/nodes/workers.ts';
 import { mayUse, mayUseView, ToolRights } from '../domain/rights/rights.ts';
@@ -40,7 +41,6 @@ import { AuthorizationServer, type AuthorizationServerOptions } from './oauth/au
 import { OpenRequests } from './open-requests.ts';
 import { createProxies } from './proxies.ts';
 import { NOT_STORED } from './records/schemas.ts';
-import { ListAnswers } from './replies/list-answers.ts';
 import { bytes, json } from './replies/reply.ts';
 import { respond } from './replies/respond.ts';
 import type { ReportListener, RequestState } from './request.ts';
@@ -224,7 +224,7 @@ function servicesOf(
   return {
     gateway,
     auth: options.auth,
-    listAnswers: new ListAnswers(gateway.internals.scheduler),
+    listAnswers: new PerList(),
     mcp: options.mcp ?? gateway.mcp,
     allowedCommands: options.allowedCommands,
     definitions: { get: (id) => inFolder.get(id) ?? gateway.internals.definitions.find(id) },

@@ -5,6 +5,7 @@ import type { ForwardingPeers } from '../cluster/channel/peers.ts';
 import type { ConfigRow } from '../config/config.ts';
 import type { SignIn } from '../domain/accounts/resource.ts';
 import type { AllowedCommand } from '../domain/instances/command.ts';
+import type { PerList } from '../domain/memory/per-list.ts';
 import type { ShownNode } from '../domain/nodes/nodes.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Prometheus } from '../metrics/prometheus.ts';
@@ -16,13 +17,13 @@ import type { PeerEvents } from './all-nodes/peer-events.ts';
 import type { ConsoleReply } from './docs/console.ts';
 import type { Documents } from './docs/documents.ts';
 import type { AuthorizationServer } from './oauth/authorization-server.ts';
-import type { ListAnswers } from './replies/list-answers.ts';
 import type { RecentEvents } from './sse/recent-events.ts';
 
 export interface Services {
   readonly gateway: Gateway;
   readonly auth: Auth;
-  readonly listAnswers: ListAnswers;
+  /** See listReply. */
+  readonly listAnswers: PerList<Buffer>;
   /** Closed by its creator. */
   readonly mcp: McpEndpoint;
   /** Undefined: there are no other nodes. */

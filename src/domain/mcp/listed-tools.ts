@@ -9,7 +9,7 @@ import { tooLargePage } from '../calls/parsed-result.ts';
 import { type JsonObject, JsonText } from '../json/json.ts';
 import { arrayOf, editedFields } from '../json/json-fields.ts';
 import { memberBytes, memberText } from '../json/json-scanner.ts';
-import { LruMap } from '../memory/lru-map.ts';
+import { PerList } from '../memory/per-list.ts';
 import { groupsToMatch } from '../rights/globs.ts';
 import type { Rights, ToolRights } from '../rights/rights.ts';
 import type { TaskScheduler } from '../tasks/task-scheduler.ts';
@@ -149,22 +149,6 @@ function rightsAt(template: string, { text }: ToolRights): string {
   return `${template} ${text}`;
 }
 
-/** Different rights of which it is remembered what a list has for them. */
-const RIGHTS = 16;
-
-/** What lists have for callers, as long as the lists are there. Requests at the same time wait for one result. */
-export class ByRights<V> {
-  readonly #lists = new WeakMap<object, LruMap<Promise<V>>>();
-
-  of(list: object, rights: string, make: () => Promise<V>): Promise<V> {
-    const known = this.#lists.get(list) ?? new LruMap<Promise<V>>(RIGHTS);
-    const made = known.get(rights) ?? make();
-    known.set(rights, made);
-    this.#lists.set(list, known);
-    return made;
-  }
-}
-
-const ITEMS = new ByRights<readonly JsonObject[]>();
+const ITEMS = new PerList<readonly JsonObject[]>();
 /** The allowed indexes in lists of names, by the scheduler of a gateway: as many lists, each with up to 100,000 indexes. */
-const INDEXES = new ByRights<readonly number[]>();
+const INDEXES = new PerList<readonly number[]>();

@@ -1,15 +1,13 @@
-// Turns an exchange with a backend into a reply: the bytes of the result, or an event stream. Gathers lists.
+// Turns an exchange with a backend into a reply: the bytes of the result, or an event stream.
 // `resultReply` is the hot path: one subscription, no operators, and the result is not parsed.
 
 import { concatAll, concatMap, tap } from 'rxjs';
 import type { ExchangeRequest, Tracker } from '../../domain/calls/exchange.ts';
 import { type CallEnd, type ExchangeEvent, isFinal } from '../../domain/calls/exchange-event.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
-import { isFields, JsonText } from '../../domain/json/json.ts';
-import { LIST_METHODS, type ListField, META } from '../../domain/mcp/mcp.ts';
+import { isFields, type JsonText } from '../../domain/json/json.ts';
+import { META } from '../../domain/mcp/mcp.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import type { ListResult } from '../../gateway/gateway-types.ts';
-import type { GatewayInternals } from '../../gateway/internals.ts';
 import { ClientGone, type HttpRequest } from '../request.ts';
 import { bytes, type Reply, type StreamEvent } from './reply.ts';
 
@@ -106,7 +104,8 @@ function exchangeOf(request: ExchangeRequest, client: HttpRequest, tracker: Trac
   return { ...request, tracker, requestId, caller, tools };
 }
 
-function endOf(thrown: unknown): CallEnd {
+/** How a call that threw ended, for its report. */
+export function endOf(thrown: unknown): CallEnd {
   if (thrown instanceof ClientGone) return { kind: 'cancelled' };
   return { kind: 'failed', code: asGatewayError(thrown).code };
 }
@@ -129,31 +128,3 @@ const EVENT_NAMES: ReadonlyMap<string, string> = new Map([
   ['notifications/progress', 'progress'],
   ['notifications/message', 'log'],
 ]);
-
-/** Reports do not contain lists. */
-const NO_RESULT = JsonText.ofValue({});
-
-/**
- * What `use` makes of all items of a list and the instance that returned them. Rejects with the reason of
- * `signal`, which cancels the call.
- */
-export async function gatherList<T>(
-  { requests }: Pick<GatewayInternals, 'requests'>,
-  template: string,
-  field: ListField,
-  request: Pick<HttpRequest, 'signal' | 'callerId' | 'callerTools' | 'id' | 'report'>,
-  use: (list: ListResult) => Promise<T>,
-): Promise<T> {
-  const { signal, callerId: caller, callerTools: tools, id: requestId } = request;
-  const report = request.report({ method: LIST_METHODS[field] });
-  try {
-    const options = { signal, caller, tools, requestId, tracker: report };
-    return await requests.useList(template, field, options, (list) => {
-      report.ended({ kind: 'result', result: NO_RESULT });
-      return use(list);
-    });
-  } catch (thrown) {
-    report.ended(endOf(thrown));
-    throw thrown;
-  }
-}

@@ -7,8 +7,8 @@ import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { eachField, LazyFields } from '../../domain/json/json-pieces.ts';
 import { LIST_METHODS, type ListField } from '../../domain/mcp/mcp.ts';
 import { AnyObject, anyObject, closed, Meta, named, text } from '../records/schemas.ts';
-import { gatherList, RESULT_TYPES, resultReply, streamReply } from '../replies/exchange-reply.ts';
-import { bytes } from '../replies/reply.ts';
+import { RESULT_TYPES, resultReply, streamReply } from '../replies/exchange-reply.ts';
+import { listReply } from '../replies/list-reply.ts';
 import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
 
@@ -130,7 +130,7 @@ function listRoute(
   what: string,
   feature: string,
   item: TSchema,
-  view = (value: JsonObject): object => value,
+  show = (value: JsonObject): object => value,
   body: TSchema = Type.Object({
     [field]: Type.Array(item),
     count: Type.Integer(),
@@ -150,10 +150,7 @@ function listRoute(
     },
     errors: FROM_BACKEND,
     handler: ({ params, request }, { gateway, listAnswers }) =>
-      gatherList(gateway.internals, params.template, field, request, async (list) => {
-        const answer = await listAnswers.of(field, list, view);
-        return bytes(200, answer, { instanceId: list.instanceId });
-      }),
+      listReply({ template: params.template, list: field, request, show }, gateway.internals, listAnswers),
   });
 }
 

@@ -4,9 +4,9 @@
 import { LRUCache } from 'lru-cache';
 import { type JsonObject, JsonText } from '../../../domain/json/json.ts';
 import type { Client, Owner } from '../../../domain/mcp/client.ts';
-import { ByRights } from '../../../domain/mcp/listed-tools.ts';
 import { type ListField, MODERN_VERSIONS } from '../../../domain/mcp/mcp.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
+import { PerList } from '../../../domain/memory/per-list.ts';
 import { nearName } from '../../../domain/nearest.ts';
 import { groupsToMatch } from '../../../domain/rights/globs.ts';
 import { mayCall, mayUseInView } from '../../../domain/rights/rights.ts';
@@ -111,7 +111,7 @@ export class ViewDirectory implements Directory {
   readonly #deps: ViewDirectoryDeps;
   readonly #compiled: Compiled[] = [];
   /** What they list to callers with rights to tools. */
-  readonly #allowed = new ByRights<readonly JsonObject[]>();
+  readonly #allowed = new PerList<readonly JsonObject[]>();
   readonly #ofCaller = { tools: new LruMap<Compiled>(CALLERS), prompts: new LruMap<Compiled>(CALLERS) };
   #uris: { readonly of: CompiledView; readonly targets: ResourceTargets } | undefined;
 

@@ -1,0 +1,83 @@
+// The answer to a request for a list over REST, made once for all callers with the same items, and in several turns of
+// the event loop. Source: ADR 334.
+
+import type { JsonObject } from '../../domain/json/json.ts';
+import { JsonText } from '../../domain/json/json.ts';
+import { jsonPieces } from '../../domain/json/json-pieces.ts';
+import { LIST_METHODS, type ListField } from '../../domain/mcp/mcp.ts';
+import type { PerList } from '../../domain/memory/per-list.ts';
+import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import type { ListResult } from '../../gateway/gateway-types.ts';
+import type { GatewayInternals } from '../../gateway/internals.ts';
+import type { HttpRequest } from '../request.ts';
+import { endOf } from './exchange-reply.ts';
+import { bytes, type Reply } from './reply.ts';
+
+/** UTF-16 units of JSON that are made in one task of the scheduler. */
+const PIECE_UNITS = 32_768;
+
+/** Bytes that are sent in one task. */
+const SENT_BYTES = 256 * 1024;
+
+/** Reports do not contain lists. */
+const NO_RESULT = JsonText.ofValue({});
+
+type Scheduler = Pick<TaskScheduler, 'turn'>;
+
+export interface AskedList {
+  readonly template: string;
+  readonly list: ListField;
+  readonly request: Pick<HttpRequest, 'signal' | 'callerId' | 'callerTools' | 'id' | 'report'>;
+  /** How an item is shown. It depends on the kind of list only. */
+  readonly show: (item: JsonObject) => object;
+}
+
+/** All items of a list, from one instance. `answers`: those of lists that are in use. */
+export async function listReply(
+  { template, list, request, show }: AskedList,
+  { requests, scheduler }: Pick<GatewayInternals, 'requests' | 'scheduler'>,
+  answers: PerList<Buffer>,
+): Promise<Reply> {
+  const { signal, callerId: caller, callerTools: tools, id: requestId } = request;
+  const report = request.report({ method: LIST_METHODS[list] });
+  const options = { signal, caller, tools, requestId, tracker: report };
+  try {
+    return await requests.useList(template, list, options, async (found) => {
+      report.ended({ kind: 'result', result: NO_RESULT });
+      const make = () => written(piecesOf(list, found, show), scheduler);
+      const answer = await answers.of(found.items, list, make);
+      // Many may have waited for it, and the system copies megabytes of each that is sent.
+      await scheduler.turn(Math.max(1, answer.length / SENT_BYTES));
+      return bytes(200, answer, { instanceId: found.instanceId });
+    });
+  } catch (thrown) {
+    report.ended(endOf(thrown));
+    throw thrown;
+  }
+}
+
+async function written(pieces: Iterable<string>, scheduler: Scheduler): Promise<Buffer> {
+  const written: Buffer[] = [];
+  let text = '';
+  for (const piece of pieces) {
+    text += piece;
+    if (text.length < PIECE_UNITS) continue;
+    written.push(Buffer.from(text));
+    text = '';
+    await scheduler.turn();
+  }
+  written.push(Buffer.from(text));
+  return Buffer.concat(written);
+}
+
+function* piecesOf(list: ListField, { items, cut }: ListResult, show: AskedList['show']): Generator<string> {
+  let separator = `{"${list}":[`;
+  for (const item of items) {
+    yield separator;
+    yield* jsonPieces(show(item));
+    separator = ',';
+  }
+  const warning = cut === undefined ? {} : { warning: `The list ends early: ${cut}.` };
+  const rest = JSON.stringify({ count: items.length, ...warning }).slice(1);
+  yield `${items.length === 0 ? separator : ''}],${rest}`;
+}
