@@ -35,7 +35,11 @@ import { AggregateBackends, type AggregateOptions } from '../../protocol/aggrega
 import { withAggregateInstance } from '../../protocol/aggregate/names.ts';
 import type { Selection } from '../../protocol/aggregate/selection.ts';
 import { CompiledView } from '../../protocol/aggregate/views/view-choices.ts';
-import { CompiledViews, ViewDirectory } from '../../protocol/aggregate/views/view-directory.ts';
+import {
+  compiledLists,
+  ViewDirectory,
+  type ViewDirectoryDeps,
+} from '../../protocol/aggregate/views/view-directory.ts';
 import { countCall } from '../../protocol/aggregate/views/view-limits.ts';
 import { viewProblems } from '../../protocol/aggregate/views/view-problems.ts';
 import type { ToolApprovals } from '../../registry/tool-approvals.ts';
@@ -76,7 +80,7 @@ export class Views implements ServedViews {
   readonly #deps: ViewsDeps;
   readonly #served = new Map<string, ServedView>();
   readonly #subscriptions = new Subscription();
-  readonly #compiledViews = new CompiledViews();
+  readonly #compiledLists = compiledLists();
   /** Views that are being stored here: their first lists are read then. */
   readonly #settling = new Set<string>();
 
@@ -256,7 +260,7 @@ export class Views implements ServedViews {
     if (stored === undefined) return undefined;
     const known = this.#served.get(id);
     if (known !== undefined) return known;
-    const view = new ServedView(stored, this.#deps, this.#compiledViews);
+    const view = new ServedView(stored, this.#deps, this.#compiledLists);
     this.#served.set(id, view);
     return view;
   }
@@ -320,10 +324,14 @@ class ServedView {
   #version = 0;
   #isSaving = false;
 
-  /** `compiledViews`: undefined for a draft. */
-  constructor({ definition, names }: StoredView, deps: ViewsDeps, compiledViews?: CompiledViews) {
+  /** `lists`: those of all views; undefined for a draft. */
+  constructor(
+    { definition, names }: StoredView,
+    deps: ViewsDeps,
+    lists?: ViewDirectoryDeps['compiledLists'],
+  ) {
     const { fleet } = deps;
-    const isDraft = compiledViews === undefined;
+    const isDraft = lists === undefined;
     this.#id = definition.id;
     this.#deps = deps;
     this.#isDraft = isDraft;
@@ -334,7 +342,7 @@ class ServedView {
       lists: deps.aggregate.lists,
       scheduler: deps.aggregate.scheduler,
       templates,
-      compiledViews,
+      compiledLists: lists,
       view: () => this.#compiled,
       nameTargets: () => this.names,
       claim: (list, targets) => this.#claim(list, targets),

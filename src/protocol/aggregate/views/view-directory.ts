@@ -1,7 +1,7 @@
 // The names, items and URIs of one view, and what each of them stands for at its template. It compiles what the
 // lists of its templates give when they change; a call of a known name is one look-up.
 
-import { LRUCache } from 'lru-cache';
+import { randomUUID } from 'node:crypto';
 import { type JsonObject, JsonText } from '../../../domain/json/json.ts';
 import type { Client, Owner } from '../../../domain/mcp/client.ts';
 import { type ListField, MODERN_VERSIONS } from '../../../domain/mcp/mcp.ts';
@@ -50,7 +50,7 @@ export interface ViewDirectoryDeps {
   /** Another number after each change of the view, of a list of its templates, or of what is approved. */
   readonly version: () => number;
   /** Shared by the views of a gateway. Default: one of its own. */
-  readonly compiledViews?: CompiledViews | undefined;
+  readonly compiledLists?: LruMap<CompiledLists> | undefined;
   /** The tools that wait for approval, which are noted. Default: none does. */
   readonly waiting?: ((chosen: readonly ChosenItem[]) => ReadonlyMap<ChosenItem, Waiting>) | undefined;
 }
@@ -83,31 +83,22 @@ interface Compiled {
 /** What a compiled list was made from. */
 type Compilable = Pick<Compiled, 'inputs' | 'list' | 'isLegacy' | 'view' | 'version' | 'uris'>;
 
-/** The views that keep what they compiled: those that were listed last, within COMPILED_BYTES. The others compile it again. */
-export class CompiledViews {
-  readonly #views: LRUCache<object, { readonly items: number; readonly forget: () => void }>;
+/** What one view has compiled. */
+interface CompiledLists {
+  readonly items: number;
+  readonly forget: () => void;
+}
 
-  constructor(mostBytes = COMPILED_BYTES) {
-    this.#views = new LRUCache({
-      maxSize: mostBytes,
-      sizeCalculation: ({ items }) => Math.min(mostBytes, 1 + items * ITEM_BYTES),
-      dispose: ({ forget }, _, reason) => {
-        if (reason === 'evict') forget();
-      },
-    });
-  }
-
-  used(view: object, items: number, forget: () => void): void {
-    this.#views.set(view, { items, forget });
-  }
-
-  delete(view: object): void {
-    this.#views.delete(view);
-  }
+/** The lists of all views: those of the views that were listed last, within `mostBytes`. The others compile them again. */
+export function compiledLists(mostBytes = COMPILED_BYTES): LruMap<CompiledLists> {
+  const bytesOf = ({ items }: CompiledLists) => Math.min(mostBytes, 1 + items * ITEM_BYTES);
+  return new LruMap(mostBytes, ({ forget }) => forget(), bytesOf);
 }
 
 export class ViewDirectory implements Directory {
-  readonly #compiledViews: CompiledViews;
+  /** The key of its lists among those of all views. */
+  readonly #id = randomUUID();
+  readonly #ofAllViews: LruMap<CompiledLists>;
   readonly #deps: ViewDirectoryDeps;
   readonly #compiled: Compiled[] = [];
   /** What they list to callers with rights to tools. */
@@ -120,11 +111,11 @@ export class ViewDirectory implements Directory {
 
   constructor(deps: ViewDirectoryDeps) {
     this.#deps = deps;
-    this.#compiledViews = deps.compiledViews ?? new CompiledViews();
+    this.#ofAllViews = deps.compiledLists ?? compiledLists();
   }
 
   close(): void {
-    this.#compiledViews.delete(this);
+    this.#ofAllViews.delete(this.#id);
   }
 
   readonly #forget = (): void => {
@@ -136,7 +127,7 @@ export class ViewDirectory implements Directory {
 
   #used(): void {
     const items = this.#compiled.reduce((sum, { chosen }) => sum + chosen.length, 0);
-    this.#compiledViews.used(this, items, this.#forget);
+    this.#ofAllViews.set(this.#id, { items, forget: this.#forget });
   }
 
   /** Owners of resources, learnt anew when the view changes. */

@@ -7,11 +7,11 @@ import { NO_NAMES } from '../../../src/domain/views/view.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
-import { CompiledViews, ViewDirectory } from '../../../src/protocol/aggregate/views/view-directory.ts';
+import { compiledLists, ViewDirectory } from '../../../src/protocol/aggregate/views/view-directory.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, answered, CLIENT, CLOCK, ListingBackends } from '../listing-backends.ts';
 
-const test = suite('compiled views');
+const test = suite('compiled lists');
 
 const TOOLS = Array.from({ length: 10 }, (_, index) => ({
   name: `tool-${index}`,
@@ -23,11 +23,11 @@ function setUp() {
   const backends = new ListingBackends({ tools: TOOLS });
   backends.instead = of(answered({ tools: TOOLS })); // the same answer each time, as from a cache
   const lists = new AggregateLists({ ...CLOCK, backendsOf: () => backends, listChanges$: EMPTY });
-  const compiledViews = new CompiledViews(25 * 1_280);
+  const ofAllViews = compiledLists(25 * 1_280);
   const viewOf = (id: string) => {
     const compiled = new CompiledView({ id, from: [{ template: 't', tools: ['*'] }] });
     return new ViewDirectory({
-      ...{ lists, compiledViews, scheduler: new TaskScheduler(), templates: () => ['t'] },
+      ...{ lists, compiledLists: ofAllViews, scheduler: new TaskScheduler(), templates: () => ['t'] },
       ...{ view: () => compiled, nameTargets: () => NO_NAMES, claim: () => {}, version: () => 0 },
     });
   };
