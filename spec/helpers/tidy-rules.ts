@@ -26,7 +26,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   // The end of a certificate.
   'src/server/public-tls.ts',
   // The age of a list that outlives the gateway.
-  'src/gateway/endpoint/stored-lists.ts',
+  'src/protocol/aggregate/stored-lists.ts',
   // Times in answers, samples and traces.
   'src/actors/sessions/client-sessions.ts',
   'src/actors/sessions/session-keeper.ts',

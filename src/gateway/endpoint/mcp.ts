@@ -27,6 +27,7 @@ import { AggregateBackends } from '../../protocol/aggregate/backends.ts';
 import { everything } from '../../protocol/aggregate/everything.ts';
 import { ToolIndexes } from '../../protocol/aggregate/findable-tools.ts';
 import { AggregateLists } from '../../protocol/aggregate/lists.ts';
+import { StoredLists } from '../../protocol/aggregate/stored-lists.ts';
 import { CallCounts } from '../../protocol/aggregate/views/view-limits.ts';
 import { Endpoint } from '../../protocol/endpoint.ts';
 import type { Backends } from '../../protocol/endpoint-backends.ts';
@@ -36,7 +37,6 @@ import type { ToolApprovals } from '../../registry/tool-approvals.ts';
 import type { ViewRegistry } from '../../registry/view-registry.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
 import type { UserNotice } from '../instances/accounts-at-backends.ts';
-import { storedLists } from './stored-lists.ts';
 import { type BackendDeps, hasUserAccounts, TemplateBackends } from './template-backends.ts';
 import { Views } from './views.ts';
 import { WithheldItems } from './withheld-items.ts';
@@ -151,7 +151,7 @@ export class Mcp {
       hasInstances: (template) => fleet.has(template) && fleet.instances(template).length > 0,
       kept:
         deps.lists &&
-        storedLists({
+        new StoredLists({
           store: deps.lists,
           clock,
           hasUserLists: (template) => hasUserAccounts(fleet, template),

@@ -9,7 +9,7 @@ import { noHealthyInstance } from '../../domain/errors/error-catalogue.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { canonicalText, type JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Client, ClientProfile, Owner } from '../../domain/mcp/client.ts';
+import type { Client, Owner } from '../../domain/mcp/client.ts';
 import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { ListReader, type Reading, type ReadList } from '../../domain/mcp/list-reader.ts';
 import { allowedTools } from '../../domain/mcp/listed-tools.ts';
@@ -23,6 +23,7 @@ import { shortKey } from '../client-bounds.ts';
 import type { Backends } from '../endpoint-backends.ts';
 import { clientMessageOf } from '../rpc.ts';
 import { itemCheck } from './items.ts';
+import type { StoredLists } from './stored-lists.ts';
 
 /** Longest wait for one template, from when its list is requested: for its first list, and for another one. */
 const FIRST_WAIT_MS = 10_000;
@@ -77,21 +78,6 @@ export interface AggregateListsOptions {
   readonly reader?: ListReader | undefined;
   /** Lists that outlive the gateway. Default: none do. */
   readonly kept?: StoredLists | undefined;
-}
-
-/** Keeps each list of a template as it was read last, for clients with equal capabilities. */
-export interface StoredLists {
-  /** Undefined when there is none, or it cannot be read. Never rejects. */
-  find(template: string, list: ListField, profile: ClientProfile): Promise<KeptList | undefined>;
-  /** Returns at once, and never throws. */
-  keep(template: string, list: ListField, profile: ClientProfile, items: readonly JsonObject[]): void;
-}
-
-interface KeptList {
-  readonly items: readonly JsonObject[];
-  /** Memory of the items: see memoryOf. */
-  readonly bytes: number;
-  readonly ageMs: number;
 }
 
 type Found = Omit<GatheredList, 'template'> & Pick<Crawled, 'bytes'>;

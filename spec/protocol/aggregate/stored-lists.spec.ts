@@ -2,18 +2,18 @@
 
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
-import { storedLists } from '../../../src/gateway/endpoint/stored-lists.ts';
+import { StoredLists } from '../../../src/protocol/aggregate/stored-lists.ts';
 import { pass } from '../../helpers/failing-backend.ts';
 import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
-import { PROFILE } from '../../protocol/listing-backends.ts';
+import { PROFILE } from '../listing-backends.ts';
 
 const test = suite('stored lists');
 simulateTime(test);
 
 function setUp() {
   const saves: { readonly template: string; readonly end: PromiseWithResolvers<void> }[] = [];
-  const kept = storedLists({
+  const kept = new StoredLists({
     clock: simulatedClock,
     hasUserLists: () => false,
     store: {

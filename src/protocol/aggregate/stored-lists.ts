@@ -1,0 +1,147 @@
+// Keeps the lists of templates in the store, so that a gateway has them before its instances are healthy again. A list belongs to
+// the capabilities of the clients that got it. None is kept of a template whose servers are used with the accounts of users. The
+// store may fail: then there is no list. Source: ADR 225.
+
+import { hash } from 'node:crypto';
+import {
+  canonicalText,
+  isJsonObject,
+  type JsonObject,
+  parseExact,
+  valuesIn,
+} from '../../domain/json/json.ts';
+import type { ClientProfile } from '../../domain/mcp/client.ts';
+import type { ListField } from '../../domain/mcp/mcp.ts';
+import { memoryOf } from '../../domain/memory/held-bytes.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import type { ListStore } from '../../persistence/store.ts';
+import { shortKey } from '../client-bounds.ts';
+
+/** Lists of which it is known what is stored. Others are written again. */
+const MAX_KNOWN = 10_000;
+/** A list that does not change is written again after this time: the store drops those that nothing writes. */
+const AGAIN_MS = 24 * 60 * 60_000;
+
+/** After a write nothing is written for this many times its duration, so that callers cannot keep the store busy. */
+const PAUSES = 4;
+
+interface LastWrite {
+  readonly digest: string;
+  readonly savedAtMs: number;
+}
+
+interface StoredListsDeps {
+  readonly store: ListStore;
+  readonly clock: Clock;
+  /** True for a template whose lists differ from user to user. */
+  readonly hasUserLists: (template: string) => boolean;
+}
+
+/** A list that is to be written. */
+interface Waiting {
+  readonly key: string;
+  readonly template: string;
+  readonly items: readonly JsonObject[];
+  /** When it was read, on the wall clock. */
+  readonly readAtMs: number;
+}
+
+/** A list as it was read last. */
+interface KeptList {
+  readonly items: readonly JsonObject[];
+  /** Memory of the items: see memoryOf. */
+  readonly bytes: number;
+  readonly ageMs: number;
+}
+
+/** Keeps each list of a template as it was read last, for clients with equal capabilities. */
+export class StoredLists {
+  readonly #deps: StoredListsDeps;
+  readonly #known = new LruMap<LastWrite>(MAX_KNOWN);
+  /** By the items, so that the same ones are not written as text again. */
+  readonly #digests = new WeakMap<readonly JsonObject[], string>();
+  /**
+   * By kind of list and template, the one that is being written first: of each for one kind of client at a time.
+   * Others are written when they are read again.
+   */
+  readonly #waiting = new Map<string, Waiting>();
+
+  constructor(deps: StoredListsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Undefined when there is none, or it cannot be read. Never rejects. */
+  async find(
+    template: string,
+    list: ListField,
+    { capabilities }: ClientProfile,
+  ): Promise<KeptList | undefined> {
+    const { store, clock, hasUserLists } = this.#deps;
+    if (hasUserLists(template)) return undefined;
+    const stored = await store.find(listKey(template, list, capabilities)).catch(() => undefined);
+    if (stored === undefined) return undefined;
+    const items = itemsIn(stored.value);
+    const bytes = memoryOf(valuesIn(items, Number.POSITIVE_INFINITY), stored.value.length);
+    return { items, bytes, ageMs: Math.max(clock.wall() - Date.parse(stored.readAt), 0) };
+  }
+
+  /** Returns at once, and never throws. */
+  keep(
+    template: string,
+    list: ListField,
+    { capabilities }: ClientProfile,
+    items: readonly JsonObject[],
+  ): void {
+    if (this.#deps.hasUserLists(template)) return;
+    const key = listKey(template, list, capabilities);
+    if (this.#isKept(key, this.#digests.get(items))) return;
+    const written = `${list} ${template}`;
+    if (this.#waiting.has(written)) return;
+    this.#waiting.set(written, { key, template, items, readAtMs: this.#deps.clock.wall() });
+    if (this.#waiting.size === 1) this.#writeFirst();
+  }
+
+  #isKept(key: string, digest: string | undefined): boolean {
+    const last = this.#known.get(key);
+    return last !== undefined && this.#deps.clock.now() - last.savedAtMs < AGAIN_MS && last.digest === digest;
+  }
+
+  /** One after the other: SQLite writes a long list in one turn of the event loop. */
+  #writeFirst(): void {
+    const { clock } = this.#deps;
+    const [first] = this.#waiting;
+    if (first === undefined) return;
+    const [written, list] = first;
+    const beganMs = clock.now();
+    void this.#write(list).finally(() => {
+      const pauseMs = (clock.now() - beganMs) * PAUSES;
+      clock.background.alarm(pauseMs, () => {
+        this.#waiting.delete(written);
+        this.#writeFirst();
+      });
+    });
+  }
+
+  async #write({ key, template, items, readAtMs }: Waiting): Promise<void> {
+    const { store, clock } = this.#deps;
+    const value = JSON.stringify(items);
+    const digest = hash('sha256', value, 'base64url');
+    this.#digests.set(items, digest);
+    if (this.#isKept(key, digest)) return;
+    const savedAtMs = clock.now();
+    this.#known.set(key, { digest, savedAtMs });
+    await store.save({ key, template, value, readAt: new Date(readAtMs).toISOString() }).catch(() => {
+      if (this.#known.get(key)?.savedAtMs === savedAtMs) this.#known.delete(key); // the next reading tries again
+    });
+  }
+}
+
+function listKey(template: string, list: ListField, capabilities: JsonObject): string {
+  return shortKey(template, list, canonicalText(capabilities));
+}
+
+function itemsIn(value: string): JsonObject[] {
+  const items = parseExact(value);
+  return Array.isArray(items) ? items.filter(isJsonObject) : [];
+}
