@@ -45,15 +45,15 @@ export interface Route {
    */
   readonly speaks?: 'json-rpc';
   /** True for a route that other nodes may forward to this one; at those of the MCP endpoint they always may. */
-  readonly isForwarded?: true;
+  readonly isForwarded?: boolean;
   /** True for a route that the rate limit does not count: a caller over its limit may still log out. */
   readonly isFree?: boolean;
   /** True for a route of the gateway as a registry, which may be open to all. */
-  readonly isRegistry?: true;
+  readonly isRegistry?: boolean;
   /** True for a route that asks servers: a caller that does not read its answers is refused. */
   readonly asksServers?: boolean;
-  /** False for a route that changes nothing here, though its method is not GET. Every other one is recorded in the audit log. */
-  readonly isAudited?: false;
+  /** True for a route that changes nothing here, though its method is not GET. Every other one is recorded in the audit log. */
+  readonly changesNothing?: boolean;
   /** The route does not match while a template of this name exists, whose route has the same path. */
   readonly unlessTemplate?: string;
   readonly requestHeaders?: Readonly<Record<string, string>>;

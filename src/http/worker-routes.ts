@@ -9,7 +9,7 @@ import type { Route } from './route.ts';
 
 /** The route, whose answer waits until the other workers have applied its change. */
 export function tellingOthers(route: Route, worker: OwnWorker): Route {
-  if (route.method === 'GET' || route.isAudited === false) return route;
+  if (route.method === 'GET' || route.changesNothing === true) return route;
   return {
     ...route,
     run: async (raw, services) => {

@@ -34,7 +34,7 @@ export function auditTrail(
   audit: Pick<AuditLog, 'record' | 'suppress'>,
   proxies: Pick<Proxies, 'address'>,
   now: () => number = systemClock.now,
-): (route: Pick<Route, 'method' | 'path' | 'isAudited'>) => RouteMiddleware[] {
+): (route: Pick<Route, 'method' | 'path' | 'changesNothing'>) => RouteMiddleware[] {
   const refusals = new WindowCounter({ windowSeconds: 60, keys: COUNTED_CALLERS });
   const most = HTTP_LIMITS.recordedRefusalsPerMinute;
   const record = (action: string, { state, path, req }: HttpContext, status: number): void => {
@@ -58,7 +58,7 @@ export function auditTrail(
   };
 
   return (route) => {
-    if (route.method === 'GET' || route.isAudited === false) return [];
+    if (route.method === 'GET' || route.changesNothing === true) return [];
     const action = `${route.method} ${route.path}`;
     const step: RouteMiddleware = async (context, next) => {
       try {

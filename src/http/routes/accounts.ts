@@ -129,7 +129,7 @@ export const accountRoutes: readonly Route[] = [
     summary: 'Prove that this gateway knows a key or a token, before a client sends it over plain HTTP',
     scope: 'open',
     reader: 'direct',
-    isAudited: false,
+    changesNothing: true,
     request: { body: ProofBody },
     answers: {
       200: {

@@ -94,7 +94,7 @@ const SseQuery = Type.Object({ sessionId: Type.Optional(Type.String()) });
 const COMMON = {
   scope: 'tools:call',
   speaks: 'json-rpc',
-  isAudited: false,
+  changesNothing: true,
 } as const satisfies Partial<Route>;
 
 const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what]) => {

@@ -164,7 +164,7 @@ function requestRoute(
     summary,
     scope: 'tools:call',
     asksServers: true,
-    isAudited: false,
+    changesNothing: true,
     reader: 'call',
     request: { params: TemplateParams, body: route.body },
     answers: {

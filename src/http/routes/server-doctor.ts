@@ -24,7 +24,7 @@ export const serverDoctorRoutes: readonly Route[] = [
   defineRoute('POST', '/gateway/templates/:template/doctor', {
     summary: 'Examine the servers of a template for faults; no tool is called',
     scope: 'gateway:write',
-    isAudited: false,
+    changesNothing: true,
     request: { params: TemplateParams },
     answers: {
       200: {

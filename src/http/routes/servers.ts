@@ -157,7 +157,7 @@ export const serverToolRoutes: readonly Route[] = [
     summary: 'Call a tool of one server',
     scope: 'tools:call',
     asksServers: true,
-    isAudited: false,
+    changesNothing: true,
     reader: 'call',
     request: { body: CallServerToolBody },
     answers: { 200: { description: 'The MCP result, and how long it took', body: ServerToolResult } },

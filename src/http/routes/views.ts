@@ -73,7 +73,7 @@ export const viewRoutes: readonly Route[] = [
   defineRoute('POST', '/gateway/views/preview', {
     summary: 'What a view would list, without storing it',
     scope: 'gateway:write',
-    isAudited: false,
+    changesNothing: true,
     request: { body: Body },
     answers: { 200: { description: 'Its tools, and the tokens that they take', body: Preview } },
     errors: ['TEMPLATE_NOT_FOUND'],
