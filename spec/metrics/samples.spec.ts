@@ -12,7 +12,8 @@ import type { ShownNode } from '../../src/domain/nodes/nodes.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import type { TemplateSnapshot } from '../../src/gateway/gateway-types.ts';
 import { PeerLoads } from '../../src/http/all-nodes/peer-loads.ts';
-import { LoadHistory, type SampleSelection, Samples } from '../../src/metrics/samples.ts';
+import { LoadHistory } from '../../src/metrics/load-history.ts';
+import { type SampleSelection, Samples } from '../../src/metrics/samples.ts';
 import { snapshotSample } from '../helpers/http-samples.ts';
 import { suite } from '../helpers/suite.ts';
 

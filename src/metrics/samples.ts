@@ -1,7 +1,6 @@
 // `gateway.sampled`: once a second the load of the gateway, its templates and its instances, for readers of the
 // event stream. Without a reader nothing is computed. One sample serves all readers; its parts are serialized
 // when they change, and a reader gets the visible parts that changed since its last sample. Source: ADR 75.
-// And the history: the totals of each 10 s of the last hour, with or without readers. Source: ADR 126.
 
 import {
   defer,
@@ -19,7 +18,7 @@ import { DurationHistogram } from '../counts/duration-histogram.ts';
 import { getOrInsert, type InstanceCounts, type TemplateCounts, tallyOf } from '../counts/traffic-counts.ts';
 import { mayDo, type Principal } from '../domain/accounts/account.ts';
 import type { InstanceSnapshot } from '../domain/instances/instance.ts';
-import { hasAllTemplates, mayUse, rightsKey } from '../domain/rights/rights.ts';
+import { mayUse, rightsKey } from '../domain/rights/rights.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { ticks$, timer$ } from '../domain/time/clock-streams.ts';
 import type { Gateway } from '../gateway/gateway.ts';
@@ -45,7 +44,7 @@ export interface SampleSelection {
   readonly template?: string | undefined;
 }
 
-type SampledGateway = Pick<Gateway, 'events$' | 'snapshot'> & {
+export type SampledGateway = Pick<Gateway, 'events$' | 'snapshot'> & {
   readonly internals: Pick<GatewayInternals, 'traffic'>;
 };
 
@@ -97,81 +96,8 @@ export class Samples {
   }
 }
 
-export const HISTORY_INTERVAL_MS = 10_000;
-export const HISTORY_POINTS = 360;
-
-/** The totals of the 10 s before `at`. */
-export interface HistoryPoint {
-  readonly at: string;
-  readonly interval_ms: number;
-  readonly totals: Totals;
-}
-
-/** A point for another node, or to be added to those of others. */
-export interface HistoryPart extends HistoryPoint {
-  /** Clocks of nodes are not compared. */
-  readonly age_ms: number;
-  /** The buckets of the percentiles. */
-  readonly durations: readonly [bucket: number, count: number][];
-}
-
-interface KeptPoint {
-  readonly point: HistoryPoint;
-  readonly atMs: number;
-  /** Calls at instances of other nodes, which count them, too. */
-  readonly elsewhere: number;
-  /** Buckets and counts, alternating. */
-  readonly durations: Uint32Array | undefined;
-}
-
-/** The totals of the last hour, for pages that open or are loaded again. */
-export class LoadHistory {
-  readonly #points: KeptPoint[] = [];
-
-  /** `isAdded`: to the history of other nodes. */
-  constructor(gateway: SampledGateway, { isAdded = false } = {}) {
-    const options = { hasInstances: false };
-    let before = new Sample(gateway, undefined, options);
-    const stop = systemClock.background.every(HISTORY_INTERVAL_MS, () => {
-      before = new Sample(gateway, before, options);
-      this.#points.push(before.kept(isAdded));
-      if (this.#points.length > HISTORY_POINTS) this.#points.shift();
-    });
-    gateway.events$.subscribe({ complete: () => stop() });
-  }
-
-  /** Oldest first. None for a viewer of some templates, because percentiles of all templates say nothing about these. */
-  read(viewer: Principal): readonly HistoryPoint[] {
-    return this.#visible(viewer, ({ point }) => point);
-  }
-
-  /** As `read`, in parts that can be added to those of other nodes. */
-  parts(viewer: Principal): readonly HistoryPart[] {
-    return this.#visible(viewer, ({ point, atMs, elsewhere, durations = [] }) => ({
-      ...point,
-      age_ms: Math.round(systemClock.now() - atMs),
-      totals: { ...point.totals, in_flight: point.totals.in_flight - elsewhere },
-      durations: pairsOf(durations),
-    }));
-  }
-
-  #visible<P extends HistoryPoint>(viewer: Principal, pointOf: (kept: KeptPoint) => P): readonly P[] {
-    if (!hasAllTemplates(viewer)) return [];
-    const points = this.#points.map(pointOf);
-    if (mayDo(viewer, ['admin'])) return points;
-    return points.map(({ totals: { sessions: _, ...totals }, ...point }) => ({ ...point, totals }) as P);
-  }
-}
-
-function pairsOf(flat: ArrayLike<number>): [number, number][] {
-  return Array.from({ length: flat.length / 2 }, (_, index) => [
-    flat[2 * index] ?? 0,
-    flat[2 * index + 1] ?? 0,
-  ]);
-}
-
 /** `sessions`: for admins only. */
-interface Totals {
+export interface Totals {
   readonly requests: number;
   readonly failures: number;
   readonly in_flight: number;
@@ -205,7 +131,8 @@ interface SampleOptions {
 /** Instances in a sample for another node; further changes are not sent. */
 const MAX_PART_INSTANCES = 5_000;
 
-class Sample {
+/** The load at one time, and since the sample before. */
+export class Sample {
   readonly number: number;
   readonly atMs = systemClock.now();
   readonly parts: ReadonlyMap<string, TemplatePart>;
@@ -252,8 +179,11 @@ class Sample {
     });
   }
 
-  /** All templates together, with what only admins see. `isAdded`: with what other nodes need. */
-  kept(isAdded: boolean): KeptPoint {
+  /**
+   * A point of the history: all templates together, with what only admins see. `isAdded`: with what other nodes need,
+   * the calls at instances of other nodes, which count them, too, and durations as buckets and counts, alternating.
+   */
+  kept(isAdded: boolean) {
     const parts = [...this.parts.values()];
     const point = { at: this.#at, interval_ms: this.#intervalMs, totals: totalsOf(parts, true) };
     const hasDurations = isAdded && point.totals.requests > 0;

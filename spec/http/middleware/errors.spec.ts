@@ -27,7 +27,7 @@ import { atInstance, databaseUnavailable, openingFailed } from '../../../src/dom
 import { sessionNotFound } from '../../../src/domain/errors/session-errors.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { errors, rpcErrors } from '../../../src/http/middleware/errors.ts';
-import { ErrorBody, errorBody } from '../../../src/http/replies/reply.ts';
+import { ErrorBody, errorBody } from '../../../src/http/replies/error-reply.ts';
 import { ClientGone, type HttpMiddleware } from '../../../src/http/request.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import type { Json } from '../../fixtures/wire.ts';

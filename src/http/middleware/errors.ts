@@ -1,7 +1,6 @@
-// Gives each request its id, and turns thrown errors into answers: an error body with status and headers, or
-// a JSON-RPC error on routes of the MCP endpoint.
+// Turns thrown errors into answers: an error body with status and headers, or a JSON-RPC error on routes of the
+// MCP endpoint.
 
-import { randomBytes, randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import { asGatewayError, GatewayError, hasCode } from '../../domain/errors/errors.ts';
@@ -10,7 +9,8 @@ import { noteError } from '../../protocol/endpoint-types.ts';
 import { resumesSse } from '../../protocol/legacy/legacy-sse.ts';
 import { faultOf, type RpcFailure, rpcFailureOf } from '../../protocol/rpc.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import { type BytesReply, bytes, errorReply, LATER_STREAM } from '../replies/reply.ts';
+import { errorReply } from '../replies/error-reply.ts';
+import { type BytesReply, bytes, LATER_STREAM } from '../replies/reply.ts';
 import { respond } from '../replies/respond.ts';
 import {
   ClientGone,
@@ -19,6 +19,7 @@ import {
   type RequestState,
   type RouteMiddleware,
 } from '../request.ts';
+import { identify, requestIds } from './request-id.ts';
 
 /**
  * The first step: gives the request its id. An error that is not a GatewayError becomes INTERNAL_ERROR; the log
@@ -127,38 +128,4 @@ export function drain(request: Readable, mostBytes: number = HTTP_LIMITS.drained
   // A disconnect meanwhile is not an error.
   request.on('error', () => request.destroy());
   request.resume();
-}
-
-const VALID = /^[A-Za-z0-9._-]{1,128}$/;
-
-/** Sets `state.requestId`: a valid id of the client, else a new one. respond.ts returns it. */
-export function identify({ req, state }: Pick<HttpContext, 'req' | 'state'>, newId: () => string): void {
-  const sent = req.headers['x-request-id'];
-  state.requestId = typeof sent === 'string' && VALID.test(sent) ? sent : newId();
-}
-
-/** Up to the first digit of the fourth group, which has bits of the version. */
-const COMMON_CHARACTERS = 20;
-/** Digits of an id: the rest of the fourth group, and the last one. */
-const [GROUP_REST, LAST_GROUP] = [3, 12];
-const OWN_DIGITS = GROUP_REST + LAST_GROUP;
-const DRAWN_IDS = 128;
-
-/**
- * Makes ids of requests: UUIDs with one beginning. Callers see them, so that they do not count: that would show
- * how much all callers do. `randomUUID` leaves three times the garbage. Source: ADR 257.
- */
-export function requestIds(): () => string {
-  const beginning = randomUUID().slice(0, COMMON_CHARACTERS);
-  let digits = '';
-  let at = 0;
-  return () => {
-    if (at === digits.length) {
-      digits = randomBytes((DRAWN_IDS * OWN_DIGITS) / 2).toString('hex');
-      at = 0;
-    }
-    at += OWN_DIGITS;
-    const last = at - LAST_GROUP;
-    return `${beginning}${digits.slice(at - OWN_DIGITS, last)}-${digits.slice(last, at)}`;
-  };
 }

@@ -26,7 +26,8 @@ import { type Deployment, MissingNodes, missing } from '../all-nodes/deployment.
 import { healthWith, knownAtPeers } from '../all-nodes/instances.ts';
 import { InstanceHealth } from '../records/instance-record.ts';
 import { closed, integer, named, number, rounded, Time, text } from '../records/schemas.ts';
-import { type BytesReply, errorReply, json } from '../replies/reply.ts';
+import { errorReply } from '../replies/error-reply.ts';
+import { type BytesReply, json } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
 import type { Services } from '../services.ts';

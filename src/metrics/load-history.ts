@@ -1,0 +1,72 @@
+// The history of the load: the totals of each 10 s of the last hour, with or without readers. Source: ADR 126.
+
+import { mayDo, type Principal } from '../domain/accounts/account.ts';
+import { hasAllTemplates } from '../domain/rights/rights.ts';
+import { systemClock } from '../domain/time/clock.ts';
+import { Sample, type SampledGateway, type Totals } from './samples.ts';
+
+export const HISTORY_INTERVAL_MS = 10_000;
+export const HISTORY_POINTS = 360;
+
+/** The totals of the 10 s before `at`. */
+export interface HistoryPoint {
+  readonly at: string;
+  readonly interval_ms: number;
+  readonly totals: Totals;
+}
+
+/** A point for another node, or to be added to those of others. */
+export interface HistoryPart extends HistoryPoint {
+  /** Clocks of nodes are not compared. */
+  readonly age_ms: number;
+  /** The buckets of the percentiles. */
+  readonly durations: readonly [bucket: number, count: number][];
+}
+
+type KeptPoint = ReturnType<Sample['kept']>;
+
+/** The totals of the last hour, for pages that open or are loaded again. */
+export class LoadHistory {
+  readonly #points: KeptPoint[] = [];
+
+  /** `isAdded`: to the history of other nodes. */
+  constructor(gateway: SampledGateway, { isAdded = false } = {}) {
+    const options = { hasInstances: false };
+    let before = new Sample(gateway, undefined, options);
+    const stop = systemClock.background.every(HISTORY_INTERVAL_MS, () => {
+      before = new Sample(gateway, before, options);
+      this.#points.push(before.kept(isAdded));
+      if (this.#points.length > HISTORY_POINTS) this.#points.shift();
+    });
+    gateway.events$.subscribe({ complete: () => stop() });
+  }
+
+  /** Oldest first. None for a viewer of some templates, because percentiles of all templates say nothing about these. */
+  read(viewer: Principal): readonly HistoryPoint[] {
+    return this.#visible(viewer, ({ point }) => point);
+  }
+
+  /** As `read`, in parts that can be added to those of other nodes. */
+  parts(viewer: Principal): readonly HistoryPart[] {
+    return this.#visible(viewer, ({ point, atMs, elsewhere, durations = [] }) => ({
+      ...point,
+      age_ms: Math.round(systemClock.now() - atMs),
+      totals: { ...point.totals, in_flight: point.totals.in_flight - elsewhere },
+      durations: pairsOf(durations),
+    }));
+  }
+
+  #visible<P extends HistoryPoint>(viewer: Principal, pointOf: (kept: KeptPoint) => P): readonly P[] {
+    if (!hasAllTemplates(viewer)) return [];
+    const points = this.#points.map(pointOf);
+    if (mayDo(viewer, ['admin'])) return points;
+    return points.map(({ totals: { sessions: _, ...totals }, ...point }) => ({ ...point, totals }) as P);
+  }
+}
+
+function pairsOf(flat: ArrayLike<number>): [number, number][] {
+  return Array.from({ length: flat.length / 2 }, (_, index) => [
+    flat[2 * index] ?? 0,
+    flat[2 * index + 1] ?? 0,
+  ]);
+}
