@@ -3,7 +3,7 @@
 
 import { hash } from 'node:crypto';
 import type { Config } from '../config/config.ts';
-import type { GroupRole } from '../config/issuer-settings.ts';
+import type { GroupRole } from '../config/group-roles.ts';
 import {
   type ApiKey,
   CLIENT_SCOPES,

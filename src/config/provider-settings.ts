@@ -2,17 +2,8 @@
 
 import { definedFields, isJsonObject, jsonIn } from '../domain/json/json.ts';
 import { ConfigError } from './config-error.ts';
-import {
-  type ClaimNames,
-  claimsIn,
-  type Fail,
-  type GroupRole,
-  type GroupRoles,
-  isSafeUrl,
-  roleIn,
-  rolesIn,
-  textsIn,
-} from './issuer-settings.ts';
+import { type Fail, type GroupRole, type GroupRoles, roleIn, rolesIn, textsIn } from './group-roles.ts';
+import { type ClaimNames, claimsIn, isSafeUrl } from './issuer-settings.ts';
 import { type SettingType, setting } from './setting-types.ts';
 
 const CLAIMS = ['subject', 'username', 'email', 'groups'] as const;

@@ -10,7 +10,7 @@ import {
 } from '../domain/accounts/account.ts';
 import { isJsonObject, jsonIn } from '../domain/json/json.ts';
 import { ConfigError } from './config-error.ts';
-import { type Fail, type GroupRole, type GroupRoles, listsIn, textsIn } from './issuer-settings.ts';
+import { type Fail, type GroupRole, type GroupRoles, listsIn, textsIn } from './group-roles.ts';
 import { type SettingType, setting } from './setting-types.ts';
 
 const MAX_DEFINED = 100;

@@ -1,6 +1,6 @@
 // What the claims of another authorization server say: single claims, groups, and the role that groups have here.
 
-import type { GroupRole, GroupRoles } from '../../config/issuer-settings.ts';
+import type { GroupRole, GroupRoles } from '../../config/group-roles.ts';
 import { type DefinedRoles, isBuiltIn } from '../../domain/accounts/account.ts';
 import { noRoleForGroups } from '../../domain/errors/account-errors.ts';
 import { isJsonObject } from '../../domain/json/json.ts';

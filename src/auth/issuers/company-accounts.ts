@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { Check } from 'typebox/schema';
-import type { GroupRole } from '../../config/issuer-settings.ts';
+import type { GroupRole } from '../../config/group-roles.ts';
 import type { ProviderSetting } from '../../config/provider-settings.ts';
 import {
   type DefinedRoles,

@@ -1,0 +1,86 @@
+// What settings say that the members of groups may do: their role, scopes, templates, views and tools.
+
+import {
+  isBuiltIn,
+  ROLE_PATTERN,
+  ROLE_SCOPES,
+  type Role,
+  SCOPES,
+  type Scope,
+} from '../domain/accounts/account.ts';
+import { TEMPLATE_NAME } from '../domain/instances/template.ts';
+import { definedFields, isJsonObject } from '../domain/json/json.ts';
+import { type RightsLists, TOOL_ENTRY, tooLongLists } from '../domain/rights/rights.ts';
+
+const MAX_ROLES = 200;
+const TEMPLATE = new RegExp(`^${TEMPLATE_NAME}$`);
+
+/** What the members of a group may do. */
+export interface GroupRole extends RightsLists {
+  readonly role: Role;
+  /** Absent: all of the role. */
+  readonly scopes?: readonly Scope[];
+}
+
+/** Roles by group, in the order as written. */
+export type GroupRoles = readonly (readonly [group: string, GroupRole])[];
+
+/** Ends the reading of an entry with what is wrong. */
+export type Fail = (what: string) => never;
+
+export function rolesIn(value: unknown, fail: Fail): GroupRoles {
+  const entries = isJsonObject(value) ? Object.entries(value) : [];
+  if (entries.length === 0 || entries.length > MAX_ROLES)
+    return fail(`\`roles\` must name a role for each of 1 to ${MAX_ROLES} groups`);
+  return entries.map(([group, each]) => [
+    group,
+    roleIn(each, (what) => fail(`\`roles\`, ${group}: ${what}`)),
+  ]);
+}
+
+export function roleIn(value: unknown, fail: Fail): GroupRole {
+  if (!isJsonObject(value)) return fail('expected `role`');
+  const { role: named, scopes, templates, views, tools, ...others } = value;
+  // Whether it is defined is checked with the setting `roles`.
+  if (typeof named !== 'string' || !new RegExp(ROLE_PATTERN).test(named))
+    return fail('`role` must be the name of a role');
+  const role = named;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined)
+    fail(`unknown key ${JSON.stringify(unknown)}; known: role, scopes, templates, views, tools`);
+  const own = isBuiltIn(role) ? ROLE_SCOPES[role] : SCOPES;
+  const wanted = scopes === undefined ? undefined : textsIn(scopes);
+  const granted = wanted && SCOPES.filter((scope) => own.includes(scope) && wanted.includes(scope));
+  if (
+    scopes !== undefined &&
+    (granted === undefined || granted.length === 0 || granted.length !== wanted?.length)
+  )
+    fail(`\`scopes\` must be a list of scopes of the role ${role}: ${own.join(', ')}`);
+  return {
+    role,
+    ...definedFields({ scopes: granted }),
+    ...listsIn({ templates, views, tools }, fail),
+  };
+}
+
+export function listsIn(value: { readonly [L in keyof RightsLists]: unknown }, fail: Fail): RightsLists {
+  const read = (name: keyof RightsLists, form: RegExp, what: string) => {
+    if (value[name] === undefined) return {};
+    const list = textsIn(value[name]);
+    if (list?.every((each) => form.test(each)) !== true) return fail(`\`${name}\` must be a list of ${what}`);
+    return { [name]: list };
+  };
+  const lists: RightsLists = {
+    ...read('templates', TEMPLATE, 'ids of templates'),
+    ...read('views', TEMPLATE, 'ids of views'),
+    ...read('tools', new RegExp(TOOL_ENTRY), '`<template>/<glob>`, perhaps after `!`'),
+  };
+  for (const { list, msg } of tooLongLists(lists)) fail(`\`${list}\`: ${msg}`);
+  return lists;
+}
+
+export function textsIn(value: unknown): readonly string[] | undefined {
+  if (!Array.isArray(value) || value.length > 1_000) return undefined;
+  const isText = (each: unknown) => typeof each === 'string' && each !== '' && each.length <= 500;
+  return value.every(isText) ? value : undefined;
+}
