@@ -210,8 +210,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const { binding } = this;
     const request = this.#request;
     const { method } = request;
-    // A cursor or a task in the answer is known at one instance only.
     if (!this.isCertain) return NONE;
+    // A cursor or a task in the answer is known at one instance only.
     const mayBeElsewhere = !setsBackendState(method) && listOf(method) === undefined && !isAboutTask(request);
     if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return NONE;
     if (this.#nextHedge !== undefined) return new SessionStep(this, this.#nextHedge, request, false);

@@ -36,7 +36,9 @@ export class LifeDoubt {
     this.#over ??= Promise.withResolvers();
     const { promise } = this.#over;
     ask();
-    return this.#within(promise);
+    const within = this.#within(promise);
+    within.catch(() => undefined); // who asks only whether there is a doubt does not wait, and leaves the promise
+    return within;
   }
 
   /** Something was learned: the requests go on if there is no doubt any more. */
