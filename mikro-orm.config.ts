@@ -33,6 +33,7 @@ export async function offlineOptions(database: Database, folder = MIGRATIONS): P
     ...ormOptionsOf(database, {
       address: { ...address, options: new Map() },
       statementTimeoutMs: 5_000,
+      idleTransactionMs: 5_000,
       connectTimeoutMs: 5_000,
       connections: 1,
       sockets: new Sockets(),

@@ -12,11 +12,12 @@ export function parsed(url: string): ParsedDatabaseUrl {
   return found;
 }
 
-/** Options for a URL, with limits of 4 s, 5 s and 10 connections. */
+/** Options for a URL, with limits of 4 s, 3 s, 5 s and 10 connections. */
 export function connectOptions(url: string): ConnectOptions {
   return {
     address: parsed(url).address,
     statementTimeoutMs: 4_000,
+    idleTransactionMs: 3_000,
     connectTimeoutMs: 5_000,
     connections: 10,
     sockets: new Sockets(),

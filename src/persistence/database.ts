@@ -33,6 +33,11 @@ export interface ConnectOptions {
   readonly address: DatabaseAddress;
   /** Longest time of one statement and of one wait for a lock, in ms. */
   readonly statementTimeoutMs: number;
+  /**
+   * How long a transaction may wait for its node between two statements, in ms: a node that stands still keeps the locks of
+   * its transaction for so long. Less than a statement of another node waits for them, which then succeeds.
+   */
+  readonly idleTransactionMs: number;
   /** Longest time to open a connection, in ms. */
   readonly connectTimeoutMs: number;
   readonly connections: number;
@@ -152,11 +157,3 @@ export async function retryConflicts<T>(
 }
 
 const TRY_AGAIN_MS = 10;
-
-/**
- * How long a transaction may wait for its node between two statements, in ms: a node that stands still keeps the locks of its
- * transaction for so long. Less than a statement of another node waits for them, which then succeeds.
- */
-export function idleTransactionMs(statementTimeoutMs: number): number {
-  return Math.ceil(statementTimeoutMs * 0.75);
-}

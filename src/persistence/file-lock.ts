@@ -30,5 +30,11 @@ export async function lockFile(path: string): Promise<FileLock | undefined> {
 
 function connectTo(name: string): Omit<ConnectOptions, 'sockets'> {
   const address = { host: '', port: 0, user: '', password: '', name, options: new Map<string, string>() };
-  return { address, statementTimeoutMs: 1_000, connectTimeoutMs: 1_000, connections: 1 };
+  return {
+    address,
+    statementTimeoutMs: 1_000,
+    idleTransactionMs: 1_000,
+    connectTimeoutMs: 1_000,
+    connections: 1,
+  };
 }

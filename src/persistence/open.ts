@@ -147,10 +147,12 @@ async function connect(
 ): Promise<Orm> {
   const { connectOrm } = await import('./orm/orm.ts');
   await nextTurn();
+  // Shorter than the timeout of this process, so that the database reports the reason and keeps its connection.
+  const statementTimeoutMs = Math.ceil(timeoutMs * 0.8);
   const options = {
     address,
-    // Shorter than the timeout of this process, so that the database reports the reason and keeps its connection.
-    statementTimeoutMs: Math.ceil(timeoutMs * 0.8),
+    statementTimeoutMs,
+    idleTransactionMs: Math.ceil(statementTimeoutMs * 0.75),
     connectTimeoutMs: CONNECT_MS,
     connections: CONNECTIONS,
     ...more,
@@ -247,7 +249,11 @@ async function migrated(parsed: ParsedDatabaseUrl, orm: Orm): Promise<MigrationS
   const { migrate } = await import('./orm/migrate.ts');
   const { database } = parsed;
   if (database.isFile) return migrate(database, orm, MIGRATION_WAIT_MS);
-  const migrating = await connect(parsed, CONNECT_MS, { statementTimeoutMs: MIGRATION_STATEMENT_MS });
+  const migrating = await connect(parsed, CONNECT_MS, {
+    statementTimeoutMs: MIGRATION_STATEMENT_MS,
+    // The connection that holds the lock may be idle while another one migrates.
+    idleTransactionMs: 2 * MIGRATION_MS,
+  });
   try {
     return await withTimeout(migrate(database, migrating, MIGRATION_WAIT_MS), MIGRATION_MS);
   } finally {

@@ -319,7 +319,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
       const store = await freshStore(service);
       await store.saveTemplate(template);
       const { database } = parsed(store.url);
-      const frozen = await connectOrm(database, { ...connectOptions(store.url), statementTimeoutMs: 2_000 });
+      const frozen = await connectOrm(database, { ...connectOptions(store.url), idleTransactionMs: 1_500 });
       const { standing, thaw } = await standStill(frozen, 'update templates set name = name');
       const ms = await msOf(() =>
         withinTries(() => store.saveTemplate({ ...template, loadBalancer: { timeout: 7 } })),

@@ -67,7 +67,12 @@ const tables = [
 /** Drops our tables in the database and opens a store there. */
 async function emptiedStore(url: string): Promise<Store> {
   const { database, address } = parsed(url);
-  const limits = { statementTimeoutMs: 30_000, connectTimeoutMs: 10_000, connections: 1 };
+  const limits = {
+    statementTimeoutMs: 30_000,
+    idleTransactionMs: 30_000,
+    connectTimeoutMs: 10_000,
+    connections: 1,
+  };
   const { orm, connection, close } = await connectOrm(database, { address, ...limits });
   for (const table of tables) {
     await connection.execute(`drop table ${orm.em.getPlatform().quoteIdentifier(table)}`).catch(() => {

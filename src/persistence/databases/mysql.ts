@@ -1,6 +1,6 @@
 // MySQL 8 and MariaDB 10.5 and later. Definitions of tables end a transaction, so the lock is outside of it.
 
-import { type Database, idleTransactionMs } from '../database.ts';
+import type { Database } from '../database.ts';
 import { runOn } from '../orm/mikro-orm-patches.ts';
 import { isNetworkError, urlRefused } from '../store-errors.ts';
 
@@ -12,7 +12,7 @@ export const mysql: Database = {
   urlOptions: ['ssl', 'socket', 'charset'],
   defaultPort: 3306,
   driver: async () => (await import('@mikro-orm/mysql')).MySqlDriver,
-  options: ({ address, statementTimeoutMs, connectTimeoutMs }) => {
+  options: ({ address, statementTimeoutMs, idleTransactionMs, connectTimeoutMs }) => {
     const { options } = address;
     const socketPath = options.get('socket');
     // URLs of SQLAlchemy often have it.
@@ -30,7 +30,7 @@ export const mysql: Database = {
       },
       onCreateConnection: async (connection) => {
         const seconds = Math.max(1, Math.ceil(statementTimeoutMs / 1000));
-        const idleSeconds = Math.max(1, Math.floor(idleTransactionMs(statementTimeoutMs) / 1000));
+        const idleSeconds = Math.max(1, Math.floor(idleTransactionMs / 1000));
         // MikroORM escapes values in statements with backslashes: a server with NO_BACKSLASH_ESCAPES would read
         // them as SQL. Only MariaDB reads the part between /*M! and */, only MySQL the one between /*!80000 and
         // */: it has no bound for idle transactions, but one for idle connections, and the pool keeps none for so

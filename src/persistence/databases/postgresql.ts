@@ -1,6 +1,6 @@
 // PostgreSQL 12 and later. Definitions of tables are part of transactions, so a migration is atomic.
 
-import { type Database, idleTransactionMs } from '../database.ts';
+import type { Database } from '../database.ts';
 import { runOn } from '../orm/mikro-orm-patches.ts';
 import { isNetworkError, urlRefused } from '../store-errors.ts';
 
@@ -15,7 +15,7 @@ export const postgresql: Database = {
   urlOptions: ['sslmode', 'host'],
   defaultPort: 5432,
   driver: async () => (await import('@mikro-orm/postgresql')).PostgreSqlDriver,
-  options: ({ address, statementTimeoutMs, connectTimeoutMs, sockets }) => {
+  options: ({ address, statementTimeoutMs, idleTransactionMs, connectTimeoutMs, sockets }) => {
     const { host, options } = address;
     return {
       // The query of the URL names the folder of a socket file.
@@ -33,7 +33,7 @@ export const postgresql: Database = {
           connection,
           `set standard_conforming_strings = on; set client_encoding = 'UTF8'; ` +
             `set statement_timeout = ${statementTimeoutMs}; set lock_timeout = ${statementTimeoutMs}; ` +
-            `set idle_in_transaction_session_timeout = ${idleTransactionMs(statementTimeoutMs)}`,
+            `set idle_in_transaction_session_timeout = ${idleTransactionMs}`,
         ),
     };
   },
