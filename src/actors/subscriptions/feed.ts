@@ -3,7 +3,7 @@
 // per resource (resource-subscriptions.ts). Messages are passed on in tasks: a backend may send thousands at once, each
 // for hundreds of clients (ADR 364).
 
-import { Observable, type Subscription, takeUntil } from 'rxjs';
+import { Observable, of, Subject, type Subscription, switchMap, take, takeUntil } from 'rxjs';
 import { ANONYMOUS, countedIdOf } from '../../domain/accounts/account.ts';
 import { type ServerMessage, type ServerNotification, updateNotice } from '../../domain/mcp/client.ts';
 import { changedList, type ListField, RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
@@ -70,6 +70,7 @@ export class Feed {
   readonly #waiting = new Map<string, ServerNotification>();
   readonly #scheduler: Pick<TaskScheduler, 'each'>;
   #isDelivering = false;
+  readonly #allDelivered$ = new Subject<void>();
 
   constructor(conversation: SharedConversation, deps: SubscriptionDeps) {
     this.#deps = deps;
@@ -129,7 +130,7 @@ export class Feed {
       if (!isLate) return;
       const answers = parts.map(({ answer }) => answer);
       void Promise.allSettled([this.untilSettled, ...answers]).then(() => subscriber.closed || resumed());
-    }).pipe(takeUntil(this.#conversation.closed$));
+    }).pipe(takeUntil(this.#delivered$));
   }
 
   /**
@@ -165,6 +166,14 @@ export class Feed {
    */
   get untilSettledOrLate(): Promise<void> | undefined {
     return this.#subscription?.untilSettledOrLate;
+  }
+
+  /** Emits when the conversation has ended and its clients have got the messages that it had sent. */
+  get #delivered$(): Observable<unknown> {
+    const { closed$ } = this.#conversation;
+    return closed$.pipe(
+      switchMap(() => (this.#isDelivering ? this.#allDelivered$.pipe(take(1)) : of(undefined))),
+    );
   }
 
   #left({ uris }: FeedClient): void {
@@ -239,6 +248,7 @@ export class Feed {
       }
     } finally {
       this.#isDelivering = false;
+      this.#allDelivered$.next();
     }
   }
 }
