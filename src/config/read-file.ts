@@ -56,13 +56,14 @@ export function readFileNow(path: string): Buffer {
 }
 
 /**
- * For files that the program itself writes and reads again, at once: a pipe or a device would let it wait for ever. Throws the
- * error of the file system, or one with the code `not a file` or `too long`.
+ * For files that the program itself writes and reads again, at once: a pipe would let it wait for ever, and a device is empty, as
+ * `/dev/null` is. Throws the error of the file system, or one with the code `not a file` or `too long`.
  */
 export function readRegularFile(path: string): Buffer {
   const fd = openSync(path, AT_ONCE);
   try {
     const stats = fstatSync(fd);
+    if (stats.isCharacterDevice()) return Buffer.alloc(0);
     if (!stats.isFile() && !stats.isDirectory()) throw coded('not a file');
     const pieces: Buffer[] = [];
     let bytes = 0;

@@ -1,7 +1,7 @@
 // The tokens that `gateway login` stores, and the credentials that are sent to each gateway.
 
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as assert from 'uvu/assert';
 import { namedEnvironment, requestCredentials } from '../../../src/cli/accounts/credentials.ts';
@@ -57,6 +57,11 @@ test('fails with one line when the file cannot be read or written', async () => 
 });
 
 if (process.platform !== 'win32') {
+  test('a device in place of the file has no token', () => {
+    symlinkSync('/dev/null', folder('null'));
+    assert.is(findToken(folder('null'), url), undefined);
+  });
+
   test('does not wait for the program of a pipe', async () => {
     execFileSync('mkfifo', [folder('pipe')]);
     await rejects(
