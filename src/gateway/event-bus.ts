@@ -94,7 +94,11 @@ type Listener<T> = { readonly [Name in keyof Observer<T>]?: Observer<T>[Name] | 
 
 /** An async function is a listener, too. */
 function warnIfRejected(returned: unknown): void {
-  if (returned instanceof Promise) returned.catch(warn);
+  if (isThenable(returned)) Promise.resolve(returned).catch(warn);
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof Object(value).then === 'function';
 }
 
 function attempt(listener: () => unknown): void {
