@@ -1,8 +1,10 @@
 // Handshakes of TLS with backends that make them costly: other work goes on between them.
 
-import { once } from 'node:events';
+import type { ChildProcess } from 'node:child_process';
+import { on, once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { AddressInfo, Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import tls from 'node:tls';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../src/cli/demo-servers.ts';
@@ -115,7 +117,7 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
     const pair = ['-cert', folder('server.crt'), '-key', folder('server.key')];
     const server = renewingEnd('s_server', '-accept', String(port), ...pair, '-tls1_3');
     try {
-      await once(server.stdout ?? server, 'data');
+      await untilAccepting(server);
       const socket = connect(port);
       await once(socket, 'secureConnect');
       const ended = once(socket, 'error');
@@ -130,6 +132,11 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
 }
 
 test.run();
+
+/** Its first line is about something else, and may come before it listens. */
+async function untilAccepting({ stdout }: ChildProcess): Promise<void> {
+  for await (const [data] of on(stdout as Readable, 'data')) if (String(data).includes('ACCEPT')) return;
+}
 
 function connectorTo(port: number, handshakes = new BackendHandshakes()) {
   return guardedConnector(new URL(`https://localhost:${port}`), () => false, undefined, handshakes);
