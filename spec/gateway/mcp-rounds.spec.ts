@@ -265,7 +265,7 @@ test('at /mcp, a call keeps its reservation, and fails when that is lost', async
 
 for (const [what, act, seen] of [
   ['its owner may no longer use it', () => harness.changedCallers$.next('ann'), 'call_lost'],
-  ['its hard maximum is over', () => pass(LIMITS.callMaximumMs), 'BACKEND_TIMEOUT'],
+  ['its hard maximum is over', () => pass(LIMITS.callDefaultBoundMs), 'BACKEND_TIMEOUT'],
   ['its instance has just died', () => harness.inner.backend('a').disconnect(), 'BACKEND_UNAVAILABLE'],
 ] as const) {
   test(`without a session, a waiting call ends when ${what}`, async () => {

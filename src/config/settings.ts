@@ -112,8 +112,8 @@ export const SETTINGS = {
   maxCallMs: setting({
     key: 'max_call_seconds',
     mustAgree: true,
-    kind: types.seconds(1, LIMITS.callLongestMs / 1000),
-    default: LIMITS.callMaximumMs,
+    kind: types.seconds(1, LIMITS.callHardBoundMs / 1000),
+    default: LIMITS.callDefaultBoundMs,
     doc: 'Longest duration of a call in all, whatever progress its server reports and however long its client thinks. The `timeout` of the call counts instead if it is longer.',
   }),
   /** MCP sessions of all templates together; `share` is a fraction. */
@@ -139,7 +139,7 @@ export const SETTINGS = {
       mustAgree: true,
       flag: 'max-processes',
       kind: types.integer(1, 10_000),
-      default: LIMITS.isolatedProcesses,
+      default: LIMITS.dedicatedProcesses,
       doc: 'Maximum number of dedicated processes of one instance, each for one MCP client; further ones get 429.',
     }),
     share: setting({

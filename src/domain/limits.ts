@@ -89,18 +89,18 @@ export const LIMITS = {
    * A session without a stream and without a message for this time ends as soon as another client needs its place or its
    * dedicated process. Source: ADR 86.
    */
-  sessionAwayMs: 5 * 60_000,
+  sessionReplaceableMs: 5 * 60_000,
   /**
    * When the client of a session had no stream and sent no message for this time, its call is cancelled as soon as another call
    * waits for capacity.
    */
-  clientAwayMs: 60_000,
+  callsYieldAfterMs: 60_000,
   /** Processes of one instance that serve single clients. */
-  isolatedProcesses: 64,
+  dedicatedProcesses: 64,
   /** Started processes that wait for the next client. */
   warmProcesses: 1,
   /**
-   * Processes of one instance that clients with equal `extensions` and `experimental` share, within isolatedProcesses.
+   * Processes of one instance that clients with equal `extensions` and `experimental` share, within dedicatedProcesses.
    * Source: ADR 104.
    */
   extensionProcesses: 8,
@@ -181,9 +181,9 @@ export const LIMITS = {
    * Hard maximum of a call, whatever progress it reports, unless a setting changes it or the timeout of the call is
    * longer. Source: ADR 9.
    */
-  callMaximumMs: 600_000,
+  callDefaultBoundMs: 600_000,
   /** Longest hard maximum that a setting or a timeout may give a call. */
-  callLongestMs: 24 * 60 * 60_000,
+  callHardBoundMs: 24 * 60 * 60_000,
   /** The retry budget is this share of the calls of the last ten seconds, plus the allowance. */
   retryBudgetShare: 0.2,
   /** Retries within ten seconds that need no calls. */
@@ -224,7 +224,7 @@ export const LIMITS = {
 
 /** Bounds of the processes and conversations that one instance dedicates to single clients. */
 export interface DedicatedBounds {
-  /** Programs of the instance that run for single clients. Over it: QUEUE_FULL. Default LIMITS.isolatedProcesses. */
+  /** Programs of the instance that run for single clients. Over it: QUEUE_FULL. Default LIMITS.dedicatedProcesses. */
   readonly processes?: number;
   /**
    * Part of these processes, and of other conversations, that one owner may hold: above 0, and 1 for all. Default

@@ -77,7 +77,7 @@ const OPTIONS = {
   aggregate: KNOWN,
   deniedNetworks: KNOWN,
   programs: optional(PROGRAMS),
-  maxCallMs: milliseconds(1, LIMITS.callLongestMs),
+  maxCallMs: milliseconds(1, LIMITS.callHardBoundMs),
   callLimiter: KNOWN,
   graceMs: milliseconds(0, LONGEST_GRACE_MS),
   sessions: optional(SESSIONS),

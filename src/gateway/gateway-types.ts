@@ -76,7 +76,7 @@ export interface GatewayOptions {
    * Sessions of MCP clients. `max`: most at a time, of all templates. `idleMs`: a session without a message and
    * without an open stream ends after it. `recover`: sessions outlive the gateway in a store with a database; only
    * where no other program is the node `node.id` of that store at the same time (default false). The others bound
-   * the processes of single clients. Defaults: LIMITS.sessions, LIMITS.sessionIdleMs, LIMITS.isolatedProcesses and
+   * the processes of single clients. Defaults: LIMITS.sessions, LIMITS.sessionIdleMs, LIMITS.dedicatedProcesses and
    * LIMITS.ownerShare.
    */
   readonly sessions?: {

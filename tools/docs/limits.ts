@@ -134,7 +134,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
   Calls: [
     [
       'One call',
-      `\`timeout\` to its first answer or progress; \`max_call_seconds\`, ${seconds(LIMITS.callMaximumMs)}, or \`timeout\` if that is longer, in all`,
+      `\`timeout\` to its first answer or progress; \`max_call_seconds\`, ${seconds(LIMITS.callDefaultBoundMs)}, or \`timeout\` if that is longer, in all`,
       '`BACKEND_TIMEOUT`',
     ],
     [
@@ -242,7 +242,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Dedicated processes of one instance',
-      `\`sessions.max_processes\`, ${LIMITS.isolatedProcesses}; per caller \`sessions.share\``,
+      `\`sessions.max_processes\`, ${LIMITS.dedicatedProcesses}; per caller \`sessions.share\``,
       queueFull,
     ],
     [
@@ -253,7 +253,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ['The same, without a session and without a call', minutes(LIMITS.extensionIdleMs), 'it ends'],
     [
       'A session or dedicated process of an absent client, while a limit of them is reached',
-      minutes(LIMITS.sessionAwayMs),
+      minutes(LIMITS.sessionReplaceableMs),
       'it ends when another client needs its slot',
     ],
     [

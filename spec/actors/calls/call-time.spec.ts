@@ -194,7 +194,7 @@ test('ends a call after the hard maximum, whatever progress it reports', async (
   await harness.add('a', silent);
   const call = harness.call('write');
   const { last } = harness.backend('a');
-  for (let passedMs = 0; passedMs < LIMITS.callMaximumMs; passedMs += 4_000) {
+  for (let passedMs = 0; passedMs < LIMITS.callDefaultBoundMs; passedMs += 4_000) {
     assert.is(last.isOpen, true, `after ${passedMs} ms`);
     last.notify('notifications/progress', { progress: passedMs });
     mock.timers.tick(4_000);
@@ -225,7 +225,7 @@ test('the hard maximum can be set, and a longer timeout counts instead of it', a
   assert.equal(open(), [false, true, true]);
   mock.timers.tick(1);
   assert.equal(open(), [false, false, true]);
-  mock.timers.tick(LIMITS.callLongestMs - 3_001);
+  mock.timers.tick(LIMITS.callHardBoundMs - 3_001);
   assert.is(endless.subscription.closed, false);
   mock.timers.tick(1);
   assert.is(endless.subscription.closed, true);

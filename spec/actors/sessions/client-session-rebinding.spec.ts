@@ -448,7 +448,7 @@ test('a session that may wait long waits for the probe of another one, however l
   const ends = ['first', 'second'].map((ownerId) => {
     const end = new AbortController();
     const needs = { group: harness.fleet.group('t'), ownerId, profile: ASKABLE, asksForLog: false };
-    void binder.findBinding(needs, { withinMs: LIMITS.callLongestMs }, end.signal).catch(codeOf);
+    void binder.findBinding(needs, { withinMs: LIMITS.callHardBoundMs }, end.signal).catch(codeOf);
     return end;
   });
   await settled();

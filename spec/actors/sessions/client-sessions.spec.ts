@@ -184,7 +184,7 @@ test('a client that was away for minutes leaves its process to one that needs it
   longer.ended$.subscribe((reason) => ends.push(reason));
   await pass(LIMITS.sessionUnusedMs - 1_000);
   shorter.hold()(); // used
-  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionAwayMs - 2 * LIMITS.sessionUnusedMs])
+  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionReplaceableMs - 2 * LIMITS.sessionUnusedMs])
     await pass(ms);
   assert.is(await codeOf(open('early')), 'QUEUE_FULL');
   await pass(2_000);
@@ -298,7 +298,7 @@ test('in a full table a client that was away for five minutes makes room, not on
   await harness.add('a');
   const [streaming, away] = [await harness.openSession(), await harness.openSession()];
   streaming.hold();
-  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionAwayMs - LIMITS.sessionUnusedMs - 1_000])
+  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionReplaceableMs - LIMITS.sessionUnusedMs - 1_000])
     await pass(ms);
   assert.is(await codeOf(harness.openSession()), 'SESSION_LIMIT');
   await pass(2_000);
@@ -314,7 +314,7 @@ test('of many sessions that continue at once, none ends another one that was awa
   harness = new Harness({ maxSessions: 2 });
   await harness.add('a');
   const away = await harness.openSession();
-  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionAwayMs]) await pass(ms);
+  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionReplaceableMs]) await pass(ms);
   const prepared = ['one', 'two'].map((id) => harness.sessions.prepareRecovery(id, away.value));
   const [one, two] = await Promise.all(prepared);
   one?.(2);
@@ -333,7 +333,7 @@ test('where the share of a caller is full, only an absent client of that caller 
   const other = await harness.openSession(PLAIN, 'bob');
   const own = await openAll(share, 'ann');
   assert.is(await codeOf(harness.openSession(PLAIN, 'ann')), 'SESSION_LIMIT');
-  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionAwayMs]) await pass(ms);
+  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionReplaceableMs]) await pass(ms);
   await harness.openSession(PLAIN, 'ann');
   const kept = [other, ...own].filter(({ id }) => harness.sessions.find(id) !== undefined);
   assert.equal([kept.includes(other), kept.length], [true, share]);
@@ -349,7 +349,7 @@ test('a place with one template is made by ending a whole session with all templ
   const plain = await harness.openSession();
   whole.innerSessionIds.push(part.id);
   whole.onClose = () => void part.close();
-  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionAwayMs]) await pass(ms);
+  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionReplaceableMs]) await pass(ms);
   await harness.openSession();
   assert.equal([unused.endReason, harness.sessions.find(part.id)], [undefined, undefined]);
   assert.is(whole.endReason, 'placeNeeded');

@@ -129,11 +129,11 @@ test('are bounded by the memory, but allow one message of the largest size', () 
 });
 
 test('have limits in a consistent order: messages, the end of a child, queue waits and restart delays', () => {
-  const { inspectedResultBytes, parsedMessageBytes, backendMessageBytes, callMaximumMs } = LIMITS;
+  const { inspectedResultBytes, parsedMessageBytes, backendMessageBytes, callDefaultBoundMs } = LIMITS;
   assert.ok(inspectedResultBytes < parsedMessageBytes && parsedMessageBytes < backendMessageBytes);
   assert.ok(LIMITS.stdinEndMs + LIMITS.terminateMs < LIMITS.graceMs);
   const { callTimeoutMs } = DEFAULT_POLICY;
-  assert.ok(LIMITS.queueWaitMs < callTimeoutMs && callTimeoutMs <= callMaximumMs);
+  assert.ok(LIMITS.queueWaitMs < callTimeoutMs && callTimeoutMs <= callDefaultBoundMs);
   const { restartFirstMs, restartLongestMs, restartForgivenMs } = LIMITS;
   assert.ok(restartFirstMs < restartLongestMs && restartLongestMs < restartForgivenMs);
 });

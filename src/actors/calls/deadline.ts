@@ -21,7 +21,7 @@ export interface TimedCall {
 
 /** The clock, and the bound of all deadlines of a gateway. */
 export interface DeadlineDeps extends Clock {
-  /** The longest duration of a call in ms; a longer timeout extends it. Default: LIMITS.callMaximumMs. */
+  /** The longest duration of a call in ms; a longer timeout extends it. Default: LIMITS.callDefaultBoundMs. */
   readonly maxCallMs?: number | undefined;
 }
 
@@ -56,14 +56,14 @@ export class Deadline implements Waiter {
     timeoutMs: number,
     arrivedAtMs: number | undefined,
   ) {
-    const { maxCallMs = LIMITS.callMaximumMs } = deps;
+    const { maxCallMs = LIMITS.callDefaultBoundMs } = deps;
     this.#call = call;
     this.#clock = deps;
     this.#short = short;
     this.#timeoutMs = timeoutMs;
     const now = deps.now();
     this.beganAtMs = arrivedAtMs ?? now;
-    this.#hardEndMs = this.beganAtMs + Math.min(Math.max(maxCallMs, timeoutMs), LIMITS.callLongestMs);
+    this.#hardEndMs = this.beganAtMs + Math.min(Math.max(maxCallMs, timeoutMs), LIMITS.callHardBoundMs);
     this.#lastMessageAtMs = this.beganAtMs;
     this.#silentAtMs = this.beganAtMs + this.silentAfterMs;
     if (this.#waitAt(now) > SHORT_MS) short.add(this);

@@ -31,7 +31,7 @@ export function hostedAttempt(
 ): Observable<ExchangeEvent> {
   return new Observable((subscriber) => {
     const { outliers } = group.pool;
-    const { longestMs = LIMITS.callLongestMs } = request;
+    const { longestMs = LIMITS.callHardBoundMs } = request;
     const call: AttemptedCall = {
       deadline: { beganAtMs: now(), needsProgress: false, longestLeftMs: longestMs },
       now,

@@ -26,7 +26,7 @@ export interface UsingSession {
    * The time since when the client has had no open stream and sent no message, in ms of the gateway's monotonic
    * clock; undefined while the client is present.
    */
-  readonly awaySinceMs: number | undefined;
+  readonly idleSinceMs: number | undefined;
   /** Ends the session, and with it the conversation. */
   close(reason: EndReason): Promise<void>;
 }
@@ -159,8 +159,8 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     return this.#feed;
   }
   /** See UsingSession. Infinity while the client is present, or without a session. */
-  get awaySinceMs(): number {
-    return this.session?.awaySinceMs ?? Number.POSITIVE_INFINITY;
+  get idleSinceMs(): number {
+    return this.session?.idleSinceMs ?? Number.POSITIVE_INFINITY;
   }
   get isIdle(): boolean {
     return this.#uses === 0;

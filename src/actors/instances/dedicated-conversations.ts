@@ -65,7 +65,7 @@ export class DedicatedConversations implements ConversationListener {
   readonly #replaced = new Set<DedicatedConversation>();
 
   constructor(options: DedicatedConversationsOptions) {
-    const { processes = LIMITS.isolatedProcesses, share } = options.dedicatedBounds ?? {};
+    const { processes = LIMITS.dedicatedProcesses, share } = options.dedicatedBounds ?? {};
     this.#options = options;
     this.#isPipe = TRANSPORT_TRAITS[options.definition.transport].hasProcesses;
     this.#most = this.#isPipe ? processes : MAX_NETWORKED;
@@ -188,16 +188,16 @@ export class DedicatedConversations implements ConversationListener {
 
   /**
    * Returns the conversation that was idle longest, otherwise that of the session whose client has been away longest
-   * (at least LIMITS.sessionAwayMs); undefined without either.
+   * (at least LIMITS.sessionReplaceableMs); undefined without either.
    */
   #spareOf(ownerId: string | undefined): DedicatedConversation | undefined {
-    const sinceMs = this.#options.now() - LIMITS.sessionAwayMs;
+    const sinceMs = this.#options.now() - LIMITS.sessionReplaceableMs;
     const candidates = [...this.#counted].filter((each) => ownerId === undefined || each.ownerId === ownerId);
     const idle = candidates.filter(({ isIdle, acceptsAnotherUse }) => isIdle && acceptsAnotherUse);
-    const away = candidates.filter(({ awaySinceMs }) => awaySinceMs <= sinceMs);
+    const away = candidates.filter(({ idleSinceMs }) => idleSinceMs <= sinceMs);
     return (
       idle.toSorted((a, b) => a.usedAtMs - b.usedAtMs)[0] ??
-      away.toSorted((a, b) => a.awaySinceMs - b.awaySinceMs)[0]
+      away.toSorted((a, b) => a.idleSinceMs - b.idleSinceMs)[0]
     );
   }
 

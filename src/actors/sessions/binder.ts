@@ -151,7 +151,7 @@ export class Binder {
   ): Promise<ConversationUse | undefined> {
     const { scheduler } = this.deps;
     // `signal` ends the wait earlier.
-    const options = { atOnce: 1, atOncePerOwner: 1, maxWaitMs: LIMITS.callLongestMs, scheduler };
+    const options = { atOnce: 1, atOncePerOwner: 1, maxWaitMs: LIMITS.callHardBoundMs, scheduler };
     const probes = this.#eraProbes.get(handshake) ?? new FairSlots(options);
     this.#eraProbes.set(handshake, probes);
     const useIfLegacy = async (): Promise<ConversationUse | undefined> => {

@@ -259,7 +259,7 @@ export class ClientSession implements McpSession, SessionCore {
   get isRecoverable(): boolean {
     return this.#row?.isStored === true && outlivesNode(this.value, this.group);
   }
-  get awaySinceMs(): number | undefined {
+  get idleSinceMs(): number | undefined {
     return this.isIdle ? this.usedAtMs : undefined;
   }
 

@@ -137,11 +137,11 @@ export class SessionCalls {
 }
 
 /**
- * Returns the longest wait for an answer of the client to a question, in ms: LIMITS.callMaximumMs, or as long as a
+ * Returns the longest wait for an answer of the client to a question, in ms: LIMITS.callDefaultBoundMs, or as long as a
  * call may take. Source: ADR 112.
  */
 export function longestQuestionMs(policy: TemplatePolicy, maxCallMs = 0): number {
-  return Math.min(Math.max(LIMITS.callMaximumMs, maxCallMs, timeoutFor(policy)), LIMITS.callLongestMs);
+  return Math.min(Math.max(LIMITS.callDefaultBoundMs, maxCallMs, timeoutFor(policy)), LIMITS.callHardBoundMs);
 }
 
 /** Returns the error of a call between two rounds. It equals that of a call that was under way at the binding. */

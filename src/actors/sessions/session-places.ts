@@ -77,7 +77,7 @@ export class SessionPlaces {
 
 /**
  * Returns the session that holds a place of this kind and whose client has been away longest; undefined when none has
- * been away for LIMITS.sessionAwayMs. `ownerId`: only sessions of this owner; undefined: of all.
+ * been away for LIMITS.sessionReplaceableMs. `ownerId`: only sessions of this owner; undefined: of all.
  */
 export function longestAway(
   sessions: readonly McpSession[],
@@ -86,7 +86,7 @@ export function longestAway(
   nowMs: number,
 ): McpSession | undefined {
   let longest: McpSession | undefined;
-  let sinceMs = nowMs - LIMITS.sessionAwayMs;
+  let sinceMs = nowMs - LIMITS.sessionReplaceableMs;
   for (const session of sessions) {
     if (session.usedAtMs > sinceMs) continue; // a busy session counts as used: see ClientSessions
     if (ownerId !== undefined && session.ownerId !== ownerId) continue;

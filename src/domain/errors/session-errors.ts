@@ -60,7 +60,7 @@ export function dedicatedShareLimit(most: number): GatewayError {
 
 /** A call was cancelled for another one, because its client was disconnected. */
 export function capacityYielded(): GatewayError {
-  const seconds = LIMITS.clientAwayMs / 1000;
+  const seconds = LIMITS.callsYieldAfterMs / 1000;
   const message = `The call was cancelled: its client was disconnected for over ${seconds} s, and another call needed its capacity.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
 }

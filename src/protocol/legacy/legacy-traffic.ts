@@ -219,7 +219,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
       return;
     }
     this.#awaySinceMs ??= nowMs;
-    if (this.#isAway || nowMs - this.#awaySinceMs < LIMITS.clientAwayMs) return;
+    if (this.#isAway || nowMs - this.#awaySinceMs < LIMITS.callsYieldAfterMs) return;
     this.#isAway = true;
     this.#session.setAway(true);
   }

@@ -218,7 +218,7 @@ export class HttpCall implements AnswerSink {
   #pollLater(polling: Polling, ended: AnswerEnding): void {
     const { emptyAttempts, retryMs = USUAL_WAIT_MS } = polling;
     const leastMs = emptyAttempts === 0 ? 0 : SHORTEST_WAIT_MS * 2 ** (emptyAttempts - 1);
-    const waitMs = Math.min(Math.max(retryMs, leastMs), LIMITS.callLongestMs);
+    const waitMs = Math.min(Math.max(retryMs, leastMs), LIMITS.callHardBoundMs);
     const { background } = this.#conversation.backend.options.clock;
     polling.cancelWait = background.alarm(waitMs, () => this.#poll(polling));
     // Last, because the caller may unsubscribe.

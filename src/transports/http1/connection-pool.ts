@@ -162,7 +162,7 @@ export class ConnectionPool {
 
   #endOfUse(): number {
     if (!this.#isKept) return Number.POSITIVE_INFINITY;
-    const endsAtMs = systemClock.now() + LIMITS.callLongestMs;
+    const endsAtMs = systemClock.now() + LIMITS.callHardBoundMs;
     this.#sweepBy(endsAtMs);
     return endsAtMs;
   }

@@ -19,7 +19,7 @@ import { simulateTime } from '../../../helpers/simulated-time.ts';
 import { suite } from '../../../helpers/suite.ts';
 
 const test = suite('stateless conversations');
-const MOST = LIMITS.isolatedProcesses;
+const MOST = LIMITS.dedicatedProcesses;
 
 let harness = new Harness();
 let stateless = harness.statelessConversations;

@@ -180,7 +180,7 @@ export class AggregateSession implements McpSession {
   }
 
   get questionMs(): number {
-    return Math.max(LIMITS.callMaximumMs, ...this.#parts.all.map(({ questionMs }) => questionMs));
+    return Math.max(LIMITS.callDefaultBoundMs, ...this.#parts.all.map(({ questionMs }) => questionMs));
   }
 
   get innerSessionIds(): readonly string[] {
