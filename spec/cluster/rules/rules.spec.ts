@@ -106,7 +106,7 @@ function joined(lives: LifeRow[] = [], programs: ProgramRow[] = [], waitMs = 20_
 /** A node whose former life ended so goes on beside a member that beats no more. */
 function renewedBeside(member: LifeRow, end: LifeEnd): Driven {
   const node = joined([member]);
-  node.do({ type: 'missed', life: 'life-a' });
+  node.do({ type: 'heartbeatMissed', life: 'life-a' });
   node.do({ type: 'renewed', life: 'life-a2' });
   node.lives = [row('a', { end }), ...node.lives];
   node.beating.clear();
@@ -150,10 +150,10 @@ life(
   () => {
     const node = joined([], [program()]);
     node.do({ type: 'taken', program: 'p', generation: 7, isOurs: true });
-    const ending = node.do({ type: 'missed', life: 'life-a' });
+    const ending = node.do({ type: 'heartbeatMissed', life: 'life-a' });
     assert.equal(typesOf(ending), ['dropSessions', 'killPrograms']);
     assert.not.ok(typesOf(node.pass(2_000)).includes('renew'), 'while a process group may exist');
-    node.do({ type: 'gone', program: 'p', start: 1, isRefused: false });
+    node.do({ type: 'programGone', program: 'p', start: 1, isRefused: false });
     assert.ok(typesOf(node.pass(500)).includes('renew'));
     node.do({ type: 'renewed', life: 'life-a2' });
     node.lives = [row('a', { end: EXPIRED })];
@@ -172,7 +172,7 @@ life('a read that shows the end of the own life ends it', () => {
 life('answers about an earlier life change nothing', () => {
   const node = joined();
   const before = node.state;
-  node.do({ type: 'missed', life: 'life-z' });
+  node.do({ type: 'heartbeatMissed', life: 'life-z' });
   node.do({ type: 'confirmed', life: 'life-z', sent: node.now });
   assert.equal(node.state, before);
 });
@@ -195,13 +195,13 @@ life('a start waits for the end of the former life of its node, and ends it when
   const node = new Driven([row('a', { life: 'life-a0', sees: [] })]);
   node.pass(2_000);
   assert.is(node.state.own.stage, 'joining');
-  const [end] = node.do({ type: 'former', life: 'life-a0', isCleared: false });
+  const [end] = node.do({ type: 'formerLifeGone', life: 'life-a0', isCleared: false });
   const restarted: LifeEnd = { cause: 'restarted', frees: 'sessions' };
   assert.equal(end, { type: 'end', life: 'life-a0', counter: 5, end: restarted });
   node.lives = [row('a', { life: 'life-a0', sees: [], end: restarted })];
   node.pass(3_500);
   assert.is(node.state.own.stage, 'living');
-  const [cleared] = node.do({ type: 'former', life: 'life-a0', isCleared: true });
+  const [cleared] = node.do({ type: 'formerLifeGone', life: 'life-a0', isCleared: true });
   assert.equal(cleared, {
     type: 'end',
     life: 'life-a0',
@@ -364,7 +364,7 @@ away('an asked member says so when its last operation failed, else it checks fir
   const node = joined([row('b')]);
   const sent = { atMs: 1, wallMs: 2 };
   assert.equal(node.do({ type: 'asked', from: 'life-b', sent }), [{ type: 'check', to: 'life-b', sent }]);
-  assert.equal(node.do({ type: 'checked', from: 'life-b', sent, isAnswered: true }).at(-1), {
+  assert.equal(node.do({ type: 'databaseChecked', from: 'life-b', sent, isAnswered: true }).at(-1), {
     type: 'say',
     to: 'life-b',
     isAway: false,
@@ -466,7 +466,7 @@ watch('a third member must be refused, too', () => {
     assert.equal(node.do({ type: 'refused', life: 'life-b' }), [
       { type: 'askThird', life: 'life-b', third: 'life-c' },
     ]);
-    assert.is(node.do({ type: 'third', life: 'life-b', isRefused }).length, isRefused ? 1 : 0);
+    assert.is(node.do({ type: 'thirdAnswered', life: 'life-b', isRefused }).length, isRefused ? 1 : 0);
   }
 });
 
@@ -498,7 +498,7 @@ watch(
     const node = new Driven([row('a', { life: 'life-a0', end: REFUSED })]);
     node.pass(2_000);
     assert.equal(joins(node), [false], 'the process of that life was gone');
-    node.do({ type: 'missed', life: 'life-a' });
+    node.do({ type: 'heartbeatMissed', life: 'life-a' });
     node.do({ type: 'renewed', life: 'life-a2' });
     node.lives = [...node.lives, row('a', { life: 'life-a', end: REFUSED })];
     node.pass(2_000);
@@ -568,7 +568,7 @@ for (const [name, what] of [
     node.do({ type: 'taken', program: SECOND, generation: 7, isOurs: true });
     node.programs = [program({ program: SECOND, life: 'life-a', generation: 8 })];
     for (let start = 1; start <= 4; start += 1) {
-      node.do({ type: 'gone', program: SECOND, start, isRefused: false });
+      node.do({ type: 'programGone', program: SECOND, start, isRefused: false });
       node.pass(1_000);
     }
     assert.not.ok(typesOf(node.actions).includes('release'));
@@ -643,7 +643,7 @@ programs(
     const node = joined([row('b')], [program()]);
     node.do({ type: 'taken', program: 'p', generation: 7, isOurs: true });
     node.programs = [program({ life: 'life-a', generation: 8 })];
-    node.do({ type: 'gone', program: 'p', start: 1, isRefused: true });
+    node.do({ type: 'programGone', program: 'p', start: 1, isRefused: true });
     assert.equal(typesOf(node.actions).at(-1), 'release');
     node.do({ type: 'released', program: 'p', isReleased: false });
     node.lives = []; // no other node can take it
@@ -662,7 +662,7 @@ programs('a row that was read before the lease was taken kills nothing', () => {
 
 programs('three failed starts release a program with a mark, and a node with a mark does not take it', () => {
   const node = joined([row('b')], [program()]);
-  const fail = (start: number) => node.do({ type: 'gone', program: 'p', start, isRefused: false });
+  const fail = (start: number) => node.do({ type: 'programGone', program: 'p', start, isRefused: false });
   node.do({ type: 'taken', program: 'p', generation: 7, isOurs: true });
   node.programs = [program({ life: 'life-a', generation: 8 })];
   fail(1);
@@ -686,7 +686,7 @@ programs('a program that fails everywhere else is started here again and again',
     node.do({ type: 'taken', program: 'p', generation: 7, isOurs: true });
     node.programs = [program({ life: 'life-a', generation: 8, failedOn })];
     for (let start = 1; start <= 5; start += 1) {
-      assert.equal(node.do({ type: 'gone', program: 'p', start, isRefused: false }), []);
+      assert.equal(node.do({ type: 'programGone', program: 'p', start, isRefused: false }), []);
       assert.ok(typesOf(node.pass(500)).includes('start'));
     }
   }
@@ -698,7 +698,7 @@ programs(
     for (const others of [[], [row('b')]]) {
       const node = joined(others, [program()]);
       node.do({ type: 'taken', program: 'p', generation: 7, isOurs: true });
-      const actions = node.do({ type: 'gone', program: 'p', start: 1, isRefused: true });
+      const actions = node.do({ type: 'programGone', program: 'p', start: 1, isRefused: true });
       assert.equal(
         actions,
         others.map(() => ({ type: 'release', program: 'p', generation: 8, life: 'life-a', failedOn: 'a' })),
@@ -710,7 +710,7 @@ programs(
 programs('a program that ends after its start is started again here, however often', () => {
   const node = running();
   for (let start = 1; start <= 5; start += 1) {
-    node.do({ type: 'gone', program: 'p', start, isRefused: false });
+    node.do({ type: 'programGone', program: 'p', start, isRefused: false });
     assert.equal(node.pass(500), [{ type: 'start', program: 'p', start: start + 1 }]);
     node.do({ type: 'started', program: 'p', start: start + 1 });
   }
@@ -718,9 +718,9 @@ programs('a program that ends after its start is started again here, however oft
 
 programs('an answer about an earlier process group says nothing', () => {
   const node = running();
-  node.do({ type: 'gone', program: 'p', start: 1, isRefused: false });
+  node.do({ type: 'programGone', program: 'p', start: 1, isRefused: false });
   node.pass(500);
-  node.do({ type: 'gone', program: 'p', start: 1, isRefused: false });
+  node.do({ type: 'programGone', program: 'p', start: 1, isRefused: false });
   assert.equal(node.pass(2_000), []);
 });
 
@@ -729,7 +729,7 @@ programs('a node that drains stops a program before it releases it, and takes no
   node.do({ type: 'drain', isDraining: true });
   assert.equal(node.pass(500), [{ type: 'stopProgram', program: 'p' }]);
   const release = { type: 'release', program: 'p', generation: 8, life: 'life-a', failedOn: undefined };
-  assert.equal(node.do({ type: 'gone', program: 'p', start: 1, isRefused: false }), [release]);
+  assert.equal(node.do({ type: 'programGone', program: 'p', start: 1, isRefused: false }), [release]);
   node.do({ type: 'released', program: 'p', isReleased: true });
   node.programs = [program({ generation: 8 })];
   assert.equal(node.pass(30_000), []);

@@ -163,7 +163,7 @@ export class SimulatedNode {
             this.handle(
               isChanged
                 ? { type: 'confirmed', life: action.life, sent: action.sent }
-                : { type: 'missed', life: action.life },
+                : { type: 'heartbeatMissed', life: action.life },
             ),
         );
       case 'read': {
@@ -184,7 +184,7 @@ export class SimulatedNode {
         const { nowMs: decidedAtMs } = world;
         return this.#operate(
           () => this.#endOther(life, ended(world.lives.get(life), counter, end), decidedAtMs),
-          (isChanged) => !isChanged && this.handle({ type: 'endMissed', life }),
+          (isChanged) => !isChanged && this.handle({ type: 'endNotWritten', life }),
         );
       }
       case 'stop':
@@ -224,7 +224,7 @@ export class SimulatedNode {
           const isReached = third.#connection(action.life) === 'open';
           if (isRefused || isReached)
             this.#later(world.between(1, 10), () =>
-              this.handle({ type: 'third', life: action.life, isRefused }),
+              this.handle({ type: 'thirdAnswered', life: action.life, isRefused }),
             );
         });
       case 'ask':
@@ -235,8 +235,10 @@ export class SimulatedNode {
       case 'check':
         return this.#operate(
           () => {},
-          () => this.handle({ type: 'checked', from: action.to, sent: action.sent, isAnswered: true }),
-          () => this.handle({ type: 'checked', from: action.to, sent: action.sent, isAnswered: false }),
+          () =>
+            this.handle({ type: 'databaseChecked', from: action.to, sent: action.sent, isAnswered: true }),
+          () =>
+            this.handle({ type: 'databaseChecked', from: action.to, sent: action.sent, isAnswered: false }),
         );
       case 'say': {
         const { life } = this.state.own;
@@ -288,7 +290,7 @@ export class SimulatedNode {
     const { groups } = this.machine;
     const isLate = world.clockOf(this.machine) >= this.#deadlineMs;
     if (isLate || !this.isAlive) {
-      this.#later(1, () => this.handle({ type: 'gone', program, start, isRefused: false }));
+      this.#later(1, () => this.handle({ type: 'programGone', program, start, isRefused: false }));
       return;
     }
     if (groups.has(program))
@@ -311,7 +313,7 @@ export class SimulatedNode {
     if (group?.owner !== this) return;
     groups.delete(program);
     this.#world.note(() => `${this.name} ended ${program}`);
-    this.#later(1, () => this.handle({ type: 'gone', program, start: group.start, isRefused: false }));
+    this.#later(1, () => this.handle({ type: 'programGone', program, start: group.start, isRefused: false }));
   }
 
   #ping(life: string): void {
@@ -358,7 +360,7 @@ export class SimulatedNode {
       const before = this.#processOf(life);
       if (!before || before === this || before.isAlive || before.machine !== this.machine) continue;
       const isCleared = ![...this.machine.groups.values()].some(({ owner }) => owner === before);
-      this.handle({ type: 'former', life, isCleared });
+      this.handle({ type: 'formerLifeGone', life, isCleared });
     }
   }
 

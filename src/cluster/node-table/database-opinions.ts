@@ -56,7 +56,7 @@ export class DatabaseOpinions {
     else if (action.type === 'check') {
       const { to: from } = action;
       this.#check ??= this.#answers();
-      void this.#check.then((isAnswered) => handle({ type: 'checked', from, sent, isAnswered }));
+      void this.#check.then((isAnswered) => handle({ type: 'databaseChecked', from, sent, isAnswered }));
     } else if (action.type === 'ask') {
       const { life } = action;
       const peer = find(life);

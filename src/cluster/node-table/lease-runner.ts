@@ -133,7 +133,7 @@ export class LeaseRunner {
       onEnded: (reason, isRefused) => {
         const ended = this.#startOf(program);
         this.#starts.set(program, { start: ended, reason });
-        handle({ type: 'gone', program, start: ended, isRefused });
+        handle({ type: 'programGone', program, start: ended, isRefused });
         // The gateway starts it again by itself: there is a process group from now on.
         handle({ type: 'tick' });
       },
@@ -143,7 +143,7 @@ export class LeaseRunner {
   async #end(program: string, isAtOnce: boolean): Promise<void> {
     const { programs, handle } = this.#options;
     await (isAtOnce ? programs.kill(program) : programs.stop(program));
-    handle({ type: 'gone', program, start: this.#startOf(program), isRefused: false });
+    handle({ type: 'programGone', program, start: this.#startOf(program), isRefused: false });
   }
 
   #startOf(program: string): number {

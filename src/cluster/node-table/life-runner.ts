@@ -112,7 +112,7 @@ export class LifeRunner {
   #beat({ life, sees, sent }: ActionOf<'heartbeat'>): void {
     const { nodes, rows, operate, handle } = this.#options;
     operate(nodes.beat(life, rows.reportOf(sees)), (isBeaten) =>
-      handle(isBeaten ? { type: 'confirmed', life, sent } : { type: 'missed', life }),
+      handle(isBeaten ? { type: 'confirmed', life, sent } : { type: 'heartbeatMissed', life }),
     );
   }
 
@@ -122,7 +122,7 @@ export class LifeRunner {
     operate(nodes.end(life, counter, end), (isEnded) => {
       void refresh(true);
       if (isEnded && isFirst) counts?.endedLife(end.cause);
-      if (!isEnded) handle({ type: 'endMissed', life });
+      if (!isEnded) handle({ type: 'endNotWritten', life });
       else if (end.frees === 'sessions' || end.cause === 'expired')
         onNotice(`the node "${rowOf(life)?.node}" is gone: ${END_REASONS[end.cause]}`);
     });
@@ -141,7 +141,7 @@ export class LifeRunner {
     const { prober, find, handle } = this.#options;
     const peer = find(third);
     if (peer === undefined) return;
-    prober.askThird(peer, life, (isRefused) => handle({ type: 'third', life, isRefused }));
+    prober.askThird(peer, life, (isRefused) => handle({ type: 'thirdAnswered', life, isRefused }));
   }
 
   /** Draws the next life, and ends the sessions of the present one. */

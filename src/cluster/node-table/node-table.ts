@@ -389,7 +389,11 @@ export class NodeTable {
   #reportFormer(lives: readonly LifeRow[]): void {
     for (const { life, node, end } of lives)
       if (node === this.#options.own.node && life !== this.life && end?.frees !== 'all')
-        this.#handle({ type: 'former', life, isCleared: this.#options.programs?.host.mayFormerRun !== true });
+        this.#handle({
+          type: 'formerLifeGone',
+          life,
+          isCleared: this.#options.programs?.host.mayFormerRun !== true,
+        });
   }
 
   #operate<Result>(

@@ -81,23 +81,31 @@ export type NodeEvent =
   /** The row is inserted, or a heartbeat has added one to its counter. */
   | { readonly type: 'confirmed'; readonly life: string; readonly sent: Moment }
   /** A conditional update that names this life found no such row. */
-  | { readonly type: 'missed'; readonly life: string }
+  | { readonly type: 'heartbeatMissed'; readonly life: string }
   /** An operation of the database failed, or had no answer in time. Its late answer is dropped. */
   | { readonly type: 'failed'; readonly sentAtMs: number }
   /** Reads do not overlap. */
   | { readonly type: 'read'; readonly rows: SharedRows }
+  /** The node of this life has answered a ping. */
   | { readonly type: 'answered'; readonly life: string; readonly sentAtMs: number }
+  /** The machine of this life has refused the connection of a ping: the process is gone. */
   | { readonly type: 'refused'; readonly life: string }
-  /** What a third member says of it. */
-  | { readonly type: 'third'; readonly life: string; readonly isRefused: boolean }
-  | { readonly type: 'endMissed'; readonly life: string }
+  /** What a third member says of this life. */
+  | { readonly type: 'thirdAnswered'; readonly life: string; readonly isRefused: boolean }
+  /** The end of this life was not written: its row had changed meanwhile. */
+  | { readonly type: 'endNotWritten'; readonly life: string }
   /** The lives of other processes that the supervisor of this one sees running, and one whose process it saw end. */
   | { readonly type: 'processes'; readonly running: readonly string[]; readonly gone?: string | undefined }
   | { readonly type: 'opinion'; readonly life: string; readonly isAway: boolean; readonly sent: Moment }
   /** A member asks; `sent` is by its clocks and goes back with the answer. */
   | { readonly type: 'asked'; readonly from: string; readonly sent: Moment }
   /** What `check` asked of the database has its answer, or has failed. */
-  | { readonly type: 'checked'; readonly from: string; readonly sent: Moment; readonly isAnswered: boolean }
+  | {
+      readonly type: 'databaseChecked';
+      readonly from: string;
+      readonly sent: Moment;
+      readonly isAnswered: boolean;
+    }
   | {
       readonly type: 'taken';
       readonly program: string;
@@ -107,7 +115,7 @@ export type NodeEvent =
   | { readonly type: 'released'; readonly program: string; readonly isReleased: boolean }
   | { readonly type: 'started'; readonly program: string; readonly start: number }
   | {
-      readonly type: 'gone';
+      readonly type: 'programGone';
       readonly program: string;
       readonly start: number;
       readonly isRefused: boolean;
@@ -115,7 +123,7 @@ export type NodeEvent =
   /** The answer to `renew`. */
   | { readonly type: 'renewed'; readonly life: string }
   /** An earlier process of this node is gone; `isCleared`: so are its process groups. Repeated with each read. */
-  | { readonly type: 'former'; readonly life: string; readonly isCleared: boolean }
+  | { readonly type: 'formerLifeGone'; readonly life: string; readonly isCleared: boolean }
   | { readonly type: 'drain'; readonly isDraining: boolean }
   /** Sessions are released, programs gone. */
   | { readonly type: 'stop' };
@@ -180,7 +188,7 @@ export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeT
       return tick(state, now);
     case 'confirmed':
       return ofLife(state, confirmLife(state.own, event.life, event.sent, now.atMs));
-    case 'missed':
+    case 'heartbeatMissed':
       return ofLife(state, endLife(state.own, event.life));
     case 'failed':
       return fail(state, event.sentAtMs, now);
@@ -190,10 +198,10 @@ export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeT
       return ofWatch(state, event.life, (watch) => hearAnswer(watch, event.sentAtMs, now.atMs));
     case 'refused':
       return refused(state, event.life, now.atMs);
-    case 'third':
+    case 'thirdAnswered':
       if (!event.isRefused) return ofWatch(state, event.life, forgetRefusals);
       return endRefusing(state, event.life, now.atMs);
-    case 'endMissed':
+    case 'endNotWritten':
       return ofWatch(state, event.life, forgetRefusals);
     case 'processes':
       return { state: { ...state, supervised: seenProcesses(state, event) }, actions: [] };
@@ -201,7 +209,7 @@ export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeT
       return ofLife(state, hearOpinion(state.own, event, now.atMs, surroundings(state)));
     case 'asked':
       return ofLife(state, answerQuestion(state.own, event.from, event.sent));
-    case 'checked':
+    case 'databaseChecked':
       return checked(state, event, now);
     case 'taken':
       return ofProgram(state, event.program, (lease) =>
@@ -217,13 +225,13 @@ export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeT
         lease: hearStarted(lease, event.start),
         actions: [],
       }));
-    case 'gone':
+    case 'programGone':
       return ofProgram(state, event.program, (lease) =>
         hearGone(lease, event.start, event.isRefused, leaseSurroundings(state, now.atMs)),
       );
     case 'renewed':
       return renewed(state, event.life, now);
-    case 'former':
+    case 'formerLifeGone':
       return former(state, event.life, event.isCleared);
     case 'drain':
       return { state: { ...state, own: { ...state.own, isDraining: event.isDraining } }, actions: [] };
@@ -355,7 +363,7 @@ function fail(state: NodeState, sentAtMs: number, now: Moment): NodeTransition {
 
 function checked(
   state: NodeState,
-  { from, sent, isAnswered }: Extract<NodeEvent, { type: 'checked' }>,
+  { from, sent, isAnswered }: Extract<NodeEvent, { type: 'databaseChecked' }>,
   now: Moment,
 ): NodeTransition {
   const known = isAnswered
