@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { filter, firstValueFrom, type Observable, type Subscription } from 'rxjs';
 import { Dispatcher } from '../../src/actors/calls/dispatcher.ts';
 import { RetryBudget } from '../../src/actors/calls/retries.ts';
-import { StatelessClients } from '../../src/actors/calls/stateless/stateless-clients.ts';
+import { StatelessCalls } from '../../src/actors/calls/stateless/stateless-calls.ts';
 import { StatelessConversations } from '../../src/actors/calls/stateless/stateless-conversations.ts';
 import { Fleet } from '../../src/actors/fleet.ts';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
@@ -145,7 +145,7 @@ export class Harness {
   readonly sessions: ClientSessions;
   readonly declarations = new ByteBudget(memoryBounds(0).declarations);
   readonly statelessConversations = new StatelessConversations(this.declarations);
-  readonly stateless: StatelessClients;
+  readonly stateless: StatelessCalls;
   /** The transports of each instance by id, oldest first. */
   readonly transports = new Map<string, ScriptedTransport[]>();
   readonly #options = new Map<string, BackendOptions>();
@@ -212,7 +212,7 @@ export class Harness {
         return alarm(waitMs, ring);
       },
     });
-    this.stateless = new StatelessClients({ ...deps, fleet, dispatcher, statelessConversations });
+    this.stateless = new StatelessCalls({ ...deps, fleet, dispatcher, statelessConversations });
     this.setPolicy(policy);
   }
 

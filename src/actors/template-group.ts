@@ -153,7 +153,7 @@ export class TemplateGroup {
       const wait: QueuedCall = {
         ownerId,
         number: this.#startWaits,
-        waitsFor: () => false,
+        mayTake: () => false,
         tryNow: () => {
           if (this.isStarting(tried, only)) return false;
           this.#startQueue.leave(wait);

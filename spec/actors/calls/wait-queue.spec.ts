@@ -32,7 +32,7 @@ class Queued implements QueuedCall {
     this.#served = served;
   }
 
-  waitsFor(target: QueueTarget): boolean {
+  mayTake(target: QueueTarget): boolean {
     return target === this.#target;
   }
 
@@ -132,7 +132,7 @@ test('asks each waiting call once per turn when an instance that none of them ca
   let asked = 0;
   for (let number = 0; number < 1_000; number += 1) {
     const call = new Queued('a', `owner ${number % 10}`, other);
-    call.waitsFor = (target) => {
+    call.mayTake = (target) => {
       asked += 1;
       return target === other;
     };
@@ -206,7 +206,7 @@ class Model {
       const call: QueuedCall = {
         ownerId,
         number: numbers(),
-        waitsFor: () => true,
+        mayTake: () => true,
         tryNow: () => {
           queue.leave(call);
           this.#served(ownerId);

@@ -2,7 +2,7 @@
 // next one if domain/calls/retry-rules.ts allows it. Its route says where the call may go on. Source: ADR 9, ADR 40.
 //
 // After `delivered: 'no'` the call is sent to another instance, at most `maxRetries` times and never to the same one
-// twice; one that only one instance may answer is retried there (`decideAtBound`). After `'unknown'` it goes on only
+// twice; one of a session is retried at its instance (`decideAtBound`). After `'unknown'` it goes on only
 // if it is safe to repeat, within the retry budget; never after the first message. A repeatable call that is silent
 // for a third of its time is also sent to a second instance. The call fails with its last failure.
 
@@ -91,7 +91,7 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
     return this.#input.request.caller ?? ANONYMOUS.id;
   }
 
-  waitsFor(target: QueueTarget): boolean {
+  mayTake(target: QueueTarget): boolean {
     if (this.#tool.isLookingUp) return false;
     const { onlyInstance } = this.#input.route;
     return onlyInstance === undefined
@@ -427,7 +427,7 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
   #queueBehindOthers(ref: InstanceRef): boolean {
     const { group } = this.#input;
     const { queue } = group;
-    if (!queue.isDue(ref) || queue.has(this) || !this.waitsFor(ref)) return false;
+    if (!queue.isDue(ref) || queue.has(this) || !this.mayTake(ref)) return false;
     return queue.join(this, group.maxQueueLength);
   }
 

@@ -25,7 +25,7 @@ export interface QueuedCall {
   /** Cancels the timeout of the call's wait. Only the queue sets and calls it; undefined while the call does not wait. */
   endWait?: (() => void) | undefined;
   /** Returns true when the call can use capacity of that instance. */
-  waitsFor(target: QueueTarget): boolean;
+  mayTake(target: QueueTarget): boolean;
   /**
    * Tries to take capacity, which may be free now. Returns true when the call took it and left the queue; otherwise
    * the call keeps its position, or has left the queue to wait for something else.
@@ -88,7 +88,7 @@ export class WaitQueue {
     this.#length += 1;
     if (displaced !== undefined) this.#refuse(displaced); // its caller may move the queue
     for (const { target } of this.#yielding)
-      if (target !== undefined && call.waitsFor(target)) this.advance(target);
+      if (target !== undefined && call.mayTake(target)) this.advance(target);
     return true;
   }
 
@@ -195,10 +195,10 @@ export class WaitQueue {
   #serve(target: QueueTarget, isBelowShare: boolean): boolean {
     for (const [ownerId, calls] of this.#byOwner) {
       if (!target.hasCapacityFor(ownerId) || target.isBelowShare(ownerId) !== isBelowShare) continue;
-      const call = calls.find((waiting) => waiting.waitsFor(target));
+      const call = calls.find((waiting) => waiting.mayTake(target));
       if (call === undefined) continue;
       const isTaken = call.tryNow();
-      if (this.has(call) && call.waitsFor(target)) continue; // no room after all, nor for later calls of this owner
+      if (this.has(call) && call.mayTake(target)) continue; // no room after all, nor for later calls of this owner
       if (isTaken) this.#endTurn(ownerId);
       return true;
     }
@@ -226,7 +226,7 @@ export class WaitQueue {
   }
 
   #isAwaited(target: QueueTarget): boolean {
-    for (const calls of this.#byOwner.values()) if (calls.some((call) => call.waitsFor(target))) return true;
+    for (const calls of this.#byOwner.values()) if (calls.some((call) => call.mayTake(target))) return true;
     return false;
   }
 

@@ -6,7 +6,7 @@ import { endWith, ignoreElements, NEVER, type Observable, Subscription, takeUnti
 import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
 import type { RetryBudget } from '../../actors/calls/retries.ts';
 import { CallsWithQuestions } from '../../actors/calls/stateless/calls-with-questions.ts';
-import { StatelessClients } from '../../actors/calls/stateless/stateless-clients.ts';
+import { StatelessCalls } from '../../actors/calls/stateless/stateless-calls.ts';
 import { StatelessConversations } from '../../actors/calls/stateless/stateless-conversations.ts';
 import type { Fleet } from '../../actors/fleet.ts';
 import { ClientSessions } from '../../actors/sessions/client-sessions.ts';
@@ -129,7 +129,7 @@ export class Mcp {
     this.#actors = {
       fleet,
       sessions: this.sessions,
-      stateless: new StatelessClients({ ...deps, statelessConversations }),
+      stateless: new StatelessCalls({ ...deps, statelessConversations }),
       feed: new ChangeFeed({ fleet, statelessConversations, scheduler, random, alarm }),
       clock,
       scheduler,

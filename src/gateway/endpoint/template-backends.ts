@@ -13,7 +13,7 @@ import {
   takeUntil,
   tap,
 } from 'rxjs';
-import type { StatelessClients } from '../../actors/calls/stateless/stateless-clients.ts';
+import type { StatelessCalls } from '../../actors/calls/stateless/stateless-calls.ts';
 import type { Fleet } from '../../actors/fleet.ts';
 import { InstanceRef } from '../../actors/instances/instance-ref.ts';
 import type { ClientSessions } from '../../actors/sessions/client-sessions.ts';
@@ -48,7 +48,7 @@ export interface BackendDeps {
   readonly clock: Clock;
   readonly fleet: Fleet;
   readonly sessions: ClientSessions;
-  readonly stateless: StatelessClients;
+  readonly stateless: StatelessCalls;
   readonly feed: ChangeFeed;
   readonly scheduler: TaskScheduler;
   readonly listReader: ListReader;

@@ -10,18 +10,18 @@ import { EqualToolLists } from './equal-tool-lists.ts';
 import type { StatelessConversations } from './stateless-conversations.ts';
 import { StatelessRoute } from './stateless-route.ts';
 
-interface StatelessClientsDeps extends Pick<Clock, 'now' | 'alarm'> {
+interface StatelessCallsDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly statelessConversations: StatelessConversations;
   readonly fleet: Pick<Fleet, 'undeletedGroup' | 'ref'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
 }
 
 /** Sends the requests of clients of the modern era, which have no sessions. */
-export class StatelessClients {
-  readonly #deps: StatelessClientsDeps;
+export class StatelessCalls {
+  readonly #deps: StatelessCallsDeps;
   readonly #equalToolLists = new EqualToolLists();
 
-  constructor(deps: StatelessClientsDeps) {
+  constructor(deps: StatelessCallsDeps) {
     this.#deps = deps;
   }
 
