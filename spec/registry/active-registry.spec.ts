@@ -63,7 +63,7 @@ test('bounds the memory of large definitions, whatever was replaced, changed and
     definition(id, { ...program, id, serverId: id, metadata: { list: Array(values).fill({}) } });
   active.applySettings({ name: 'r', loadBalancer: {} });
   const bytes = keptBytes(large('i0000'));
-  const most = Math.floor(LIMITS.definitionsBytes / bytes);
+  const most = Math.floor(LIMITS.instancesBytes / bytes);
   const ids = Array.from({ length: most }, (_, index) => `i${String(index).padStart(4, '0')}`);
   for (const id of ids) {
     active.refuseOverflow(large(id));

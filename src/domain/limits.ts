@@ -35,7 +35,7 @@ export const LIMITS = {
    * requestHeaderBytes, is closed.
    */
   pipelinedBytes: 32 * 1024 * 1024,
-  /** What one of them takes besides its target and headers. Source: ADR 333. */
+  /** What such a request takes besides its target and headers. Source: ADR 333. */
   pipelinedRequestBytes: 4 * 1024,
   /** Largest message of a backend (one line, one SSE event, one JSON answer). Over it: BACKEND_UNAVAILABLE. */
   backendMessageBytes: 64 * 1024 * 1024,
@@ -43,7 +43,7 @@ export const LIMITS = {
   parsedMessageBytes: 8 * 1024 * 1024,
   /** Largest body of an HTTP refusal without JSON; the rest is not read. */
   refusalBytes: 256 * 1024,
-  /** Beginning of its text that callers get, in UTF-16 units. */
+  /** Beginning of the text of a refusal that callers get, in UTF-16 units. */
   refusalCharacters: 300,
   /** Values, keys included, of all pages of one list. A list with 10,000 tools has about 300,000. */
   parsedValues: 1_000_000,
@@ -104,7 +104,7 @@ export const LIMITS = {
    * Source: ADR 104.
    */
   extensionProcesses: 8,
-  /** Time after which one ends that no session and no call uses. */
+  /** Time after which such a process ends when no session and no call uses it. */
   extensionIdleMs: 10 * 60_000,
   /** Idle time after which a conversation for clients without a session is closed. */
   statelessIdleMs: 60_000,
@@ -121,7 +121,7 @@ export const LIMITS = {
   ownerShareLeast: 8,
   /** Messages of a backend that wait for its client to open a stream, per session. */
   undeliveredMessages: 64,
-  /** The size of their params as JSON. */
+  /** The size of the params of these messages, as JSON. */
   undeliveredBytes: 1024 * 1024,
   /** Bytes of a stream that a client of the MCP endpoint may leave unread before messages are dropped. */
   unreadBytes: 1024 * 1024,
@@ -139,7 +139,7 @@ export const LIMITS = {
   terminateMs: 3_000,
   /** Lines kept of a child's standard error. */
   stderrLines: 100,
-  /** Characters kept of each of them. */
+  /** Characters kept of each line of standard error. */
   stderrLineCharacters: 2_048,
   /** Conversations of single clients that are opened with one HTTP instance at the same time; the next ones wait. */
   openingsPerInstance: 512,
@@ -160,7 +160,7 @@ export const LIMITS = {
   handshakeMs: 30_000,
   /** First wait before a dead instance is started again; doubled each time, with jitter. */
   restartFirstMs: 500,
-  /** Longest of these waits. */
+  /** Longest wait before a dead instance is started again. */
   restartLongestMs: 30_000,
   /**
    * Longest wait before an HTTP server is asked again that refuses with 401, 403, 404 or 410, and longest wait
@@ -201,7 +201,7 @@ export const LIMITS = {
   /** Values of metadata, keys included. */
   metadataValues: 1_000,
   /** Memory of all large definitions of one registry (keptBytes). Over it: REGISTRY_FULL. The same on all nodes. */
-  definitionsBytes: 64 * 1024 * 1024,
+  instancesBytes: 64 * 1024 * 1024,
   /** Longest text in an entry of the audit log, in UTF-16 units; a longer one is cut. */
   auditTextUnits: 512,
   /** Longest beginning of arguments in the audit log, in UTF-16 units. */

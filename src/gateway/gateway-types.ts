@@ -65,7 +65,7 @@ export interface GatewayOptions {
   /** CIDR ranges that no backend connection may reach. Default: link-local and cloud metadata. */
   readonly deniedNetworks?: readonly string[];
   /** How programs are started. */
-  readonly programs?: ProgramOptions;
+  readonly programs?: ProgramSettings;
   /** Longest call, in ms, whatever progress it reports, unless its timeout is longer. Default 600 000. */
   readonly maxCallMs?: number;
   /** Counts the calls that views limit, perhaps with those of other nodes. Default: this gateway counts alone. */
@@ -180,7 +180,7 @@ export interface OthersOptions extends SessionHolders {
 }
 
 /** How programs are started. */
-interface ProgramOptions {
+interface ProgramSettings {
   /**
    * Names of variables of this process that programs get besides PATH, HOME and LANG. Default: those that name proxies and
    * certificate authorities, without credentials.

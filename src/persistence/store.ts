@@ -59,10 +59,10 @@ export interface Store {
   saveInstances(saves: readonly InstanceSave[]): Promise<number | undefined>;
   /** Undefined when there was none. `fingerprint`: of an entry of a file or of sync, which leaves a tombstone. */
   deleteInstance(template: string, id: string, fingerprint?: string): Promise<number | undefined>;
-  /** Without tombstones. Undefined when there was none of them. At most MAX_APPENDED ids. */
+  /** Without tombstones. Undefined when there was none of them. At most MAX_ROWS ids. */
   deleteInstances(template: string, ids: readonly string[]): Promise<number | undefined>;
   /**
-   * Fingerprints, by id, of entries that were deleted through the API and stay so until they change. At most MAX_APPENDED ids.
+   * Fingerprints, by id, of entries that were deleted through the API and stay so until they change. At most MAX_ROWS ids.
    */
   findTombstones(template: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Changes with each change of the registry or the accounts on any node, and only then. */
@@ -129,8 +129,8 @@ export interface DefinitionStore {
   delete(id: string): Promise<number | undefined>;
 }
 
-/** Most changes of one `append`: databases limit the values in a list. */
-export const MAX_APPENDED = 500;
+/** Most rows of one `append`, `delete` or `find`: databases limit the values in a list. */
+export const MAX_ROWS = 500;
 
 /** The definitions of tools that an admin has approved, of templates and views that are pinned. Source: ADR 238. */
 export interface ApprovalStore {
@@ -138,7 +138,7 @@ export interface ApprovalStore {
   list(): Promise<Approval[]>;
   /** The definitions of a template or a view, by tool. */
   definitionsOf(scope: string): Promise<ReadonlyMap<string, JsonObject>>;
-  /** Inserts or replaces them, and resolves with the revision: a change of the registry. At most MAX_APPENDED. */
+  /** Inserts or replaces them, and resolves with the revision: a change of the registry. At most MAX_ROWS. */
   save(approvals: readonly NewApproval[]): Promise<number>;
   /** Deletes those of a template or a view. Undefined when there was none. */
   deleteOf(scope: string): Promise<number | undefined>;
@@ -325,7 +325,7 @@ export interface ProgramStore {
 /** The audit log: append-only, except for the removal of its oldest entries. */
 export interface AuditStore {
   /**
-   * At most MAX_APPENDED changes and logins. Ignores stored ones, as does `appendCalls`: the answer to an earlier attempt may be
+   * At most MAX_ROWS changes and logins. Ignores stored ones, as does `appendCalls`: the answer to an earlier attempt may be
    * lost.
    */
   append(changes: readonly AuditEntry[]): Promise<void>;

@@ -63,7 +63,7 @@ export class ActiveRegistry {
   readonly #definitionsInForce: DefinitionsInForce;
   #isLoading = false;
   /** Memory of the large definitions. */
-  #definitionBytes = 0;
+  #instanceBytes = 0;
 
   constructor(deps: ActiveRegistryDeps) {
     this.#deps = deps;
@@ -99,8 +99,8 @@ export class ActiveRegistry {
     if (fleet.isFullFor(...added.map(({ template }) => template)))
       throw registryFull('templates', LIMITS.templates);
     const more = definitions.reduce((sum, definition) => sum + this.#moreBytes(definition), 0);
-    if (more > 0 && this.#definitionBytes + more > LIMITS.definitionsBytes)
-      throw registryFull('MiB of large definitions', LIMITS.definitionsBytes / 1024 ** 2);
+    if (more > 0 && this.#instanceBytes + more > LIMITS.instancesBytes)
+      throw registryFull('MiB of large definitions', LIMITS.instancesBytes / 1024 ** 2);
   }
 
   /** The memory that the definition takes above that of the one in force. */
@@ -216,7 +216,7 @@ export class ActiveRegistry {
       isHere && definition.locked === undefined
         ? fleet.add(definition)
         : fleet.addElsewhere(definition, fleetPrograms && (() => fleetPrograms.reasonOf(serverId)));
-    this.#definitionBytes += more;
+    this.#instanceBytes += more;
     fleetPrograms?.changed();
     return instance;
   }
@@ -240,7 +240,7 @@ export class ActiveRegistry {
 
   #update(definition: InstanceDefinition): void {
     const instance = this.#deps.fleet.instance(definition.template, definition.id);
-    this.#definitionBytes += this.#moreBytes(definition);
+    this.#instanceBytes += this.#moreBytes(definition);
     instance.change(definition);
     this.#emit({ type: 'instance.changed', ...eventOf(this.#deps.clock, definition) });
   }
@@ -250,7 +250,7 @@ export class ActiveRegistry {
     const { fleet, handlers } = this.#deps;
     const { definition } = fleet.instance(template, id);
     handlers.delete(definition.serverId);
-    this.#definitionBytes -= keptBytes(definition);
+    this.#instanceBytes -= keptBytes(definition);
     void fleet.remove(template, id, LIMITS.drainMs);
     this.#emit({ type: 'instance.deregistered', ...eventOf(this.#deps.clock, definition) });
   }

@@ -18,7 +18,7 @@ import { groupsToMatch } from '../domain/rights/globs.ts';
 import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import { type Approval, type NewApproval, splitToolKey, toolKey } from '../domain/views/approval.ts';
 import type { ToolHints, ViewDefinition } from '../domain/views/view.ts';
-import { type ApprovalStore, MAX_APPENDED } from '../persistence/store.ts';
+import { type ApprovalStore, MAX_ROWS } from '../persistence/store.ts';
 import { checkedItem } from '../protocol/aggregate/items.ts';
 import { type ChosenItem, CompiledView } from '../protocol/aggregate/views/view-choices.ts';
 import type { Waiting } from '../protocol/aggregate/views/view-problems.ts';
@@ -257,8 +257,8 @@ export class ToolApprovals {
   ): Promise<number | undefined> {
     const { store, emit } = this.#deps;
     let revision: number | undefined;
-    for (let at = 0; at < approvals.length; at += MAX_APPENDED)
-      revision = await store.save(approvals.slice(at, at + MAX_APPENDED));
+    for (let at = 0; at < approvals.length; at += MAX_ROWS)
+      revision = await store.save(approvals.slice(at, at + MAX_ROWS));
     scope.add(approvals);
     for (const { tool } of approvals) emit({ type: 'tool.approved', ...scope.eventOf(tool) });
     if (approvals.length > 0 && this.#templates.has(scope.id)) this.#deps.onChanged(scope.id);

@@ -12,9 +12,9 @@ import { isNamedHere } from '../outside/lookup.ts';
 
 /** A look-up that takes longer is late. */
 const IN_TIME_MS = 1_000;
-/** Then the addresses before are used, if there are any. */
+/** After this wait the addresses of an earlier look-up are used, if there are any. */
 const HEDGE_MS = 250;
-/** Longest use of such addresses. Source: RFC 8767 section 5. */
+/** Longest use of the addresses of an earlier look-up. Source: RFC 8767 section 5. */
 const KEPT_MS = 24 * 3_600_000;
 /** A name counts as silent for this time after a late look-up without an address. */
 const SILENT_MS = 10 * 60_000;
@@ -26,16 +26,16 @@ const MAX_WAITING = 20_000;
 const PROBE_MS = 1_000;
 const PROBES = 2;
 
-/** A resolver opens sockets, and does not learn of other DNS servers. */
+/** Longest use of one resolver, which keeps sockets open and does not learn of other DNS servers. */
 const RESOLVER_MS = 10_000;
 
-/** In the order of their turns. */
+/** What is known of a name, in the order in which names get threads. */
 type Manner = 'answered' | 'unknown' | 'silent';
 
 interface Waiting {
   readonly hostname: string;
   readonly endsAtMs: number;
-  /** With undefined: it has to be probed first. */
+  /** Begins the look-up; with undefined its name has to be probed first. */
   readonly begin: (running: Running | undefined) => void;
   readonly refuse: (error: Error) => void;
 }
@@ -48,7 +48,7 @@ interface Running {
 interface Answered {
   readonly addresses: LookupAddress[];
   readonly atMs: number;
-  /** The last look-up was. */
+  /** True when the last look-up of the name was in time. */
   readonly isInTime: boolean;
 }
 
@@ -68,7 +68,7 @@ export class SystemLookups {
   readonly #options: SystemLookupsOptions;
   /** The addresses of names that were answered in time, by family and name. */
   readonly #answered = new LruMap<Answered>(MAX_KNOWN);
-  /** When they were late without an address last. */
+  /** When names were last late without an address. */
   readonly #late = new LruMap<number>(MAX_KNOWN);
   /** One look-up for all that ask for the same name. */
   readonly #asked = new Map<string, Asked>();

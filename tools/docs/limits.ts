@@ -364,7 +364,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ['Whole numbers in metadata and in `config`', 'up to 2^53 - 1: others are strings', invalid],
     [
       `Definitions of instances that take over ${bytes(UNCOUNTED_KEPT_BYTES)} of memory, all together`,
-      bytes(LIMITS.definitionsBytes),
+      bytes(LIMITS.instancesBytes),
       '`400`, `REGISTRY_FULL`',
     ],
     ['Views', count(MAX_VIEWS), '`400`, `REGISTRY_FULL`'],

@@ -19,7 +19,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { SerialQueue } from '../../domain/tasks/serial-queue.ts';
 import { cutText } from '../../domain/text.ts';
 import { type Clock, isoTimes, LARGEST_SKEW_MS, steadiness } from '../../domain/time/clock.ts';
-import { type AuditPage, type AuditStore, MAX_APPENDED, type Store } from '../../persistence/store.ts';
+import { type AuditPage, type AuditStore, MAX_ROWS, type Store } from '../../persistence/store.ts';
 import { Flusher } from '../flusher.ts';
 import { SuppressedRequests } from './suppressed-requests.ts';
 
@@ -201,8 +201,8 @@ export class AuditLog {
    */
   async #write(): Promise<boolean> {
     if (this.#calls.finished.length === 0) this.#calls.end();
-    for (let due = this.#changes.length; due > 0; due -= MAX_APPENDED) {
-      const chunk = this.#changes.slice(0, MAX_APPENDED);
+    for (let due = this.#changes.length; due > 0; due -= MAX_ROWS) {
+      const chunk = this.#changes.slice(0, MAX_ROWS);
       if (!(await this.#append(chunk.length, () => this.#options.store.append(chunk)))) return true;
       this.#changes = this.#changes.slice(chunk.length);
     }

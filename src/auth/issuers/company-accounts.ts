@@ -105,7 +105,7 @@ export class CompanyAccounts {
     const user =
       known === undefined
         ? await this.#create(setting, identity, claims, role)
-        : await this.#update(await this.#awake(known), setting, claims, role);
+        : await this.#update(await this.#enabled(known), setting, claims, role);
     const { keepsSecrets, store, wall } = this.#options;
     const stored: Stored = {
       ...identity,
@@ -158,7 +158,7 @@ export class CompanyAccounts {
       return { scopes, account };
     }
     const account = async () => {
-      const user = await this.#update(await this.#awake(known), setting, claims, role);
+      const user = await this.#update(await this.#enabled(known), setting, claims, role);
       const { sleptAt: _, ...kept } = stored;
       const saidAtMs = Math.max(issuedAtMs, confirmedAtMs);
       const now = { ...kept, ...identity, sub: String(claims.sub), confirmedAtMs: saidAtMs };
@@ -240,7 +240,7 @@ export class CompanyAccounts {
     const { refreshToken } = stored;
     if (provider === undefined || refreshToken === undefined) {
       const mostMs = provider?.setting.sessionMs ?? UNREACHABLE_MS;
-      if (nowMs - stored.confirmedAtMs > mostMs) await this.#sleep(user, stored);
+      if (nowMs - stored.confirmedAtMs > mostMs) await this.#disable(user, stored);
       return;
     }
     const asked: Stored = { ...stored, askedUntilMs: nowMs + ASKING_MS };
@@ -269,7 +269,7 @@ export class CompanyAccounts {
           : hasCode(thrown, 'INSUFFICIENT_PERMISSIONS') || hasCode(thrown, 'LAST_ADMIN');
       if (isOut) {
         const [present] = await store.list({ kind: 'identity', userId }, 1);
-        return present?.version === version ? this.#sleep(user, stored) : undefined;
+        return present?.version === version ? this.#disable(user, stored) : undefined;
       }
       if (!(thrown instanceof ProviderFailure)) throw thrown;
       await keep({ ...stored, refreshToken: renewed });
@@ -277,7 +277,7 @@ export class CompanyAccounts {
   }
 
   /** Ends all that the account has, its keys included, until the next sign-in. */
-  async #sleep(user: User, stored: Stored): Promise<void> {
+  async #disable(user: User, stored: Stored): Promise<void> {
     const { store, accounts, wall, onChange, warn } = this.#options;
     const sleptAt = new Date(wall()).toISOString();
     // First: an account that only an admin could enable again is the lesser harm.
@@ -289,7 +289,7 @@ export class CompanyAccounts {
   }
 
   /** INSUFFICIENT_PERMISSIONS for an account that an admin has disabled, or changed while it was disabled. */
-  async #awake(user: User): Promise<User> {
+  async #enabled(user: User): Promise<User> {
     if (user.isActive) return user;
     const { store, accounts, wall, onChange } = this.#options;
     const [row] = await store.list({ kind: 'identity', userId: user.id }, 1);

@@ -90,7 +90,7 @@ export class HttpAnswer implements AnswerReceiver {
   #chunks: Buffer[] = [];
   /** Bytes of a body; of a decoded stream, since its last message. */
   #bytes = 0;
-  #over = false;
+  #isOver = false;
   #budget: InstanceHeldBytes | undefined;
   #run: TaskScheduler['run'] | undefined;
   /** Headers of a status that is not a success. */
@@ -130,14 +130,14 @@ export class HttpAnswer implements AnswerReceiver {
 
   /** Ends the request at once; the sink gets nothing more. A request that waits for a connection is not sent. */
   abort(): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     this.#end();
     this.#connection?.abort(this);
   }
 
   /** The request cannot be sent, or its answer be used. */
   fail(thrown: unknown): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     this.#end();
     this.#sink.finished({ kind: 'broken', failure: asGatewayError(thrown) });
   }
@@ -156,13 +156,13 @@ export class HttpAnswer implements AnswerReceiver {
    * connection is kept.
    */
   dismiss(): void {
-    if (!this.#over)
+    if (!this.#isOver)
       this.#cancelTimer ??= systemClock.background.alarm(LIMITS.backgroundMs, () => this.abort());
   }
 
   onRequestStart(connection: Http1Connection): boolean {
-    if (!this.#over) this.#connection = connection;
-    return !this.#over;
+    if (!this.#isOver) this.#connection = connection;
+    return !this.#isOver;
   }
 
   onResponseStart(status: number, headers: ResponseHeaders): void {
@@ -178,18 +178,18 @@ export class HttpAnswer implements AnswerReceiver {
     else if (typeof type === 'string' && EVENT_STREAM.test(type)) {
       this.#reader = new SseReader(LIMITS.backendMessageBytes, this.#event);
     }
-    if (!this.#over) this.#sink.began?.();
+    if (!this.#isOver) this.#sink.began?.();
   }
 
   onResponseData(chunk: Buffer): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     if (this.#redirect !== undefined) this.#skip(chunk);
     else if (this.#coding === undefined) this.#take(chunk);
     else this.#decode(this.#coding, chunk);
   }
 
   onResponseEnd(): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     if (this.#redirect !== undefined) this.#followTo(this.#redirect);
     else if (this.#decoder !== undefined) this.#decoder.end(() => this.#completeInTurn());
     else this.#completeInTurn();
@@ -203,14 +203,14 @@ export class HttpAnswer implements AnswerReceiver {
   }
 
   onResponseError(error: Error): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     const failure = connectionFailed(error, this.sent);
     if (this.#decoder === undefined) this.#break(failure);
     else this.#decoder.end(() => this.#break(failure));
   }
 
   #take(chunk: Buffer): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     this.#bytes += chunk.length;
     let isWithin: boolean;
     if (this.#reader === undefined) {
@@ -228,7 +228,7 @@ export class HttpAnswer implements AnswerReceiver {
   }
 
   #complete(): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     if (this.#refusal !== undefined) {
       this.#finishRefusal(this.#refusal);
       return;
@@ -270,7 +270,7 @@ export class HttpAnswer implements AnswerReceiver {
   }
 
   #break(failure: GatewayError): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     if (this.#refusal !== undefined) {
       this.#finishRefusal(this.#refusal); // the status is known, and says more
       return;
@@ -298,7 +298,7 @@ export class HttpAnswer implements AnswerReceiver {
 
   /** True when the request goes to another path of the same origin, for the first time. */
   #isRedirected(location: string | string[] | undefined): boolean {
-    if (typeof location !== 'string' || this.#sending?.isRedirected !== false || this.#over) return false;
+    if (typeof location !== 'string' || this.#sending?.isRedirected !== false || this.#isOver) return false;
     this.#redirect = this.#sender?.pathOf(location, this.#sending.path);
     return this.#redirect !== undefined;
   }
@@ -319,7 +319,7 @@ export class HttpAnswer implements AnswerReceiver {
   readonly #event = (data: Buffer, type: string): void => {
     this.#bytes = 0;
     // Empty data primes a stream for resumption (2025-11-25).
-    if (this.#over || data.length === 0) return;
+    if (this.#isOver || data.length === 0) return;
     if (type !== 'message') {
       this.#sink.event?.(type, data);
       return;
@@ -336,7 +336,7 @@ export class HttpAnswer implements AnswerReceiver {
   }
 
   #endRefusal(): void {
-    if (this.#over || this.#refusal === undefined) return;
+    if (this.#isOver || this.#refusal === undefined) return;
     const connection = this.#connection;
     this.#finishRefusal(this.#refusal);
     connection?.abort(this);
@@ -368,7 +368,7 @@ export class HttpAnswer implements AnswerReceiver {
       return;
     }
     const isRenewed = await tokens.renewed(token);
-    if (this.#over || this.#sending === undefined) return;
+    if (this.#isOver || this.#sending === undefined) return;
     if (!isRenewed) {
       this.#endWithRefusal(headers);
       return;
@@ -383,7 +383,7 @@ export class HttpAnswer implements AnswerReceiver {
   }
 
   #endWithRefusal(headers: ResponseHeaders): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     this.#end();
     const refusal = readRefusal(this.status, headers, this.#body ?? NOTHING, {
       isDecoded: this.#decoder !== undefined,
@@ -399,7 +399,7 @@ export class HttpAnswer implements AnswerReceiver {
   }
 
   #end(): void {
-    this.#over = true;
+    this.#isOver = true;
     this.#cancelTimer?.();
     this.#decoder?.close();
     this.#holding?.release();
@@ -407,7 +407,7 @@ export class HttpAnswer implements AnswerReceiver {
 
   #count(held: number): void {
     const bytes = held + (this.#decoder?.heldBytes ?? 0);
-    if (this.#over || (this.#holding === undefined && bytes <= UNCOUNTED_BYTES)) return;
+    if (this.#isOver || (this.#holding === undefined && bytes <= UNCOUNTED_BYTES)) return;
     this.#holding ??= this.#budget?.hold(() => this.#refuse(connectionClosed(ANSWERS_HOLD_TOO_MUCH, true)));
     this.#holding?.set(bytes);
   }

@@ -28,7 +28,7 @@ export class SseReader {
   #data: Buffer[] = [];
   #type = '';
   heldBytes = 0;
-  #started = false;
+  #hasStarted = false;
   #endedByReturn = false;
   retryMs: number | undefined;
   /** Id of the current event, and of the following ones without an id. */
@@ -81,8 +81,8 @@ export class SseReader {
       line = Buffer.concat(this.#pieces);
       this.#pieces = [];
     }
-    if (!this.#started) {
-      this.#started = true;
+    if (!this.#hasStarted) {
+      this.#hasStarted = true;
       if (line.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK))
         line = line.subarray(BYTE_ORDER_MARK.length);
     }
