@@ -16,6 +16,7 @@ import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import type { BearerTokens } from '../backend-account.ts';
 import type { AnswerReceiver, Http1Connection } from '../http1/http1-connection.ts';
+import type { WrittenRequest } from '../http1/request-writer.ts';
 import type { ResponseHeaders } from '../http1/response-parser.ts';
 import type { AnswerEnding } from './answer-ending.ts';
 import { BodyDecoder, codingOf } from './body-decoder.ts';
@@ -42,12 +43,7 @@ export interface AnswerSink {
 }
 
 /** One request, and what is needed to send it again. */
-export interface Sending {
-  readonly method: 'GET' | 'POST' | 'DELETE';
-  readonly path: string;
-  /** Headers of this request, without the cookies of the jar; the sender adds its own. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | null;
+export interface Sending extends WrittenRequest {
   readonly isLasting: boolean;
   readonly jar: CookieJar | undefined;
   /** An answer led here. */

@@ -2,9 +2,16 @@
 // its body. It refuses names and values that would end a header or begin another one. Source: RFC 9110, 5.5; RFC
 // 9112, 3.
 
-import type { Sending } from '../http/http-answer.ts';
+/** What a request consists of. */
+export interface WrittenRequest {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly path: string;
+  /** Headers of this request, without the cookies of the jar; the sender adds its own. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | null;
+}
 
-type Fields = Sending['headers'];
+type Fields = WrittenRequest['headers'];
 
 export class RequestWriter {
   /** By name in lower case. */
@@ -12,7 +19,7 @@ export class RequestWriter {
   readonly #host: string;
   #lines: string | undefined;
   /** The last head, up to the length of the body: all requests of a session have the same object of headers. */
-  #last: (Pick<Sending, 'method' | 'path' | 'headers'> & { readonly head: string }) | undefined;
+  #last: (Omit<WrittenRequest, 'body'> & { readonly head: string }) | undefined;
 
   /** `host`: with the port, unless that is the usual one. */
   constructor(host: string, fields: Fields) {
@@ -21,9 +28,9 @@ export class RequestWriter {
   }
 
   /** A string has only characters up to U+00FF, one byte each. Throws for an invalid header, with a code. */
-  textOf(sending: Sending, cookie: string | undefined): string | Buffer {
-    const { body } = sending;
-    const begun = cookie === undefined ? this.#headOf(sending) : this.#newHead(sending, cookie);
+  textOf(request: WrittenRequest, cookie: string | undefined): string | Buffer {
+    const { body } = request;
+    const begun = cookie === undefined ? this.#headOf(request) : this.#newHead(request, cookie);
     if (body === null) return `${begun}\r\n`;
     const bodyBytes = Buffer.byteLength(body);
     const head = `${begun}content-length: ${bodyBytes}\r\n\r\n`;
@@ -34,16 +41,16 @@ export class RequestWriter {
     return text;
   }
 
-  #headOf(sending: Sending): string {
-    const { method, path, headers } = sending;
+  #headOf(request: WrittenRequest): string {
+    const { method, path, headers } = request;
     const last = this.#last;
     if (last?.headers === headers && last.method === method && last.path === path) return last.head;
-    const head = this.#newHead(sending);
+    const head = this.#newHead(request);
     this.#last = { method, path, headers, head };
     return head;
   }
 
-  #newHead({ method, path, headers }: Sending, cookie?: string): string {
+  #newHead({ method, path, headers }: WrittenRequest, cookie?: string): string {
     const lines = this.#linesWith(headers, cookie);
     return `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\nconnection: keep-alive\r\n${lines}`;
   }
