@@ -1,12 +1,12 @@
 // The log messages that a client without a session opts in to.
 
 import * as assert from 'uvu/assert';
-import { isLogged, logLevelOf } from '../../../../src/actors/calls/stateless/legacy-form.ts';
-import type { ExchangeEvent } from '../../../../src/domain/calls/exchange-event.ts';
-import type { JsonObject, JsonValue } from '../../../../src/domain/json/json.ts';
-import { META } from '../../../../src/domain/mcp/mcp.ts';
-import { modernCall } from '../../../helpers/failing-backend.ts';
-import { suite } from '../../../helpers/suite.ts';
+import type { ExchangeEvent } from '../../src/domain/calls/exchange-event.ts';
+import type { JsonObject, JsonValue } from '../../src/domain/json/json.ts';
+import { META } from '../../src/domain/mcp/mcp.ts';
+import { isLogged, logLevelOf } from '../../src/transports/legacy-form.ts';
+import { modernCall } from '../helpers/failing-backend.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('legacy form');
 

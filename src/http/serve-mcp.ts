@@ -1,25 +1,25 @@
 // Serves a request of the MCP endpoint: on this node, or at the node that holds its session. src/protocol handles the messages.
 
-import type { Peer } from '../../cluster/channel/peer-client.ts';
-import type { ForwardingPeers } from '../../cluster/channel/peers.ts';
-import { tooManyMessages } from '../../domain/errors/error-catalogue.ts';
-import type { GatewayError } from '../../domain/errors/errors.ts';
-import { nodeUnavailable, sessionNotFound } from '../../domain/errors/session-errors.ts';
-import { isRepeatableMethod } from '../../domain/mcp/mcp.ts';
-import { NotHolder } from '../../domain/nodes/forwarding.ts';
-import { systemClock } from '../../domain/time/clock.ts';
-import { whenKnown } from '../../domain/time/when-known.ts';
-import { countedRequests, messagesIn } from '../../protocol/client-message.ts';
-import type { McpRequest, ReplyWriter } from '../../protocol/endpoint-types.ts';
-import { headerOf } from '../../protocol/headers.ts';
-import { sessionOfEvent } from '../../protocol/legacy/sse-position.ts';
-import { rpcFailureOf } from '../../protocol/rpc.ts';
-import { NO_BYTES } from '../body/read.ts';
-import type { ForwardJob, Relay, Reply, ServedReply } from '../replies/reply.ts';
-import type { RouteInput } from '../route.ts';
-import type { Method } from '../route-params.ts';
-import type { Services } from '../services.ts';
-import { AT_HOLDER_MS, serveAtHolder, unlessRefused } from './serve-at-holder.ts';
+import type { Peer } from '../cluster/channel/peer-client.ts';
+import type { ForwardingPeers } from '../cluster/channel/peers.ts';
+import { tooManyMessages } from '../domain/errors/error-catalogue.ts';
+import type { GatewayError } from '../domain/errors/errors.ts';
+import { nodeUnavailable, sessionNotFound } from '../domain/errors/session-errors.ts';
+import { isRepeatableMethod } from '../domain/mcp/mcp.ts';
+import { NotHolder } from '../domain/nodes/forwarding.ts';
+import { systemClock } from '../domain/time/clock.ts';
+import { whenKnown } from '../domain/time/when-known.ts';
+import { countedRequests, messagesIn } from '../protocol/client-message.ts';
+import type { McpRequest, ReplyWriter } from '../protocol/endpoint-types.ts';
+import { headerOf } from '../protocol/headers.ts';
+import { sessionOfEvent } from '../protocol/legacy/sse-position.ts';
+import { rpcFailureOf } from '../protocol/rpc.ts';
+import { NO_BYTES } from './body/read.ts';
+import { AT_HOLDER_MS, serveAtHolder, unlessRefused } from './forwarding/serve-at-holder.ts';
+import type { ForwardJob, Relay, Reply, ServedReply } from './replies/reply.ts';
+import type { RouteInput } from './route.ts';
+import type { Method } from './route-params.ts';
+import type { Services } from './services.ts';
 
 type McpInput = RouteInput<unknown, unknown, unknown>;
 type McpMethod = Extract<Method, McpRequest['method']>;

@@ -1,9 +1,9 @@
 // Converts a modern client's request for a legacy backend, and filters the log messages that reach the client.
 
-import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
-import type { ExchangeEvent } from '../../../domain/calls/exchange-event.ts';
-import { isJsonObject } from '../../../domain/json/json.ts';
-import { includesLevel, isLogLevel, LOG, META, withoutMeta } from '../../../domain/mcp/mcp.ts';
+import type { ExchangeRequest } from '../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../domain/calls/exchange-event.ts';
+import { isJsonObject } from '../domain/json/json.ts';
+import { includesLevel, isLogLevel, LOG, META, withoutMeta } from '../domain/mcp/mcp.ts';
 
 /** Keys of `_meta` that only the modern era defines. All other keys belong to the caller and are kept. */
 const MODERN_KEYS = [

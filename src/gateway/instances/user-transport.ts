@@ -19,7 +19,6 @@ import {
   takeUntil,
   throwError,
 } from 'rxjs';
-import { forLegacy } from '../../actors/calls/stateless/legacy-form.ts';
 import { closeQuietly } from '../../actors/instances/dedicated-conversation.ts';
 import { userIdIn } from '../../domain/accounts/account.ts';
 import {
@@ -51,6 +50,7 @@ import {
 } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ticks$ } from '../../domain/time/clock-streams.ts';
+import { forLegacy } from '../../transports/legacy-form.ts';
 import {
   CLOSED_BY_GATEWAY,
   type Closed,

@@ -3,10 +3,10 @@
 // docs/reference/mcp.md.
 
 import Type, { type TObject } from 'typebox';
-import { serve } from '../forwarding/serve-mcp.ts';
 import { AnyObject, anyObject, named, text } from '../records/schemas.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
+import { serve } from '../serve-mcp.ts';
 
 const VERSION = Type.Literal('2.0');
 const Id = Type.Union([Type.Integer(), Type.String()]);

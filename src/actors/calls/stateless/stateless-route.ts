@@ -12,6 +12,7 @@ import { type Client, extensionsOf } from '../../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../../domain/mcp/jsonrpc.ts';
 import { listOf } from '../../../domain/mcp/mcp.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
+import { forLegacy, isLogged, logLevelOf } from '../../../transports/legacy-form.ts';
 import type { CallConversation } from '../../../transports/transport.ts';
 import { NO_SUBSCRIBER } from '../../instances/dedicated-conversation.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
@@ -36,7 +37,6 @@ import {
   type StepReason,
 } from '../call-route.ts';
 import type { EqualToolLists } from './equal-tool-lists.ts';
-import { forLegacy, isLogged, logLevelOf } from './legacy-form.ts';
 import type { StatelessConversations, StatelessUse } from './stateless-conversations.ts';
 
 interface StatelessRouteInput {
