@@ -107,13 +107,14 @@ export interface HttpApp {
 /** Makes the application of a gateway. Two apps share nothing. */
 export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const { log, auth, worker } = options;
+  const { requestBytes, scheduler, backendAccounts } = gateway.internals;
   const proxies = createProxies(options.trustedProxies);
   const streams = new EventStreams(options);
   const open = new OpenRequests(auth.changed$);
   const readers = bodyReaders(options.maxBodyBytes, {
-    held: new HeldBodies(gateway.internals.requestBytes),
+    held: new HeldBodies(requestBytes),
     limiter: auth.limiter,
-    scheduler: gateway.internals.scheduler,
+    scheduler,
     connections: options.connections,
   });
   const own = new Prometheus(gateway, worker?.number, options.others?.counts);
@@ -122,11 +123,11 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     options.authorizationServer &&
     new AuthorizationServer(options.authorizationServer, {
       proxies,
-      accounts: gateway.internals.backendAccounts,
+      accounts: backendAccounts,
       templatesOf: templatesOf(gateway),
     });
   const services = servicesOf(gateway, options, metrics, authorizationServer);
-  auditConnections(gateway.internals, auth.audit);
+  auditConnections(backendAccounts, auth.audit);
 
   const trail = auditTrail(auth.audit, proxies);
   const challenge = challenges(options.signIn, proxies, log);
@@ -219,17 +220,27 @@ function servicesOf(
   authorizationServer: AuthorizationServer | undefined,
 ): Services {
   const { peers, nodes } = options.others ?? {};
+  const { requestBytes, scheduler, backendAccounts, readiness } = gateway.internals;
+  const { approvals, requests, traffic, definitions: stored } = gateway.internals;
   const inFolder = new Map(options.definitions.map((definition) => [definition.id, definition]));
   const deployment = new Deployment(options.others ?? {});
   const events = new RecentEvents(gateway.events$);
   const loads = new PeerLoads({ others: () => deployment.others() });
   return {
     gateway,
+    requestBytes,
+    scheduler,
+    backendAccounts,
+    readiness,
+    approvals,
+    requests,
+    traffic,
     auth: options.auth,
     listAnswers: new PerList(),
     mcp: options.mcp ?? gateway.mcp,
     allowedCommands: options.allowedCommands,
-    definitions: { get: (id) => inFolder.get(id) ?? gateway.internals.definitions.find(id) },
+    definitions: { get: (id) => inFolder.get(id) ?? stored.find(id) },
+    storedDefinitions: stored,
     settings: options.settings,
     log: options.log,
     documents: documentsOf(async () => {

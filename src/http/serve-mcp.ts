@@ -112,7 +112,7 @@ class McpServing implements ServedReply {
 
   #request(relay: Relay): McpRequest {
     const method = this.#method;
-    const { gateway, peers } = this.#services;
+    const { requestBytes, peers } = this.#services;
     const { params, request, principal } = this.#input;
     const { template: written }: { readonly template?: unknown } = Object(params);
     const pathName = typeof written === 'string' ? written : undefined;
@@ -131,7 +131,7 @@ class McpServing implements ServedReply {
       forward: others?.forward,
       openAt: others?.openAt,
       requireRoom: () => {
-        if (!gateway.internals.requestBytes.fits(principal.id, 1)) throw tooManyMessages();
+        if (!requestBytes.fits(principal.id, 1)) throw tooManyMessages();
       },
       report: (reported) => request.report(reported),
       consumeRateLimit: (requests) => this.#count(requests),
@@ -144,10 +144,10 @@ class McpServing implements ServedReply {
    * forwarded the request goes on.
    */
   #refusalOf({ life }: NotHolder): GatewayError {
-    const { gateway, nodes } = this.#services;
+    const { readiness, nodes } = this.#services;
     const { isForwarded } = this.#input.request;
     const isOpen = nodes?.().some((node) => node.life === life && node.state === 'live') === true;
-    if (isOpen && !isForwarded && !gateway.internals.readiness.isLeaving) return sessionNotFound();
+    if (isOpen && !isForwarded && !readiness.isLeaving) return sessionNotFound();
     return nodeUnavailable('', 'another one has the session', 'no');
   }
 

@@ -1,4 +1,4 @@
-// What the handlers of routes use. app.ts puts it together.
+// What the handlers of routes use. app.ts puts it together, also from the parts of the gateway that its public API does not have.
 
 import type { Auth } from '../auth/auth.ts';
 import type { ForwardingPeers } from '../cluster/channel/peers.ts';
@@ -8,6 +8,7 @@ import type { AllowedCommand } from '../domain/instances/command.ts';
 import type { PerList } from '../domain/memory/per-list.ts';
 import type { ShownNode } from '../domain/nodes/nodes.ts';
 import type { Gateway } from '../gateway/gateway.ts';
+import type { GatewayInternals } from '../gateway/internals.ts';
 import type { LoadHistory } from '../metrics/load-history.ts';
 import type { Prometheus } from '../metrics/prometheus.ts';
 import type { Samples } from '../metrics/samples.ts';
@@ -20,10 +21,15 @@ import type { Documents } from './docs/documents.ts';
 import type { AuthorizationServer } from './oauth/authorization-server.ts';
 import type { RecentEvents } from './sse/recent-events.ts';
 
-export interface Services {
+type InternalParts = Pick<
+  GatewayInternals,
+  'requestBytes' | 'scheduler' | 'backendAccounts' | 'readiness' | 'approvals' | 'requests' | 'traffic'
+>;
+
+export interface Services extends InternalParts {
   readonly gateway: Gateway;
   readonly auth: Auth;
-  /** See listReply. */
+  /** Answers of REST with the lists that are in use. */
   readonly listAnswers: PerList<Buffer>;
   /** Closed by its creator. */
   readonly mcp: McpEndpoint;
@@ -38,8 +44,9 @@ export interface Services {
   readonly nodes?: (() => readonly ShownNode[]) | undefined;
   /** Commands that callers without the scope `admin` may register. */
   readonly allowedCommands: readonly AllowedCommand[];
-  /** By id. */
+  /** Those of the folder and the stored ones, by id. */
   readonly definitions: Pick<ReadonlyMap<string, TemplateDefinition>, 'get'>;
+  readonly storedDefinitions: GatewayInternals['definitions'];
   /**
    * The gateway as a registry: whether it is open to all, and its public address. Undefined: by rights, at the
    * address of the request.

@@ -32,7 +32,7 @@ function listOf(records: readonly Record[], failAfter = Number.POSITIVE_INFINITY
         },
       },
       {},
-      { scheduler: untimedScheduler() },
+      untimedScheduler(),
     );
   return { read, reply };
 }
@@ -111,7 +111,7 @@ test('an empty list, and a page, are arrays', async () => {
         'records',
         { items, idOf: (id) => id, read: (page) => page.map((id) => ({ id })) },
         { limit: 2 },
-        { scheduler: untimedScheduler() },
+        untimedScheduler(),
       ),
     ),
   );

@@ -10,7 +10,6 @@ import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { systemClock } from '../../domain/time/clock.ts';
-import type { Gateway } from '../../gateway/gateway.ts';
 import type { BytesReply, PiecesReply } from '../../http/replies/reply.ts';
 import type { HttpRequest } from '../../http/request.ts';
 import type { RawInput } from '../../http/route.ts';
@@ -56,7 +55,7 @@ export async function withLocalClient<T>(
       },
     });
     const grants = new Grants({ store: store.oauth, accounts: store.accounts, wall, onEnded: () => {} });
-    const gateway = { internals: { scheduler: new TaskScheduler() } } as Gateway;
+    const scheduler = new TaskScheduler();
     const { SUDO_USER, USER, USERNAME } = terminal.env;
     const actor = { actor: 'local', actorName: SUDO_USER || USER || USERNAME || 'operator' };
     const client: AccountClient = {
@@ -74,7 +73,7 @@ export async function withLocalClient<T>(
           principal: ANONYMOUS,
           request: {} as HttpRequest, // it has no address
         };
-        const services = { auth: { accounts, grants, roles: config.roles }, gateway } as Services;
+        const services = { auth: { accounts, grants, roles: config.roles }, scheduler } as Services;
         const reply = (await route.run(input as RawInput, services)) as BytesReply | PiecesReply;
         const text = reply.kind === 'pieces' ? await wholeText(reply) : reply.bytes;
         const { trail } = reply;

@@ -5,11 +5,10 @@ import type { JsonObject } from '../../domain/json/json.ts';
 import { JsonText } from '../../domain/json/json.ts';
 import { jsonPieces } from '../../domain/json/json-pieces.ts';
 import { LIST_METHODS, type ListField } from '../../domain/mcp/mcp.ts';
-import type { PerList } from '../../domain/memory/per-list.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { ListResult } from '../../gateway/gateway-types.ts';
-import type { GatewayInternals } from '../../gateway/internals.ts';
 import type { HttpRequest } from '../request.ts';
+import type { Services } from '../services.ts';
 import { endOf } from './exchange-reply.ts';
 import { bytes, type Reply } from './reply.ts';
 
@@ -32,11 +31,10 @@ export interface AskedList {
   readonly show: (item: JsonObject) => object;
 }
 
-/** All items of a list, from one instance. `answers`: those of lists that are in use. */
+/** All items of a list, from one instance. */
 export async function listReply(
   { template, list, request, show }: AskedList,
-  { requests, scheduler }: Pick<GatewayInternals, 'requests' | 'scheduler'>,
-  answers: PerList<Buffer>,
+  { requests, scheduler, listAnswers }: Pick<Services, 'requests' | 'scheduler' | 'listAnswers'>,
 ): Promise<Reply> {
   const { signal, callerId: caller, callerTools: tools, id: requestId } = request;
   const report = request.report({ method: LIST_METHODS[list] });
@@ -45,7 +43,7 @@ export async function listReply(
     return await requests.useList(template, list, options, async (found) => {
       report.ended({ kind: 'result', result: NO_RESULT });
       const make = () => written(piecesOf(list, found, show), scheduler);
-      const answer = await answers.of(found.items, list, make);
+      const answer = await listAnswers.of(found.items, list, make);
       // Many may have waited for it, and the system copies megabytes of each that is sent.
       await scheduler.turn(Math.max(1, answer.length / SENT_BYTES));
       return bytes(200, answer, { instanceId: found.instanceId });

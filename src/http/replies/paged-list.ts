@@ -44,17 +44,15 @@ interface Listed<T> {
   readonly partial?: readonly string[];
 }
 
-interface Turns {
-  /** Shares the turns of the event loop between all lists. */
-  readonly scheduler: Pick<TaskScheduler, 'turn'>;
-}
+/** Shares the turns of the event loop between all lists. */
+type Turns = Pick<TaskScheduler, 'turn'>;
 
 /** A list that is longer than a piece is read and written as its client takes it. INVALID_CURSOR. */
 export async function pagedList<T>(
   list: string,
   { items, idOf, read, partial = [] }: Listed<T>,
   { limit, cursor }: { readonly limit?: number | undefined; readonly cursor?: string | undefined },
-  { scheduler }: Turns,
+  scheduler: Turns,
 ): Promise<Reply> {
   const id = idIn(list, cursor) ?? '';
   const last = items.findIndex((item) => idOf(item) === id);
@@ -75,7 +73,7 @@ export async function pagedList<T>(
 async function* piecesOf<T>(
   items: readonly T[],
   read: Listed<T>['read'],
-  scheduler: Turns['scheduler'],
+  scheduler: Turns,
 ): AsyncGenerator<string, string, void> {
   let text = '[';
   let separator = '';

@@ -253,14 +253,14 @@ export const userRoutes: readonly Route[] = [
     errors: ['INVALID_CURSOR'],
     request: { query: closed(PAGE_QUERY) },
     answers: { 200: { description: BY_CREATION, body: Type.Array(UserRecord), headers: PAGE_HEADERS } },
-    handler: async ({ query }, { auth: { accounts }, gateway }) => {
+    handler: async ({ query }, { auth: { accounts }, scheduler }) => {
       const read = async (page: readonly CreatedId[]) =>
         (await accounts.users(page.map(({ id }) => id))).map(userRecord);
       return pagedList(
         'users',
         { items: await accounts.userIds(), idOf: creationOf, read },
         query,
-        gateway.internals,
+        scheduler,
       );
     },
   }),

@@ -65,14 +65,14 @@ export const apiKeyRoutes: readonly Route[] = [
     errors: ['INVALID_CURSOR'],
     request: { query: closed(PAGE_QUERY) },
     answers: { 200: { description: BY_CREATION, body: Type.Array(ApiKeyRecord), headers: PAGE_HEADERS } },
-    handler: async ({ query }, { auth: { accounts }, gateway }) => {
+    handler: async ({ query }, { auth: { accounts }, scheduler }) => {
       const read = async (page: readonly CreatedId[]) =>
         (await accounts.apiKeys(page.map(({ id }) => id))).map(apiKeyRecord);
       return pagedList(
         'keys',
         { items: await accounts.apiKeyIds(), idOf: creationOf, read },
         query,
-        gateway.internals,
+        scheduler,
       );
     },
   }),

@@ -15,11 +15,11 @@ import { InstanceId } from '../../domain/instances/instance.ts';
 import { isRestricted, mayUse } from '../../domain/rights/rights.ts';
 import { type AccountConnection, SHARED } from '../../domain/vault/account-connection.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import type { GatewayInternals } from '../../gateway/internals.ts';
 import { NullableTime, named, nullableText, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { ConnectionParams } from '../route-params.ts';
+import type { Services } from '../services.ts';
 
 const ConnectionRecord = named('ConnectionRecord', {
   id: text('5d41402abc4b2a76b9719d911017c592'),
@@ -68,8 +68,8 @@ export const connectionRoutes: readonly Route[] = [
     summary: 'Connected accounts at servers that want OAuth: your own, or all for an admin; newest first',
     scope: SCOPES,
     answers: { 200: { description: 'At most 1,000', body: Type.Array(ConnectionRecord) } },
-    handler: async ({ principal }, { auth, gateway }) => {
-      const visible = await visibleTo(principal, gateway.internals);
+    handler: async ({ principal }, { auth, gateway, backendAccounts }) => {
+      const visible = await visibleTo(principal, backendAccounts);
       const users = await auth.accounts.users([...new Set(visible.map(({ owner }) => owner))]);
       const names = new Map(users.map(({ id, username }) => [id, username]));
       return json(
@@ -84,11 +84,10 @@ export const connectionRoutes: readonly Route[] = [
     request: { body: NewConnectionBody },
     answers: { 201: { description: 'It is valid for at least five minutes', body: ConnectionAddress } },
     errors: ['TEMPLATE_NOT_FOUND', 'SERVER_NOT_FOUND'],
-    handler: async ({ body, principal }, { gateway }) => {
+    handler: async ({ body, principal }, { gateway, backendAccounts }) => {
       const { template, instance_id: instanceId } = body;
       if (!mayUse(principal, template)) throw templateNotFound(template);
       gateway.instance(template, instanceId);
-      const { backendAccounts } = gateway.internals;
       const target = backendAccounts?.targetOf(template, instanceId);
       if (backendAccounts === undefined || target === undefined)
         throw wrong('instance_id', 'The instance wants no account.');
@@ -103,14 +102,14 @@ export const connectionRoutes: readonly Route[] = [
     request: { body: ConfirmBody },
     answers: { 200: { description: 'It is used, and the instance is opened again', body: ConfirmedServer } },
     errors: ['TEMPLATE_NOT_FOUND', 'SERVER_NOT_FOUND', 'BACKEND_UNAVAILABLE'],
-    handler: async ({ body, principal }, { gateway }) => {
+    handler: async ({ body, principal }, { gateway, backendAccounts }) => {
       const { template, instance_id: instanceId, issuer } = body;
       if (!mayUse(principal, template)) throw templateNotFound(template);
       gateway.instance(template, instanceId);
-      const target = gateway.internals.backendAccounts?.targetOf(template, instanceId);
-      if (gateway.internals.backendAccounts === undefined || target === undefined)
+      const target = backendAccounts?.targetOf(template, instanceId);
+      if (backendAccounts === undefined || target === undefined)
         throw wrong('instance_id', 'The instance wants no account.');
-      const vault = await gateway.internals.backendAccounts.open();
+      const vault = await backendAccounts.open();
       const { server, resource, changedTo } = await vault.confirm(target, issuer);
       if (changedTo !== undefined) throw wrong('issuer', `The server names ${changedTo}.`);
       gateway.restart(template, instanceId);
@@ -123,12 +122,10 @@ export const connectionRoutes: readonly Route[] = [
     scope: SCOPES,
     request: { params: ConnectionParams },
     answers: { 204: { description: 'No node uses it any more after 10 s' } },
-    handler: async ({ params, principal }, { gateway }) => {
+    handler: async ({ params, principal }, { backendAccounts }) => {
       const { connection_id: id } = params;
-      const visible = await visibleTo(principal, gateway.internals);
-      const vault = visible.some((each) => each.id === id)
-        ? await gateway.internals.backendAccounts?.open()
-        : undefined;
+      const visible = await visibleTo(principal, backendAccounts);
+      const vault = visible.some((each) => each.id === id) ? await backendAccounts?.open() : undefined;
       if (!(await vault?.disconnect(id))) throw connectionNotFound(id);
       return noContent();
     },
@@ -137,7 +134,7 @@ export const connectionRoutes: readonly Route[] = [
 
 /** Records each connection that ended by itself; requests record the others. */
 export function auditConnections(
-  { backendAccounts }: Pick<GatewayInternals, 'backendAccounts'>,
+  backendAccounts: Services['backendAccounts'],
   audit: Pick<AuditLog, 'record'>,
 ): void {
   backendAccounts?.changes$.subscribe(({ type, owner, resource, reason = 'unknown reason' }) => {
@@ -170,7 +167,7 @@ function wrong(field: string, msg: string): GatewayError {
 /** An API key has none, and neither has a client of a user: it only uses them. */
 async function visibleTo(
   principal: Principal,
-  { backendAccounts }: Pick<GatewayInternals, 'backendAccounts'>,
+  backendAccounts: Services['backendAccounts'],
 ): Promise<readonly AccountConnection[]> {
   if (backendAccounts === undefined) return [];
   if (mayDo(principal, ['admin']) && !isRestricted(principal)) return (await backendAccounts.open()).list();

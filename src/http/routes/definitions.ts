@@ -45,7 +45,7 @@ export const definitionRoutes: readonly Route[] = [
       'SHUTTING_DOWN',
     ],
     handler: async ({ params: { template }, body, principal, request }, services) => {
-      const { definitions } = services.gateway.internals;
+      const { storedDefinitions: definitions } = services;
       const checked = await definitions.check(template, body);
       const instance = instanceInputOf(checked, SCRATCH);
       checkedCommand({ template, instance, principal, request }, services);
@@ -71,8 +71,8 @@ export const definitionRoutes: readonly Route[] = [
     request: { params: TemplateParams },
     answers: { 204: { description: 'A template without instances and settings is gone' } },
     errors: ['SHUTTING_DOWN'],
-    handler: async ({ params: { template } }, { gateway }) => {
-      await gateway.internals.definitions.delete(template);
+    handler: async ({ params: { template } }, { storedDefinitions }) => {
+      await storedDefinitions.delete(template);
       return noContent();
     },
   }),

@@ -20,9 +20,8 @@ import { whenKnown } from '../../domain/time/when-known.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { ShownTemplate } from '../../gateway/gateway-types.ts';
-import type { GatewayInternals } from '../../gateway/internals.ts';
 import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
-import { type Deployment, MissingNodes, missing } from '../all-nodes/deployment.ts';
+import { MissingNodes, missing } from '../all-nodes/deployment.ts';
 import { healthWith, knownAtPeers } from '../all-nodes/instances.ts';
 import { InstanceHealth } from '../records/instance-record.ts';
 import { closed, integer, named, number, rounded, Time, text } from '../records/schemas.ts';
@@ -71,15 +70,16 @@ const ServerHealth = named('ServerHealth', {
 
 export async function healthOf({
   gateway,
+  traffic,
   deployment,
-}: Pick<Services, 'gateway' | 'deployment'>): Promise<Static<typeof GatewayHealth>> {
+}: Pick<Services, 'gateway' | 'traffic' | 'deployment'>): Promise<Static<typeof GatewayHealth>> {
   const [database, { instances, canServe, partial }] = await Promise.all([
     gateway.databaseStatus(),
-    countsOf(gateway, deployment),
+    countsOf({ gateway, traffic, deployment }),
   ]);
   const isDown = database === 'disconnected' || (instances.total > 0 && !canServe);
   const status = isDown ? 'unhealthy' : instances.unhealthy === 0 ? 'healthy' : 'degraded';
-  const uptime = gateway.internals.traffic.uptimeSeconds;
+  const uptime = traffic.uptimeSeconds;
   const versions = { version: API_VERSION, build: VERSION };
   const templates = gateway.templates().length;
   return { status, database, templates, instances, uptime, ...versions, ...partial };
@@ -93,10 +93,11 @@ interface Counts {
 }
 
 /** Other nodes are asked as this node, not as the caller, who gets numbers only. */
-function countsOf(gateway: Gateway, deployment: Deployment | undefined): Counts | Promise<Counts> {
+function countsOf(services: Pick<Services, 'gateway' | 'traffic' | 'deployment'>): Counts | Promise<Counts> {
+  const { gateway, deployment } = services;
   const own = instanceCounts(gateway);
   if (deployment?.isAlone !== false) return { instances: own, canServe: own.healthy > 0, partial: {} };
-  return whenKnown(statisticsOf(ANONYMOUS, { gateway, deployment }), (statistics) => {
+  return whenKnown(statisticsOf(ANONYMOUS, services), (statistics) => {
     const counted = Object.values(statistics.instances);
     const { total, healthy } = countHealth(counted);
     const isHealthy = (state: InstanceState) => state === 'healthy';
@@ -120,7 +121,7 @@ export async function withheldFor(
   viewer: Principal,
   template: string,
   { withheld }: Pick<ShownTemplate, 'withheld'>,
-  { scheduler }: Pick<GatewayInternals, 'scheduler'>,
+  scheduler: Services['scheduler'],
 ): Promise<{ withheld?: { list: string; name: string; reason: string }[] }> {
   if (withheld.length === 0 || !mayDo(viewer, ['gateway:write'])) return {};
   const toolOf = ({ list, name }: WithheldItem) => (list === 'tools' ? { template, tool: name } : undefined);
@@ -197,10 +198,10 @@ export const healthRoutes: readonly Route[] = [
         body: Type.Union([TemplateHealth, ViewHealth]),
       },
     },
-    handler: async ({ params: { template }, query, principal }, { gateway, deployment }) => {
+    handler: async ({ params: { template }, query, principal }, { gateway, scheduler, deployment }) => {
       if (gateway.views.has(template)) return json(200, viewHealth(gateway, template, principal));
       const shown = gateway.template(template);
-      const withheld = await withheldFor(principal, template, shown, gateway.internals);
+      const withheld = await withheldFor(principal, template, shown, scheduler);
       // Not beside `gateway.health`: each makes a snapshot of all instances, 10,000 take 0.1 s.
       const servers = gateway.servers(template);
       return whenKnown(knownAtPeers(gateway, principal, deployment), (known) => {
@@ -242,12 +243,12 @@ export const healthRoutes: readonly Route[] = [
       },
     },
     errors: ['DATABASE_UNAVAILABLE'],
-    handler: async ({ request }, { gateway }) => {
+    handler: async ({ request }, { gateway, traffic }) => {
       const database = await gateway.databaseStatus();
       const health: Static<typeof ServerHealth> = {
         status: database === 'connected' ? 'healthy' : 'unhealthy',
         timestamp: new Date(systemClock.wall()).toISOString(),
-        uptime: gateway.internals.traffic.uptimeSeconds,
+        uptime: traffic.uptimeSeconds,
         version: API_VERSION,
         database,
         mcp_servers: instanceCounts(gateway),
@@ -305,13 +306,13 @@ export const livenessRoutes: readonly Route[] = [
 ];
 
 function readinessOf(
-  { gateway }: Pick<Services, 'gateway'>,
+  { gateway, readiness }: Pick<Services, 'gateway' | 'readiness'>,
   requestId: string,
   more: object = {},
 ): BytesReply {
   if (gateway.isReady) return json(200, { status: 'ready', ...more });
-  if (gateway.internals.readiness.isDraining) return refusal('draining', nodeDraining(), requestId, more);
-  if (gateway.internals.readiness.isLeaving || gateway.phase === 'closing')
+  if (readiness.isDraining) return refusal('draining', nodeDraining(), requestId, more);
+  if (readiness.isLeaving || gateway.phase === 'closing')
     return refusal('shutting down', shuttingDown(), requestId, more);
   return startingReply(requestId, more);
 }

@@ -70,11 +70,11 @@ function commandRoute(command: 'drain' | 'resume', summary: string): Route {
     errors: ['NODE_UNAVAILABLE'],
     handler: (input, services) => {
       if (!hasAllTemplates(input.principal)) throw nodesNeedAllTemplates();
-      const { gateway, nodes = () => [] } = services;
+      const { readiness, nodes = () => [] } = services;
       const [own, ...others] = nodes();
       if (own?.id !== input.params.node_id) return askOther(own, others, input, services);
-      gateway.internals.readiness[command]();
-      return json(200, recordOf({ ...own, isDraining: gateway.internals.readiness.isLeaving }));
+      readiness[command]();
+      return json(200, recordOf({ ...own, isDraining: readiness.isLeaving }));
     },
   });
 }

@@ -18,7 +18,6 @@ import { pathWarnings } from '../../domain/nodes/nodes.ts';
 import { hasAllTemplates, isRestricted, mayUse } from '../../domain/rights/rights.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
-import type { GatewayInternals } from '../../gateway/internals.ts';
 import type { Registration } from '../../registry/registry-types.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { InstanceRecord, instanceRecord } from '../records/instance-record.ts';
@@ -102,9 +101,9 @@ export const registrationRoutes: readonly Route[] = [
       const { template } = wanted;
       requireRightTo(principal, template);
       const instance = checkedCommand({ ...wanted, principal, request }, services);
-      const { gateway } = services;
+      const { gateway, backendAccounts } = services;
       const { definition, replaced } = await register({ ...wanted, instance }, query, principal, gateway);
-      const accountWarnings = await warningsOfAccount(gateway.internals, definition, principal);
+      const accountWarnings = await warningsOfAccount(backendAccounts, definition, principal);
       const record = registeredRecord(gateway.instance(template, definition.id), principal);
       const registered = {
         ...record,
@@ -201,7 +200,7 @@ export function registeredRecord(server: Server, viewer: Principal): InstanceRec
  * before, for all templates: so not by a caller of some.
  */
 async function warningsOfAccount(
-  { backendAccounts }: Pick<GatewayInternals, 'backendAccounts'>,
+  backendAccounts: Services['backendAccounts'],
   { template, id, endpoint, auth }: Server['definition'],
   principal: Principal,
 ): Promise<string[]> {

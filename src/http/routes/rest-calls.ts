@@ -149,8 +149,8 @@ function listRoute(
       },
     },
     errors: FROM_BACKEND,
-    handler: ({ params, request }, { gateway, listAnswers }) =>
-      listReply({ template: params.template, list: field, request, show }, gateway.internals, listAnswers),
+    handler: ({ params, request }, services) =>
+      listReply({ template: params.template, list: field, request, show }, services),
   });
 }
 

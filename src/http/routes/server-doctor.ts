@@ -43,7 +43,8 @@ export const serverDoctorRoutes: readonly Route[] = [
         }),
       },
     },
-    handler: async ({ params: { template }, principal }, { gateway, deniedNetworks = DENIED_NETWORKS }) => {
+    handler: async ({ params: { template }, principal }, services) => {
+      const { gateway, scheduler, deniedNetworks = DENIED_NETWORKS } = services;
       gateway.requireExisting(template);
       const { examineTemplate, remedyOf } = await import('../../gateway/doctor/server-doctor.ts');
       const examined = await examineTemplate(gateway, template, { ...systemClock, deniedNetworks });
@@ -51,7 +52,7 @@ export const serverDoctorRoutes: readonly Route[] = [
         list === 'tools' && name !== undefined ? { template, tool: name } : undefined;
       const instances = await Promise.all(
         examined.map(async ({ instance, era, lists, findings }) => {
-          const shown = await callable(principal, findings, toolOf, gateway.internals.scheduler);
+          const shown = await callable(principal, findings, toolOf, scheduler);
           const described = shown.map((finding) => ({ ...finding, remedy: remedyOf(finding) }));
           return { id: instance, era, lists, findings: described };
         }),

@@ -61,7 +61,7 @@ export const serverRoutes: readonly Route[] = [
         headers: { ...PAGE_HEADERS, ...PARTIAL_HEADER },
       },
     },
-    handler: ({ query, principal }, { gateway, deployment }) => {
+    handler: ({ query, principal }, { gateway, scheduler, deployment }) => {
       const { include_health: includesHealth = false } = query;
       const servers = visibleServers(gateway, principal).sort((left, right) =>
         idOf(left) < idOf(right) ? -1 : 1,
@@ -76,7 +76,7 @@ export const serverRoutes: readonly Route[] = [
             partial: known.partial,
           },
           query,
-          gateway.internals,
+          scheduler,
         ),
       );
     },

@@ -105,10 +105,10 @@ const PEER_STATISTICS = compileShape(PeerStatistics, 'body');
 /** The statistics of the deployment, or of this node alone if another node asks. */
 export function statisticsOf(
   viewer: Principal,
-  { gateway, deployment }: Pick<Services, 'gateway' | 'deployment'>,
+  { gateway, traffic, deployment }: Pick<Services, 'gateway' | 'traffic' | 'deployment'>,
 ): StatisticsRecord | Promise<StatisticsRecord> {
   const own = statisticsRecord(gateway, viewer);
-  const durations = () => (own.p50_ms === null ? {} : { durations: gateway.internals.traffic.times.buckets });
+  const durations = () => (own.p50_ms === null ? {} : { durations: traffic.times.buckets });
   if (deployment === undefined) return { ...own, ...durations() };
   const question = { target: '/gateway/stats', principal: viewer, shape: PEER_STATISTICS };
   return whenKnown(deployment.ask(question), ({ answers, partial }) => {

@@ -2,11 +2,11 @@
 
 import Type from 'typebox';
 import { callable } from '../../domain/mcp/listed-tools.ts';
-import type { Gateway } from '../../gateway/gateway.ts';
 import { AnyObject, closed, text } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
+import type { Services } from '../services.ts';
 
 /** A tool of a template or a view, with its approval. */
 export const TOOL_FIELDS = {
@@ -31,13 +31,16 @@ export const Approving = closed({
 });
 
 /** All tools of a template: approved ones with the newest approved definition, others with the listed one. */
-async function toolsOf(gateway: Gateway, template: string): Promise<ListedTool[]> {
+async function toolsOf(
+  template: string,
+  { gateway, approvals }: Pick<Services, 'gateway' | 'approvals'>,
+): Promise<ListedTool[]> {
   const { policy, withheld } = gateway.template(template);
   const reasons = new Map(
     withheld.flatMap(({ list, name, reason }) => (list === 'tools' ? [[name, reason]] : [])),
   );
   if (policy.approve === 'pinned') {
-    const states = await gateway.internals.approvals.states(template);
+    const states = await approvals.states(template);
     const known = new Set(states.map(({ tool }) => tool));
     return [
       ...states.map(({ tool, state, ...definitions }) => ({
@@ -80,11 +83,12 @@ export const templateToolRoutes: readonly Route[] = [
       },
     },
     errors: ['NO_HEALTHY_INSTANCE', 'BACKEND_UNAVAILABLE', 'BACKEND_TIMEOUT', 'QUEUE_FULL', 'SHUTTING_DOWN'],
-    handler: async ({ params: { template }, principal }, { gateway }) => {
+    handler: async ({ params: { template }, principal }, services) => {
+      const { gateway, scheduler } = services;
       const { approve } = gateway.template(template).policy;
-      const all = await toolsOf(gateway, template);
+      const all = await toolsOf(template, services);
       const toolOf = ({ name }: ListedTool) => ({ template, tool: name });
-      const tools = await callable(principal, all, toolOf, gateway.internals.scheduler);
+      const tools = await callable(principal, all, toolOf, scheduler);
       return json(200, { template_name: template, approve, tools });
     },
   }),
@@ -99,12 +103,9 @@ export const templateToolRoutes: readonly Route[] = [
       },
     },
     errors: ['TOOL_NOT_FOUND', 'SHUTTING_DOWN'],
-    handler: async ({ params: { template }, body: { tools = 'all' } }, { gateway }) => {
+    handler: async ({ params: { template }, body: { tools = 'all' } }, { gateway, approvals }) => {
       gateway.requireExisting(template);
-      const approved = await gateway.internals.approvals.approve(
-        template,
-        tools === 'all' ? undefined : tools,
-      );
+      const approved = await approvals.approve(template, tools === 'all' ? undefined : tools);
       return json(200, { template_name: template, approved });
     },
   }),

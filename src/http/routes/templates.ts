@@ -11,9 +11,7 @@ import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { insufficientPermissions } from '../../domain/errors/account-errors.ts';
 import { countHealth, TemplateAuth } from '../../domain/instances/instance.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
-import type { Gateway } from '../../gateway/gateway.ts';
 import { withoutSecretDefaults } from '../../templates/config-schema.ts';
-import type { TemplateDefinition } from '../../templates/definition.ts';
 import { MissingNodes, missing } from '../all-nodes/deployment.ts';
 import { type KnownInstances, knownAtPeers, recordWith } from '../all-nodes/instances.ts';
 import { InstanceRecord } from '../records/instance-record.ts';
@@ -21,6 +19,7 @@ import { AnyObject, closed, integer, named, nullableText, text } from '../record
 import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
+import type { Services } from '../services.ts';
 import { visibleServers, visibleTemplates } from '../visible.ts';
 import { Withheld, withheldFor } from './health.ts';
 
@@ -59,11 +58,15 @@ const TemplateRecord = Type.Object({
 });
 
 function templateRecord(
-  gateway: Pick<Gateway, 'template' | 'internals'>,
   id: string,
-  definition: TemplateDefinition | undefined,
+  {
+    gateway,
+    definitions,
+    storedDefinitions,
+  }: Pick<Services, 'gateway' | 'definitions' | 'storedDefinitions'>,
 ): Static<typeof TemplateRecord> {
   const { instances, policy, auth = null } = gateway.template(id);
+  const definition = definitions.get(id);
   const { name = id, description = null, version = null, author = null } = definition ?? {};
   const { capabilities = [], tags = [], requires = [], ports = [] } = definition ?? {};
   const { environment = {}, transport = null, config_schema: schema } = definition ?? {};
@@ -80,7 +83,7 @@ function templateRecord(
     environment: Object.keys(environment),
     transport,
     is_defined: definition !== undefined,
-    is_stored: definition !== undefined && gateway.internals.definitions.find(id) === definition,
+    is_stored: definition !== undefined && storedDefinitions.find(id) === definition,
     config_schema: schema === undefined ? null : withoutSecretDefaults(schema),
     instances: instances.length,
     load_balancer: loadBalancerView(policy),
@@ -111,7 +114,7 @@ const RegistryRecord = named('Registry', {
 /** Makes the answer for one viewer, with the templates that have no instances. */
 async function registryRecord(
   viewer: Principal,
-  gateway: Gateway,
+  { gateway, scheduler }: Pick<Services, 'gateway' | 'scheduler'>,
   known: KnownInstances,
 ): Promise<Static<typeof RegistryRecord>> {
   const records = visibleServers(gateway, viewer).map((server) => recordWith(known, server, viewer));
@@ -123,10 +126,7 @@ async function registryRecord(
         instances: byTemplate.get(template) ?? [],
         load_balancer: loadBalancerView(view.policy),
       };
-      return [
-        template,
-        { ...shown, ...(await withheldFor(viewer, template, view, gateway.internals)) },
-      ] as const;
+      return [template, { ...shown, ...(await withheldFor(viewer, template, view, scheduler)) }] as const;
     }),
   );
   const { total, healthy } = countHealth(records);
@@ -168,9 +168,9 @@ export const templateRoutes: readonly Route[] = [
     summary: 'Everything that is registered',
     scope: 'gateway:read',
     answers: { 200: { description: 'Templates with their instances and settings', body: RegistryRecord } },
-    handler: ({ principal }, { gateway, deployment }) =>
-      whenKnown(knownAtPeers(gateway, principal, deployment), async (known) =>
-        json(200, await registryRecord(principal, gateway, known)),
+    handler: ({ principal }, services) =>
+      whenKnown(knownAtPeers(services.gateway, principal, services.deployment), async (known) =>
+        json(200, await registryRecord(principal, services, known)),
       ),
   }),
   defineRoute('GET', '/gateway/templates', {
@@ -188,13 +188,14 @@ export const templateRoutes: readonly Route[] = [
         }),
       },
     },
-    handler: ({ query, principal }, { gateway, definitions }) => {
+    handler: ({ query, principal }, services) => {
+      const { gateway, definitions } = services;
       const { tag, include_details: includesDetails = false } = query;
       const visible = visibleTemplates(gateway, principal);
       const templates =
         tag === undefined ? visible : visible.filter((name) => definitions.get(name)?.tags?.includes(tag));
       if (!includesDetails) return json(200, { templates });
-      const details = templates.map((name) => templateRecord(gateway, name, definitions.get(name)));
+      const details = templates.map((name) => templateRecord(name, services));
       return json(200, { templates, details });
     },
   }),
@@ -223,8 +224,7 @@ export const templateRoutes: readonly Route[] = [
     scope: 'gateway:read',
     request: { params: TemplateParams },
     answers: { 200: { description: 'From its definition file, if it has one', body: TemplateRecord } },
-    handler: ({ params }, { gateway, definitions }) =>
-      json(200, templateRecord(gateway, params.template, definitions.get(params.template))),
+    handler: ({ params }, services) => json(200, templateRecord(params.template, services)),
   }),
   defineRoute('PATCH', '/gateway/templates/:template', {
     summary: 'Change the load balancer of a template, or its `auth`; null restores the default',

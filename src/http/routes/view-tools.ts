@@ -32,15 +32,10 @@ export const viewToolRoutes: readonly Route[] = [
         }),
       },
     },
-    handler: async ({ params, principal }, { gateway }) => {
+    handler: async ({ params, principal }, { gateway, scheduler }) => {
       const { definition } = visibleView(principal, gateway, params.view);
       const { id, approve = 'none' } = definition;
-      const tools = await callable(
-        principal,
-        await gateway.views.tools(id),
-        (tool) => tool,
-        gateway.internals.scheduler,
-      );
+      const tools = await callable(principal, await gateway.views.tools(id), (tool) => tool, scheduler);
       return json(200, { view: id, approve, tools });
     },
   }),
