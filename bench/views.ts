@@ -4,7 +4,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { filter, firstValueFrom } from 'rxjs';
-import { isFinalAnswer } from '../src/domain/calls/exchange.ts';
+import { isSourcedAnswer } from '../src/domain/calls/exchange.ts';
 import { createGateway } from '../src/gateway/gateway.ts';
 import { median } from './statistics.ts';
 import { answerHelp } from './usage.ts';
@@ -101,8 +101,8 @@ for (const { name, value, bar, unit } of figures)
 if (figures.some(({ value, bar }) => value > bar)) process.exitCode = 1;
 
 async function answered(template: string, method: string, params: object): Promise<unknown> {
-  const answers$ = gateway.exchange(template, { method, params: { ...params } });
-  return firstValueFrom(answers$.pipe(filter(isFinalAnswer)));
+  const events$ = gateway.exchange(template, { method, params: { ...params } });
+  return firstValueFrom(events$.pipe(filter(isSourcedAnswer)));
 }
 
 /** Microseconds of each, one after the other. */

@@ -17,7 +17,7 @@ export type {
   MetricsSummary,
 } from './counts/traffic-counts.ts';
 export type { ActorInspection, ActorInspector, InspectedActor } from './domain/actor-inspection.ts';
-export type { Answer, ExchangeOptions, ExchangeRequest } from './domain/calls/exchange.ts';
+export type { ExchangeOptions, ExchangeRequest, SourcedEvent } from './domain/calls/exchange.ts';
 export type { ExchangeEvent } from './domain/calls/exchange-event.ts';
 export { type Delivered, type ErrorCode, type ErrorDetails, GatewayError } from './domain/errors/errors.ts';
 export type { EventName, ExchangeOutcome, GatewayEvent, GatewayEvents } from './domain/events.ts';

@@ -4,12 +4,12 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { Answer, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../src/domain/calls/exchange.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { gatherPages } from '../../src/domain/mcp/list-pages.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
-import { finalAnswer, type RequestOptions, resultOf } from '../../src/gateway/requests.ts';
+import { answerIn, type RequestOptions, resultOf } from '../../src/gateway/requests.ts';
 import type { InProcessHandler } from '../../src/transports/open-options.ts';
 import { rpcError } from '../helpers/function-backend.ts';
 import { errorOf, thrownBy } from '../helpers/outcome.ts';
@@ -178,8 +178,8 @@ test('cancel a call or a list on the backend when the signal aborts', async () =
 });
 
 test('reject when the exchange ends without an answer', async () => {
-  const answers = new Subject<Answer>();
-  const promise = finalAnswer(answers);
+  const answers = new Subject<SourcedEvent>();
+  const promise = answerIn(answers);
   answers.next({ ...RESULT, event: { kind: 'notification', method: 'notifications/progress', params: {} } });
   answers.complete();
   const error = await errorOf(promise);

@@ -15,7 +15,7 @@ import type { ClientSession } from '../../src/actors/sessions/client-session.ts'
 import { ClientSessions } from '../../src/actors/sessions/client-sessions.ts';
 import { DEFAULT_POLICY, type TemplatePolicy } from '../../src/balancing/policy.ts';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
-import type { Answer, ExchangeOptions, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import type { ExchangeOptions, ExchangeRequest, SourcedEvent } from '../../src/domain/calls/exchange.ts';
 import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
 import { type Delivered, GatewayError } from '../../src/domain/errors/errors.ts';
 import type { EventName, GatewayEvent, GatewayEvents, RequestOutcome } from '../../src/domain/events.ts';
@@ -88,7 +88,7 @@ export function toolCall(tool: string): ExchangeRequest {
 
 /** What one caller has received so far. */
 export interface Caller {
-  readonly answers: Answer[];
+  readonly answers: SourcedEvent[];
   readonly subscription: Subscription;
   /** Resolves with the instance that answered, or with the error. */
   readonly end: Promise<string | GatewayError>;
@@ -365,10 +365,10 @@ function calledOff(signal: AbortSignal): Promise<never> {
 }
 
 /** Subscribes and records what is received. */
-export function listen(answers$: Observable<Answer>): Caller {
+export function listen(events$: Observable<SourcedEvent>): Caller {
   const { promise: end, resolve } = Promise.withResolvers<string | GatewayError>();
-  const answers: Answer[] = [];
-  const subscription = answers$.subscribe({
+  const answers: SourcedEvent[] = [];
+  const subscription = events$.subscribe({
     next: (answer) => answers.push(answer),
     error: (error) => resolve(error instanceof GatewayError ? error : `threw ${String(error)}`),
     complete: () => resolve(answers.at(-1)?.instanceId ?? 'nobody'),

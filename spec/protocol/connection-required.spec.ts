@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { errorOfAnswer } from '../../src/domain/calls/answer-errors.ts';
 import { connectAt, noOwnAccount } from '../../src/domain/calls/connection-required.ts';
-import type { Answer } from '../../src/domain/calls/exchange.ts';
+import type { SourcedEvent } from '../../src/domain/calls/exchange.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { exchangeInSession } from '../../src/protocol/legacy/legacy-over-modern.ts';
@@ -58,7 +58,7 @@ test('a legacy client gets the error with the address, or the result of a tool',
     const backends = new SessionBackends();
     backends.handshake = { ...HANDSHAKE, era: 'modern', protocolVersion: '2026-07-28' };
     const session = backends.add('one', 'ann', { capabilities });
-    const answers: Answer[] = [];
+    const answers: SourcedEvent[] = [];
     exchangeInSession(session, { ...CALL, method }, systemClock).subscribe((answer) => answers.push(answer));
     session.last.refuse(connectAt('notes', VISIT));
     const event = answers.at(-1)?.event;

@@ -2,7 +2,7 @@
 // spec sends them.
 
 import { type Observable, of } from 'rxjs';
-import type { Answer, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../src/domain/calls/exchange.ts';
 import { type JsonObject, JsonText, writeFields } from '../../src/domain/json/json.ts';
 import type { Client, ClientProfile, Owner } from '../../src/domain/mcp/client.ts';
 import { type Handshake, LIST_METHODS, type ListField } from '../../src/domain/mcp/mcp.ts';
@@ -36,7 +36,7 @@ export const NO_SESSIONS: AllSessions = {
 export type Lists = Partial<Record<ListField, readonly JsonObject[]>>;
 
 /** A result as an instance answers it. */
-export function answered(result: JsonObject, instanceId = 'one'): Answer {
+export function answered(result: JsonObject, instanceId = 'one'): SourcedEvent {
   return { event: { kind: 'result', result: JsonText.ofValue(result) }, instanceId, serverId: instanceId };
 }
 
@@ -49,7 +49,7 @@ export class ListingBackends extends ScriptedBackends {
   readonly openings: SessionOpening[] = [];
   lists: Lists;
   /** Replaces the answer of every exchange. */
-  instead: Observable<Answer> | undefined;
+  instead: Observable<SourcedEvent> | undefined;
   handshake: Handshake = { ...HANDSHAKE, capabilities: { tools: {}, prompts: {}, resources: {} } };
 
   constructor(lists: Lists) {
@@ -83,7 +83,7 @@ export class ListingBackends extends ScriptedBackends {
   override exchange(
     request: ExchangeRequest,
     { instanceId }: Partial<StatelessOptions> = {},
-  ): Observable<Answer> {
+  ): Observable<SourcedEvent> {
     this.asked.push({ ...request, instanceId });
     if (this.instead !== undefined) return this.instead;
     const [list] = Object.entries(LIST_METHODS).find(([, method]) => method === request.method) ?? [];
@@ -102,7 +102,7 @@ class ListingSession extends ScriptedSession {
     this.#backends = backends;
   }
 
-  override exchange(request: ExchangeRequest): Observable<Answer> {
+  override exchange(request: ExchangeRequest): Observable<SourcedEvent> {
     return this.#backends.exchange(request);
   }
 }

@@ -3,7 +3,7 @@
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import { newSession } from '../../src/actors/sessions/session-state.ts';
-import type { Answer, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../src/domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../src/domain/calls/exchange-event.ts';
 import { serverNotFound } from '../../src/domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../src/domain/errors/errors.ts';
@@ -29,11 +29,11 @@ export const HANDSHAKE: Handshake = {
 };
 
 /** One request that reached a session, or the backends. */
-export class SessionExchange extends AnsweredExchange<Answer> {
+export class SessionExchange extends AnsweredExchange<SourcedEvent> {
   /** The instance that answers it. */
   #instanceId: string;
 
-  constructor(request: ExchangeRequest, subscriber: Subscriber<Answer>, instanceId = 'one') {
+  constructor(request: ExchangeRequest, subscriber: Subscriber<SourcedEvent>, instanceId = 'one') {
     super(request, subscriber);
     this.#instanceId = instanceId;
   }
@@ -111,7 +111,7 @@ export class ScriptedSession implements McpSession {
     return instanceId === 'one';
   }
 
-  exchange(request: ExchangeRequest): Observable<Answer> {
+  exchange(request: ExchangeRequest): Observable<SourcedEvent> {
     return new Observable((subscriber) => {
       this.exchanges.push(new SessionExchange(request, subscriber));
     });
@@ -122,7 +122,7 @@ export class ScriptedSession implements McpSession {
   /** Called by each reservation. */
   onReserve: () => void = () => {};
 
-  reserve({ instanceId }: Answer, lost: (error: GatewayError) => void): Reservation {
+  reserve({ instanceId }: SourcedEvent, lost: (error: GatewayError) => void): Reservation {
     this.reservations.push(instanceId);
     this.lose = lost;
     this.onReserve();
@@ -170,7 +170,7 @@ export class ScriptedSession implements McpSession {
 export class StatelessExchange extends SessionExchange {
   readonly options: StatelessOptions;
 
-  constructor(request: ExchangeRequest, options: StatelessOptions, subscriber: Subscriber<Answer>) {
+  constructor(request: ExchangeRequest, options: StatelessOptions, subscriber: Subscriber<SourcedEvent>) {
     super(request, subscriber, 'a');
     this.options = options;
   }
@@ -202,7 +202,7 @@ export class ScriptedBackends implements Backends {
     return this.known;
   }
 
-  exchange(request: ExchangeRequest, options: StatelessOptions): Observable<Answer> {
+  exchange(request: ExchangeRequest, options: StatelessOptions): Observable<SourcedEvent> {
     return new Observable((subscriber) => {
       const { instanceId } = options;
       const isGone = instanceId !== undefined && this.instances?.has(instanceId) === false;

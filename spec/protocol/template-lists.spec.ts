@@ -4,7 +4,7 @@
 import { mock } from 'node:test';
 import { firstValueFrom, NEVER, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { Answer, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../src/domain/calls/exchange.ts';
 import { noHealthyInstance } from '../../src/domain/errors/error-catalogue.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import type { ServerMessage } from '../../src/domain/mcp/client.ts';
@@ -30,7 +30,7 @@ type Cache = TemplateListsOptions['cache'];
 
 function caching(shared: Cache = new FairLruMap(CACHE_BYTES)) {
   const present = { nowMs: 0, hasHandshakes: true };
-  const loads: Subject<Answer>[] = [];
+  const loads: Subject<SourcedEvent>[] = [];
   const gone = new Set<string>();
   const changes$ = new Subject<ListField>();
   const cache = new TemplateLists({
@@ -41,16 +41,16 @@ function caching(shared: Cache = new FairLruMap(CACHE_BYTES)) {
     run: (task) => task(),
     cache: shared,
   });
-  const load = (): Observable<Answer> => {
-    const source = new Subject<Answer>();
+  const load = (): Observable<SourcedEvent> => {
+    const source = new Subject<SourcedEvent>();
     loads.push(source);
     return source;
   };
   const serve = (who: string, loading = load, request = TOOLS, more: Partial<StatelessOptions> = {}) =>
     cache.exchange(request, { owner: { id: who }, profile: PROFILE, ...more }, loading);
-  const follow = (answers$: Observable<Answer>) => {
+  const follow = (events$: Observable<SourcedEvent>) => {
     const received: unknown[] = [];
-    const subscription = answers$.subscribe({
+    const subscription = events$.subscribe({
       next: ({ event }) => received.push(event.kind === 'result' ? event.result.value : event.kind),
       error: (thrown: Error) => received.push(thrown.message),
     });
@@ -267,7 +267,7 @@ test('drops a list that changed, also while it loads', () => {
 
 test('marks an answer from the cache, and not one that is shared while it loads', async () => {
   const { serve, present } = caching();
-  const source = new Subject<Answer>();
+  const source = new Subject<SourcedEvent>();
   const ask = () => firstValueFrom(serve('ada', () => source));
   const both = [ask(), ask()];
   source.next(answered({ tools: [] }));

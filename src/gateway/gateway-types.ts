@@ -7,7 +7,7 @@ import type { TemplateSettings } from '../balancing/policy-schemas.ts';
 import type { ClientCounts, InstanceClients, MetricsSummary } from '../counts/traffic-counts.ts';
 import type { DefinedRoles, Principal } from '../domain/accounts/account.ts';
 import type { ActorInspector } from '../domain/actor-inspection.ts';
-import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/calls/exchange.ts';
+import type { ExchangeOptions, ExchangeRequest, SourcedEvent } from '../domain/calls/exchange.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
 import type { ProgramUser } from '../domain/instances/command.ts';
 import type { InstanceDefinition, InstanceSnapshot, TemplateAuth } from '../domain/instances/instance.ts';
@@ -344,7 +344,7 @@ export interface ServedViews {
   /** The health of each template of the view. VIEW_NOT_FOUND. */
   health(id: string): readonly Pick<TemplateHealth, 'template' | 'total' | 'healthy'>[];
   /** As Gateway.exchange, by the names of the view. VIEW_NOT_FOUND. */
-  exchange(id: string, request: ExchangeRequest, options?: ExchangeOptions): Observable<Answer>;
+  exchange(id: string, request: ExchangeRequest, options?: ExchangeOptions): Observable<SourcedEvent>;
 }
 
 type ViewCaller = Pick<Principal, 'id' | 'templates' | 'views' | 'tools'>;

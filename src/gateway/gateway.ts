@@ -6,7 +6,7 @@ import type { InstanceStatus } from '../actors/template-group.ts';
 import type { TemplatePolicy } from '../balancing/policy.ts';
 import type { LoadBalancerChange } from '../balancing/policy-schemas.ts';
 import { sumOf } from '../counts/traffic-counts.ts';
-import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/calls/exchange.ts';
+import type { ExchangeOptions, ExchangeRequest, SourcedEvent } from '../domain/calls/exchange.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
 import type { EventName, GatewayEvent } from '../domain/events.ts';
 import type { ImportReport, SyncOptions, SyncOutcome } from '../domain/instances/found-instances.ts';
@@ -273,7 +273,7 @@ export class Gateway {
    * with GatewayError: TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, NO_HEALTHY_INSTANCE, QUEUE_FULL, TOOL_NOT_FOUND,
    * BACKEND_UNAVAILABLE, BACKEND_TIMEOUT or SHUTTING_DOWN. Retries and failover: ADR 9, ADR 40.
    */
-  exchange(template: string, request: ExchangeRequest, options?: ExchangeOptions): Observable<Answer> {
+  exchange(template: string, request: ExchangeRequest, options?: ExchangeOptions): Observable<SourcedEvent> {
     const refusal = refusalOfTimeout(options);
     if (refusal !== undefined) return throwError(() => refusal);
     if (this.views.has(template)) return this.views.exchange(template, request, options);

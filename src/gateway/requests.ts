@@ -3,11 +3,11 @@
 import { filter, fromEvent, lastValueFrom, type Observable, takeUntil } from 'rxjs';
 import { errorOfAnswer, needsList, promptOf } from '../domain/calls/answer-errors.ts';
 import {
-  type Answer,
   type ExchangeOptions,
   type ExchangeRequest,
-  type FinalAnswer,
-  isFinalAnswer,
+  isSourcedAnswer,
+  type SourcedAnswer,
+  type SourcedEvent,
   type Tracker,
 } from '../domain/calls/exchange.ts';
 import { parsedResult } from '../domain/calls/parsed-result.ts';
@@ -63,7 +63,7 @@ export type Exchange = (
   template: string,
   request: ExchangeRequest,
   options?: ExchangeOptions,
-) => Observable<Answer>;
+) => Observable<SourcedEvent>;
 
 interface RequestsDeps {
   readonly scheduler: Pick<TaskScheduler, 'each'>;
@@ -151,9 +151,9 @@ export class Requests {
     template: string,
     request: ExchangeRequest,
     { signal, caller, tools, requestId, tracker, ...options }: RequestOptions,
-  ): Promise<FinalAnswer> {
+  ): Promise<SourcedAnswer> {
     const asked = { ...request, ...definedFields({ caller, tools, requestId, tracker }) };
-    return finalAnswer(this.#exchange(template, asked, options), signal);
+    return answerIn(this.#exchange(template, asked, options), signal);
   }
 
   /** True also when the list cannot be read: the backend itself blamed the arguments. */
@@ -168,9 +168,12 @@ export class Requests {
 }
 
 /** Resolves with the last event. Aborting cancels the exchange and rejects with the reason of the signal. */
-export async function finalAnswer(answers$: Observable<Answer>, signal?: AbortSignal): Promise<FinalAnswer> {
+export async function answerIn(
+  events$: Observable<SourcedEvent>,
+  signal?: AbortSignal,
+): Promise<SourcedAnswer> {
   signal?.throwIfAborted();
-  const final$ = answers$.pipe(filter(isFinalAnswer));
+  const final$ = events$.pipe(filter(isSourcedAnswer));
   const bounded$ = signal === undefined ? final$ : final$.pipe(takeUntil(fromEvent(signal, 'abort')));
   const answer = await lastValueFrom(bounded$, { defaultValue: undefined });
   signal?.throwIfAborted();
@@ -182,7 +185,7 @@ export async function finalAnswer(answers$: Observable<Answer>, signal?: AbortSi
  * The result of an answer. Throws the error of errorOfAnswer for an error answer, and BACKEND_UNAVAILABLE for a
  * result that is not JSON.
  */
-export function resultOf({ event }: FinalAnswer, request: ExchangeRequest): unknown {
+export function resultOf({ event }: SourcedAnswer, request: ExchangeRequest): unknown {
   if (event.kind === 'error') throw errorOfAnswer(request, event.error);
   return parsedResult(event.result, 'value', ANY_SIZE);
 }

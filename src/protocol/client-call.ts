@@ -3,7 +3,7 @@
 // their era: legacy/legacy-call.ts, modern/modern-call.ts.
 
 import type { Observable, Subscription } from 'rxjs';
-import type { Answer, CallReport } from '../domain/calls/exchange.ts';
+import type { CallReport, SourcedEvent } from '../domain/calls/exchange.ts';
 import { internalError } from '../domain/errors/errors.ts';
 import type { Linked } from '../domain/memory/linked-set.ts';
 import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
@@ -54,8 +54,8 @@ export abstract class ClientCall<A> implements Waiter {
     return this.#isOver;
   }
 
-  start(answers$: Observable<A>, slow: SharedTimer): void {
-    this.#subscription = answers$.subscribe(this);
+  start(events$: Observable<A>, slow: SharedTimer): void {
+    this.#subscription = events$.subscribe(this);
     this.#slow = slow;
     if (this.#isOver) this.leave();
     else slow.add(this);
@@ -83,7 +83,7 @@ export abstract class ClientCall<A> implements Waiter {
     this.#subscription?.unsubscribe();
   }
 
-  noteInstanceOf({ instanceId, isRemembered }: Pick<Answer, 'instanceId' | 'isRemembered'>): void {
+  noteInstanceOf({ instanceId, isRemembered }: Pick<SourcedEvent, 'instanceId' | 'isRemembered'>): void {
     if (!isRemembered && instanceId !== '') this.noteInstance(instanceId);
   }
 

@@ -2,7 +2,7 @@
 // messages; the actors behind these interfaces own instances, sessions and processes.
 
 import type { Observable } from 'rxjs';
-import type { Answer, ExchangeRequest } from '../domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../domain/calls/exchange.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
 import type { Client, ClientProfile, Owner, ServerNotification } from '../domain/mcp/client.ts';
 import type { Handshake, Tool, WantedChanges } from '../domain/mcp/mcp.ts';
@@ -47,7 +47,7 @@ export interface Backends {
    * backend. Errors like Dispatcher.exchange, and with SERVER_NOT_FOUND when `instanceId` is gone. A backend of the
    * legacy era may ask the client (`request` events).
    */
-  exchange(request: ExchangeRequest, options: StatelessOptions): Observable<Answer>;
+  exchange(request: ExchangeRequest, options: StatelessOptions): Observable<SourcedEvent>;
   /**
    * Emits changes of lists, perhaps also of lists that are not wanted, and updates of the named resources, of all
    * present and later instances. Cold: backends are subscribed while there is a subscriber. Never errors; completes

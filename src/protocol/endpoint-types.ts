@@ -196,9 +196,9 @@ export function nonThrowing(listener: FaultListener = () => {}): FaultListener {
 
 /** Returns the exchange, and counts the body as held while it has a subscriber: it may outlive its HTTP request. */
 export function holdingBody<T>(
-  answers$: Observable<T>,
+  events$: Observable<T>,
   { holdBody }: Pick<McpRequest, 'holdBody'>,
 ): Observable<T> {
-  if (holdBody === undefined) return answers$;
-  return defer(() => answers$.pipe(finalize(holdBody())));
+  if (holdBody === undefined) return events$;
+  return defer(() => events$.pipe(finalize(holdBody())));
 }

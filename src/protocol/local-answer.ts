@@ -1,15 +1,15 @@
 // Answers that the endpoint gives itself, without an instance.
 
 import { type Observable, of } from 'rxjs';
-import type { Answer } from '../domain/calls/exchange.ts';
+import type { SourcedEvent } from '../domain/calls/exchange.ts';
 import { definedFields, type JsonObject } from '../domain/json/json.ts';
 
-export function localAnswer(event: Answer['event']): Answer {
+export function localAnswer(event: SourcedEvent['event']): SourcedEvent {
   return { event, instanceId: '', serverId: '' };
 }
 
 /** Returns an exchange that answers with an error. */
-export function rpcErrorAnswer(code: number, message: string, data?: JsonObject): Observable<Answer> {
+export function rpcErrorAnswer(code: number, message: string, data?: JsonObject): Observable<SourcedEvent> {
   const error = { code, message, ...definedFields({ data }) };
   return of(localAnswer({ kind: 'error', error }));
 }

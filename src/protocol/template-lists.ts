@@ -16,7 +16,7 @@ import {
   shareReplay,
   tap,
 } from 'rxjs';
-import type { Answer, ExchangeRequest } from '../domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../domain/calls/exchange.ts';
 import { isFinal } from '../domain/calls/exchange-event.ts';
 import { GatewayError, hasCode } from '../domain/errors/errors.ts';
 import { canonicalText, type JsonText } from '../domain/json/json.ts';
@@ -41,7 +41,7 @@ const LONGEST_FRESH_MS = 60 * 60_000;
 const MAX_STALE_MS = 10 * 60_000;
 
 interface StoredAnswer {
-  readonly answer: Answer;
+  readonly answer: SourcedEvent;
   readonly bytes: number;
   readonly freshUntilMs: number;
   readonly storedAtMs: number;
@@ -82,7 +82,7 @@ export class TemplateLists {
   readonly #watch: Subscription;
   /** Emits like `listChanged$`, but with one subscription to it for all sessions, of which there may be many. */
   readonly #changed = new Subject<ListField>();
-  readonly #loading = new Map<string, Observable<Answer>>();
+  readonly #loading = new Map<string, Observable<SourcedEvent>>();
   readonly #changes = new Map<ListField, number>();
   readonly #handshakeIds = new WeakMap<Handshake, string>();
   /** A part of every key: after a time without handshakes, lists from before are not found. */
@@ -111,8 +111,8 @@ export class TemplateLists {
   exchange(
     request: ExchangeRequest,
     { profile, owner, instanceId }: StatelessOptions,
-    load: () => Observable<Answer>,
-  ): Observable<Answer> {
+    load: () => Observable<SourcedEvent>,
+  ): Observable<SourcedEvent> {
     const key = this.#listKeyOf(request, owner.id, `owner ${owner.id} at ${instanceId ?? ''}`, profile);
     return key === undefined ? load() : this.#serve(key, load);
   }
@@ -125,8 +125,8 @@ export class TemplateLists {
   exchangeIn(
     { profile, ownerId, handshake }: Pick<McpSession, 'profile' | 'ownerId' | 'handshake'>,
     request: ExchangeRequest,
-    load: () => Observable<Answer>,
-  ): Observable<Answer> {
+    load: () => Observable<SourcedEvent>,
+  ): Observable<SourcedEvent> {
     const id = this.#handshakeIds.get(handshake) ?? randomUUID();
     this.#handshakeIds.set(handshake, id);
     const key = this.#listKeyOf(request, ownerId, `session of ${ownerId}`, profile, ` of ${id}`);
@@ -176,7 +176,7 @@ export class TemplateLists {
    * Emits the answer of the key: a stored one, one under way, or that of `load`. Errors like `load` if there is no
    * stale answer either.
    */
-  #serve(key: ListKey, load: () => Observable<Answer>): Observable<Answer> {
+  #serve(key: ListKey, load: () => Observable<SourcedEvent>): Observable<SourcedEvent> {
     const { clock, isThere } = this.#options;
     return defer(() => {
       const stored = this.#find(key);
@@ -190,7 +190,7 @@ export class TemplateLists {
   }
 
   /** Loads a list. Requests after a change do not share a load that began before it. */
-  #load(key: ListKey, load: () => Observable<Answer>): Observable<Answer> {
+  #load(key: ListKey, load: () => Observable<SourcedEvent>): Observable<SourcedEvent> {
     const changes = this.#changesOf(key.list);
     const loadKey = `${changes} ${key.own}`;
     const loading = this.#loading.get(loadKey);
@@ -210,7 +210,7 @@ export class TemplateLists {
     return answer$;
   }
 
-  #store({ ownerId, everyone, own }: ListKey, answer: Answer, changes: number): void {
+  #store({ ownerId, everyone, own }: ListKey, answer: SourcedEvent, changes: number): void {
     const { event } = answer;
     if (event.kind !== 'result') return;
     if (isLarge(answer)) return;
@@ -236,7 +236,7 @@ export class TemplateLists {
   }
 
   /** Returns the stale answer when no instance could answer. Throws the error when there is none, and any other error. */
-  #staleAnswer(key: ListKey, thrown: unknown): Answer {
+  #staleAnswer(key: ListKey, thrown: unknown): SourcedEvent {
     const isAbsence = thrown instanceof GatewayError && ABSENCE.has(thrown.code);
     const stored = isAbsence && this.#options.hasHandshakes() ? this.#find(key) : undefined;
     if (stored === undefined) throw thrown;
@@ -248,11 +248,11 @@ export class TemplateLists {
   }
 }
 
-function finalOf(load: () => Observable<Answer>): Observable<Answer> {
+function finalOf(load: () => Observable<SourcedEvent>): Observable<SourcedEvent> {
   return defer(load).pipe(filter(({ event }) => isFinal(event)));
 }
 
-function isLarge({ event }: Answer): boolean {
+function isLarge({ event }: SourcedEvent): boolean {
   return event.kind === 'result' && event.result.bytes.byteLength > LARGEST_LIST_BYTES;
 }
 

@@ -5,7 +5,7 @@ import { firstValueFrom, map, type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY, type SessionFailover } from '../../../src/balancing/policy.ts';
-import type { Answer } from '../../../src/domain/calls/exchange.ts';
+import type { SourcedEvent } from '../../../src/domain/calls/exchange.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
@@ -473,6 +473,9 @@ function byTool(exchange: ScriptedExchange): void {
 }
 
 /** Makes a reservation with each answer. */
-function reservationAfter(session: ClientSession, answers$: Observable<Answer>): Observable<Reservation> {
-  return answers$.pipe(map((answer) => session.reserve(answer, () => undefined)));
+function reservationAfter(
+  session: ClientSession,
+  events$: Observable<SourcedEvent>,
+): Observable<Reservation> {
+  return events$.pipe(map((answer) => session.reserve(answer, () => undefined)));
 }

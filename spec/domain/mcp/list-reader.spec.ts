@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
-import type { FinalAnswer } from '../../../src/domain/calls/exchange.ts';
+import type { SourcedAnswer } from '../../../src/domain/calls/exchange.ts';
 import { JsonText, valuesIn } from '../../../src/domain/json/json.ts';
 import { ListReader, type ReadList } from '../../../src/domain/mcp/list-reader.ts';
 import { HeldBytes, memoryBounds, memoryOf } from '../../../src/domain/memory/held-bytes.ts';
@@ -25,7 +25,7 @@ function bytesOf(items: number): number {
   return memoryOf(valuesIn(JSON.parse(text), Number.POSITIVE_INFINITY), text.length);
 }
 
-function answerOf(text: string): FinalAnswer {
+function answerOf(text: string): SourcedAnswer {
   return { event: { kind: 'result', result: JsonText.ofText(text) }, instanceId: 'i', serverId: 's' };
 }
 

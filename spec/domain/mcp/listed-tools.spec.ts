@@ -3,7 +3,7 @@
 import { lastValueFrom, of, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { type ToolTrust, withHints, withTrustedTools } from '../../../src/actors/instances/tool-trust.ts';
-import type { Answer } from '../../../src/domain/calls/exchange.ts';
+import type { SourcedEvent } from '../../../src/domain/calls/exchange.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { ListReader } from '../../../src/domain/mcp/list-reader.ts';
 import { allowedTools, listedAnswers } from '../../../src/domain/mcp/listed-tools.ts';
@@ -47,11 +47,11 @@ function watched(rights: Counted) {
 const DOORS: Record<string, (rights: ToolRights, scheduler: TaskScheduler) => Promise<readonly unknown[]>> = {
   'that were read': (rights, scheduler) => allowedTools('t', rights, [...TOOLS], scheduler),
   'of an answer': async (rights, scheduler) => {
-    const answers$ = listedAnswers('t', { method: 'tools/list', tools: rights }, of(answerOf()), {
+    const events$ = listedAnswers('t', { method: 'tools/list', tools: rights }, of(answerOf()), {
       scheduler,
       listReader,
     });
-    const [answer, ...others] = await lastValueFrom(answers$.pipe(toArray()));
+    const [answer, ...others] = await lastValueFrom(events$.pipe(toArray()));
     assert.equal(others, []);
     assert.is(answer?.event.kind, 'result');
     const { tools, ...rest } = Object(answer?.event.kind === 'result' && answer.event.result.value);
@@ -60,7 +60,7 @@ const DOORS: Record<string, (rights: ToolRights, scheduler: TaskScheduler) => Pr
   },
 };
 const TEXT = JSON.stringify({ tools: [...TOOLS, {}, 1], n: 1.5 });
-function answerOf(): Answer {
+function answerOf(): SourcedEvent {
   return { event: { kind: 'result', result: JsonText.ofText(TEXT) }, instanceId: 'one', serverId: 't-one' };
 }
 
@@ -141,7 +141,7 @@ test('the names in an answer are read in several tasks, for rights and for annot
   const request = { method: 'tools/list', caller: 'user:bob', tools };
   const listed = await lastValueFrom(listedAnswers('t', request, of(answerOf()), { scheduler, listReader }));
   const hinted = await withHints(answerOf(), { tool_10000: { readOnlyHint: true } }, scheduler);
-  const toolsIn = ({ event }: Answer) => Object(event.kind === 'result' && event.result.value).tools;
+  const toolsIn = ({ event }: SourcedEvent) => Object(event.kind === 'result' && event.result.value).tools;
   assert.is(toolsIn(listed).length, 10);
   const [first, ...others] = toolsIn(hinted);
   assert.equal(first, { name: 'tool_10000', annotations: { readOnlyHint: true } });

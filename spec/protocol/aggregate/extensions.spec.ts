@@ -2,7 +2,7 @@
 
 import { firstValueFrom, type Observable, of } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { Answer, ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../../src/domain/calls/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { Owner } from '../../../src/domain/mcp/client.ts';
 import { ToolRights } from '../../../src/domain/rights/rights.ts';
@@ -35,7 +35,7 @@ class ExtendedBackends extends ListingBackends {
     };
   }
 
-  override exchange(request: ExchangeRequest): Observable<Answer> {
+  override exchange(request: ExchangeRequest): Observable<SourcedEvent> {
     const { method, params = {} } = request;
     if (method === 'resources/list') return super.exchange(request);
     this.asked.push({ ...request, instanceId: undefined });

@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { Answer } from '../../../src/domain/calls/exchange.ts';
+import type { SourcedEvent } from '../../../src/domain/calls/exchange.ts';
 import { noHealthyInstance } from '../../../src/domain/errors/error-catalogue.ts';
 import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json/json.ts';
 import type { Client } from '../../../src/domain/mcp/client.ts';
@@ -164,7 +164,7 @@ test('a page that is refused ends a list, also one that was complete before', as
 
 test('waits ten seconds for the first list of a slow template, and reports its late answer', async () => {
   const { slow, late, gather } = setUp();
-  const answer = new Subject<Answer>();
+  const answer = new Subject<SourcedEvent>();
   slow.instead = answer;
   let found: readonly string[] | undefined;
   void gather().then((lists) => (found = names(lists)));
@@ -183,7 +183,7 @@ test('waits ten seconds for the first list of a slow template, and reports its l
 
 test('shares the reading of a slow template, for which later requests do not wait as long again', async () => {
   const { slow, gather } = setUp();
-  slow.instead = new Subject<Answer>();
+  slow.instead = new Subject<SourcedEvent>();
   const gathered = gather();
   await settled();
   mock.timers.tick(10_000);
@@ -198,7 +198,7 @@ test('waits as long for the first list of a client with other capabilities, whos
   const { slow, lists, gather } = setUp();
   await gather();
   mock.timers.tick(60_000);
-  const answer = new Subject<Answer>();
+  const answer = new Subject<SourcedEvent>();
   slow.instead = answer;
   const profile = { ...CLIENT.profile, capabilities: { elicitation: {} } };
   const gathered = lists.gather('tools', ['slow'], { ...CLIENT, profile });
@@ -213,7 +213,7 @@ test('waits as long for the first list of a client with other capabilities, whos
 test('shows the last list with its age while the same server is silent, and not that of another server', async () => {
   const { slow, gather } = setUp();
   await gather();
-  slow.instead = new Subject<Answer>();
+  slow.instead = new Subject<SourcedEvent>();
   const late = async (name: string, ms: number) => {
     slow.handshake = { ...slow.handshake, serverInfo: { name, version: '2' } };
     const gathered = gather();
@@ -288,7 +288,7 @@ test('does not ask for a list that is not announced, nor without an instance', a
 
 test('asks again when the list changed meanwhile, and drops the old answer', async () => {
   const { slow, gather, changes$ } = setUp();
-  const [before, after] = [new Subject<Answer>(), new Subject<Answer>()];
+  const [before, after] = [new Subject<SourcedEvent>(), new Subject<SourcedEvent>()];
   slow.instead = before;
   const early = gather();
   await settled();
@@ -329,11 +329,11 @@ test('values count in that limit, not only the bytes of their JSON', async () =>
 });
 
 /** The items that are accepted of these pages, and the requests for them. */
-async function crawled(...pages: Answer[]) {
+async function crawled(...pages: SourcedEvent[]) {
   return crawledFor(CLIENT, ...pages);
 }
 
-async function crawledFor(client: Client, ...pages: Answer[]) {
+async function crawledFor(client: Client, ...pages: SourcedEvent[]) {
   const { fast, lists } = setUp();
   const { exchange } = fast;
   fast.exchange = (request, options) => {

@@ -2,7 +2,11 @@
 
 import { firstValueFrom, type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { type Answer, type ExchangeRequest, isFinalAnswer } from '../../../src/domain/calls/exchange.ts';
+import {
+  type ExchangeRequest,
+  isSourcedAnswer,
+  type SourcedEvent,
+} from '../../../src/domain/calls/exchange.ts';
 import {
   isJsonObject,
   type JsonFields,
@@ -61,9 +65,9 @@ function setUp(
 }
 
 /** The result of the last answer, or its error. */
-async function resultOf(answers$: Observable<Answer>): Promise<JsonObject> {
-  const { event } = await firstValueFrom(answers$);
-  if (!isFinalAnswer({ event, instanceId: '', serverId: '' })) throw new Error('not final');
+async function resultOf(events$: Observable<SourcedEvent>): Promise<JsonObject> {
+  const { event } = await firstValueFrom(events$);
+  if (!isSourcedAnswer({ event, instanceId: '', serverId: '' })) throw new Error('not final');
   if (event.kind === 'error') return { ...event.error };
   const value = event.kind === 'result' ? event.result.value : undefined;
   return isJsonObject(value) ? value : {};

@@ -2,7 +2,7 @@
 
 import { firstValueFrom, NEVER, of, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { Answer, ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../../src/domain/calls/exchange.ts';
 import { type ServerNotification, updateNotice } from '../../../src/domain/mcp/client.ts';
 import type { ListField } from '../../../src/domain/mcp/mcp.ts';
 import { NO_NAMES } from '../../../src/domain/views/view.ts';
@@ -47,8 +47,10 @@ test('a legacy client gets none of what the view hides, outside of calls and dur
   for (const uri of [...HIDDEN, OPEN, DIR]) a.sessions[0]?.messages.next(updateNotice(uri));
   assert.equal(received, [OPEN, DIR]);
   await ask({ method: 'tools/list', params: {} });
-  const answers: Answer[] = [];
-  const during = [...HIDDEN, OPEN].map((uri): Answer => ({ ...answered({}), event: updateNotice(uri) }));
+  const answers: SourcedEvent[] = [];
+  const during = [...HIDDEN, OPEN].map(
+    (uri): SourcedEvent => ({ ...answered({}), event: updateNotice(uri) }),
+  );
   a.instead = of(...during, answered({}));
   session.exchange({ method: 'tools/call', params: { name: 'x' } }).subscribe((each) => answers.push(each));
   await settled();

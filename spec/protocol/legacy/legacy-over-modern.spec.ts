@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { Answer, ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../../src/domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import { type JsonObject, parseExact } from '../../../src/domain/json/json.ts';
@@ -31,7 +31,7 @@ function modern(
   const failures: unknown[] = [];
   const run = (request: ExchangeRequest = CALL) =>
     exchangeInSession(session, request, systemClock).subscribe({
-      next: ({ event }: Answer) => events.push(event),
+      next: ({ event }: SourcedEvent) => events.push(event),
       error: (thrown: unknown) => failures.push(thrown),
       complete: () => events.push('end'),
     });

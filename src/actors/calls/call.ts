@@ -9,7 +9,7 @@
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
-import { type Answer, toolOf } from '../../domain/calls/exchange.ts';
+import { type SourcedEvent, toolOf } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { decideAfter, isRepeatable, mayHedge } from '../../domain/calls/retry-rules.ts';
 import { backendTimeout, queueFull } from '../../domain/errors/error-catalogue.ts';
@@ -44,7 +44,7 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
   readonly #deps: CallDeps;
   readonly #input: CallInput;
   readonly #events: CallEvents;
-  readonly #subscriber: Subscriber<Answer>;
+  readonly #subscriber: Subscriber<SourcedEvent>;
   readonly deadline: Deadline;
   readonly retries: Retries;
   #isAnswering = false;
@@ -70,7 +70,7 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
     number: number,
     input: CallInput,
     events: CallEvents,
-    subscriber: Subscriber<Answer>,
+    subscriber: Subscriber<SourcedEvent>,
   ) {
     this.#deps = deps;
     this.number = number;

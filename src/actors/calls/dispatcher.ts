@@ -3,9 +3,9 @@
 
 import { concatMap, Observable } from 'rxjs';
 import {
-  type Answer,
   type ExchangeOptions,
   type ExchangeRequest,
+  type SourcedEvent,
   toolOf,
 } from '../../domain/calls/exchange.ts';
 import { toolNotFound } from '../../domain/errors/error-catalogue.ts';
@@ -45,7 +45,11 @@ export class Dispatcher {
   }
 
   /** See Gateway.exchange. */
-  exchange(template: string, request: ExchangeRequest, options: ExchangeOptions = {}): Observable<Answer> {
+  exchange(
+    template: string,
+    request: ExchangeRequest,
+    options: ExchangeOptions = {},
+  ): Observable<SourcedEvent> {
     return this.carry(template, request, () => {
       const { fleet } = this.#deps;
       const group = fleet.undeletedGroup(template);
@@ -59,30 +63,30 @@ export class Dispatcher {
   }
 
   /** Makes a call on any route. `inputOf` throws when no instance can ever take the call. */
-  carry(template: string, request: ExchangeRequest, inputOf: () => CallInput): Observable<Answer> {
-    const answers$ = this.#carry(template, request, inputOf);
-    return request.method === LIST_TOOLS ? this.#asListed(template, answers$) : answers$;
+  carry(template: string, request: ExchangeRequest, inputOf: () => CallInput): Observable<SourcedEvent> {
+    const events$ = this.#carry(template, request, inputOf);
+    return request.method === LIST_TOOLS ? this.#asListed(template, events$) : events$;
   }
 
   /** Keeps only trusted tools in a tool list, and adds the annotations that the template sets. */
-  #asListed(template: string, answers$: Observable<Answer>): Observable<Answer> {
+  #asListed(template: string, events$: Observable<SourcedEvent>): Observable<SourcedEvent> {
     const { trustOf, fleet } = this.#deps;
     const trust = trustOf?.(template);
     const { annotate = {} } = fleet.has(template) ? fleet.group(template).policy : {};
     const trusted$ =
       trust === undefined
-        ? answers$
-        : answers$.pipe(concatMap((answer) => this.#trusted(template, answer, trust)));
+        ? events$
+        : events$.pipe(concatMap((sourced) => this.#trusted(template, sourced, trust)));
     const isAnnotated = Object.keys(annotate).length > 0;
     if (!isAnnotated) return trusted$;
-    return trusted$.pipe(concatMap((answer) => withHints(answer, annotate, this.#deps.scheduler)));
+    return trusted$.pipe(concatMap((sourced) => withHints(sourced, annotate, this.#deps.scheduler)));
   }
 
   /**
    * Removes tools that are not trusted from a list. Such a list may be newer than the instance's own list, by which
    * calls are refused: the instance is therefore informed of these tools.
    */
-  async #trusted(template: string, answer: Answer, trust: ToolTrust): Promise<Answer> {
+  async #trusted(template: string, answer: SourcedEvent, trust: ToolTrust): Promise<SourcedEvent> {
     const { answer: trusted, waiting } = await withTrustedTools(answer, trust, this.#deps.scheduler);
     if (waiting === undefined) return trusted;
     const instance = this.#deps.fleet.find(template, answer.instanceId);
@@ -90,7 +94,7 @@ export class Dispatcher {
     return trusted;
   }
 
-  #carry(template: string, request: ExchangeRequest, inputOf: () => CallInput): Observable<Answer> {
+  #carry(template: string, request: ExchangeRequest, inputOf: () => CallInput): Observable<SourcedEvent> {
     return new Observable((subscriber) => {
       const { emit, budget, isAccepting, now, wall } = this.#deps;
       this.#calls += 1;

@@ -1,7 +1,7 @@
 // The tool definitions of a template that are trusted. By default all are; for a pinned template, and through a pinned
 // view, only approved ones are. Source: ADR 238, ADR 242.
 
-import type { Answer } from '../../domain/calls/exchange.ts';
+import type { SourcedEvent } from '../../domain/calls/exchange.ts';
 import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { arrayOf, editedFields } from '../../domain/json/json-fields.ts';
@@ -45,7 +45,7 @@ export type TrustOf = (template: string) => ToolTrust | undefined;
 
 interface TrustedList {
   /** The answer without tools whose definition is not trusted; the same object when all are. */
-  readonly answer: Answer;
+  readonly answer: SourcedEvent;
   /**
    * The definitions of the list by name, if one of them waits for approval of the template or of a view; undefined
    * otherwise.
@@ -55,7 +55,7 @@ interface TrustedList {
 
 /** Removes tools that are not trusted from the tool list in an answer, and records definitions that wait for approval. */
 export async function withTrustedTools(
-  answer: Answer,
+  answer: SourcedEvent,
   trust: ToolTrust,
   scheduler: Pick<TaskScheduler, 'each'>,
 ): Promise<TrustedList> {
@@ -104,10 +104,10 @@ const NO_TOOLS = Buffer.from('[]');
 
 /** Adds the annotations that the template sets to the tool list in an answer. */
 export async function withHints(
-  answer: Answer,
+  answer: SourcedEvent,
   hints: Hints,
   scheduler: Pick<TaskScheduler, 'each'>,
-): Promise<Answer> {
+): Promise<SourcedEvent> {
   const { event } = answer;
   const listed = event.kind === 'result' ? memberBytes(event.result.bytes, 'tools') : undefined;
   if (event.kind !== 'result' || listed === undefined) return answer;

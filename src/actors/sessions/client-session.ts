@@ -6,7 +6,7 @@
 import { AsyncSubject, firstValueFrom, Observable, of } from 'rxjs';
 import { Actor, createActor } from 'xstate';
 import { timeoutFor } from '../../balancing/policy.ts';
-import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { callCutOff } from '../../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { sessionEnded } from '../../domain/errors/session-errors.ts';
@@ -174,7 +174,7 @@ export class ClientSession implements McpSession, SessionCore {
    * Also errors with NO_HEALTHY_INSTANCE when the session could continue but no instance is healthy, and with
    * BACKEND_TIMEOUT when binding took too long: the next request tries again.
    */
-  exchange(request: ExchangeRequest): Observable<Answer> {
+  exchange(request: ExchangeRequest): Observable<SourcedEvent> {
     const { method } = request;
     if (isOfOtherEra(method, this.handshake.era) && !setsBackendState(method)) {
       const { id: instanceId, serverId } = this.instance;
@@ -184,11 +184,11 @@ export class ClientSession implements McpSession, SessionCore {
     const isListed =
       listOf(method) !== undefined && binding !== undefined && binding.conversation === undefined;
     const next = () => this.#ensuredCalls.carry(request);
-    const answers$ = (isListed && this.#options.lists?.exchangeIn(this, request, next)) || next();
-    return listedAnswers(this.template, request, answers$, this.deps);
+    const events$ = (isListed && this.#options.lists?.exchangeIn(this, request, next)) || next();
+    return listedAnswers(this.template, request, events$, this.deps);
   }
 
-  reserve(answer: Answer, lost: (error: GatewayError) => void) {
+  reserve(answer: SourcedEvent, lost: (error: GatewayError) => void) {
     return this.#ensuredCalls.reserve(answer, lost);
   }
   dismiss(error: GatewayError): void {

@@ -3,7 +3,7 @@
 
 import { Observable, Subscription } from 'rxjs';
 import { type TemplatePolicy, timeoutFor } from '../../balancing/policy.ts';
-import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import {
   asGatewayError,
@@ -51,7 +51,7 @@ export class SessionCalls {
   }
 
   /** Makes one round of a call; cold. `reservation`: the binding where the call has to continue. */
-  carry(request: ExchangeRequest, reservation?: Binding): Observable<Answer> {
+  carry(request: ExchangeRequest, reservation?: Binding): Observable<SourcedEvent> {
     return new Observable((subscriber) => {
       const session = this.#session;
       const { template, endReason } = session.value;
@@ -72,7 +72,7 @@ export class SessionCalls {
   }
 
   /** See McpSession.reserve. The conversation of the call stays open meanwhile. */
-  reserve({ event }: Answer, lost: (error: GatewayError) => void) {
+  reserve({ event }: SourcedEvent, lost: (error: GatewayError) => void) {
     const session = this.#session;
     // By the event, not by the id of the instance, which a successor may have, too.
     const route = this.#underWay.values().find(({ lastEvent }) => lastEvent === event);

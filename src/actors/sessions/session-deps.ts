@@ -1,7 +1,7 @@
 // What the gateway provides to its sessions, and the options of a session with one template.
 
 import type { Observable } from 'rxjs';
-import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { ServerMessage } from '../../domain/mcp/client.ts';
 import type { ListReader } from '../../domain/mcp/list-reader.ts';
@@ -62,8 +62,8 @@ export interface SessionLists {
   exchangeIn(
     session: Pick<McpSession, 'profile' | 'ownerId' | 'handshake'>,
     request: ExchangeRequest,
-    load: () => Observable<Answer>,
-  ): Observable<Answer>;
+    load: () => Observable<SourcedEvent>,
+  ): Observable<SourcedEvent>;
   /**
    * Adds notices of changed lists to the messages of a session: those that this backend announces, and those that
    * concern only this owner.

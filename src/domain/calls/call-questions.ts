@@ -2,7 +2,7 @@
 
 import type { Observable } from 'rxjs';
 import type { ClientAnswer, ClientQuestion, Owner } from '../mcp/client.ts';
-import type { Answer } from './exchange.ts';
+import type { SourcedEvent } from './exchange.ts';
 
 /** Lets calls wait for answers of their clients, and continues them. */
 export interface CallQuestions {
@@ -12,7 +12,11 @@ export interface CallQuestions {
    * Unsubscribing before that cancels the exchange. `call` names the call, and is required to resume it. Cold.
    * Errors: those of the exchange; QUEUE_FULL when too many wait.
    */
-  follow(owner: Owner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion>;
+  follow(
+    owner: Owner,
+    call: string,
+    events$: Observable<SourcedEvent>,
+  ): Observable<SourcedEvent | ClientQuestion>;
   /**
    * Continues a waiting call: hands in the answers of the client, and emits what follows. Undefined when there is
    * no such call, it belongs to another owner or another `call`, or it is resumed already.
@@ -22,5 +26,5 @@ export interface CallQuestions {
     owner: Owner,
     call: string,
     answers: ReadonlyMap<string, ClientAnswer>,
-  ): Observable<Answer | ClientQuestion> | undefined;
+  ): Observable<SourcedEvent | ClientQuestion> | undefined;
 }

@@ -108,7 +108,7 @@ export function toolOf({ method, params }: Pick<ExchangeRequest, 'method' | 'par
 }
 
 /** An event of an exchange, and the instance that it comes from. */
-export interface Answer {
+export interface SourcedEvent {
   readonly event: ExchangeEvent;
   readonly instanceId: string;
   readonly serverId: string;
@@ -120,10 +120,11 @@ export interface Answer {
   readonly confirmed?: string;
 }
 
-export type FinalAnswer = Omit<Answer, 'event'> & { readonly event: FinalEvent };
+/** The last event of an exchange. */
+export type SourcedAnswer = Omit<SourcedEvent, 'event'> & { readonly event: FinalEvent };
 
-export function isFinalAnswer(answer: Answer): answer is Answer & FinalAnswer {
-  return isFinal(answer.event);
+export function isSourcedAnswer(sourced: SourcedEvent): sourced is SourcedEvent & SourcedAnswer {
+  return isFinal(sourced.event);
 }
 
 /**

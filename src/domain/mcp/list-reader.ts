@@ -4,7 +4,7 @@
 
 import { hash } from 'node:crypto';
 import { ANONYMOUS } from '../accounts/account.ts';
-import type { ExchangeRequest, FinalAnswer } from '../calls/exchange.ts';
+import type { ExchangeRequest, SourcedAnswer } from '../calls/exchange.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../errors/error-catalogue.ts';
 import { GatewayError, retryAfter } from '../errors/errors.ts';
 import { definedFields, type JsonObject, type JsonText } from '../json/json.ts';
@@ -36,7 +36,7 @@ export interface Reading extends Pick<PageOptions, 'params' | 'formOf' | 'maxByt
   /** Whose values they are. */
   readonly callerId: string;
   /** Requests a page. */
-  readonly ask: (request: ExchangeRequest) => Promise<FinalAnswer>;
+  readonly ask: (request: ExchangeRequest) => Promise<SourcedAnswer>;
   /** Why the list ends before the page that was refused, as a clause; undefined: it is not offered. May throw. */
   readonly refused: (error: JsonRpcError, request: ExchangeRequest) => string | undefined;
   /** Lists that are checked do not share their items with others. Default: all objects are items. */
@@ -190,7 +190,7 @@ export class ListReader {
   }
 
   /** Waits for a turn, in which a page is read. BACKEND_UNAVAILABLE when its bytes are needed for others. */
-  async turn(answer: FinalAnswer): Promise<void> {
+  async turn(answer: SourcedAnswer): Promise<void> {
     const turn = this.#scheduler.turn();
     return turn && this.during(answer, turn);
   }
@@ -199,7 +199,7 @@ export class ListReader {
    * Counts the bytes of a page until `work` is done, which does not use them. BACKEND_UNAVAILABLE when they are
    * needed for others.
    */
-  async during<T>({ event, serverId }: FinalAnswer, work: Promise<T>): Promise<T> {
+  async during<T>({ event, serverId }: SourcedAnswer, work: Promise<T>): Promise<T> {
     if (event.kind !== 'result') return work;
     const { promise: cut, reject } = Promise.withResolvers<never>();
     const refuse = () => reject(backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'yes' }));

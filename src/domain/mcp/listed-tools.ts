@@ -4,7 +4,7 @@
 
 import { hash } from 'node:crypto';
 import { concatMap, type Observable } from 'rxjs';
-import { type Answer, type ExchangeRequest, isFinalAnswer } from '../calls/exchange.ts';
+import { type ExchangeRequest, isSourcedAnswer, type SourcedEvent } from '../calls/exchange.ts';
 import { tooLargePage } from '../calls/parsed-result.ts';
 import { type JsonObject, JsonText } from '../json/json.ts';
 import { arrayOf, editedFields } from '../json/json-fields.ts';
@@ -30,12 +30,12 @@ export interface AnswersDeps {
 export function listedAnswers(
   template: string,
   request: ExchangeRequest,
-  answers$: Observable<Answer>,
+  events$: Observable<SourcedEvent>,
   deps: AnswersDeps,
-): Observable<Answer> {
+): Observable<SourcedEvent> {
   const { method, tools } = request;
-  if (tools === undefined || method !== 'tools/list') return answers$;
-  return answers$.pipe(concatMap((answer) => listedAnswer({ ...request, template, tools }, answer, deps)));
+  if (tools === undefined || method !== 'tools/list') return events$;
+  return events$.pipe(concatMap((answer) => listedAnswer({ ...request, template, tools }, answer, deps)));
 }
 
 interface LimitedRequest extends ExchangeRequest {
@@ -45,11 +45,11 @@ interface LimitedRequest extends ExchangeRequest {
 
 async function listedAnswer(
   request: LimitedRequest,
-  answer: Answer,
+  answer: SourcedEvent,
   { scheduler, listReader }: AnswersDeps,
-): Promise<Answer> {
+): Promise<SourcedEvent> {
   const { event } = answer;
-  if (!isFinalAnswer(answer) || event.kind !== 'result') return answer;
+  if (!isSourcedAnswer(answer) || event.kind !== 'result') return answer;
   const tooLarge = tooLargePage(request, event.result);
   if (tooLarge !== undefined) throw tooLarge;
   await listReader.turn(answer); // many may have arrived together

@@ -2,7 +2,7 @@
 // (one template) and AggregateSession of src/protocol (several templates) implement it.
 
 import type { Observable } from 'rxjs';
-import type { Answer, ExchangeRequest } from '../calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../calls/exchange.ts';
 import type { GatewayError } from '../errors/errors.ts';
 import type { JsonObject } from '../json/json.ts';
 import type { ClientProfile, ServerMessage } from '../mcp/client.ts';
@@ -35,7 +35,7 @@ export interface McpSession {
    * its backend keeps no state per client. Errors with SESSION_NOT_FOUND when the session cannot continue: the client
    * has to open a new one. `instanceId`: the instance that runs the task of the request; `isAt` is true for it.
    */
-  exchange(request: ExchangeRequest, instanceId?: string): Observable<Answer>;
+  exchange(request: ExchangeRequest, instanceId?: string): Observable<SourcedEvent>;
   /**
    * Reserves a place at the instance that gave this answer, for a call that continues there; it counts as a call
    * under way. Must be called when the answer comes. `lost` is called at most once, perhaps before this returns, when
@@ -43,7 +43,7 @@ export interface McpSession {
    * SESSION_NOT_FOUND, SHUTTING_DOWN, or QUEUE_FULL when too many calls wait for their client.
    * Undefined for a session with several templates, whose parts reserve.
    */
-  reserve?(answer: Answer, lost: (error: GatewayError) => void): Reservation;
+  reserve?(answer: SourcedEvent, lost: (error: GatewayError) => void): Reservation;
   /**
    * Passes a notification of the client to the backend. The endpoint itself handles those about the handshake and
    * about cancelled requests. Throws QUEUE_FULL when waiting messages of the owner use too much memory.
@@ -114,7 +114,7 @@ export interface Reservation {
    * Carries a request like McpSession.exchange, at the instance of the call as long as its conversation lasts, even
    * when the instance is drained.
    */
-  exchange(request: ExchangeRequest): Observable<Answer>;
+  exchange(request: ExchangeRequest): Observable<SourcedEvent>;
   /** Ends the reservation, because the call is over. Idempotent. */
   leave(): void;
 }

@@ -20,7 +20,7 @@ import type { ClientSessions } from '../../actors/sessions/client-sessions.ts';
 import type { ChangeFeed } from '../../actors/subscriptions/change-feed.ts';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { userIdIn } from '../../domain/accounts/account.ts';
-import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { templateNotFound } from '../../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
@@ -149,11 +149,11 @@ export class TemplateBackends implements Backends {
     );
   }
 
-  exchange(request: ExchangeRequest, options: StatelessOptions): Observable<Answer> {
+  exchange(request: ExchangeRequest, options: StatelessOptions): Observable<SourcedEvent> {
     const ownRequest = { ...request, caller: options.owner.id };
     const load = () => this.#deps.stateless.exchange(this.#template, ownRequest, options);
-    const answers$ = this.#lists.exchange(ownRequest, options, load);
-    return listedAnswers(this.#template, request, answers$, this.#deps);
+    const events$ = this.#lists.exchange(ownRequest, options, load);
+    return listedAnswers(this.#template, request, events$, this.#deps);
   }
 
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {

@@ -6,7 +6,7 @@ import { map, type Observable, Subject, Subscription } from 'rxjs';
 import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
 import type { Fleet } from '../../actors/fleet.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
-import type { Answer, ExchangeOptions, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeOptions, ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { viewNotFound } from '../../domain/errors/view-errors.ts';
 import { countHealth } from '../../domain/instances/instance.ts';
 import { definedFields } from '../../domain/json/json.ts';
@@ -242,7 +242,7 @@ export class Views implements ServedViews {
   }
 
   /** As Gateway.exchange, by the names of the view. VIEW_NOT_FOUND. */
-  exchange(id: string, request: ExchangeRequest, options: ExchangeOptions = {}): Observable<Answer> {
+  exchange(id: string, request: ExchangeRequest, options: ExchangeOptions = {}): Observable<SourcedEvent> {
     const view = this.#of(id);
     if (view === undefined) throw viewNotFound(id);
     const owner: Owner = {

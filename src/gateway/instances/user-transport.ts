@@ -191,8 +191,8 @@ class UserTransport implements Transport {
     return defer(() => {
       const user = this.#of(userId);
       user.calls += 1;
-      const answers$ = from(user.transport).pipe(switchMap((transport) => this.#ask(transport, request)));
-      return answers$.pipe(finalize(() => this.#used(user)));
+      const events$ = from(user.transport).pipe(switchMap((transport) => this.#ask(transport, request)));
+      return events$.pipe(finalize(() => this.#used(user)));
     });
   }
 
@@ -203,10 +203,10 @@ class UserTransport implements Transport {
       return of(listResult(list, []));
     if (isOfOtherEra(request.method, era)) return of({ kind: 'error', error: METHOD_NOT_FOUND });
     const own = withoutVisits(request);
-    const answers$ = transport.exchange(era === 'modern' ? own : forLegacy(own));
-    if (list !== undefined) return answers$.pipe(map(ownList));
+    const events$ = transport.exchange(era === 'modern' ? own : forLegacy(own));
+    if (list !== undefined) return events$.pipe(map(ownList));
     // The client has the list from before.
-    return toolOf(request) === CONNECT_TOOL ? answers$.pipe(map(connectedAlready)) : answers$;
+    return toolOf(request) === CONNECT_TOOL ? events$.pipe(map(connectedAlready)) : events$;
   }
 
   #of(userId: string): OpenForUser {
@@ -279,8 +279,8 @@ class UserTransport implements Transport {
     if (response !== 'accept') return of(refusal(connectionDeclined(this.#template)));
     return defer(() => {
       const waiting = this.#options.connecting.whenConnected(userId, WAIT_MS);
-      const answers$ = from(waiting).pipe(mergeMap(() => this.#carryOrAsk(request, userId)));
-      return merge(signsOfLife(this.#options.clock).pipe(takeUntil(from(waiting))), answers$);
+      const events$ = from(waiting).pipe(mergeMap(() => this.#carryOrAsk(request, userId)));
+      return merge(signsOfLife(this.#options.clock).pipe(takeUntil(from(waiting))), events$);
     });
   }
 

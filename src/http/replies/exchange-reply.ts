@@ -30,7 +30,7 @@ export function streamReply(
   client: HttpRequest,
 ): Reply {
   const report = client.report(request);
-  const answers$ = gateway
+  const exchange$ = gateway
     .exchange(template, { ...exchangeOf(withLogLevel(request), client, report), wantsProgress: true })
     .pipe(
       tap({
@@ -40,7 +40,7 @@ export function streamReply(
       }),
     );
   // concatMap keeps the order: events before the error are sent before it.
-  const events$ = answers$.pipe(
+  const events$ = exchange$.pipe(
     concatMap(async ({ event, instanceId }) => {
       if (event.kind === 'error')
         throw await gateway.errorOf(template, request, { instanceId, error: event.error }, client.signal);

@@ -2,7 +2,7 @@
 // template uses.
 
 import { defer, from, isObservable, map, type Observable, of, switchMap } from 'rxjs';
-import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { toolNotFound, withHint } from '../../domain/errors/error-catalogue.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';
 import {
@@ -44,9 +44,9 @@ interface AggregateCall {
 }
 
 /** Answers a request from the lists of all templates, refuses it, or passes it to `toTemplate`. Cold. */
-export function aggregateExchange(given: AggregateCall): Observable<Answer> {
+export function aggregateExchange(given: AggregateCall): Observable<SourcedEvent> {
   const call = given.selection.view === undefined ? given : throughView(given, given.selection.view);
-  return defer(() => knownCall(call) ?? from(answersTo(call)).pipe(switchMap((answers$) => answers$)));
+  return defer(() => knownCall(call) ?? from(answersTo(call)).pipe(switchMap((events$) => events$)));
 }
 
 /** Events and records of the call name the view, whichever template gets it. */
@@ -57,7 +57,7 @@ function throughView(call: AggregateCall, view: string): AggregateCall {
 }
 
 /** A call of a tool whose name is known: it waits for nothing. */
-function knownCall(call: AggregateCall): Observable<Answer> | undefined {
+function knownCall(call: AggregateCall): Observable<SourcedEvent> | undefined {
   const { request, selection, client, search } = call;
   const { name } = request.params ?? {};
   if (request.method !== 'tools/call' || search !== undefined || typeof name !== 'string') return undefined;
@@ -66,7 +66,7 @@ function knownCall(call: AggregateCall): Observable<Answer> | undefined {
 }
 
 /** Waits only when a name or a resource has to be looked up. A request about a task goes to the template that it is bound to. */
-async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
+async function answersTo(call: AggregateCall): Promise<Observable<SourcedEvent>> {
   const { request, selection, client, toTemplate, bound, search, extensions, scheduler } = call;
   const { directory } = selection;
   const { method, params } = request;
@@ -144,7 +144,7 @@ async function byName(
   list: 'tools' | 'prompts',
   name: unknown,
   isReference = false,
-): Promise<Observable<Answer>> {
+): Promise<Observable<SourcedEvent>> {
   const { client, selection } = call;
   const { directory, view } = selection;
   const own = typeof name === 'string' ? await directory.targetOfName(name, list, client) : undefined;
@@ -163,7 +163,7 @@ function carried(
   list: 'tools' | 'prompts',
   own: OwnTarget,
   isReference = false,
-): Observable<Answer> {
+): Observable<SourcedEvent> {
   const { request } = call;
   // Made anew: a server may go by another field than the gateway.
   const named = isReference ? { ref: { type: 'ref/prompt', name: own.name } } : { name: own.name };
@@ -184,7 +184,7 @@ function sent(
   list: 'tools' | 'prompts',
   own: OwnTarget,
   params: JsonFields,
-): Observable<Answer> {
+): Observable<SourcedEvent> {
   const listed = own.listed ?? own.name;
   const limit = list === 'tools' ? selection.limitOf?.(listed) : undefined;
   const isSafe = own.isRepeatable === undefined ? undefined : { isRepeatable: own.isRepeatable };
@@ -195,8 +195,8 @@ function sent(
   if (limit === undefined) return toTemplate(own.template, named);
   const viewTimeoutMs = limit.timeout === undefined ? undefined : limit.timeout * 1_000;
   const most = limit.calls_per_minute;
-  const answers$ = toTemplate(own.template, { ...named, viewTimeoutMs });
-  const bounded$ = answers$.pipe(map((answer) => boundedAnswer(answer, limit)));
+  const events$ = toTemplate(own.template, { ...named, viewTimeoutMs });
+  const bounded$ = events$.pipe(map((sourced) => boundedAnswer(sourced, limit)));
   if (most === undefined) return bounded$;
   // Not before it is awaited: its client may have cancelled the call while its tool was looked up.
   return defer(() => {
@@ -210,7 +210,7 @@ async function byUri(
   { request, selection, client, toTemplate, extensions }: AggregateCall,
   asked: unknown,
   isReference = false,
-): Promise<Observable<Answer>> {
+): Promise<Observable<SourcedEvent>> {
   const { uris } = selection.directory;
   if (typeof asked !== 'string') return resourceNotFound();
   const target = await uris.targetOf(asked, client, () => extensions.listSkills(client, toTemplate));
@@ -219,10 +219,10 @@ async function byUri(
   const named = isReference ? { ref: { type: 'ref/resource', uri } } : { uri };
   const own =
     uri === asked && !isReference ? request : { ...request, params: { ...request.params, ...named } };
-  const answers$ = toTemplate(template, own);
-  if (!WITH_URIS.has(request.method) || (uri === asked && !uris.hasShared)) return answers$;
+  const events$ = toTemplate(template, own);
+  if (!WITH_URIS.has(request.method) || (uri === asked && !uris.hasShared)) return events$;
   const shown = (each: string) => asAsked(each, asked, uri) ?? uris.shown(template, each, client.owner);
-  return answers$.pipe(
+  return events$.pipe(
     map((answer) => {
       const { event } = answer;
       if (event.kind !== 'result') return answer;
@@ -234,6 +234,6 @@ async function byUri(
 /** Methods with URIs of resources in their results. */
 const WITH_URIS: ReadonlySet<string> = new Set(['resources/read', 'resources/directory/read', 'skills/get']);
 
-function resourceNotFound(): Observable<Answer> {
+function resourceNotFound(): Observable<SourcedEvent> {
   return rpcErrorAnswer(RPC.resourceNotFound, 'Resource not found.');
 }

@@ -21,7 +21,7 @@ import {
   takeUntil,
   throttle,
 } from 'rxjs';
-import type { Answer, ExchangeRequest, SentTo } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest, SentTo, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { sessionLost } from '../../domain/errors/session-errors.ts';
 import type { Client, ClientProfile, Owner, ServerNotification } from '../../domain/mcp/client.ts';
 import {
@@ -157,7 +157,7 @@ export class AggregateBackends implements Backends {
     });
   }
 
-  exchange(request: ExchangeRequest, options: StatelessOptions): Observable<Answer> {
+  exchange(request: ExchangeRequest, options: StatelessOptions): Observable<SourcedEvent> {
     const { owner, profile, instanceId } = options;
     const bound = instanceId === undefined ? undefined : splitInstance(instanceId);
     const isPermitted = bound !== undefined && this.#templates(owner).includes(bound.template);
@@ -173,8 +173,8 @@ export class AggregateBackends implements Backends {
   #toTemplate(client: Client, bound?: SentTo): ToTemplate {
     return (template, own) => {
       const instanceId = bound?.template === template ? bound.id : undefined;
-      const answers$ = this.#options.backendsOf(template).exchange(own, { ...client, instanceId });
-      return answers$.pipe(map(withAggregateInstance(template)));
+      const events$ = this.#options.backendsOf(template).exchange(own, { ...client, instanceId });
+      return events$.pipe(map(withAggregateInstance(template)));
     };
   }
 
@@ -187,7 +187,7 @@ export class AggregateBackends implements Backends {
     client: Client,
     toTemplate: ToTemplate,
     bound?: string | undefined,
-  ): Observable<Answer> {
+  ): Observable<SourcedEvent> {
     const { clock, scheduler } = this.#options;
     const common = { selection: this.#selection, extensions: this.#extensions, search: this.search };
     return aggregateExchange({ ...common, clock, scheduler, request, client, toTemplate, bound });

@@ -2,7 +2,7 @@
 // announces its extension; the skills of all templates are one list. Source: ADR 240.
 
 import { filter, firstValueFrom, type Observable } from 'rxjs';
-import { type Answer, type ExchangeRequest, isFinalAnswer } from '../../domain/calls/exchange.ts';
+import { type ExchangeRequest, isSourcedAnswer, type SourcedEvent } from '../../domain/calls/exchange.ts';
 import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { isDeeper, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -13,7 +13,7 @@ import { SKILLS } from './resource-targets.ts';
 import type { Selection } from './selection.ts';
 
 /** Sends a request to a template, in the session of the client if it has one. */
-export type ToTemplate = (template: string, request: ExchangeRequest) => Observable<Answer>;
+export type ToTemplate = (template: string, request: ExchangeRequest) => Observable<SourcedEvent>;
 
 export interface ExtensionsDeps {
   readonly lists: Pick<AggregateLists, 'announces' | 'hasTasks'>;
@@ -107,10 +107,10 @@ function isSkill(listed: unknown): listed is Skill {
 }
 
 async function resultOf(
-  answers$: Observable<Answer>,
+  events$: Observable<SourcedEvent>,
 ): Promise<{ readonly result?: JsonObject; readonly size: number }> {
   try {
-    const { event } = await firstValueFrom(answers$.pipe(filter(isFinalAnswer)));
+    const { event } = await firstValueFrom(events$.pipe(filter(isSourcedAnswer)));
     if (event.kind !== 'result') return { size: 0 };
     const result = parsedResult(event.result, 'exactValue');
     return isJsonObject(result) ? { result, size: event.result.bytes.length } : { size: 0 };

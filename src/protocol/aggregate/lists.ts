@@ -4,7 +4,7 @@
 // Source: ADR 117.
 
 import { filter, firstValueFrom, type Observable, Subject, type Subscription } from 'rxjs';
-import { type ExchangeRequest, isFinalAnswer } from '../../domain/calls/exchange.ts';
+import { type ExchangeRequest, isSourcedAnswer } from '../../domain/calls/exchange.ts';
 import { noHealthyInstance } from '../../domain/errors/error-catalogue.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { canonicalText, type JsonObject } from '../../domain/json/json.ts';
@@ -284,8 +284,8 @@ export class AggregateLists {
     let staleMs: number | undefined;
     let isRefused = false;
     const ask = async (request: ExchangeRequest) => {
-      const answers$ = backends.exchange(request, { ...client, instanceId });
-      const answer = await firstValueFrom(answers$.pipe(filter(isFinalAnswer)));
+      const events$ = backends.exchange(request, { ...client, instanceId });
+      const answer = await firstValueFrom(events$.pipe(filter(isSourcedAnswer)));
       if (answer.event.kind === 'error') return answer;
       instanceId = answer.instanceId;
       if (answer.staleMs !== undefined) staleMs = Math.max(staleMs ?? 0, answer.staleMs);

@@ -2,7 +2,7 @@
 // `{template}/{instance}`. The rule is never changed, since clients keep names in their lists of allowed tools. Source: ADR 93.
 
 import { createHash } from 'node:crypto';
-import type { Answer, SentTo } from '../../domain/calls/exchange.ts';
+import type { SentTo, SourcedEvent } from '../../domain/calls/exchange.ts';
 
 /** Longest name that clients accept for a tool. */
 const MAX_NAME_CHARACTERS = 64;
@@ -86,6 +86,6 @@ export function splitInstance(aggregated: string): SentTo | undefined {
   return at === -1 ? undefined : { template: aggregated.slice(0, at), id: aggregated.slice(at + 1) };
 }
 
-export function withAggregateInstance(template: string): (answer: Answer) => Answer {
-  return (answer) => ({ ...answer, instanceId: aggregateInstance({ template, id: answer.instanceId }) });
+export function withAggregateInstance(template: string): (sourced: SourcedEvent) => SourcedEvent {
+  return (sourced) => ({ ...sourced, instanceId: aggregateInstance({ template, id: sourced.instanceId }) });
 }

@@ -3,7 +3,7 @@
 // real tool. Source: ADR 237.
 
 import { type Observable, of } from 'rxjs';
-import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { memberBytes } from '../../domain/json/json-scanner.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';
@@ -100,7 +100,10 @@ export class SearchMode {
   }
 
   /** The answer to a call of a tool of the gateway; or the call to carry out, with its arguments byte by byte. */
-  async resolved(request: ExchangeRequest, client: Client): Promise<Observable<Answer> | ExchangeRequest> {
+  async resolved(
+    request: ExchangeRequest,
+    client: Client,
+  ): Promise<Observable<SourcedEvent> | ExchangeRequest> {
     const { name, arguments: args } = request.params ?? {};
     switch (name) {
       case FIND:
@@ -114,7 +117,7 @@ export class SearchMode {
     }
   }
 
-  async #find(args: JsonFields[string], client: Client): Promise<Observable<Answer>> {
+  async #find(args: JsonFields[string], client: Client): Promise<Observable<SourcedEvent>> {
     const query = valueAt(args, 'query');
     const limit = valueAt(args, 'limit') ?? DEFAULT_FOUND;
     if (typeof query !== 'string' || query.trim() === '')
@@ -136,7 +139,7 @@ export class SearchMode {
     return toolResult(`{"tools":[${definitions.join()}],${rest.slice(1)}`);
   }
 
-  async #describe(args: JsonFields[string], client: Client): Promise<Observable<Answer>> {
+  async #describe(args: JsonFields[string], client: Client): Promise<Observable<SourcedEvent>> {
     const name = valueAt(args, 'name');
     if (typeof name !== 'string') return toolError(`${DESCRIBE} needs \`name\`: the name of a tool.`);
     const { index, texts } = await this.#tools.of(client);
@@ -149,7 +152,7 @@ export class SearchMode {
 }
 
 /** The call that a call of `call_tool` stands for. */
-function calledTool(request: ExchangeRequest): Observable<Answer> | ExchangeRequest {
+function calledTool(request: ExchangeRequest): Observable<SourcedEvent> | ExchangeRequest {
   const { arguments: args } = request.params ?? {};
   const name = valueAt(args, 'name');
   if (typeof name !== 'string') return toolError(`${CALL} needs \`name\`: the name of a tool.`);
@@ -183,17 +186,17 @@ const NULL = Buffer.from('null');
 const OPEN_BRACE = 0x7b;
 
 /** A result of a tool of the gateway. `text`: JSON of an object. */
-function toolResult(text: string): Observable<Answer> {
+function toolResult(text: string): Observable<SourcedEvent> {
   const content = `[{"type":"text","text":${JSON.stringify(text)}}]`;
   return answer(JsonText.ofText(`{"content":${content},"structuredContent":${text}}`));
 }
 
 /** One that the model reads, so that it can correct its call. */
-function toolError(text: string): Observable<Answer> {
+function toolError(text: string): Observable<SourcedEvent> {
   return answer(JsonText.ofValue({ content: [{ type: 'text', text }], isError: true }));
 }
 
-function answer(result: JsonText): Observable<Answer> {
+function answer(result: JsonText): Observable<SourcedEvent> {
   return of(localAnswer({ kind: 'result', result }));
 }
 

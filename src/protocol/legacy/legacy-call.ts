@@ -1,7 +1,7 @@
 // One request of a legacy client that is under way: writes the messages of its exchange to the answer of its POST. A
 // lost connection does not end it. Source: MCP 2025-11-25 basic/utilities/cancellation.
 
-import type { Answer, CallReport } from '../../domain/calls/exchange.ts';
+import type { CallReport, SourcedEvent } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
 import type { ServerRequest } from '../../domain/mcp/client.ts';
 import { type JsonRpcId, RPC } from '../../domain/mcp/jsonrpc.ts';
@@ -19,7 +19,7 @@ export interface LegacyCallDeps {
   readonly onFault: FaultListener;
 }
 
-export class LegacyCall extends ClientCall<Answer> {
+export class LegacyCall extends ClientCall<SourcedEvent> {
   readonly id: JsonRpcId;
   readonly post: PostAnswer;
   readonly #deps: LegacyCallDeps;
@@ -48,7 +48,7 @@ export class LegacyCall extends ClientCall<Answer> {
     this.post.open();
   }
 
-  take(answer: Answer): void {
+  take(answer: SourcedEvent): void {
     this.noteInstanceOf(answer);
     this.#handle(answer.event);
   }

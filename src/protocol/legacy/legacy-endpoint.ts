@@ -381,8 +381,8 @@ export class LegacyEndpoint {
     const limit = tools === undefined ? undefined : { tools };
     const common = { ...limit, method, caller, canceller: traffic, tracker: report, requestId };
     const asked = params === undefined ? common : { ...common, params };
-    const answers$ = exchangeWithTasks(asked, from, this.#tasks, this.#deps.clock);
-    traffic.begin(id, post, holdingBody(answers$, from.request), report);
+    const events$ = exchangeWithTasks(asked, from, this.#tasks, this.#deps.clock);
+    traffic.begin(id, post, holdingBody(events$, from.request), report);
   }
 }
 

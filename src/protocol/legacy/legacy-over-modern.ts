@@ -5,7 +5,7 @@
 
 import { catchError, map, mergeMap, Observable, of } from 'rxjs';
 import { ConnectionRequired } from '../../domain/calls/connection-required.ts';
-import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { asGatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
@@ -39,14 +39,14 @@ export function exchangeInSession(
   request: ExchangeRequest,
   clock: Pick<Clock, 'alarm'>,
   instanceId?: string,
-): Observable<Answer> {
+): Observable<SourcedEvent> {
   if (!isModern(session)) return session.exchange(request, instanceId);
   const modern = withSessionMetadata(request, session);
-  const answers$ = hasRounds(request.method)
+  const events$ = hasRounds(request.method)
     ? exchangeRound({ session, request: modern, clock })
     : session.exchange(modern);
   const { capabilities } = session.profile;
-  return answers$.pipe(map((answer) => inWords(request.method, legacyAnswer(answer), capabilities)));
+  return events$.pipe(map((answer) => inWords(request.method, legacyAnswer(answer), capabilities)));
 }
 
 type ReservingSession = McpSession & Required<Pick<McpSession, 'reserve'>>;
@@ -55,7 +55,7 @@ function isModern(session: McpSession): session is ReservingSession {
   return session.handshake.era === 'modern' && session.reserve !== undefined;
 }
 
-function inWords(method: string, answer: Answer, declared: JsonObject): Answer {
+function inWords(method: string, answer: SourcedEvent, declared: JsonObject): SourcedEvent {
   const { event } = answer;
   if (event.kind !== 'error' || !(event.error instanceof ConnectionRequired)) return answer;
   return { ...answer, event: connectionInWords(method, event.error, declared) ?? event };
@@ -65,7 +65,7 @@ function inWords(method: string, answer: Answer, declared: JsonObject): Answer {
  * Returns an answer without the fields that only the modern era defines, as the server would give it in a session.
  * Source: ADR 106.
  */
-function legacyAnswer(answer: Answer): Answer {
+function legacyAnswer(answer: SourcedEvent): SourcedEvent {
   const { event } = answer;
   if (event.kind !== 'result' || (resultTypeOf(event.result) ?? COMPLETE) !== COMPLETE) return answer;
   const { bytes } = event.result;
@@ -116,7 +116,7 @@ interface Round {
 }
 
 /** Makes one exchange; if its answer requires input, the next round follows. */
-function exchangeRound(round: Round): Observable<Answer> {
+function exchangeRound(round: Round): Observable<SourcedEvent> {
   const { session, request, retried = request, count = 0, reservation = session } = round;
   return reservation.exchange(retried).pipe(
     catchError((thrown: unknown) => {
@@ -150,9 +150,9 @@ function inputFor(
 /** Asks the client, and continues with its answers; when there is nothing to ask, continues after a pause. */
 function askClient(
   round: Round,
-  answer: Answer,
+  answer: SourcedEvent,
   { requests, requestState }: InputRequired,
-): Observable<Answer> {
+): Observable<SourcedEvent> {
   const { session, request, clock, count = 0 } = round;
   return new Observable((subscriber) => {
     let isAsking = true;

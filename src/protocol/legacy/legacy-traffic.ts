@@ -3,7 +3,7 @@
 // ClientSessions of src/actors owns the session itself. Source: MCP 2025-11-25 basic/transports.
 
 import type { Observable, Subscription } from 'rxjs';
-import type { Answer, CallReport, Canceller } from '../../domain/calls/exchange.ts';
+import type { CallReport, Canceller, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { backendUnavailable, queueFull } from '../../domain/errors/error-catalogue.ts';
 import type { JsonValue } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -93,12 +93,12 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     return new PostAnswer(reply, this.#openStream, requests, canPoll(version));
   }
 
-  begin(id: JsonRpcId, post: PostAnswer, answers$: Observable<Answer>, report: CallReport): void {
+  begin(id: JsonRpcId, post: PostAnswer, events$: Observable<SourcedEvent>, report: CallReport): void {
     const call = new LegacyCall(id, post, this, report);
     this.#calls.set(id, call);
     this.#idleSinceMs = undefined;
     if (!this.#session.isShared && acceptsServerRequests(this.#session.profile)) this.#receiveMessages();
-    call.start(answers$, this.#deps.slow);
+    call.start(events$, this.#deps.slow);
   }
 
   /**

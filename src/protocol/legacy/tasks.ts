@@ -2,7 +2,7 @@
 // other owners. Legacy servers distinguish sessions; other servers know only the id of a task.
 
 import { catchError, defer, finalize, from as fromPromise, type Observable, switchMap, tap } from 'rxjs';
-import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import type { Owner } from '../../domain/mcp/client.ts';
@@ -28,14 +28,14 @@ export function exchangeWithTasks(
   from: SessionRequest,
   log: TaskLog,
   clock: Pick<Clock, 'alarm'>,
-): Observable<Answer> {
+): Observable<SourcedEvent> {
   const { method, params } = request;
   if (isTaskMethod(method)) return exchangeAboutTask(request, from, log, clock);
-  const answers$ = exchangeInSession(from.session, request, clock);
+  const events$ = exchangeInSession(from.session, request, clock);
   const mayBegin =
     method === 'tools/call' && (params?.task !== undefined || takesTasks(from.session.profile.capabilities));
-  if (!mayBegin) return answers$;
-  return answers$.pipe(
+  if (!mayBegin) return events$;
+  return events$.pipe(
     tap(({ event, instanceId }) => {
       if (event.kind === 'result') log.learn(scopeOf(from), event.result, instanceId);
     }),
@@ -51,7 +51,7 @@ function exchangeAboutTask(
   from: SessionRequest,
   log: TaskLog,
   clock: Pick<Clock, 'alarm'>,
-): Observable<Answer> {
+): Observable<SourcedEvent> {
   const { session } = from;
   const taskId = request.params?.taskId;
   const isList = request.method === 'tasks/list';
@@ -60,7 +60,7 @@ function exchangeAboutTask(
     return rpcErrorAnswer(RPC.methodNotFound, 'Method not found');
   if (isList || !isTaskId(taskId)) return exchangeInSession(session, request, clock);
   const scope = scopeOf(from);
-  const exchange = (): Observable<Answer> => {
+  const exchange = (): Observable<SourcedEvent> => {
     const known = log.instancesOf(scope, taskId);
     const here = known.findLast((id) => session.isAt(id));
     const instanceId = here ?? known.at(-1);
@@ -86,14 +86,14 @@ function exchangeAt(
   request: ExchangeRequest,
   { session, request: { principal: owner }, backends }: SessionRequest,
   instanceId: string,
-): Observable<Answer> {
+): Observable<SourcedEvent> {
   const options = { owner, profile: session.profile, instanceId };
   return backends
     .exchange(withSessionMetadata(request, session), options)
     .pipe(catchError(lostWithInstance), finalize(session.hold()));
 }
 
-function lostWithInstance(thrown: unknown): Observable<Answer> {
+function lostWithInstance(thrown: unknown): Observable<SourcedEvent> {
   if (!hasCode(thrown, 'SERVER_NOT_FOUND')) throw thrown;
   return rpcErrorAnswer(RPC.invalidParams, 'Unknown task: its instance is gone');
 }

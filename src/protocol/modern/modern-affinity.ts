@@ -5,7 +5,7 @@
 // server/utilities/pagination (cursors are opaque).
 
 import { CONFIRM, CONFIRM_MS } from '../../domain/calls/confirmation-required.ts';
-import type { Answer } from '../../domain/calls/exchange.ts';
+import type { SourcedEvent } from '../../domain/calls/exchange.ts';
 import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import {
   fieldValue,
@@ -195,7 +195,7 @@ export class ModernAffinity {
   }
 }
 
-type Answered = Pick<Answer, 'instanceId' | 'confirmed'>;
+type Answered = Pick<SourcedEvent, 'instanceId' | 'confirmed'>;
 
 /** Returns the state of a retry that has to reach the instance of this answer. */
 export function stateAt({ instanceId, confirmed }: Answered): JsonObject {

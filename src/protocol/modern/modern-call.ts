@@ -6,7 +6,7 @@
 import type { CallQuestions } from '../../domain/calls/call-questions.ts';
 import { CONFIRM, CONFIRM_MS, ConfirmationRequired } from '../../domain/calls/confirmation-required.ts';
 import { ConnectionRequired } from '../../domain/calls/connection-required.ts';
-import type { Answer, CallReport } from '../../domain/calls/exchange.ts';
+import type { CallReport, SourcedEvent } from '../../domain/calls/exchange.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { type ErrorCode, hasCode } from '../../domain/errors/errors.ts';
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json/json.ts';
@@ -42,7 +42,7 @@ export interface ModernCallDeps {
   readonly questions: CallQuestions;
 }
 
-export class ModernCall extends ClientCall<Answer | ClientQuestion> {
+export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
   readonly #request: ModernRequest;
   readonly #reply: ReplyWriter;
   readonly #deps: ModernCallDeps;
@@ -66,7 +66,7 @@ export class ModernCall extends ClientCall<Answer | ClientQuestion> {
     return this.#stream;
   }
 
-  take(answer: Answer | ClientQuestion): void {
+  take(answer: SourcedEvent | ClientQuestion): void {
     if ('kind' in answer) this.#ask(answer);
     else this.#handle(answer);
   }
@@ -87,7 +87,7 @@ export class ModernCall extends ClientCall<Answer | ClientQuestion> {
 
   // ---------------------------------------------------------------------------------------------------------
 
-  #handle(answer: Answer): void {
+  #handle(answer: SourcedEvent): void {
     const { event } = answer;
     this.noteInstanceOf(answer);
     switch (event.kind) {
@@ -123,14 +123,14 @@ export class ModernCall extends ClientCall<Answer | ClientQuestion> {
     resumed?.subscribe({ error: () => undefined }).unsubscribe();
   }
 
-  #takeError(error: JsonRpcError, answer: Answer): void {
+  #takeError(error: JsonRpcError, answer: SourcedEvent): void {
     const { method, params } = this.#request;
     const visits = hasRounds(method) ? requestedVisits(error) : undefined;
     if (visits === undefined) this.#fail(modernError(method, params, error));
     else this.#require(visits, stateAt(answer), answer.confirmed === undefined ? undefined : CONFIRM_MS);
   }
 
-  #requireConnection(error: ConnectionRequired, answer: Answer): void {
+  #requireConnection(error: ConnectionRequired, answer: SourcedEvent): void {
     const { method, envelope } = this.#request;
     const event = connectionInWords(method, error, envelope.profile.capabilities);
     if (event !== undefined) this.#handle({ ...answer, event });
@@ -138,7 +138,7 @@ export class ModernCall extends ClientCall<Answer | ClientQuestion> {
   }
 
   /** Asks the user to confirm the call; a client that cannot be asked gets the message in words. */
-  #requireConfirmation({ message, request, tool }: ConfirmationRequired, answer: Answer): void {
+  #requireConfirmation({ message, request, tool }: ConfirmationRequired, answer: SourcedEvent): void {
     if (this.#missing([request]) !== undefined)
       this.#handle({ ...answer, event: failure(this.#request.method, message) });
     else this.#require({ [CONFIRM]: request }, { [ASKED]: tool }, CONFIRM_MS);
@@ -171,7 +171,7 @@ export class ModernCall extends ClientCall<Answer | ClientQuestion> {
     return missingCapabilities(requests, this.#request.envelope.profile.capabilities);
   }
 
-  #finished(result: JsonText, answer: Answer): JsonText {
+  #finished(result: JsonText, answer: SourcedEvent): JsonText {
     const { instanceId } = answer;
     const { affinity } = this.#deps;
     const request = this.#request;

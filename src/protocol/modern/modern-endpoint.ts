@@ -3,7 +3,7 @@
 
 import { catchError, defer, type Observable, of, switchMap } from 'rxjs';
 import { notConfirmed } from '../../domain/calls/confirmation-required.ts';
-import type { Answer, CallReport } from '../../domain/calls/exchange.ts';
+import type { CallReport, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { noHealthyInstance } from '../../domain/errors/error-catalogue.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { definedFields, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
@@ -174,7 +174,11 @@ export class ModernEndpoint {
   }
 
   /** Continues a call that waits for its client, or sends the request to the instance that it concerns, or to any. */
-  #answers(asked: ModernRequest, from: McpRequest, report: CallReport): Observable<Answer | ClientQuestion> {
+  #answers(
+    asked: ModernRequest,
+    from: McpRequest,
+    report: CallReport,
+  ): Observable<SourcedEvent | ClientQuestion> {
     const { affinity, questions } = this.#deps;
     const target = affinity.targetOf(asked);
     if (target === undefined) return this.#begun(asked, from, { report }); // nearly always
@@ -196,8 +200,8 @@ export class ModernEndpoint {
   #whenUsed(
     { method }: ModernRequest,
     { tool, id, action }: StatedConfirmation,
-    begun: (confirmed?: string) => Observable<Answer | ClientQuestion>,
-  ): Observable<Answer | ClientQuestion> {
+    begun: (confirmed?: string) => Observable<SourcedEvent | ClientQuestion>,
+  ): Observable<SourcedEvent | ClientQuestion> {
     if (action === undefined) return begun();
     return defer(() => this.#useOnce(id)).pipe(
       switchMap((takeBack) => {
@@ -212,7 +216,7 @@ export class ModernEndpoint {
     asked: ModernRequest,
     from: McpRequest,
     { report, params = asked.params, instanceId, confirmed }: Begun,
-  ): Observable<Answer | ClientQuestion> {
+  ): Observable<SourcedEvent | ClientQuestion> {
     const headers = paramHeadersIn(from.headers);
     const { method, owner, backends } = asked;
     const { tools } = owner;
@@ -222,9 +226,9 @@ export class ModernEndpoint {
     const usual = { method, params, tracker: report, requestId };
     const hasMore = headers !== undefined || tools !== undefined || confirmed !== undefined;
     const request = hasMore ? { ...usual, ...definedFields({ headers, tools, confirmed }) } : usual;
-    const answers$ = backends.exchange(request, { owner, profile, instanceId });
-    if (!hasRounds(method) || !acceptsServerRequests(profile)) return answers$;
-    return questions.follow(owner, method, holdingBody(answers$, from)); // it may outlive its HTTP request
+    const events$ = backends.exchange(request, { owner, profile, instanceId });
+    if (!hasRounds(method) || !acceptsServerRequests(profile)) return events$;
+    return questions.follow(owner, method, holdingBody(events$, from)); // it may outlive its HTTP request
   }
 }
 

@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { map, type Observable, type Subscription, take } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { Answer } from '../../../../src/domain/calls/exchange.ts';
+import type { SourcedEvent } from '../../../../src/domain/calls/exchange.ts';
 import { backendTimeout } from '../../../../src/domain/errors/error-catalogue.ts';
 import { asGatewayError, type GatewayError } from '../../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../../src/domain/limits.ts';
@@ -31,9 +31,9 @@ class Client {
   error: GatewayError | undefined;
   readonly subscription: Subscription;
 
-  constructor(answers$: Observable<Answer | ClientQuestion> | undefined) {
-    if (answers$ === undefined) throw new Error('there is no such call');
-    this.subscription = answers$.subscribe({
+  constructor(events$: Observable<SourcedEvent | ClientQuestion> | undefined) {
+    if (events$ === undefined) throw new Error('there is no such call');
+    this.subscription = events$.subscribe({
       next: (answer) => this.#hear(answer),
       error: (thrown: unknown) => {
         this.error = asGatewayError(thrown);
@@ -52,7 +52,7 @@ class Client {
     return found?.[0] ?? 'never asked';
   }
 
-  #hear(answer: Answer | ClientQuestion): void {
+  #hear(answer: SourcedEvent | ClientQuestion): void {
     if ('kind' in answer) {
       this.asked = answer;
       this.received.push([...answer.requests.values()].map(({ method }) => method).join());
@@ -72,7 +72,7 @@ simulateTime(test, () => {
 test.after.each(() => calls.close());
 
 /** One exchange with instance `a`. */
-function answers(): Observable<Answer> {
+function answers(): Observable<SourcedEvent> {
   const event$ = backend.exchange({ method: 'tools/call' });
   return event$.pipe(map((event) => ({ event, instanceId: 'a', serverId: 'a' })));
 }

@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { firstValueFrom, NEVER, Observable, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { Answer, ExchangeRequest } from '../../../../src/domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../../../src/domain/calls/exchange.ts';
 import { backendUnavailable } from '../../../../src/domain/errors/error-catalogue.ts';
 import { perhapsDelivered } from '../../../../src/domain/errors/errors.ts';
 import { sessionLost } from '../../../../src/domain/errors/session-errors.ts';
@@ -314,8 +314,8 @@ test('repeats few subscriptions at the same time, and none that ended meanwhile'
   for (const uri of uris) await about('subscribe', uri);
   await a.sessions[0]?.close();
   a.asked.splice(0);
-  const answers$ = new Subject<Answer>();
-  a.instead = answers$;
+  const events$ = new Subject<SourcedEvent>();
+  a.instead = events$;
   session.exchange({ method: 'tools/call', params: { name: 'a__x' } }).subscribe();
   await settled();
   const repeated = () =>
@@ -323,7 +323,7 @@ test('repeats few subscriptions at the same time, and none that ended meanwhile'
   assert.equal(repeated(), uris.slice(0, 16));
   a.instead = undefined;
   await about('unsubscribe', 'a:16');
-  answers$.error(backendUnavailable('it broke', { delivered: 'unknown' }));
+  events$.error(backendUnavailable('it broke', { delivered: 'unknown' }));
   assert.equal(repeated(), [...uris.slice(0, 16), 'a:17']);
 });
 

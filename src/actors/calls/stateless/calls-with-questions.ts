@@ -8,7 +8,7 @@
 
 import { Observable, type Subscriber, Subscription } from 'rxjs';
 import type { CallQuestions } from '../../../domain/calls/call-questions.ts';
-import type { Answer } from '../../../domain/calls/exchange.ts';
+import type { SourcedEvent } from '../../../domain/calls/exchange.ts';
 import { type FinalEvent, isFinal } from '../../../domain/calls/exchange-event.ts';
 import { backendUnavailable, callCutOff } from '../../../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../../domain/errors/errors.ts';
@@ -69,12 +69,16 @@ export class CallsWithQuestions implements CallQuestions {
    * LIMITS.unreadEndMs. Errors with QUEUE_FULL when LIMITS.callsAwaitingClient calls wait, or the owner's share of
    * them. Calls whose exchange has ended are not counted there: when too many are kept, the oldest are given up.
    */
-  follow(owner: CallOwner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion> {
+  follow(
+    owner: CallOwner,
+    call: string,
+    events$: Observable<SourcedEvent>,
+  ): Observable<SourcedEvent | ClientQuestion> {
     return new Observable((subscriber) => {
       const source = new Subscription();
       let asking: CallWithQuestions | undefined;
       subscriber.add(() => (asking === undefined ? source.unsubscribe() : asking.leave(subscriber)));
-      const subscription = answers$.subscribe({
+      const subscription = events$.subscribe({
         next: (answer) => {
           if (asking === undefined && answer.event.kind === 'request') {
             const refusal = awaitingClientRefusal(this.#shares, owner.id);
@@ -103,7 +107,7 @@ export class CallsWithQuestions implements CallQuestions {
     owner: CallOwner,
     call: string,
     answers: ReadonlyMap<string, ClientAnswer>,
-  ): Observable<Answer | ClientQuestion> | undefined {
+  ): Observable<SourcedEvent | ClientQuestion> | undefined {
     const asking = this.#calls.get(id);
     if (asking?.waitsFor(owner.id, call) !== true) return undefined;
     return new Observable((subscriber) => {
@@ -167,7 +171,7 @@ export class CallsWithQuestions implements CallQuestions {
   }
 }
 
-type CallSubscriber = Subscriber<Answer | ClientQuestion>;
+type CallSubscriber = Subscriber<SourcedEvent | ClientQuestion>;
 
 /** The answer to a question that stays unanswered: the backend may continue without an answer. */
 const NO_ANSWER: ClientAnswer = {
@@ -207,7 +211,7 @@ class CallWithQuestions {
   #instanceId = '';
   #lastKey = 0;
   /** Messages that the backend sent while there was no subscriber, oldest first. */
-  readonly #buffered = new MessageBuffer<Answer>();
+  readonly #buffered = new MessageBuffer<SourcedEvent>();
   /**
    * Delivers the end of the exchange, which came while there was no subscriber, after the buffered messages.
    * Undefined before.
@@ -234,7 +238,7 @@ class CallWithQuestions {
     return this.#subscriber === undefined;
   }
 
-  next(answer: Answer): void {
+  next(answer: SourcedEvent): void {
     this.#instanceId = answer.instanceId;
     if (answer.event.kind === 'request') this.#addQuestion(answer.event);
     else if (isFinal(answer.event))

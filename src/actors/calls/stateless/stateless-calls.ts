@@ -1,7 +1,7 @@
 // Makes the calls of clients of the modern era, which have no sessions: each is a Call with a StatelessRoute.
 
 import type { Observable } from 'rxjs';
-import type { Answer, ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../../domain/calls/exchange.ts';
 import type { Client } from '../../../domain/mcp/client.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import type { Fleet } from '../../fleet.ts';
@@ -35,7 +35,7 @@ export class StatelessCalls {
     template: string,
     request: ExchangeRequest,
     client: Client & { readonly instanceId?: string | undefined },
-  ): Observable<Answer> {
+  ): Observable<SourcedEvent> {
     const { fleet, dispatcher } = this.#deps;
     return dispatcher.carry(template, request, () => {
       const { instanceId } = client;

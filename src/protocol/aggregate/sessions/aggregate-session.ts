@@ -24,7 +24,7 @@ import {
   takeUntil,
   tap,
 } from 'rxjs';
-import { type Answer, type ExchangeRequest, toolOf } from '../../../domain/calls/exchange.ts';
+import { type ExchangeRequest, type SourcedEvent, toolOf } from '../../../domain/calls/exchange.ts';
 import { backendTimeout, backendUnavailable } from '../../../domain/errors/error-catalogue.ts';
 import { asGatewayError, hasCode } from '../../../domain/errors/errors.ts';
 import { sessionEnded } from '../../../domain/errors/session-errors.ts';
@@ -228,16 +228,16 @@ export class AggregateSession implements McpSession {
     return own !== undefined && this.#parts.get(own.template)?.isAt(own.id) === true;
   }
 
-  exchange(request: ExchangeRequest, instanceId = ''): Observable<Answer> {
+  exchange(request: ExchangeRequest, instanceId = ''): Observable<SourcedEvent> {
     return defer(() => {
       const { endReason } = this.#value;
       if (endReason !== undefined) throw sessionEnded(endReason);
       this.calls += 1;
       const release = this.hold();
       const bound = splitInstance(instanceId)?.template;
-      const answers$ =
+      const events$ =
         request.method === 'logging/setLevel' ? this.#setLevel(request) : this.#route(request, bound);
-      return answers$.pipe(
+      return events$.pipe(
         finalize(() => {
           this.calls -= 1;
           release();
@@ -298,19 +298,19 @@ export class AggregateSession implements McpSession {
   }
 
   /** `bound`: the template of a task. */
-  #route(request: ExchangeRequest, bound: string | undefined): Observable<Answer> {
+  #route(request: ExchangeRequest, bound: string | undefined): Observable<SourcedEvent> {
     const { selection, clock, scheduler, search, extensions } = this.#deps;
     const arrivedAtMs = clock.now();
     const toTemplate = (template: string, own: ExchangeRequest) => {
-      const answers$ = this.#carry(template, own, own.arrivedAtMs ?? arrivedAtMs).pipe(
+      const events$ = this.#carry(template, own, own.arrivedAtMs ?? arrivedAtMs).pipe(
         tap(({ event }) => {
           if (event.kind === 'result') this.#change(afterAnswer(this.#value, template, own, request));
         }),
         map(withAggregateInstance(template)),
       );
       return this.#value.composed === undefined && this.view === undefined
-        ? answers$
-        : answers$.pipe(mergeMap((answer) => this.#named.answers(template, answer)));
+        ? events$
+        : events$.pipe(mergeMap((sourced) => this.#named.answers(template, sourced)));
     };
     const end = endOfSubscription(this.#value, request);
     if (end !== undefined) {
@@ -324,7 +324,7 @@ export class AggregateSession implements McpSession {
   }
 
   /** A call waits for a session that is being opened until its own deadline. The session is opened in any case. */
-  #carry(template: string, request: ExchangeRequest, arrivedAtMs: number): Observable<Answer> {
+  #carry(template: string, request: ExchangeRequest, arrivedAtMs: number): Observable<SourcedEvent> {
     const opening = this.#parts.with(template);
     const session = this.#parts.get(template);
     const session$ =
@@ -353,7 +353,7 @@ export class AggregateSession implements McpSession {
   }
 
   /** Sends the level to the open sessions, and to later ones when they open. */
-  #setLevel(request: ExchangeRequest): Observable<Answer> {
+  #setLevel(request: ExchangeRequest): Observable<SourcedEvent> {
     const level = request.params?.level;
     if (!isLogLevel(level)) return rpcErrorAnswer(RPC.invalidParams, 'Unknown log level.');
     this.#change({ ...this.#value, logLevel: level });

@@ -1,7 +1,7 @@
 // The subscriptions of a session with several templates, in its value: by template the URIs that its client named,
 // and what the composed ones stand for. A client gets updates under each URI that it named.
 
-import type { Answer, ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../../domain/calls/exchange.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import type { ServerMessage } from '../../../domain/mcp/client.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
@@ -102,7 +102,7 @@ export class NamedUpdates {
   }
 
   /** As `messages`, for what comes while the template answers. */
-  answers(template: string, answer: Answer): readonly Answer[] {
+  answers(template: string, answer: SourcedEvent): readonly SourcedEvent[] {
     const { event } = answer;
     if (!isUpdate(event)) return [answer];
     const updates = updatesAsAsked(event, this.#namesAt(template), (uri) => this.#isServed(template, uri));

@@ -8,7 +8,7 @@ import {
   type ConfirmedTool,
   notConfirmed,
 } from '../../../domain/calls/confirmation-required.ts';
-import type { Answer, ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import type { ExchangeRequest, SourcedEvent } from '../../../domain/calls/exchange.ts';
 import { isJsonObject } from '../../../domain/json/json.ts';
 import { type Client, type ClientAnswer, serverRequest } from '../../../domain/mcp/client.ts';
 import { MODERN_VERSIONS } from '../../../domain/mcp/mcp.ts';
@@ -22,16 +22,16 @@ interface UnconfirmedCall {
   readonly client: Client;
   readonly clock: Pick<Clock, 'alarm' | 'now'>;
   readonly tool: ConfirmedTool;
-  readonly carry: () => Observable<Answer>;
+  readonly carry: () => Observable<SourcedEvent>;
   /** Begins the call again: rights and the view may have changed while its user was asked. */
-  readonly again: (request: ExchangeRequest) => Observable<Answer>;
+  readonly again: (request: ExchangeRequest) => Observable<SourcedEvent>;
 }
 
 /** Carries the call out if its user has confirmed it; else asks, or says that it cannot. */
-export function whenConfirmed(call: UnconfirmedCall): Observable<Answer> {
+export function whenConfirmed(call: UnconfirmedCall): Observable<SourcedEvent> {
   const { request, client, tool, carry } = call;
   const confirmed = toolKey(tool.template, tool.own);
-  if (request.confirmed === confirmed) return carry().pipe(map((answer) => ({ ...answer, confirmed })));
+  if (request.confirmed === confirmed) return carry().pipe(map((sourced) => ({ ...sourced, confirmed })));
   const required = new ConfirmationRequired(tool, request.params?.arguments);
   const { protocolVersion, capabilities } = client.profile;
   if (MODERN_VERSIONS.some((version) => version === protocolVersion))
@@ -42,7 +42,7 @@ export function whenConfirmed(call: UnconfirmedCall): Observable<Answer> {
 }
 
 function askedInSession({ request, clock, again }: UnconfirmedCall, required: ConfirmationRequired) {
-  return new Observable<Answer>((subscriber) => {
+  return new Observable<SourcedEvent>((subscriber) => {
     const end = (why: string): void => {
       subscriber.next(localAnswer(failure(request.method, why)));
       subscriber.complete();

@@ -2,7 +2,7 @@
 // it. They protect the server, so they hold for admins, too. Source: ADR 233, ADR 244.
 
 import { countedIdOf } from '../../../domain/accounts/account.ts';
-import type { Answer } from '../../../domain/calls/exchange.ts';
+import type { SourcedEvent } from '../../../domain/calls/exchange.ts';
 import { GatewayError } from '../../../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../../domain/json/json.ts';
 import { hasMoreValues } from '../../../domain/json/json-scanner.ts';
@@ -66,7 +66,7 @@ function refuseOver({ retryAfterSeconds }: CountedCall, { tool, most }: LimitedC
 }
 
 /** The answer with a result within the limit. */
-export function boundedAnswer(answer: Answer, { result_bytes: most }: ViewLimit): Answer {
+export function boundedAnswer(answer: SourcedEvent, { result_bytes: most }: ViewLimit): SourcedEvent {
   const { event } = answer;
   if (most === undefined || event.kind !== 'result' || event.result.bytes.length <= most) return answer;
   return { ...answer, event: { ...event, result: JsonText.ofValue(boundedResult(event.result, most)) } };
