@@ -7,7 +7,6 @@ import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
 import type { RequestTrace } from '../../domain/calls/request-trace.ts';
-import type { DecisionAtBound } from '../../domain/calls/retry-rules.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { CallConversation } from '../../transports/transport.ts';
@@ -94,11 +93,6 @@ export interface StepReason {
   readonly error: GatewayError;
   /** How the attempt was sent; undefined when it failed before its request was sent. */
   readonly plan: AttemptPlan | undefined;
-  /**
-   * After a failure at the bound instance: what retry-rules.ts decides. Undefined for calls that several instances
-   * may answer.
-   */
-  readonly atBound?: DecisionAtBound | undefined;
 }
 
 /** What all calls of one gateway share. */
@@ -135,7 +129,7 @@ export interface RunningCall {
   /** True while the backend waits for the client: the call uses no capacity. */
   readonly isAwaitingClient: boolean;
   readonly deadline: Pick<Deadline, 'timeoutAtMs'>;
-  readonly retries: Pick<Retries, 'failure' | 'retriesMade'>;
+  readonly retries: Pick<Retries, 'failure' | 'retriesMade' | 'decisionAtBound'>;
   giveUp(error: GatewayError): void;
 }
 

@@ -341,8 +341,7 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
       hasOthers,
       isAnswering: this.#isAnswering,
     });
-    const atBound = onlyInstance && this.retries.decisionAtBound(error, onlyInstance);
-    const step = decision === 'goOn' ? this.#step({ kind: 'failed', error, plan, atBound }) : undefined;
+    const step = decision === 'goOn' ? this.#step({ kind: 'failed', error, plan }) : undefined;
     if (step?.kind === 'reopen') {
       this.tried?.delete(failed.ref.id);
       this.tryNow();

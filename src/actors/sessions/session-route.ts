@@ -6,7 +6,7 @@
 import { from, Observable, of } from 'rxjs';
 import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
-import { isRepeatable } from '../../domain/calls/retry-rules.ts';
+import { type DecisionAtBound, isRepeatable } from '../../domain/calls/retry-rules.ts';
 import {
   type Delivered,
   type GatewayError,
@@ -93,12 +93,12 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (reason?.kind === 'hedge') return this.#hedge(call.tried);
     const binding = this.#current?.binding;
     if (reason === undefined || binding === undefined) return this.#next();
-    const { kind, plan, atBound } = reason;
-    if (kind === 'silent')
-      return isAtSessionBinding(plan) && this.#leaves(binding) ? this.#waitBeforeRetry(call) : NONE;
-    return atBound === 'retryHere' || (atBound === 'move' && this.#movesFrom(binding))
-      ? this.#waitBeforeRetry(call)
-      : NONE;
+    const { kind, error, plan } = reason;
+    const isRetried =
+      kind === 'silent'
+        ? isAtSessionBinding(plan) && this.#leaves(binding)
+        : this.#isRetriedAfter(call.retries.decisionAtBound(error, binding.ref), binding);
+    return isRetried ? this.#waitBeforeRetry(call) : NONE;
   }
 
   // --- for its attempts ------------------------------------------------------------------------------------
@@ -269,6 +269,10 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /** Returns true when a silent call is given up, which happens only where other calls get no answers either. */
   #leaves(binding: Binding): boolean {
     return this.#session.group.pool.outliers.isSuspended(binding.ref) && this.#movesFrom(binding);
+  }
+
+  #isRetriedAfter(decision: DecisionAtBound, binding: Binding): boolean {
+    return decision === 'retryHere' || (decision === 'move' && this.#movesFrom(binding));
   }
 
   /** Makes the session move, at most once per call: a call that fails everywhere must not move its session repeatedly. */
