@@ -1,4 +1,4 @@
-// Which candidates a pool may choose, for each strategy and for pools of any size: full, tried, ejected and avoided ones. The rules
+// Which candidates a pool may choose, for each strategy and for pools of any size: full, excluded, ejected and avoided ones. The rules
 // are written here a second time, one candidate after another.
 
 import fc from 'fast-check';
@@ -27,23 +27,23 @@ for (const strategy of STRATEGY_NAMES) {
         const share = () => shares[Math.floor(random() * shares.length)] ?? 0;
         for (const { id } of someOf(share() / 2)) fail(pool, all, id);
         for (const full of someOf(share())) full.activeCalls = full.capacity;
-        const tried = new Set(someOf(share()).map(({ id }) => id));
+        const excluded = new Set(someOf(share()).map(({ id }) => id));
 
-        const untried = all.filter(({ id }) => !tried.has(id));
+        const untried = all.filter(({ id }) => !excluded.has(id));
         const included = untried.filter((one) => !pool.outliers.isEjected(one));
         const allowed = included.length > 0 ? included : untried;
         const able = allowed.filter(({ activeCalls, capacity }) => activeCalls < capacity);
 
         for (const request of [{}, { caller: 'user:1' }]) {
           for (let pick = 0; pick < 3; pick += 1) {
-            const chosen = pool.pick(tried, undefined, request);
+            const chosen = pool.pick(excluded, undefined, request);
             assert.is(chosen !== undefined, able.length > 0);
             assert.ok(chosen === undefined || able.includes(chosen));
           }
         }
-        assert.is(pool.isFull(tried), allowed.length > 0 && able.length === 0);
+        assert.is(pool.isFull(excluded), allowed.length > 0 && able.length === 0);
         const sample = all[Math.floor(random() * size)];
-        if (sample !== undefined) assert.is(pool.mayBePicked(sample, tried), allowed.includes(sample));
+        if (sample !== undefined) assert.is(pool.mayBePicked(sample, excluded), allowed.includes(sample));
       }),
       { seed: 43, numRuns: 40 },
     );

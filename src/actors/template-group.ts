@@ -128,13 +128,13 @@ export class TemplateGroup {
   }
 
   /**
-   * Returns true while no instance is healthy, and one that is not in `tried` (ids) is starting: for the first time,
+   * Returns true while no instance is healthy, and one that is not in `excluded` (ids) is starting: for the first time,
    * as requested, or again after few failures in a row. It may then help to wait. `only`: the only instance that
    * counts.
    */
-  isStarting(tried?: ReadonlySet<string>, only?: InstanceRef): boolean {
+  isStarting(excluded?: ReadonlySet<string>, only?: InstanceRef): boolean {
     if (only === undefined && this.pool.size > 0) return false;
-    return this.#starting(tried, only).next().done !== true;
+    return this.#starting(excluded, only).next().done !== true;
   }
 
   /**
@@ -144,10 +144,10 @@ export class TemplateGroup {
    */
   untilStarted(
     ownerId: string,
-    tried?: ReadonlySet<string>,
+    excluded?: ReadonlySet<string>,
     only?: InstanceRef,
   ): Observable<void> | undefined {
-    if (!this.isStarting(tried, only)) return undefined;
+    if (!this.isStarting(excluded, only)) return undefined;
     return new Observable((subscriber) => {
       this.#startWaits += 1;
       const wait: QueuedCall = {
@@ -155,23 +155,23 @@ export class TemplateGroup {
         number: this.#startWaits,
         mayTake: () => false,
         tryNow: () => {
-          if (this.isStarting(tried, only)) return false;
+          if (this.isStarting(excluded, only)) return false;
           this.#startQueue.leave(wait);
           subscriber.next();
           return true;
         },
         refuse: () => subscriber.error(queueFull(this.template)),
       };
-      if (this.#startQueue.join(wait, [...this.#starting(tried, only)].length * LIMITS.queuedPerInstance))
+      if (this.#startQueue.join(wait, [...this.#starting(excluded, only)].length * LIMITS.queuedPerInstance))
         return () => this.#startQueue.leave(wait);
       wait.refuse();
       return undefined;
     });
   }
 
-  *#starting(tried?: ReadonlySet<string>, only?: InstanceRef): Generator<InstanceRef> {
+  *#starting(excluded?: ReadonlySet<string>, only?: InstanceRef): Generator<InstanceRef> {
     for (const instance of only === undefined ? this.instances.values() : [only])
-      if (instance instanceof InstanceRef && instance.isStarting && tried?.has(instance.id) !== true)
+      if (instance instanceof InstanceRef && instance.isStarting && excluded?.has(instance.id) !== true)
         yield instance;
   }
 
@@ -207,18 +207,18 @@ export class TemplateGroup {
 
   /**
    * Returns TOOL_NOT_FOUND, with the nearest name, for a tool that an instance lacks. Undefined when another instance
-   * that is not in `tried` (ids) may become available, and may have the tool: it listed the tool before, or never
+   * that is not in `excluded` (ids) may become available, and may have the tool: it listed the tool before, or never
    * listed any and the name is not a misspelling. `isBound`: no other instance may answer.
    */
   unknownTool(
     tool: string,
-    tried: ReadonlySet<string> | undefined,
+    excluded: ReadonlySet<string> | undefined,
     isBound: boolean,
     allowed?: ToolRights,
   ): GatewayError | undefined {
     const near = this.#nearestTool(tool, allowed);
     const mayHave = (instance: Instance): boolean => {
-      if (!MAY_RETURN.has(instance.state) || tried?.has(instance.id)) return false;
+      if (!MAY_RETURN.has(instance.state) || excluded?.has(instance.id)) return false;
       const tools = toolsOf(instance);
       return tools === undefined ? near === undefined : tools.includes(tool);
     };
@@ -232,12 +232,12 @@ export class TemplateGroup {
    */
   noneFor(
     lacking: string | undefined,
-    tried: ReadonlySet<string> | undefined,
+    excluded: ReadonlySet<string> | undefined,
     bound: InstanceRef | undefined,
     allowed?: ToolRights,
   ): GatewayError {
     const isBound = bound !== undefined;
-    const unknown = lacking === undefined ? undefined : this.unknownTool(lacking, tried, isBound, allowed);
+    const unknown = lacking === undefined ? undefined : this.unknownTool(lacking, excluded, isBound, allowed);
     if (unknown !== undefined) return unknown;
     return isBound
       ? backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' })

@@ -74,7 +74,7 @@ export class Pool<C extends Candidate> {
   }
 
   /**
-   * Returns a candidate that is up, below its capacity and not in `excluding` (ids; default: none); undefined if
+   * Returns a candidate that is up, below its capacity and not in `excluded` (ids; default: none); undefined if
    * there is none. A half-open candidate comes first, once, if the call may be its trial (`isRepeatable`; default:
    * false); avoided ones come when no other has room, and ejected ones last. A pick with exclusions is a retry, which
    * uses no turn of the strategy. `request`: for strategies that read it. `hasCapacity` replaces the check of the
@@ -82,20 +82,20 @@ export class Pool<C extends Candidate> {
    * whole burst would choose the same candidate. Source: ADR 7, ADR 39.
    */
   pick(
-    excluding: ReadonlySet<string> = NO_IDS,
+    excluded: ReadonlySet<string> = NO_IDS,
     isRepeatable?: (candidate: C) => boolean,
     request: StrategyRequest = NO_REQUEST,
     hasCapacity: (candidate: C) => boolean = isBelowCapacity,
   ): C | undefined {
     const { outliers, candidates } = this;
-    const isRetry = excluding.size > 0;
+    const isRetry = excluded.size > 0;
     const strategy = isRetry ? this.#retryStrategy : this.#strategy;
-    const mayTake = (candidate: C) => hasCapacity(candidate) && !excluding.has(candidate.id);
+    const mayTake = (candidate: C) => hasCapacity(candidate) && !excluded.has(candidate.id);
     if (outliers.isEmpty) return strategy(candidates, mayTake, request);
     const trial = isRetry ? undefined : outliers.pickHalfOpen(mayTake, isRepeatable);
     if (trial !== undefined) return trial;
     const isIn = (candidate: C) => !outliers.isSuspended(candidate) && mayTake(candidate);
-    const isAllowed = this.#allowance(excluding);
+    const isAllowed = this.#allowance(excluded);
     return (
       strategy(candidates, isIn, request) ??
       strategy(candidates, (candidate) => isAllowed(candidate) && mayTake(candidate), request)
@@ -103,18 +103,18 @@ export class Pool<C extends Candidate> {
   }
 
   /**
-   * Returns true when `pick(excluding)` finds no candidate only because the remaining ones are full: it may help to
+   * Returns true when `pick(excluded)` finds no candidate only because the remaining ones are full: it may help to
    * wait.
    */
-  isFull(excluding: ReadonlySet<string> = NO_IDS): boolean {
-    const allowed = this.candidates.filter(this.#allowance(excluding));
+  isFull(excluded: ReadonlySet<string> = NO_IDS): boolean {
+    const allowed = this.candidates.filter(this.#allowance(excluded));
     return allowed.length > 0 && !allowed.some(isBelowCapacity);
   }
 
-  /** Returns true when `pick(excluding)` may choose this candidate once it has room, other than for its trial. */
-  mayBePicked(candidate: { readonly id: string }, excluding: ReadonlySet<string> = NO_IDS): boolean {
+  /** Returns true when `pick(excluded)` may choose this candidate once it has room, other than for its trial. */
+  mayBePicked(candidate: { readonly id: string }, excluded: ReadonlySet<string> = NO_IDS): boolean {
     const own = this.#byId.get(candidate.id);
-    return own !== undefined && own === candidate && this.#allowance(excluding)(own);
+    return own !== undefined && own === candidate && this.#allowance(excluded)(own);
   }
 
   /** Must be called when the policy names another strategy. The memory of the previous one is lost. */
@@ -151,10 +151,10 @@ export class Pool<C extends Candidate> {
    * Returns whether a candidate, full or not, may be chosen: not an excluded one, nor an ejected one while any other
    * is left.
    */
-  #allowance(excluding: ReadonlySet<string>): (candidate: C) => boolean {
-    const isUntried = ({ id }: C) => !excluding.has(id);
-    const isIncluded = (candidate: C) => isUntried(candidate) && !this.outliers.isEjected(candidate);
-    return this.candidates.some(isIncluded) ? isIncluded : isUntried;
+  #allowance(excluded: ReadonlySet<string>): (candidate: C) => boolean {
+    const isNotExcluded = ({ id }: C) => !excluded.has(id);
+    const isIncluded = (candidate: C) => isNotExcluded(candidate) && !this.outliers.isEjected(candidate);
+    return this.candidates.some(isIncluded) ? isIncluded : isNotExcluded;
   }
 }
 

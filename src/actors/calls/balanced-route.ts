@@ -36,26 +36,26 @@ export class BalancedRoute implements CallRoute, StrategyRequest {
     return this.#request.params;
   }
 
-  step({ tried }: RunningCall): Step {
-    const ref = this.next(tried);
+  step({ excluded }: RunningCall): Step {
+    const ref = this.next(excluded);
     if (ref !== undefined) return new DirectStep(ref, this.#request);
-    return this.isOnlyFull(tried) ? FULL : NONE;
+    return this.isOnlyFull(excluded) ? FULL : NONE;
   }
 
   /**
    * Returns an instance below its capacity, or, if all are full, one whose reserve the owner of the request may use;
    * undefined if there is none. Source: ADR 41.
    */
-  next(tried: ExcludedIds): InstanceRef | undefined {
+  next(excluded: ExcludedIds): InstanceRef | undefined {
     const ownerId = this.#request.caller ?? ANONYMOUS.id;
     const isRepeatableAt = (ref: InstanceRef) => isRepeatable(this.#request, ref);
     return (
-      this.#pool.pick(tried, isRepeatableAt, this) ??
-      this.#pool.pick(tried, isRepeatableAt, this, (ref) => ref.hasCapacityFor(ownerId))
+      this.#pool.pick(excluded, isRepeatableAt, this) ??
+      this.#pool.pick(excluded, isRepeatableAt, this, (ref) => ref.hasCapacityFor(ownerId))
     );
   }
 
-  isOnlyFull(tried: ExcludedIds): boolean {
-    return this.#pool.isFull(tried);
+  isOnlyFull(excluded: ExcludedIds): boolean {
+    return this.#pool.isFull(excluded);
   }
 }

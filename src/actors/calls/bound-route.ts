@@ -36,28 +36,28 @@ export class BoundRoute implements CallRoute {
     this.#options = options;
   }
 
-  step({ tried }: RunningCall): Step {
-    const ref = this.next(tried);
+  step({ excluded }: RunningCall): Step {
+    const ref = this.next(excluded);
     if (ref !== undefined) return new DirectStep(ref, this.#request, this.#options.conversation);
-    return this.isOnlyFull(tried) ? FULL : NONE;
+    return this.isOnlyFull(excluded) ? FULL : NONE;
   }
 
-  next(tried: ExcludedIds): InstanceRef | undefined {
+  next(excluded: ExcludedIds): InstanceRef | undefined {
     const hasCapacity = this.onlyInstance.hasCapacityFor(this.#request.caller ?? ANONYMOUS.id);
-    return hasCapacity && this.isOpen(tried) ? this.onlyInstance : undefined;
+    return hasCapacity && this.isOpen(excluded) ? this.onlyInstance : undefined;
   }
 
   /** Returns true when the instance may take the call, whether or not it is full at the moment. */
-  isOpen(tried: ExcludedIds): boolean {
+  isOpen(excluded: ExcludedIds): boolean {
     const { isContinuation, conversation } = this.#options;
     const isServing =
       this.onlyInstance.acceptsCalls(conversation) ||
       (isContinuation && CONTINUABLE.has(this.onlyInstance.state));
-    return isServing && !tried?.has(this.onlyInstance.id);
+    return isServing && !excluded?.has(this.onlyInstance.id);
   }
 
-  isOnlyFull(tried: ExcludedIds): boolean {
-    return this.isOpen(tried) && this.onlyInstance.activeCalls >= this.onlyInstance.capacity;
+  isOnlyFull(excluded: ExcludedIds): boolean {
+    return this.isOpen(excluded) && this.onlyInstance.activeCalls >= this.onlyInstance.capacity;
   }
 }
 

@@ -125,7 +125,7 @@ export interface CallInput {
 
 /** The part of a running call that its route sees. */
 export interface RunningCall {
-  readonly tried: ExcludedIds;
+  readonly excluded: ExcludedIds;
   /** True while the backend waits for the client: the call uses no capacity. */
   readonly isAwaitingClient: boolean;
   readonly deadline: Pick<Deadline, 'timeoutAtMs'>;

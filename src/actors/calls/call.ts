@@ -59,7 +59,7 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
   #search: Subscription | undefined;
   readonly #tool: WantedTool;
   /** The ids of instances at which the call is not tried again. */
-  tried: Set<string> | undefined;
+  excluded: Set<string> | undefined;
   readonly number: number;
   endWait: (() => void) | undefined;
 
@@ -95,7 +95,7 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
     if (this.#tool.isLookingUp) return false;
     const { onlyInstance } = this.#input.route;
     return onlyInstance === undefined
-      ? this.#input.group.pool.mayBePicked(target, this.tried)
+      ? this.#input.group.pool.mayBePicked(target, this.excluded)
       : target === onlyInstance;
   }
 
@@ -185,7 +185,7 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
     this.#overdue = silent === undefined ? overdue : atInstance(overdue, silent.id);
     const { group, route } = this.#input;
     const failure = this.#isWaiting ? this.retries.failure : undefined; // more telling than the lack of another instance
-    if (silent === undefined && group.isStarting(this.tried, route.onlyInstance)) this.giveUp();
+    if (silent === undefined && group.isStarting(this.excluded, route.onlyInstance)) this.giveUp();
     else this.giveUp(failure ?? this.#overdue);
   }
 
@@ -224,8 +224,8 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
   }
 
   #exclude(ref: InstanceRef): void {
-    this.tried ??= new Set();
-    this.tried.add(ref.id);
+    this.excluded ??= new Set();
+    this.excluded.add(ref.id);
   }
 
   /** Sends the call, or first opens what it needs or lists tools; or waits. Returns true when the call was sent. */
@@ -343,7 +343,7 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
     });
     const step = decision === 'goOn' ? this.#step({ kind: 'failed', error, plan }) : undefined;
     if (step?.kind === 'reopen') {
-      this.tried?.delete(failed.ref.id);
+      this.excluded?.delete(failed.ref.id);
       this.tryNow();
       return;
     }
@@ -354,7 +354,7 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
     if (decision === 'keepOthers') this.#hedge();
     else if (step === undefined || !mayGoOn) this.giveUp();
     else if (wayKnown$ !== undefined) {
-      this.tried?.delete(failed.ref.id);
+      this.excluded?.delete(failed.ref.id);
       this.#waitUntil(wayKnown$);
     } else this.#take(step);
   }
@@ -416,7 +416,7 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
   /** Waits while a suitable instance is starting, or in the queue while one is only at its capacity; otherwise gives up. */
   #joinQueue(isFull: boolean): void {
     const { group, route } = this.#input;
-    const started$ = group.untilStarted(this.ownerId, this.tried, route.onlyInstance);
+    const started$ = group.untilStarted(this.ownerId, this.excluded, route.onlyInstance);
     if (started$ !== undefined) this.#waitUntil(started$);
     else if (!isFull) this.giveUp();
     else if (!group.queue.has(this) && !group.queue.join(this, group.maxQueueLength)) this.refuse();
@@ -437,7 +437,7 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
   #noInstance(): GatewayError {
     const { group, route, request } = this.#input;
     return this.#deps.isAccepting()
-      ? group.noneFor(this.#tool.lacking, this.tried, route.onlyInstance, request.tools)
+      ? group.noneFor(this.#tool.lacking, this.excluded, route.onlyInstance, request.tools)
       : shuttingDown();
   }
 

@@ -7,6 +7,7 @@ import { mayHedge } from '../../domain/calls/retry-rules.ts';
 import { asGatewayError, atInstance, type GatewayError, shuttingDown } from '../../domain/errors/errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { SLOW_MS } from '../../domain/time/clock.ts';
+import type { ExcludedIds } from '../calls/call-route.ts';
 import { HEDGE_DIVISOR } from '../calls/deadline.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
@@ -21,8 +22,8 @@ export interface SearchOptions {
   readonly only?: InstanceRef | undefined;
   /** The instance that is tried only when there is no other. */
   readonly last?: InstanceRef | undefined;
-  /** Ids of instances that are not tried. They count as tried ones. */
-  readonly without?: ReadonlySet<string> | undefined;
+  /** Ids of instances that are not tried. They count towards the bound of tries. */
+  readonly excluded?: ExcludedIds;
   /** The time limit of the whole search in ms, after which the caller aborts it. */
   readonly withinMs: number;
   /**
@@ -47,7 +48,7 @@ const OPENING = { isRepeatable: true };
 export class BindingSearch {
   readonly #deps: SearchDeps;
   readonly #endsAtMs: number;
-  readonly #tried: Set<string>;
+  readonly #excluded: Set<string>;
   readonly #found = Promise.withResolvers<Binding>();
   /** Aborted as soon as a binding is found. */
   readonly #over = new AbortController();
@@ -57,7 +58,7 @@ export class BindingSearch {
 
   constructor(deps: SearchDeps) {
     this.#deps = deps;
-    this.#tried = new Set(deps.without);
+    this.#excluded = new Set(deps.excluded);
     this.#endsAtMs = deps.now() + deps.withinMs;
     this.#ended = AbortSignal.any([deps.signal, this.#over.signal]);
   }
@@ -78,7 +79,7 @@ export class BindingSearch {
   /** Waits for an instance that is starting, then continues the search. Returns false when none is starting. */
   #awaitStart(): boolean {
     const { group, ownerId, signal } = this.#deps;
-    const started$ = this.#triesLeft > 0 ? group.untilStarted(ownerId, this.#tried) : undefined;
+    const started$ = this.#triesLeft > 0 ? group.untilStarted(ownerId, this.#excluded) : undefined;
     started$?.pipe(take(1), takeUntil(fromEvent(signal, 'abort'))).subscribe({
       error: (error: GatewayError) => this.#found.reject(error),
       complete: () => this.#continue(this.#next()),
@@ -88,7 +89,7 @@ export class BindingSearch {
 
   async #try(ref: InstanceRef): Promise<void> {
     const { signal, open } = this.#deps;
-    this.#tried.add(ref.id);
+    this.#excluded.add(ref.id);
     this.#underWay += 1;
     const disarm = this.#hedge(ref);
     try {
@@ -131,17 +132,17 @@ export class BindingSearch {
   get #triesLeft(): number {
     const { only, group, signal } = this.#deps;
     if (signal.aborted || this.#over.signal.aborted) return 0;
-    return (only === undefined ? group.policy.maxRetries + 1 : 1) - this.#tried.size;
+    return (only === undefined ? group.policy.maxRetries + 1 : 1) - this.#excluded.size;
   }
 
   #mayHedge(isAffordable: boolean): boolean {
-    const hasOther = this.#deps.group.pool.candidates.some(({ id }) => !this.#tried.has(id));
+    const hasOther = this.#deps.group.pool.candidates.some(({ id }) => !this.#excluded.has(id));
     return hasOther && mayHedge(OPENING, this.#triesLeft, isAffordable);
   }
 
   #next(): InstanceRef | undefined {
     const { group, ownerId, last } = this.#deps;
-    return this.#triesLeft > 0 ? pickFor(group, ownerId, this.#tried, last) : undefined;
+    return this.#triesLeft > 0 ? pickFor(group, ownerId, this.#excluded, last) : undefined;
   }
 
   #noInstance(): GatewayError {
@@ -156,11 +157,13 @@ export class BindingSearch {
 export function pickFor(
   group: TemplateGroup,
   ownerId: string,
-  tried: ReadonlySet<string> = new Set(),
+  excluded: ReadonlySet<string> = new Set(),
   last?: InstanceRef,
 ): InstanceRef | undefined {
   const { pool } = group;
-  const other = last === undefined ? undefined : pickFor(group, ownerId, new Set([...tried, last.id]));
+  const other = last === undefined ? undefined : pickFor(group, ownerId, new Set([...excluded, last.id]));
   const request = { caller: ownerId === ANONYMOUS.id ? undefined : ownerId };
-  return other ?? pool.pick(tried, undefined, request) ?? pool.pick(tried, undefined, request, () => true);
+  return (
+    other ?? pool.pick(excluded, undefined, request) ?? pool.pick(excluded, undefined, request, () => true)
+  );
 }

@@ -20,7 +20,7 @@ import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { SessionRow } from '../../domain/sessions/session-row.ts';
 import type { SessionValue } from '../../domain/sessions/session-value.ts';
-import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
+import type { AttemptPlan, ExcludedIds, LocalAnswer } from '../calls/call-route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { SESSION_ACTOR_ID } from '../root.machine.ts';
 import { NO_URIS, type ResourceUris } from '../subscriptions/feed.ts';
@@ -310,9 +310,9 @@ export class ClientSession implements McpSession, SessionCore {
     return this.#binder.findBinding(this.#needs, options, signal);
   }
 
-  findHedgeBinding({ ref }: Binding, without: ReadonlySet<string>, signal: AbortSignal): Promise<Binding> {
+  findHedgeBinding({ ref }: Binding, excluded: ExcludedIds, signal: AbortSignal): Promise<Binding> {
     const needs = { ...this.#needs, asksForLog: false, restoreBackendState: undefined };
-    const options = { without, last: ref, withinMs: timeoutFor(this.group.policy) };
+    const options = { excluded, last: ref, withinMs: timeoutFor(this.group.policy) };
     return this.#binder.findBinding(needs, options, signal);
   }
 

@@ -5,7 +5,7 @@
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { UnsafeMark } from '../../domain/sessions/session-row.ts';
-import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
+import type { AttemptPlan, ExcludedIds, LocalAnswer } from '../calls/call-route.ts';
 import type { ResourceUris } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
@@ -55,7 +55,7 @@ export interface SessionCore extends SessionState {
    * Finds a second binding for one call, for a hedge: at no instance of `without`, and at that of `at` only if there
    * is no other. The session itself stays at its binding. Rejects and aborts like findBinding.
    */
-  findHedgeBinding(at: Binding, without: ReadonlySet<string>, signal: AbortSignal): Promise<Binding>;
+  findHedgeBinding(at: Binding, excluded: ExcludedIds, signal: AbortSignal): Promise<Binding>;
   /** Returns how to carry out a request of `setsBackendState`; undefined for all other requests. */
   backendStatePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined;
   /** Called when a request begins: marks the session as used, and gives it an actor. */

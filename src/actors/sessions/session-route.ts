@@ -90,7 +90,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   step(call: RunningCall, reason?: StepReason): Step {
     this.#call = call;
-    if (reason?.kind === 'hedge') return this.#hedge(call.tried);
+    if (reason?.kind === 'hedge') return this.#hedge(call.excluded);
     const binding = this.#current?.binding;
     if (reason === undefined || binding === undefined) return this.#next();
     const { kind, error, plan } = reason;
@@ -206,7 +206,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return { kind: 'wait', until$: this.#session.untilBound(this.#needsDedicated) };
   }
 
-  #hedge(tried: ExcludedIds): Step {
+  #hedge(excluded: ExcludedIds): Step {
     const { binding } = this;
     const request = this.#request;
     const { method } = request;
@@ -215,9 +215,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const mayBeElsewhere = !setsBackendState(method) && listOf(method) === undefined && !isAboutTask(request);
     if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return NONE;
     if (this.#nextHedge !== undefined) return new SessionStep(this, this.#nextHedge, request, false);
-    const without = new Set(tried);
-    if (!this.#mayHedgeBeside(binding, without)) return NONE;
-    return { kind: 'wait', until$: this.#hedgeBinding(binding, without) };
+    if (!this.#mayHedgeBeside(binding, excluded)) return NONE;
+    return { kind: 'wait', until$: this.#hedgeBinding(binding, excluded) };
   }
 
   /**
@@ -225,15 +224,15 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
    * session may not move, when it moves anyway because its instance is suspended, or without another instance.
    * Source: ADR 103.
    */
-  #mayHedgeBeside({ ref, conversation }: Binding, without: ReadonlySet<string>): boolean {
+  #mayHedgeBeside({ ref, conversation }: Binding, excluded: ExcludedIds): boolean {
     const { value, group } = this.#session;
     const isOwnProcess = conversation !== undefined && !isNetworked(ref.definition);
     if (isOwnProcess || !mayMove(value, group) || group.pool.outliers.isSuspended(ref)) return false;
-    return group.pool.candidates.some(({ id }) => !without.has(id));
+    return group.pool.candidates.some(({ id }) => !excluded?.has(id));
   }
 
   /** Opens a binding at another instance and emits it; cold. Unsubscribing ends the search. */
-  #hedgeBinding(beside: Binding, without: ReadonlySet<string>): Observable<Binding> {
+  #hedgeBinding(beside: Binding, excluded: ExcludedIds): Observable<Binding> {
     return new Observable((subscriber) => {
       const over = new AbortController();
       const found = (binding: Binding): void => {
@@ -246,7 +245,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
         subscriber.next(binding);
       };
       const failed = (thrown: unknown): void => subscriber.error(thrown);
-      this.#session.findHedgeBinding(beside, without, over.signal).then(found, failed);
+      this.#session.findHedgeBinding(beside, excluded, over.signal).then(found, failed);
       return () => over.abort();
     });
   }

@@ -72,12 +72,12 @@ export class StatelessRoute implements CallRoute {
   }
 
   step(call: RunningCall, reason?: StepReason): Step {
-    const { tried } = call;
+    const { excluded } = call;
     if (reason?.kind === 'hedge') return this.#hedge(call);
     if (reason?.kind === 'failed' && this.#reopensAfter(reason)) return REOPEN;
-    const ref = this.#next(tried);
+    const ref = this.#next(excluded);
     if (ref !== undefined) return this.#sendStep(ref, call);
-    return (this.#dedicatedAt ?? this.#viaTransport).isOnlyFull(tried) ? FULL : NONE;
+    return (this.#dedicatedAt ?? this.#viaTransport).isOnlyFull(excluded) ? FULL : NONE;
   }
 
   /**
@@ -100,17 +100,17 @@ export class StatelessRoute implements CallRoute {
     held?.use.release(true);
   }
 
-  #next(tried: ExcludedIds): InstanceRef | undefined {
+  #next(excluded: ExcludedIds): InstanceRef | undefined {
     const { bound } = this.#input;
-    if (this.#dedicatedAt?.isOpen(tried) === true) return this.#dedicatedAt.next(tried);
+    if (this.#dedicatedAt?.isOpen(excluded) === true) return this.#dedicatedAt.next(excluded);
     if (this.#dedicatedAt !== undefined) {
       this.end();
       if (bound !== undefined) return undefined; // its dedicated conversation cannot be used
     }
     // An independent conversation does not depend on the state of the instance.
     if (bound !== undefined && isDedicated(this.#conversationFor(bound)))
-      return tried?.has(bound.id) ? undefined : bound;
-    return this.#viaTransport.next(tried);
+      return excluded?.has(bound.id) ? undefined : bound;
+    return this.#viaTransport.next(excluded);
   }
 
   /**
@@ -118,7 +118,7 @@ export class StatelessRoute implements CallRoute {
    * instance would have to start a program first.
    */
   #hedge(call: RunningCall): Step {
-    const ref = this.#input.bound === undefined ? this.#viaTransport.next(call.tried) : undefined;
+    const ref = this.#input.bound === undefined ? this.#viaTransport.next(call.excluded) : undefined;
     if (ref === undefined) return NONE;
     const choice = this.#conversationFor(ref);
     const isReady = isDedicated(choice)
@@ -201,10 +201,10 @@ export class StatelessRoute implements CallRoute {
    * Opens the dedicated conversation. The opening continues when this call stops waiting, since other calls may use the
    * conversation.
    */
-  #open(held: HeldUse, { tried, deadline }: RunningCall): Observable<unknown> {
+  #open(held: HeldUse, { excluded, deadline }: RunningCall): Observable<unknown> {
     const ready$ = held.conversation === undefined ? from(ready(held.use, this.#logLevel)) : of(undefined);
     // A program takes time to start on any instance; over a network a healthy backend opens at once.
-    const isSpare = isNetworked(held.ref.definition) && this.#hasOther(held.ref, tried);
+    const isSpare = isNetworked(held.ref.definition) && this.#hasOther(held.ref, excluded);
     const opened = () => {
       held.conversation = held.use.conversation.forCalls;
       this.#dedicatedAt = this.#routeTo(held.ref, held.conversation);
@@ -229,10 +229,10 @@ export class StatelessRoute implements CallRoute {
     });
   }
 
-  #hasOther(ref: InstanceRef, tried: ExcludedIds): boolean {
+  #hasOther(ref: InstanceRef, excluded: ExcludedIds): boolean {
     const { bound, group } = this.#input;
-    if (bound !== undefined || (tried?.size ?? 0) >= group.policy.maxRetries) return false;
-    return group.pool.candidates.some(({ id }) => id !== ref.id && tried?.has(id) !== true);
+    if (bound !== undefined || (excluded?.size ?? 0) >= group.policy.maxRetries) return false;
+    return group.pool.candidates.some(({ id }) => id !== ref.id && excluded?.has(id) !== true);
   }
 
   /**
