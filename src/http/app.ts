@@ -4,6 +4,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import Koa from 'koa';
 import type { Logger } from 'pino';
+import type { RateLimiter } from '../auth/limits/rate-limiter.ts';
 import { isLoopback } from '../config/config.ts';
 import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import type { SignIn } from '../domain/accounts/resource.ts';
@@ -45,7 +46,7 @@ import { createProxies } from './proxies.ts';
 import { NOT_STORED } from './records/schemas.ts';
 import { bytes, json } from './replies/reply.ts';
 import { respond } from './replies/respond.ts';
-import type { ReportListener, RequestState } from './request.ts';
+import type { ReportListener, RequestState, RouteMiddleware } from './request.ts';
 import type { Route } from './route.ts';
 import { type AppListener, appListener, type RouteTable, routeListener } from './route-listener.ts';
 import { auditConnections } from './routes/connections.ts';
@@ -104,6 +105,15 @@ export interface HttpApp {
   openCallers(): ReadonlySet<string>;
 }
 
+/** How the requests of clients and those of other nodes differ. */
+interface Callers {
+  /** The steps that find the caller of a request. */
+  readonly authorizeAt: (route: Route) => readonly RouteMiddleware[];
+  /** Counts messages that do not count as requests. Undefined: another node has counted them. */
+  readonly limiter?: Pick<RateLimiter, 'takeFree'>;
+  readonly services: Services;
+}
+
 /** Makes the application of a gateway. Two apps share nothing. */
 export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const { log, auth, worker } = options;
@@ -139,6 +149,16 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const replies = { proxies, streams, open, onReport };
   const mayUsePath: MayUsePath = (principal, name) =>
     gateway.views.has(name) ? mayUseView(principal, name) : mayUse(principal, name);
+  const stepsFor =
+    ({ authorizeAt, limiter, services }: Callers): RouteTable['stepsOf'] =>
+    (route, readBody) => [
+      ...trail(route),
+      ...authorizeAt(route),
+      ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
+      ...admission(route, gateway, streams.unread, limiter),
+      ...readBody,
+      handle(route, services, replies),
+    ];
   const isRegistryPublic = options.registry?.isPublic;
   const ofClients: RouteTable = {
     routes: publicRoutes(isRegistryPublic, worker),
@@ -147,15 +167,14 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
       observe(log, own, new Tracing()),
       hostOriginCheck({ ...options, proxies, isRegistryPublic }),
     ],
-    stepsOf: (route, readBody) => [
-      ...trail(route),
-      ...localAccounts(route, auth.isEnabled, proxies),
-      authorize(route, auth, proxies, mayUsePath, challenge(route)),
-      ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
-      ...admission(route, gateway, streams.unread, auth.limiter),
-      ...readBody,
-      handle(route, services, replies),
-    ],
+    stepsOf: stepsFor({
+      authorizeAt: (route) => [
+        ...localAccounts(route, auth.isEnabled, proxies),
+        authorize(route, auth, proxies, mayUsePath, challenge(route)),
+      ],
+      limiter: auth.limiter,
+      services,
+    }),
     besides: authorizationServer?.step(),
     unmatched: (router) => unmatched(router, auth, proxies),
   };
@@ -169,14 +188,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
       routes: ROUTES.filter(({ speaks, isForwarded }) => speaks === 'json-rpc' || isForwarded),
       // The node that received the request counts its answer.
       first: [errors(log), observe(log, { countAnswer: () => {} }, new Tracing())],
-      stepsOf: (route, readBody) => [
-        ...trail(route),
-        callers.assume(route, mayUsePath),
-        ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
-        ...admission(route, gateway, streams.unread),
-        ...readBody,
-        handle(route, here, replies),
-      ],
+      stepsOf: stepsFor({ authorizeAt: (route) => [callers.assume(route, mayUsePath)], services: here }),
       unmatched:
         () =>
         ({ method, path }) => {
