@@ -25,7 +25,7 @@ for (const { what, bytes, headers = {}, outcome, issue = '', isValidInCall } of 
     const isForm = headers['content-type']?.includes('form-urlencoded') === true;
     const skipped = isForm ? 'form' : isValidInCall && 'call';
     for (const { method, path } of withBody.filter(
-      ({ reader }) => skipped === undefined || reader !== skipped,
+      ({ bodyKind }) => skipped === undefined || bodyKind !== skipped,
     )) {
       const answer = await app.ask(method, pathOf(path), { body: bytes, headers });
       assert.equal([answer.outcome, answer.issue], [outcome, issue], path);

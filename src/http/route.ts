@@ -13,6 +13,13 @@ import type { HttpRequest } from './request.ts';
 import { type Method, NOT_FOUND, pathRefused, queryReader } from './route-params.ts';
 import type { Services } from './services.ts';
 
+/**
+ * How a body is read. `json`: parsed. `short`: the same, but few bytes are taken, because the sender is not authenticated;
+ * `form`: the same or a form. `call`: JSON whose arguments are not parsed and whose texts are all passed on. `bytes`: JSON
+ * that is not parsed at all.
+ */
+export type BodyKind = 'json' | 'short' | 'form' | 'call' | 'bytes';
+
 export interface AnswerDoc {
   readonly description: string;
   /** Schema of the body; absent when there is none. */
@@ -33,21 +40,17 @@ export interface Route {
   readonly scope: 'open' | Scope | readonly Scope[];
   readonly answers: Readonly<Record<number, AnswerDoc>>;
   readonly errors: readonly ErrorCode[];
+  /** Default: `json`. */
+  readonly bodyKind?: BodyKind;
   /**
-   * Reader of the body: `koa-body` (the default). `call` reads directly, passes all texts on and parses no
-   * arguments. `direct` and `form` read a short body directly, because the sender is not authenticated; `form`
-   * also accepts a form.
-   */
-  readonly reader?: 'direct' | 'call' | 'koa-body' | 'form';
-  /**
-   * `json-rpc`: the handler gets the bytes of the body and counts the requests in it (`request.consume`), its errors are JSON-RPC
-   * errors, except those of authorization, and HEAD is not answered.
+   * `json-rpc`: the handler counts the requests in the body (`request.consume`), its errors are JSON-RPC errors, except those of
+   * authorization, and HEAD is not answered.
    */
   readonly speaks?: 'json-rpc';
   /** True for a route that other nodes may forward to this one; at those of the MCP endpoint they always may. */
   readonly isForwarded?: boolean;
   /** True for a route that the rate limit does not count: a caller over its limit may still log out. */
-  readonly isFree?: boolean;
+  readonly isUncounted?: boolean;
   /** True for a route of the gateway as a registry, which may be open to all. */
   readonly isRegistry?: boolean;
   /** True for a route that asks servers: a caller that does not read its answers is refused. */
@@ -104,7 +107,7 @@ export function defineRoute<
   const { handler, request = {}, errors = [], ...access } = definition;
   const paramsShape = shapeOf(request.params, 'path');
   const queryShape = shapeOf(request.query, 'query');
-  const bodyShape = shapeOf(access.speaks === 'json-rpc' ? undefined : request.body, 'body');
+  const bodyShape = shapeOf(access.bodyKind === 'bytes' ? undefined : request.body, 'body');
   const readQuery = queryReader(request.query);
   return {
     ...access,
@@ -140,7 +143,7 @@ function fieldsOf({ body: written, bodyFields = {} }: RawInput, body: unknown): 
 
 /** The errors of every route, of its scope, its body and the names in its path. */
 function commonErrors(
-  { scope, isFree }: Pick<Route, 'scope' | 'isFree'>,
+  { scope, isUncounted }: Pick<Route, 'scope' | 'isUncounted'>,
   { params, body }: Route['request'],
 ): ErrorCode[] {
   const codes: ErrorCode[] = scope === 'gateway:write' ? ['SHUTTING_DOWN'] : [];
@@ -150,7 +153,7 @@ function commonErrors(
   if (body !== undefined) codes.push(...WITH_BODY);
   if (scope !== 'open') {
     codes.push(...WITH_CREDENTIALS);
-    if (isFree !== true) codes.push('RATE_LIMIT_EXCEEDED');
+    if (isUncounted !== true) codes.push('RATE_LIMIT_EXCEEDED');
     // The registry may not be loaded yet.
     if (readsRegistry([scope].flat())) codes.push('NO_HEALTHY_INSTANCE');
   }

@@ -15,7 +15,7 @@ export interface BodyReaders {
 export function bodyReaders(maxBodyBytes: number, costs: BodyCosts): BodyReaders {
   const formBytes = Math.min(maxBodyBytes, HTTP_LIMITS.formBytes);
   const readers = {
-    direct: body(readDirect, formBytes, 'json', costs, HTTP_LIMITS.formFields),
+    short: body(readDirect, formBytes, 'short', costs, HTTP_LIMITS.formFields),
     call: body(readDirect, maxBodyBytes, 'call', costs),
     form: body(readDirect, formBytes, 'form', costs, HTTP_LIMITS.formFields),
     bytes: body(readDirect, maxBodyBytes, 'bytes', costs),
@@ -23,9 +23,8 @@ export function bodyReaders(maxBodyBytes: number, costs: BodyCosts): BodyReaders
   const koaBody = body(koaBodyReader(), maxBodyBytes, 'json', costs, HTTP_LIMITS.managementValues);
   const direct: BodyReaders['direct'] = (route) => {
     if (route.request.body === undefined) return [];
-    if (route.speaks === 'json-rpc') return [readers.bytes];
-    const { reader = 'koa-body' } = route;
-    return reader === 'koa-body' ? undefined : [readers[reader]];
+    const { bodyKind = 'json' } = route;
+    return bodyKind === 'json' ? undefined : [readers[bodyKind]];
   };
   return { direct, of: (route) => direct(route) ?? [koaBody] };
 }

@@ -29,13 +29,13 @@ import type { Route } from '../route.ts';
 
 /**
  * Authorizes a request and leaves `principal`, `check`, `rateLimit` and `challenge` in the state. In this order:
- * 401 for bad credentials, 429 over the limit (unless the route is free), 403 without the scope, 404 for a
+ * 401 for bad credentials, 429 over the limit (unless the route is uncounted), 403 without the scope, 404 for a
  * template that the principal may not use. Requests that are refused after counting stay counted, so that probing
  * is limited. Open routes need no credentials and count nothing. Handlers count the requests of JSON-RPC routes,
  * because one HTTP request may hold several or none.
  */
 export function authorize(
-  route: Pick<Route, 'path' | 'scope' | 'speaks' | 'isFree'>,
+  route: Pick<Route, 'path' | 'scope' | 'speaks' | 'isUncounted'>,
   auth: Pick<Auth, 'authenticate' | 'limiter'>,
   proxies: Pick<Proxies, 'address'>,
   mayUsePath?: MayUsePath,
@@ -45,7 +45,7 @@ export function authorize(
   const anyOf = [route.scope].flat();
   const check = callerCheck(anyOf, auth, mayUsePath);
   const resourceOf = resourceOfRoute(route.path);
-  const isCountedHere = route.speaks !== 'json-rpc' && route.isFree !== true;
+  const isCountedHere = route.speaks !== 'json-rpc' && route.isUncounted !== true;
   const admit = (context: RouteContext, next: Next, principal: Principal): unknown => {
     const { state, params } = context;
     // Before the principal is known to the answer: it is none here.

@@ -15,9 +15,7 @@ import { NO_BYTES, parseCallBody, parseFormBody, parseJsonBody, type ReadBody } 
 import { consumeRateLimit, requestsIn } from '../caller-check.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { ClientGone, type HttpContext, type HttpStep } from '../request.ts';
-
-/** `call`: JSON whose arguments are not parsed; `form`: JSON or a form; `bytes`: JSON that is not parsed at all. */
-export type BodyKind = 'json' | 'call' | 'form' | 'bytes';
+import type { BodyKind } from '../route.ts';
 
 export interface BodyCosts {
   readonly held: HeldBodies;

@@ -134,7 +134,7 @@ function bodyOf(route: Route, { describe }: SharedAnswers): Described | undefine
   if (body === undefined) return undefined;
   const content = { schema: describe(body), example: exampleOf(body) };
   // The form is first, because interactive pages offer the first type.
-  const types = route.reader === 'form' ? ['application/x-www-form-urlencoded'] : [];
+  const types = route.bodyKind === 'form' ? ['application/x-www-form-urlencoded'] : [];
   return {
     required: true,
     content: Object.fromEntries([...types, 'application/json'].map((type) => [type, content])),

@@ -74,7 +74,7 @@ export const accountRoutes: readonly Route[] = [
   defineRoute('POST', '/auth/login', {
     summary: 'Log in: a token for a user name and a password, as a form or as JSON',
     scope: 'open',
-    reader: 'form',
+    bodyKind: 'form',
     request: { body: LoginBody },
     requestHeaders: {
       [CONSOLE_HEADER]: 'With `1`, from a page of this gateway, the token is also set as the session cookie.',
@@ -128,7 +128,7 @@ export const accountRoutes: readonly Route[] = [
   defineRoute('POST', '/auth/proof', {
     summary: 'Prove that this gateway knows a key or a token, before a client sends it over plain HTTP',
     scope: 'open',
-    reader: 'direct',
+    bodyKind: 'short',
     changesNothing: true,
     request: { body: ProofBody },
     answers: {
@@ -151,7 +151,7 @@ export const accountRoutes: readonly Route[] = [
   defineRoute('POST', '/auth/logout', {
     summary: 'Log out: ends the token that was sent, and the sign-in of its browser; an API key stays valid',
     scope: SCOPES,
-    isFree: true,
+    isUncounted: true,
     requestHeaders: { [CONSOLE_HEADER]: 'With `1` the session cookie is removed.' },
     answers: {
       204: {

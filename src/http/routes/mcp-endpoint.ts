@@ -94,6 +94,7 @@ const SseQuery = Type.Object({ sessionId: Type.Optional(Type.String()) });
 const COMMON = {
   scope: 'tools:call',
   speaks: 'json-rpc',
+  bodyKind: 'bytes',
   changesNothing: true,
 } as const satisfies Partial<Route>;
 

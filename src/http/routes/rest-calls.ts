@@ -165,7 +165,7 @@ function requestRoute(
     scope: 'tools:call',
     asksServers: true,
     changesNothing: true,
-    reader: 'call',
+    bodyKind: 'call',
     request: { params: TemplateParams, body: route.body },
     answers: {
       200: {

@@ -158,7 +158,7 @@ export const serverToolRoutes: readonly Route[] = [
     scope: 'tools:call',
     asksServers: true,
     changesNothing: true,
-    reader: 'call',
+    bodyKind: 'call',
     request: { body: CallServerToolBody },
     answers: { 200: { description: 'The MCP result, and how long it took', body: ServerToolResult } },
     errors: [...FROM_BACKEND, 'SERVER_NOT_FOUND', 'TOOL_NOT_FOUND', 'INVALID_TOOL_ARGUMENTS'],
