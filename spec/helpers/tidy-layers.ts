@@ -15,8 +15,7 @@ const layers: readonly (readonly string[])[] = [
   ['registry', 'cluster', 'vault'],
   ['actors', 'protocol', 'auth'],
   ['transports', 'persistence', 'templates', 'discovery', 'config', 'connect', 'tracing'],
-  ['balancing', 'counts', 'outside'],
-  ['tls'],
+  ['balancing', 'counts', 'net'],
   ['domain'],
 ];
 

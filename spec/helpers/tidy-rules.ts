@@ -8,7 +8,7 @@ const longestFileLines = 450;
 /** Code wraps at 110, a comment may be a little longer. Diagrams and examples, which have two spaces in a row, are free. */
 const longestComment = 130;
 /** Specs of real processes and sockets, which may wait for real time. */
-const mayWait = /^spec\/(?:gateway|helpers|outside|runner|transports|fixtures|system)/;
+const mayWait = /^spec\/(?:gateway|helpers|net|runner|transports|fixtures|system)/;
 
 /** The files that show or store times, or compare them with shown or stored ones. Waits and ages use a monotonic clock (ADR 95). */
 const readsWallClock: ReadonlySet<string> = new Set([

@@ -2,13 +2,13 @@
 
 import { commandExposes, endpointNotAllowed } from '../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
+import { type AddressCheck, deniedAddress } from '../net/network-guard.ts';
 import {
   type ExposedProgram,
   type ExposureOptions,
   exposureOf,
   type ProtectedPath,
 } from '../templates/command-exposure.ts';
-import { type AddressCheck, deniedAddress } from '../transports/network-guard.ts';
 
 export interface Protection {
   /** Addresses that no endpoint may name. Default: none. */

@@ -7,8 +7,8 @@ import type { Socket } from 'node:net';
 import { networkOf } from '../auth/limits/network-of.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../domain/time/clock.ts';
-import { handshakeBytes } from '../tls/listener-handshakes.ts';
-import { type AddressCheck, addressesIn } from '../transports/network-guard.ts';
+import { type AddressCheck, addressesIn } from '../net/network-guard.ts';
+import { handshakeBytes } from '../net/tls/listener-handshakes.ts';
 
 export interface ConnectionBounds {
   /** Connections from one IPv4 address, or one /64 network of IPv6. */

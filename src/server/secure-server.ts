@@ -3,8 +3,8 @@
 
 import type { RequestListener, Server, ServerOptions } from 'node:http';
 import type { BodyRequest } from '../http/body/body-request.ts';
-import { limitKeyUpdatesOf } from '../tls/key-updates.ts';
-import { ListenerHandshakes } from '../tls/listener-handshakes.ts';
+import { limitKeyUpdatesOf } from '../net/tls/key-updates.ts';
+import { ListenerHandshakes } from '../net/tls/listener-handshakes.ts';
 import type { OpenConnections } from './open-connections.ts';
 import type { PublicTls } from './public-tls.ts';
 

@@ -11,9 +11,9 @@ import type { Handshake, PinnedEra } from '../domain/mcp/mcp.ts';
 import type { ByteBudget, InstanceHeldBytes } from '../domain/memory/held-bytes.ts';
 import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../domain/time/clock.ts';
+import type { AddressCheck } from '../net/network-guard.ts';
+import type { BackendHandshakes } from '../net/tls/backend-handshakes.ts';
 import type { BackendAccount, BearerTokens } from './backend-account.ts';
-import type { BackendHandshakes } from './backend-handshakes.ts';
-import type { AddressCheck } from './network-guard.ts';
 import type { GroupWatch } from './stdio/reaper.ts';
 import type { Transport, TransportDiagnostics } from './transport.ts';
 

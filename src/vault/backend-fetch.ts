@@ -6,18 +6,18 @@ import type { LookupAddress } from 'node:dns';
 import type { IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Clock } from '../domain/time/clock.ts';
-import { lookupOutside } from '../outside/lookup.ts';
-import { OutsideHandshakes } from '../outside/outside-handshakes.ts';
-import { OutsidePlaces } from '../outside/places.ts';
+import { lookupOutside } from '../net/lookup.ts';
+import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../net/network-guard.ts';
+import { OutsidePlaces } from '../net/outside/places.ts';
 import {
   askOutside,
   type OutsideAnswer,
   OutsideFailure,
   type OutsideRequest,
   OutsideSilence,
-} from '../outside/request.ts';
-import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../transports/network-guard.ts';
-import { SystemLookups } from '../transports/system-lookups.ts';
+} from '../net/outside/request.ts';
+import { SystemLookups } from '../net/system-lookups.ts';
+import { OutsideHandshakes } from '../net/tls/outside-handshakes.ts';
 
 /** Metadata of large servers has some 10 kB. */
 const MAX_BYTES = 64 * 1024;

@@ -10,10 +10,10 @@ import {
   SHARED,
   type WayToBeKnown,
 } from '../domain/vault/account-connection.ts';
+import type { AddressCheck } from '../net/network-guard.ts';
+import type { SystemLookups } from '../net/system-lookups.ts';
 import type { OAuthStore } from '../persistence/oauth-store.ts';
 import type { BackendAccount, BearerTokens } from '../transports/backend-account.ts';
-import type { AddressCheck } from '../transports/network-guard.ts';
-import type { SystemLookups } from '../transports/system-lookups.ts';
 import { BackendFetch, BackendFetchFailure } from './backend-fetch.ts';
 import {
   Connections,

@@ -5,10 +5,10 @@ import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.t
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { JsonRpcId } from '../../../src/domain/mcp/jsonrpc.ts';
 import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
+import { InvalidResponse } from '../../../src/net/http1/response-parser.ts';
 import type { RefusedEnding } from '../../../src/transports/http/answer-ending.ts';
 import { answeredStatus, connectionFailed, mayBeStarting } from '../../../src/transports/http/failures.ts';
 import { callRefusalOf, sessionNotReopened } from '../../../src/transports/http/http-call.ts';
-import { InvalidResponse } from '../../../src/transports/http1/response-parser.ts';
 import { HANDSHAKE, MODERN_HANDSHAKE } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 

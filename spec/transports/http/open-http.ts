@@ -4,8 +4,8 @@
 import type { RequestListener } from 'node:http';
 import { DENIED_NETWORKS } from '../../../src/domain/instances/endpoint.ts';
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
+import { addressesIn } from '../../../src/net/network-guard.ts';
 import { open as http } from '../../../src/transports/http/http.ts';
-import { addressesIn } from '../../../src/transports/network-guard.ts';
 import type { OpenOptions } from '../../../src/transports/open-options.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { openOptions as anyOptions, instanceDefinition } from '../../conformance/transport.ts';

@@ -1,8 +1,8 @@
 // Pools of connections to servers of specs, and requests for them.
 
-import { ConnectionPool } from '../../../src/transports/http1/connection-pool.ts';
-import { guardedConnector } from '../../../src/transports/http1/connector.ts';
-import { RequestWriter } from '../../../src/transports/http1/request-writer.ts';
+import { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
+import { guardedConnector } from '../../../src/net/http1/connector.ts';
+import { RequestWriter } from '../../../src/net/http1/request-writer.ts';
 
 export function poolOf({ port }: { readonly port: number }, maxConnections = 8): ConnectionPool {
   const url = new URL(`http://127.0.0.1:${port}`);

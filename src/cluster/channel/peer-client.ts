@@ -14,8 +14,8 @@ import {
   NOT_HOLDER,
 } from '../../domain/nodes/forwarding.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { ConnectionPool } from '../../transports/http1/connection-pool.ts';
-import type { Connector } from '../../transports/http1/connector.ts';
+import { ConnectionPool } from '../../net/http1/connection-pool.ts';
+import type { Connector } from '../../net/http1/connector.ts';
 import type { ReachableLife } from '../reachable-life.ts';
 import { MultiplexedConnection } from './multiplexed/multiplexed-connection.ts';
 import { peerConnector, peerHost } from './peer-connector.ts';

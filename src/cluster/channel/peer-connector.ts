@@ -2,8 +2,8 @@
 
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { limitKeyUpdates } from '../../tls/key-updates.ts';
-import type { Connector } from '../../transports/http1/connector.ts';
+import type { Connector } from '../../net/http1/connector.ts';
+import { limitKeyUpdates } from '../../net/tls/key-updates.ts';
 import { socketOf } from '../reachable-life.ts';
 import type { PeerTls } from './trust/peer-tls.ts';
 

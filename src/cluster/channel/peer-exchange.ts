@@ -5,8 +5,8 @@ import type { HopOutcome } from '../../counts/cluster-counts.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { Linked } from '../../domain/memory/linked-set.ts';
 import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../domain/nodes/forwarding.ts';
-import type { AnswerReceiver } from '../../transports/http1/http1-connection.ts';
-import type { ResponseHeaders } from '../../transports/http1/response-parser.ts';
+import type { AnswerReceiver } from '../../net/http1/http1-connection.ts';
+import type { ResponseHeaders } from '../../net/http1/response-parser.ts';
 import { PEER_HEADERS } from './peer-protocol.ts';
 
 /** What an exchange reports to the client of its node. */

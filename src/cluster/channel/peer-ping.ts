@@ -1,6 +1,6 @@
 // The answer to one ping: a greeting, which also has the clock of the node.
 
-import type { AnswerReceiver, Http1Connection } from '../../transports/http1/http1-connection.ts';
+import type { AnswerReceiver, Http1Connection } from '../../net/http1/http1-connection.ts';
 
 /**
  * A ping without an answer for this time is given up. After a cut TCP repeats what was lost ever more rarely, so

@@ -5,7 +5,7 @@
 import { codeOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { ConnectionPool } from '../../transports/http1/connection-pool.ts';
+import { ConnectionPool } from '../../net/http1/connection-pool.ts';
 import type { ReachableLife } from '../reachable-life.ts';
 import { peerConnector, peerHost } from './peer-connector.ts';
 import { LOST_PING_MS, Ping } from './peer-ping.ts';

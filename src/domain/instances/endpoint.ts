@@ -1,5 +1,5 @@
 // The endpoint of an HTTP instance: how it is read, and the networks that are denied by default, which
-// transports/network-guard.ts checks when a connection is made. Addresses of this machine: how listeners are
+// net/network-guard.ts checks when a connection is made. Addresses of this machine: how listeners are
 // reached, and their names in a Host header.
 
 import { endpointNotAllowed, validationFailed } from '../errors/error-catalogue.ts';
@@ -45,7 +45,7 @@ export const DENIED_NETWORKS: readonly string[] = [
   '64:ff9b:1::/48', // local-use NAT64: the addresses behind it are unknown
   '2002:a9fe::/32', // 169.254.0.0/16 by 6to4
   '::ffff:0:0:0/96', // IPv4 by translation (SIIT)
-  '::/96', // IPv4-compatible; ::1 is excluded, see transports/network-guard.ts
+  '::/96', // IPv4-compatible; ::1 is excluded, see net/network-guard.ts
 ];
 
 /** Loopback addresses that reach a listener on all addresses. */

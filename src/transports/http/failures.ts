@@ -9,8 +9,8 @@ import {
 } from '../../domain/errors/error-catalogue.ts';
 import { codeOf, GatewayError } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { InvalidResponse } from '../http1/response-parser.ts';
-import { AddressDenied } from '../network-guard.ts';
+import { InvalidResponse } from '../../net/http1/response-parser.ts';
+import { AddressDenied } from '../../net/network-guard.ts';
 import { CODINGS, MAX_CODINGS } from './body-decoder.ts';
 
 /** An HTTP status that is not a success, with what the server said. */

@@ -14,10 +14,10 @@ import {
 } from '../../domain/memory/held-bytes.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { systemClock } from '../../domain/time/clock.ts';
+import type { AnswerReceiver, Http1Connection } from '../../net/http1/http1-connection.ts';
+import type { WrittenRequest } from '../../net/http1/request-writer.ts';
+import type { ResponseHeaders } from '../../net/http1/response-parser.ts';
 import type { BearerTokens } from '../backend-account.ts';
-import type { AnswerReceiver, Http1Connection } from '../http1/http1-connection.ts';
-import type { WrittenRequest } from '../http1/request-writer.ts';
-import type { ResponseHeaders } from '../http1/response-parser.ts';
 import type { AnswerEnding } from './answer-ending.ts';
 import { BodyDecoder, codingOf } from './body-decoder.ts';
 import { challengeIn } from './challenge.ts';

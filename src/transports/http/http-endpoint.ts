@@ -4,10 +4,10 @@
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ByteBudget, InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
+import { ConnectionPool } from '../../net/http1/connection-pool.ts';
+import { type Connector, guardedConnector } from '../../net/http1/connector.ts';
+import { RequestWriter } from '../../net/http1/request-writer.ts';
 import type { BearerTokens } from '../backend-account.ts';
-import { ConnectionPool } from '../http1/connection-pool.ts';
-import { type Connector, guardedConnector } from '../http1/connector.ts';
-import { RequestWriter } from '../http1/request-writer.ts';
 import type { NetworkOptions, OpenOptions } from '../open-options.ts';
 import { secretsOf } from '../secrets.ts';
 import type { CookieJar } from './cookie-jar.ts';

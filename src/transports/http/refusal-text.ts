@@ -5,7 +5,7 @@
 import { LIMITS } from '../../domain/limits.ts';
 import { type BackendMessage, readBatch, readMessage } from '../../domain/mcp/jsonrpc.ts';
 import { cutText, plainLine } from '../../domain/text.ts';
-import type { ResponseHeaders } from '../http1/response-parser.ts';
+import type { ResponseHeaders } from '../../net/http1/response-parser.ts';
 import { cutWithoutSecrets, withoutSecrets } from '../secrets.ts';
 import type { RefusedStatus } from './failures.ts';
 import { SseReader } from './sse-reader.ts';

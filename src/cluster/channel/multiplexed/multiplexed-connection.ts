@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import { LIMITS } from '../../../domain/limits.ts';
 import { CallMap } from '../../../domain/memory/call-map.ts';
 import { systemClock } from '../../../domain/time/clock.ts';
-import type { Connector } from '../../../transports/http1/connector.ts';
+import type { Connector } from '../../../net/http1/connector.ts';
 import type { Carrier, PeerExchange } from '../peer-exchange.ts';
 import { LOST_PING_MS } from '../peer-ping.ts';
 import { INSTANCE_PATHS, PEER_HEADERS } from '../peer-protocol.ts';

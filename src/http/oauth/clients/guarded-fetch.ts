@@ -5,11 +5,11 @@ import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
-import { lookupOutside } from '../../../outside/lookup.ts';
-import { OutsideHandshakes } from '../../../outside/outside-handshakes.ts';
-import { OutsidePlaces } from '../../../outside/places.ts';
-import { askOutside, OutsideFailure, OutsideSilence } from '../../../outside/request.ts';
-import { addressesIn, SPECIAL_NETWORKS } from '../../../transports/network-guard.ts';
+import { lookupOutside } from '../../../net/lookup.ts';
+import { addressesIn, SPECIAL_NETWORKS } from '../../../net/network-guard.ts';
+import { OutsidePlaces } from '../../../net/outside/places.ts';
+import { askOutside, OutsideFailure, OutsideSilence } from '../../../net/outside/request.ts';
+import { OutsideHandshakes } from '../../../net/tls/outside-handshakes.ts';
 
 export interface FetchBounds {
   readonly mostBytes: number;

@@ -3,9 +3,9 @@
 // socket is read for one turn of the event loop at a time, while few others are. Source: ADR 354.
 
 import type { TLSSocket } from 'node:tls';
-import { LruMap } from '../domain/memory/lru-map.ts';
-import { Turns } from '../domain/tasks/turns.ts';
-import { systemClock } from '../domain/time/clock.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import { Turns } from '../../domain/tasks/turns.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 
 /** The most connections that are read in one turn of the event loop. */
 const AT_ONCE = 4;

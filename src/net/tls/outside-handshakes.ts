@@ -5,11 +5,11 @@
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
-import { LruMap } from '../domain/memory/lru-map.ts';
-import { Turns } from '../domain/tasks/turns.ts';
-import type { Clock } from '../domain/time/clock.ts';
-import { CLIENT_TLS } from '../tls/client-options.ts';
-import { limitKeyUpdates } from '../tls/key-updates.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import { Turns } from '../../domain/tasks/turns.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { CLIENT_TLS } from './client-options.ts';
+import { limitKeyUpdates } from './key-updates.ts';
 
 /** Chains of public authorities have up to some 10 kB. */
 const MOST_BYTES = 32 * 1024;

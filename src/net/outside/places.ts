@@ -2,8 +2,8 @@
 // time is over, so servers have places by how they answered last: those that were silent have few, and take none
 // of those that answer. Source: ADR 307.
 
-import { LruMap } from '../domain/memory/lru-map.ts';
-import type { Clock } from '../domain/time/clock.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 
 const PLACES = { answered: 100, unknown: 40, silent: 10 } as const;
 /** Most places of one server. */

@@ -7,15 +7,15 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import tls from 'node:tls';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../src/cli/demo-servers.ts';
-import { systemClock } from '../../src/domain/time/clock.ts';
-import { OutsideHandshakes } from '../../src/outside/outside-handshakes.ts';
-import { BackendHandshakes } from '../../src/transports/backend-handshakes.ts';
-import { guardedConnector } from '../../src/transports/http1/connector.ts';
-import { hasOpenssl, issueCertificate, makeAuthority, makeCostlyChain } from '../helpers/certificates.ts';
-import { folderOfAll } from '../helpers/folder.ts';
-import { renew, renewingEnd } from '../helpers/key-updates.ts';
-import { suite } from '../helpers/suite.ts';
+import { freePort } from '../../../src/cli/demo-servers.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
+import { guardedConnector } from '../../../src/net/http1/connector.ts';
+import { BackendHandshakes } from '../../../src/net/tls/backend-handshakes.ts';
+import { OutsideHandshakes } from '../../../src/net/tls/outside-handshakes.ts';
+import { hasOpenssl, issueCertificate, makeAuthority, makeCostlyChain } from '../../helpers/certificates.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
+import { renew, renewingEnd } from '../../helpers/key-updates.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('handshakes with backends', { timeoutMs: 60_000 });
 const openssl = test.needs(

@@ -4,9 +4,9 @@
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { LookupFunction } from 'node:net';
-import { bytesWithin } from '../domain/memory/bounded-bytes.ts';
-import type { Clock } from '../domain/time/clock.ts';
-import type { OutsideHandshakes } from './outside-handshakes.ts';
+import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import type { OutsideHandshakes } from '../tls/outside-handshakes.ts';
 
 /** See server/listeners.ts. */
 const http = process.getBuiltinModule('node:http');

@@ -13,14 +13,14 @@ import * as assert from 'uvu/assert';
 import { codeOf, type GatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { idValue } from '../../../src/domain/mcp/jsonrpc.ts';
+import { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
+import { guardedConnector } from '../../../src/net/http1/connector.ts';
+import type { Http1Connection } from '../../../src/net/http1/http1-connection.ts';
 import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
-import { ConnectionPool } from '../../../src/transports/http1/connection-pool.ts';
-import { guardedConnector } from '../../../src/transports/http1/connector.ts';
-import type { Http1Connection } from '../../../src/transports/http1/http1-connection.ts';
 import { until } from '../../conformance/transport.ts';
 import { againWith, chosenSeed, Dice } from '../../helpers/dice.ts';
 import { suite } from '../../helpers/suite.ts';
-import { poolOf, postTo } from '../http/pool-of.ts';
+import { poolOf, postTo } from '../../transports/http/pool-of.ts';
 
 const test = suite('http/1.1 connection');
 

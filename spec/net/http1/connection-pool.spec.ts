@@ -2,14 +2,14 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
+import { guardedConnector } from '../../../src/net/http1/connector.ts';
 import type { AnswerEnding } from '../../../src/transports/http/answer-ending.ts';
 import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
-import { ConnectionPool } from '../../../src/transports/http1/connection-pool.ts';
-import { guardedConnector } from '../../../src/transports/http1/connector.ts';
 import { until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { poolOf, postTo } from '../http/pool-of.ts';
-import { startRawServer, withRawServer } from '../raw-server.ts';
+import { poolOf, postTo } from '../../transports/http/pool-of.ts';
+import { startRawServer, withRawServer } from '../../transports/raw-server.ts';
 
 const test = suite('connection pool');
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":{}}';

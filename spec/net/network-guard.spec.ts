@@ -5,8 +5,8 @@ import { createServer } from 'node:http';
 import net, { isIP, type LookupFunction, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
 import { DENIED_NETWORKS } from '../../src/domain/instances/endpoint.ts';
-import { guardedConnector } from '../../src/transports/http1/connector.ts';
-import { AddressDenied, addressesIn, deniedAddress } from '../../src/transports/network-guard.ts';
+import { guardedConnector } from '../../src/net/http1/connector.ts';
+import { AddressDenied, addressesIn, deniedAddress } from '../../src/net/network-guard.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('network guard');

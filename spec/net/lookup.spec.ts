@@ -1,6 +1,6 @@
 import { promises } from 'node:dns';
 import * as assert from 'uvu/assert';
-import { lookupOutside } from '../../src/outside/lookup.ts';
+import { lookupOutside } from '../../src/net/lookup.ts';
 import { startDns } from '../helpers/dns-server.ts';
 import { suite } from '../helpers/suite.ts';
 

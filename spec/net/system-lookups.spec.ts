@@ -4,7 +4,7 @@ import type { LookupAddress } from 'node:dns';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../src/domain/time/clock.ts';
-import { SystemLookups } from '../../src/transports/system-lookups.ts';
+import { SystemLookups } from '../../src/net/system-lookups.ts';
 import { startDns } from '../helpers/dns-server.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -4,10 +4,10 @@
 import { lookup as systemLookup } from 'node:dns';
 import { connect as connectTcp, isIP, type LookupFunction, type OnReadOpts, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { CLIENT_TLS } from '../../tls/client-options.ts';
-import { limitKeyUpdates } from '../../tls/key-updates.ts';
-import { BackendHandshakes } from '../backend-handshakes.ts';
 import { type AddressCheck, AddressDenied } from '../network-guard.ts';
+import { BackendHandshakes } from '../tls/backend-handshakes.ts';
+import { CLIENT_TLS } from '../tls/client-options.ts';
+import { limitKeyUpdates } from '../tls/key-updates.ts';
 
 export interface Connector {
   /**

@@ -8,7 +8,7 @@ import { type LookupAddress, promises } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { type Clock, settlesWithin } from '../domain/time/clock.ts';
-import { isNamedHere } from '../outside/lookup.ts';
+import { isNamedHere } from './lookup.ts';
 
 /** A look-up that takes longer is late. */
 const IN_TIME_MS = 1_000;

@@ -6,7 +6,7 @@ import {
   InvalidResponse,
   type ResponseHeaders,
   ResponseParser,
-} from '../../../src/transports/http1/response-parser.ts';
+} from '../../../src/net/http1/response-parser.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('response parser');
