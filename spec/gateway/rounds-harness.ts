@@ -76,7 +76,7 @@ export class RoundsHarness {
         onChanged: () => {},
       }),
       heldQuestions: heldQuestions(),
-      listReader: new ListReader(),
+      listReader: new ListReader({ scheduler }),
       scheduler,
       ...spreadClock(scheduler, simulatedClock),
       isAccepting: () => this.inner.isAccepting,

@@ -180,7 +180,7 @@ export class Harness {
       now,
       alarm,
       scheduler,
-      listReader: new ListReader(),
+      listReader: new ListReader({ scheduler }),
       isAccepting: () => this.isAccepting,
     };
     this.fleet = new Fleet({

@@ -1,9 +1,9 @@
 // When answers are told that they are slow: a second after each began, by one timer for all.
 
 import * as assert from 'uvu/assert';
-import { TaskScheduler } from '../../src/domain/tasks/task-scheduler.ts';
 import { slowAnswers } from '../../src/protocol/client-call.ts';
 import { suite } from '../helpers/suite.ts';
+import { untimedScheduler } from '../helpers/turns.ts';
 
 const test = suite('slow answers');
 
@@ -16,7 +16,7 @@ function fixture() {
   };
   const background = { alarm, every: () => assert.unreachable('no interval') as never };
   const rung: string[] = [];
-  const slow = slowAnswers({ now: () => nowMs, background }, new TaskScheduler());
+  const slow = slowAnswers({ now: () => nowMs, background }, untimedScheduler());
   return {
     slow,
     timers,

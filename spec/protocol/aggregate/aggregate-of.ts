@@ -4,13 +4,14 @@ import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ListChange } from '../../../src/domain/mcp/mcp.ts';
 import type { AllSessions } from '../../../src/domain/sessions/all-sessions.ts';
-import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/backends.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import type { Selection } from '../../../src/protocol/aggregate/selection.ts';
 import type { Backends } from '../../../src/protocol/endpoint-backends.ts';
+import { untimedScheduler } from '../../helpers/turns.ts';
 import { CLOCK, NO_SESSIONS } from '../listing-backends.ts';
 
 interface AggregateOptions {
@@ -34,8 +35,8 @@ export function aggregateOf({
   selectionOf = everything,
 }: AggregateOptions) {
   const listChanges$ = new Subject<ListChange>();
-  const lists = new AggregateLists({ ...CLOCK, backendsOf, listChanges$ });
-  const scheduler = new TaskScheduler({ turnMs: Number.POSITIVE_INFINITY }); // tasks run at once, on a slow machine, too
+  const scheduler = untimedScheduler();
+  const lists = new AggregateLists({ ...CLOCK, backendsOf, listChanges$, scheduler });
   const reported: unknown[] = [];
   const aggregated = new AggregateBackends({
     ...CLOCK,

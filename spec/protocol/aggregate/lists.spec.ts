@@ -8,7 +8,6 @@ import { noHealthyInstance } from '../../../src/domain/errors/error-catalogue.ts
 import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json/json.ts';
 import type { Client } from '../../../src/domain/mcp/client.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp/mcp.ts';
-import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -30,7 +29,7 @@ function setUp() {
   const recovered$ = new Subject<string>();
   const lists = new AggregateLists({
     ...CLOCK,
-    ...{ backendsOf, listChanges$: changes$, recovered$ },
+    ...{ backendsOf, listChanges$: changes$, recovered$, scheduler: untimedScheduler() },
     hasInstances: (template) => template !== 'fast',
   });
   const late: ListChange[] = [];
@@ -118,7 +117,7 @@ test('a list that did not change is the same, whatever its pages and its caller 
 
 test('answers that arrive together are read one by one, and equal ones once', async () => {
   const due: (() => void)[] = [];
-  const scheduler = new TaskScheduler();
+  const scheduler = untimedScheduler();
   scheduler.turn = () => new Promise((resolve) => due.push(resolve));
   const large = new ListingBackends({ tools: [{ name: 'a' }] });
   let read = 0;

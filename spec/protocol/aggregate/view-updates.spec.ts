@@ -1,6 +1,6 @@
 // Updates of resources that a view does not have: a server may report a part of a resource that the client has subscribed to.
 
-import { firstValueFrom, NEVER, of, Subject } from 'rxjs';
+import { firstValueFrom, NEVER, Observable, of, Subject, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ExchangeRequest, SourcedEvent } from '../../../src/domain/calls/exchange.ts';
 import { type ServerNotification, updateNotice } from '../../../src/domain/mcp/client.ts';
@@ -9,7 +9,6 @@ import { NO_NAMES } from '../../../src/domain/views/view.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
 import { ViewDirectory } from '../../../src/protocol/aggregate/views/view-directory.ts';
-import { settled } from '../../helpers/failing-backend.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, answered, ListingBackends, PROFILE } from '../listing-backends.ts';
@@ -47,13 +46,12 @@ test('a legacy client gets none of what the view hides, outside of calls and dur
   for (const uri of [...HIDDEN, OPEN, DIR]) a.sessions[0]?.messages.next(updateNotice(uri));
   assert.equal(received, [OPEN, DIR]);
   await ask({ method: 'tools/list', params: {} });
-  const answers: SourcedEvent[] = [];
   const during = [...HIDDEN, OPEN].map(
     (uri): SourcedEvent => ({ ...answered({}), event: updateNotice(uri) }),
   );
   a.instead = of(...during, answered({}));
-  session.exchange({ method: 'tools/call', params: { name: 'x' } }).subscribe((each) => answers.push(each));
-  await settled();
+  const call: ExchangeRequest = { method: 'tools/call', params: { name: 'x' } };
+  const answers = await firstValueFrom(session.exchange(call).pipe(toArray()));
   const uris = answers.flatMap(({ event }) => (event.kind === 'notification' ? event.params.uri : []));
   assert.equal([uris, answers.length], [[OPEN], 2]);
 });
@@ -63,9 +61,14 @@ test('so does a client without a session', async () => {
   const received: unknown[] = [];
   const wanted = { lists: new Set<ListField>(), resources: new Set([DIR]) };
   const updates$ = new Subject<ServerNotification>();
-  a.changes = (_owner, _profile, { resources }) => (resources.size === 0 ? NEVER : updates$);
+  const { promise: subscribed, resolve: subscribe } = Promise.withResolvers<void>();
+  const followed$ = new Observable<ServerNotification>((subscriber) => {
+    subscribe();
+    return updates$.subscribe(subscriber);
+  });
+  a.changes = (_owner, _profile, { resources }) => (resources.size === 0 ? NEVER : followed$);
   aggregated.changes(ADA, PROFILE, wanted).subscribe(({ params }) => received.push(params.uri));
-  await settled();
+  await subscribed;
   for (const uri of [...HIDDEN, OPEN, DIR]) updates$.next(updateNotice(uri));
   assert.equal(received, [OPEN, DIR]);
 });

@@ -18,6 +18,7 @@ import { newAggregateSession } from '../../../../src/protocol/aggregate/sessions
 import { settled } from '../../../helpers/failing-backend.ts';
 import { HANDSHAKE } from '../../../helpers/scripted-transport.ts';
 import { suite } from '../../../helpers/suite.ts';
+import { untimedScheduler } from '../../../helpers/turns.ts';
 import { ADA, CLOCK, ListingBackends, NO_SESSIONS, PROFILE } from '../../listing-backends.ts';
 
 const test = suite('aggregate session');
@@ -25,13 +26,13 @@ const test = suite('aggregate session');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
-function setUp(owner: Owner = ADA, scheduler = new TaskScheduler()) {
+function setUp(owner: Owner = ADA, scheduler = untimedScheduler()) {
   const a = new ListingBackends({ tools: [{ name: 'x' }] });
   const b = new ListingBackends({ tools: [{ name: 'y' }] });
   b.handshake = { ...HANDSHAKE, capabilities: { tools: {}, logging: {} } };
   const of = (template: string) => (template === 'a' ? a : b);
   const listChanges$ = new Subject<ListChange>();
-  const lists = new AggregateLists({ backendsOf: of, listChanges$, ...CLOCK });
+  const lists = new AggregateLists({ backendsOf: of, listChanges$, ...CLOCK, scheduler: untimedScheduler() });
   const templates = ['a', 'b'];
   const selection = everything(lists, () => ['a', 'b'], scheduler);
   const uses: unknown[] = [];
