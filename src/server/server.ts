@@ -18,6 +18,7 @@ import { nodeOf } from '../domain/nodes/nodes.ts';
 import type { OwnWorker } from '../domain/nodes/workers.ts';
 import { sleep, systemClock } from '../domain/time/clock.ts';
 import type { Gateway } from '../gateway/gateway.ts';
+import type { HttpApp } from '../http/app.ts';
 import { watchClockSkew } from '../persistence/clock-skew.ts';
 import { describeDatabase } from '../persistence/database-url.ts';
 import { fileExposureOf, loadStore } from '../persistence/open.ts';
@@ -31,7 +32,7 @@ import { configuredGateway } from './configured-gateway.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
 import { countsOf, foreignGrants, foreignPrograms, linesOf, logDatabase } from './operator-lines.ts';
 import { otherNodesOf } from './other-nodes.ts';
-import { Ports, publicTlsOf } from './ports.ts';
+import { type OpenPorts, Ports, publicTlsOf } from './ports.ts';
 import { type Close, closeQuietly, type RunningServer, runningServer } from './running-server.ts';
 import { openServerAuth } from './server-auth.ts';
 import { openStorage, reaperPipeOf } from './storage.ts';
@@ -75,161 +76,89 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
 }
 
 async function start(config: Config, options: ServerOptions, opened: Close[]): Promise<RunningServer> {
-  const { log = pino({ level: 'silent' }), isTerminal = false, worker, signal } = options;
-  const isFirst = worker === undefined || worker.number === 1;
+  const { log = pino({ level: 'silent' }), worker, signal } = options;
   const onUndo = (close: Close): void => {
     opened.unshift(close);
     signal?.throwIfAborted();
   };
-  await startTraces(log, onUndo);
+  const isFirst = worker === undefined || worker.number === 1;
+  const begun: Start = { config, options, log, worker, isFirst, onUndo };
+  await startTraces(begun);
+  const files = await readFiles(begun);
+  const network = await bindPorts(begun);
+  const database = await openDatabase(begun, network.ids.claim);
+  const accounts = await openAccounts(begun, network, database);
+  const core = await makeGateway(begun, { files, network, database, accounts });
+  const app = makeApp(begun, { network, database, accounts, core });
+  signal?.throwIfAborted();
+  const served = await serve(begun, { files, network, database, accounts, core, app });
+  // Not earlier: a start without its database reports this itself.
+  const databaseLog = logDatabase(database.storeChanges$, log);
+  databaseLog.add(watchClockSkew(database.store, log));
+  const { gateway, others } = core;
+  return runningServer({
+    ...served,
+    gateway,
+    gatewayId: network.ids.gateway,
+    auth: accounts.auth,
+    others,
+    app,
+    databaseLog,
+    opened,
+    graceMs: config.graceMs,
+    log,
+    noteChange: database.noteChange,
+  });
+}
 
-  // Read before anything is opened: an unreadable document must not leave a half-started gateway.
+/** What every phase of the start uses. */
+interface Start {
+  readonly config: Config;
+  readonly options: ServerOptions;
+  readonly log: Logger;
+  readonly worker: OwnWorker | undefined;
+  /** The first worker applies changes for all of them. */
+  readonly isFirst: boolean;
+  /** Gets the close function of what is open. Throws when the start was aborted. */
+  readonly onUndo: (close: Close) => void;
+}
+
+type Files = Awaited<ReturnType<typeof readFiles>>;
+type Network = Awaited<ReturnType<typeof bindPorts>>;
+type Database = Awaited<ReturnType<typeof openDatabase>>;
+type ServerAccounts = Awaited<ReturnType<typeof openAccounts>>;
+type Core = Awaited<ReturnType<typeof makeGateway>>;
+
+/** Sends traces if the standard variables name a collector. */
+async function startTraces({ log, onUndo }: Start): Promise<void> {
+  if (!namesCollector(process.env)) return;
+  const { startOtlp } = await import('../tracing/otlp.ts');
+  const otlp = await startOtlp(process.env, log);
+  onUndo(async () => otlp?.close());
+}
+
+/** Before anything is opened: an unreadable document must not leave a half-started gateway. */
+async function readFiles({ config, options }: Start) {
   const document =
     config.registryFile === undefined ? undefined : await readRegistryFile(config.registryFile);
   const user = config.programUser === undefined ? undefined : await programUser(config.programUser);
   // Before a port is open, on which requests would wait for it.
   await loadStore(config.databaseUrl, config.folder);
-  signal?.throwIfAborted();
+  options.signal?.throwIfAborted();
+  return { document, programUser: user };
+}
 
-  // Bound before anything is created: an accidental second start must create no database, first admin or child process.
+/** Before anything is created: an accidental second start must create no database, first admin or child process. */
+async function bindPorts({ config, log, worker, onUndo }: Start) {
   const memoryBytes = Math.floor((config.memoryBytes ?? availableMemoryBytes()) / (worker?.count ?? 1));
   const tls = await publicTlsOf(config, log);
   onUndo(async () => tls?.close());
   const bounds = memoryBounds(memoryBytes, tls && TLS_CONNECTION_BYTES);
   const ports = new Ports(config, { ...bounds.connections, files: lastClientFile() }, log, tls);
-  const { address } = ports;
   // The others serve until this worker is ready: none of their clients gets a connection to one that starts.
   const early = worker?.gateway === undefined ? await ports.open(onUndo) : undefined;
-
   const ids = idsOf(config, worker, early?.listeners.urls[0]);
-  const { storage, file, exposure, isDatabaseShared } = await openClaimedStorage(
-    config,
-    ids.claim,
-    log,
-    onUndo,
-  );
-  const { store } = storage;
-  // One watch for all subscribers. No other process writes a store in memory.
-  const known$ = new Subject<RevisionChange>();
-  const storeChanges$ = store.kind === 'memory' ? NEVER : merge(watchRevision(store), known$).pipe(share());
-
-  const serverAuth = await openServerAuth(config, storage, { storeChanges$, log, isTerminal, address });
-  const { auth } = serverAuth;
-  onUndo(serverAuth.close);
-  // Another thread hashes the password, which takes 0.2 s; the gateway and its app are made meanwhile. Awaited below.
-  const firstAdmin = serverAuth.ensureAdmin(options.firstPassword);
-  const settled = Promise.allSettled([firstAdmin]);
-  onUndo(() => settled);
-
-  const catalogue = await readCatalogue(config.templatesFolder);
-  const definitions = catalogue.templates;
-  const life = newLife();
-  const { secrets } = await storage.signingSecrets();
-  const others = await otherNodesOf({
-    config,
-    store,
-    log,
-    worker,
-    life,
-    secrets,
-    isDatabaseShared,
-    onUndo,
-    nodeId: ids.node,
-    gatewayId: ids.gateway,
-  });
-  const reaperPipe = await reaperPipeOf(config, ids.claim);
-  await nextTurn(); // the gateway and its app are made in a turn each
-  const gateway = configuredGateway({
-    config,
-    storage,
-    storeChanges$,
-    auth,
-    address,
-    others,
-    definitions,
-    life,
-    secrets,
-    reaperPipe,
-    log,
-    memoryBytes,
-    programUser: user,
-    gatewayId: ids.gateway,
-    worker: worker?.number,
-    // The claim of the node shows that every earlier life of it is over. A database in memory ends with the process.
-    outlivesProcess: isDatabaseShared || file !== undefined,
-  });
-  onUndo(() => gateway.close({ graceMs: 0 }));
-  await nextTurn();
-  onUndo(() => others.close());
-  await others.join(gateway, auth, signal);
-  signal?.throwIfAborted();
-
-  const app = configuredApp({
-    config,
-    log,
-    storage,
-    serverAuth,
-    gateway,
-    others,
-    ports,
-    definitions,
-    worker,
-    secrets,
-    unreadBounds: bounds.unreadAnswers,
-    onUndo,
-  });
-  others.serveForwarded = app.serveForwarded;
-  ports.metrics = app.metrics;
-  auth.watchSessions(() => new Set([...gateway.openCallers(), ...app.openCallers()]));
-  signal?.throwIfAborted();
-
-  options.onGateway?.(gateway);
-  // The first worker applies changes for all of them.
-  const loaded = loadRegistry(gateway, isFirst ? { document, isSynced: config.sync.isEnabled } : {}, log);
-  loaded.catch(() => undefined); // awaited below
-  const { warnings, notices } = await firstAdmin;
-  for (const notice of notices) options.onNotice?.(notice);
-  ports.serve = app.callback();
-  const problems = await loaded;
-  if (early === undefined) await untilReady(gateway);
-  const { listeners, scrapes } = early ?? (await ports.open(onUndo));
-  const otherGrants = isFirst ? await foreignGrants(auth.grants, address).catch(() => []) : [];
-  // Not earlier: a start without its database reports this itself.
-  const databaseLog = logDatabase(storeChanges$, log);
-  databaseLog.add(watchClockSkew(store, log));
-
-  return runningServer({
-    warnings: [
-      ...config.warnings,
-      ...warnings,
-      ...(exposure === undefined ? [] : [exposure]),
-      ...otherGrants,
-      ...foreignPrograms(gateway, ids.gateway),
-      ...catalogue.problems.map((problem) => `templates: ${problem}`),
-      ...listeners.warnings,
-      ...problems,
-    ],
-    gateway,
-    gatewayId: ids.gateway,
-    auth,
-    others,
-    app,
-    listeners,
-    scrapes,
-    databaseLog,
-    opened,
-    graceMs: config.graceMs,
-    log,
-    noteChange: () => known$.next({ kind: 'changed' }),
-  });
-}
-
-/** Sends traces if the standard variables name a collector. */
-async function startTraces(log: Logger, onUndo: (close: Close) => void): Promise<void> {
-  if (!namesCollector(process.env)) return;
-  const { startOtlp } = await import('../tracing/otlp.ts');
-  const otlp = await startOtlp(process.env, log);
-  onUndo(async () => otlp?.close());
+  return { ports, early, ids, memoryBytes, unreadBounds: bounds.unreadAnswers };
 }
 
 /** The ids of this process; `url`: its first port. `claim`: the first worker holds the claim of the gateway as a whole. */
@@ -242,12 +171,7 @@ function idsOf({ nodeId, nodeHost }: Config, worker: OwnWorker | undefined, url 
 }
 
 /** Opens the database as the one process that is this node. */
-async function openClaimedStorage(
-  config: Config,
-  claimId: string,
-  log: Logger,
-  onUndo: (close: Close) => void,
-) {
+async function openDatabase({ config, log, onUndo }: Start, claimId: string) {
   const { kind, file } = describeDatabase(config.databaseUrl, config.folder);
   // Before the database is opened: a start that is refused must not migrate the database of the gateway that runs.
   if (file !== undefined && existsSync(dirname(file))) {
@@ -269,7 +193,155 @@ async function openClaimedStorage(
     const claim = await claimNodeOfServer(store.settings, claimId, { onNotice: (line) => log.warn(line) });
     onUndo(() => claim.release());
   }
-  return { storage, file, exposure, isDatabaseShared };
+  // One watch for all subscribers. No other process writes a store in memory.
+  const known$ = new Subject<RevisionChange>();
+  return {
+    storage,
+    store,
+    exposure,
+    isDatabaseShared,
+    // The claim of the node shows that every earlier life of it is over. A database in memory ends with the process.
+    outlivesProcess: isDatabaseShared || file !== undefined,
+    storeChanges$: store.kind === 'memory' ? NEVER : merge(watchRevision(store), known$).pipe(share()),
+    noteChange: () => known$.next({ kind: 'changed' }),
+  };
+}
+
+/** Opens authentication, and begins to make the first admin. */
+async function openAccounts({ config, options, log, onUndo }: Start, { ports }: Network, database: Database) {
+  const { storage, storeChanges$ } = database;
+  const { isTerminal = false, firstPassword } = options;
+  const { address } = ports;
+  const serverAuth = await openServerAuth(config, storage, { storeChanges$, log, isTerminal, address });
+  onUndo(serverAuth.close);
+  // Another thread hashes the password, which takes 0.2 s; the gateway and its app are made meanwhile. `serve` awaits it.
+  const firstAdmin = serverAuth.ensureAdmin(firstPassword);
+  const settled = Promise.allSettled([firstAdmin]);
+  onUndo(() => settled);
+  return { serverAuth, auth: serverAuth.auth, firstAdmin };
+}
+
+/** Makes the gateway, and joins the other nodes. */
+async function makeGateway(
+  { config, options, log, worker, onUndo }: Start,
+  parts: { files: Files; network: Network; database: Database; accounts: ServerAccounts },
+) {
+  const { programUser: user } = parts.files;
+  const { ids, ports, memoryBytes } = parts.network;
+  const { storage, store, storeChanges$, isDatabaseShared, outlivesProcess } = parts.database;
+  const { auth } = parts.accounts;
+  const catalogue = await readCatalogue(config.templatesFolder);
+  const life = newLife();
+  const { secrets } = await storage.signingSecrets();
+  const others = await otherNodesOf({
+    config,
+    store,
+    log,
+    worker,
+    life,
+    secrets,
+    isDatabaseShared,
+    onUndo,
+    nodeId: ids.node,
+    gatewayId: ids.gateway,
+  });
+  const reaperPipe = await reaperPipeOf(config, ids.claim);
+  await nextTurn(); // the gateway and its app are made in a turn each
+  const gateway = configuredGateway({
+    config,
+    storage,
+    storeChanges$,
+    auth,
+    address: ports.address,
+    others,
+    definitions: catalogue.templates,
+    life,
+    secrets,
+    reaperPipe,
+    log,
+    memoryBytes,
+    programUser: user,
+    gatewayId: ids.gateway,
+    worker: worker?.number,
+    outlivesProcess,
+  });
+  onUndo(() => gateway.close({ graceMs: 0 }));
+  await nextTurn();
+  onUndo(() => others.close());
+  await others.join(gateway, auth, options.signal);
+  options.signal?.throwIfAborted();
+  return { gateway, others, catalogue, secrets };
+}
+
+/** Makes the HTTP application; it serves clients from `serve` on, other nodes at once. */
+function makeApp(
+  { config, log, worker, onUndo }: Start,
+  parts: { network: Network; database: Database; accounts: ServerAccounts; core: Core },
+): HttpApp {
+  const { ports, unreadBounds } = parts.network;
+  const { serverAuth, auth } = parts.accounts;
+  const { gateway, others, catalogue, secrets } = parts.core;
+  const app = configuredApp({
+    config,
+    log,
+    storage: parts.database.storage,
+    serverAuth,
+    gateway,
+    others,
+    ports,
+    definitions: catalogue.templates,
+    worker,
+    secrets,
+    unreadBounds,
+    onUndo,
+  });
+  others.serveForwarded = app.serveForwarded;
+  ports.metrics = app.metrics;
+  auth.watchSessions(() => new Set([...gateway.openCallers(), ...app.openCallers()]));
+  return app;
+}
+
+/** Loads the registry, and serves requests once the first admin exists. */
+async function serve(
+  { config, options, log, isFirst, onUndo }: Start,
+  parts: {
+    files: Files;
+    network: Network;
+    database: Database;
+    accounts: ServerAccounts;
+    core: Core;
+    app: HttpApp;
+  },
+): Promise<OpenPorts & Pick<RunningServer, 'warnings'>> {
+  const { ports, early, ids } = parts.network;
+  const { auth, firstAdmin } = parts.accounts;
+  const { gateway, catalogue } = parts.core;
+  const { exposure } = parts.database;
+  options.onGateway?.(gateway);
+  const { document } = parts.files;
+  const loaded = loadRegistry(gateway, isFirst ? { document, isSynced: config.sync.isEnabled } : {}, log);
+  loaded.catch(() => undefined); // awaited below
+  const { warnings, notices } = await firstAdmin;
+  for (const notice of notices) options.onNotice?.(notice);
+  ports.serve = parts.app.callback();
+  const problems = await loaded;
+  if (early === undefined) await untilReady(gateway);
+  const { listeners, scrapes } = early ?? (await ports.open(onUndo));
+  const otherGrants = isFirst ? await foreignGrants(auth.grants, ports.address).catch(() => []) : [];
+  return {
+    listeners,
+    scrapes,
+    warnings: [
+      ...config.warnings,
+      ...warnings,
+      ...(exposure === undefined ? [] : [exposure]),
+      ...otherGrants,
+      ...foreignPrograms(gateway, ids.gateway),
+      ...catalogue.problems.map((problem) => `templates: ${problem}`),
+      ...listeners.warnings,
+      ...problems,
+    ],
+  };
 }
 
 /** Applies the registry file, and what the sync finds, to the stored instances. Resolves with one line for each problem. */
