@@ -136,6 +136,30 @@ test('listeners that throw affect neither the gateway nor other listeners', asyn
   }
 });
 
+test('listeners that throw values without a text do not end the process, and are warned about', async () => {
+  const { mock: warned } = mock.method(process, 'emitWarning', () => {});
+  const fatal: unknown[] = [];
+  const note = (thrown: unknown) => fatal.push(thrown);
+  process.on('uncaughtException', note).on('unhandledRejection', note);
+  const unreadable = Object.defineProperty(new Error(), 'message', { get: () => raise(Object.create(null)) });
+  const values = [Object.create(null), { toString: () => raise(new Error('no text')) }, unreadable];
+  try {
+    for (const value of values) {
+      gateway.events$.subscribe(() => raise(value));
+      gateway.events$.subscribe(() => Promise.reject(value));
+    }
+    await gateway.register('t', { id: 'a', handler: serving({}) }, WAIT);
+    await gateway.close({ graceMs: 0 });
+    for (let turns = 0; turns < 5; turns += 1) await turn();
+    assert.equal(fatal, []);
+    const texts = new Set(warned.calls.map((call) => String(call.arguments[0])));
+    assert.equal([...texts], ['Error: an error without a text']);
+  } finally {
+    warned.restore();
+    process.off('uncaughtException', note).off('unhandledRejection', note);
+  }
+});
+
 test('can be called from within its own events', async () => {
   const answered = new Promise<string>((resolve, reject) => {
     gateway.on('instance.healthy').subscribe(() => {
@@ -212,3 +236,7 @@ test('gets list changes of a modern server without a call in flight for them', a
 });
 
 test.run();
+
+function raise(value: unknown): never {
+  throw value;
+}

@@ -2,6 +2,7 @@
 // others nor the gateway.
 
 import { filter, Observable, type Observer, Subscriber, type Subscription } from 'rxjs';
+import { messageOf } from '../domain/errors/errors.ts';
 import type { EventName, GatewayEvent } from '../domain/events.ts';
 
 export class EventBus {
@@ -110,6 +111,15 @@ function attempt(listener: () => unknown): void {
 }
 
 function warn(thrown: unknown): void {
-  const warning = thrown instanceof Error ? thrown : new Error(String(thrown));
-  process.emitWarning(warning, 'StagedoorListenerWarning');
+  process.emitWarning(asWarning(thrown), 'StagedoorListenerWarning');
+}
+
+/** The error that a listener threw, if its text can be read; Node reads it later, where nothing catches. */
+function asWarning(thrown: unknown): Error {
+  try {
+    if (thrown instanceof Error && `${thrown} ${thrown.stack}` !== '') return thrown;
+  } catch {
+    // Has no text.
+  }
+  return new Error(messageOf(thrown));
 }

@@ -1,5 +1,6 @@
 // The in-process transport: the conformance suite over a function, then what only functions do.
 
+import { inspect } from 'node:util';
 import * as assert from 'uvu/assert';
 import { open as inProcess } from '../../../src/transports/in-process/in-process.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
@@ -98,9 +99,31 @@ test('turns every thrown value into a JSON-RPC error', async () => {
   }
 });
 
+test('a thrown value that cannot be read, or whose code is no number of JSON-RPC, is an internal error', async () => {
+  const unreadable = (): never => {
+    throw new Error('a getter');
+  };
+  const thrown: readonly (readonly [unknown, message: string])[] = [
+    [Object.defineProperty({}, 'code', { get: unreadable }), 'a getter'],
+    [Object.defineProperty(new Error(), 'message', { get: unreadable }), 'a getter'],
+    [Object.defineProperty({ code: -32000, message: 'x' }, 'data', { get: unreadable }), 'a getter'],
+    [{ [inspect.custom]: unreadable }, 'a getter'],
+    [new Proxy({}, { get: () => unreadable() }), 'a getter'],
+    [{ code: -32000, data: { toJSON: () => raise(Object.create(null)) } }, 'an error without a text'],
+    ...[Number.NaN, Number.POSITIVE_INFINITY, 1.5].map((code) => [{ code, message: 'x' }, 'x'] as const),
+  ];
+  for (const [value, message] of thrown)
+    for (const handler of [() => raise(value), () => Promise.reject(value)]) {
+      const seen = await see((await open(handler)).exchange({ method: 'ping' }));
+      assert.equal(seen, { events: [{ kind: 'error', error: { code: -32603, message } }], end: 'completed' });
+    }
+});
+
 test('fails the call of a function that gives values which are not JSON', async () => {
   const handlers: readonly InProcessHandler[] = [
     () => ({ count: 1n }),
+    () => Symbol('no JSON'),
+    () => () => ({}),
     (_, { notify }) => notify('notifications/message', Object({ data: 1n })),
     () => {
       throw Object.assign(new Error('wrong'), { code: -32000, data: 1n });
@@ -142,6 +165,10 @@ test('does not open without a function, nor when the opening was aborted', async
 function open(handler: InProcessHandler): Promise<Transport> {
   const definition = instanceDefinition({ transport: 'in-process' });
   return inProcess(definition, openOptions({ handlers: new Map([[definition.serverId, handler]]) }));
+}
+
+function raise(value: unknown): never {
+  throw value;
 }
 
 test.run();

@@ -278,8 +278,13 @@ export function reasonOf(thrown: unknown): string {
 /** The operator has to change a setting, a file or the machine; the message is for the operator, and names no secret. */
 export class OperatorError extends Error {}
 
+/** The message of an error, or another value as text. Never throws: values of other code can refuse to be read. */
 export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
+  try {
+    return String(thrown instanceof Error ? thrown.message : thrown);
+  } catch {
+    return 'an error without a text';
+  }
 }
 
 /** The code of an error of the system or a library, such as ENOENT, if any. */

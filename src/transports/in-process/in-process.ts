@@ -89,7 +89,10 @@ class InProcessTransport extends Channel implements Transport {
       const request = params === undefined ? { method } : { method, params };
       const result = await this.#handler(request, { signal, notify });
       // Serialized at once: a result that is not JSON fails here, and later changes of it have no effect.
-      return { kind: 'result', result: JsonText.ofBytes(Buffer.from(JSON.stringify(result ?? {}))) };
+      const text: string | undefined = JSON.stringify(result ?? {});
+      if (text === undefined)
+        throw new TypeError(`the function returned a ${typeof result}, which is not JSON`);
+      return { kind: 'result', result: JsonText.ofBytes(Buffer.from(text)) };
     } catch (thrown) {
       return { kind: 'error', error: errorOfThrown(thrown) };
     }
@@ -117,16 +120,19 @@ function handshakeOf({ id }: InstanceDefinition): Handshake {
   };
 }
 
-/** A thrown value with a numeric `code` is the function's own JSON-RPC error; any other is an internal error. */
+/**
+ * A thrown value with an integer as its `code` is the function's own JSON-RPC error; any other is an internal error, also one
+ * whose fields cannot be read, as those of a Proxy.
+ */
 function errorOfThrown(thrown: unknown): JsonRpcError {
-  const { code, message, data } = Object(thrown);
-  const text = typeof thrown === 'string' ? thrown : inspect(thrown, { depth: 0 });
-  const error = { code, message: typeof message === 'string' ? message : text };
-  if (typeof code !== 'number') return { ...error, code: RPC.internalError };
   try {
+    const { code, message, data } = Object(thrown);
+    const text = typeof thrown === 'string' ? thrown : inspect(thrown, { depth: 0 });
+    const error = { code, message: typeof message === 'string' ? message : text };
+    if (!Number.isSafeInteger(code)) return { ...error, code: RPC.internalError };
     return data === undefined ? error : { ...error, data: plain(data) };
-  } catch (notJson) {
-    return { code: RPC.internalError, message: messageOf(notJson) };
+  } catch (unreadable) {
+    return { code: RPC.internalError, message: messageOf(unreadable) };
   }
 }
 
