@@ -3,7 +3,7 @@
 
 /** Waits of a clock. The functions that they return cancel them. */
 interface Waits {
-  /** Calls `callback` once, after `waitMs`. */
+  /** Calls `callback` once, after `waitMs`, or after the longest wait of a timer. */
   readonly alarm: (waitMs: number, callback: () => void) => () => void;
   /** Calls `callback` again and again, each `everyMs`, the first time after the first of them. */
   readonly every: (everyMs: number, callback: () => void) => () => void;
@@ -22,13 +22,20 @@ export interface Clock extends Waits {
 export const systemClock: Clock = {
   now: () => performance.now(),
   wall: () => Date.now(),
-  alarm: (waitMs, callback) => once(setTimeout(callback, waitMs)),
+  alarm: (waitMs, callback) => once(setTimeout(callback, timerMs(waitMs))),
   every: (everyMs, callback) => repeated(setInterval(callback, everyMs)),
   background: {
-    alarm: (waitMs, callback) => once(setTimeout(callback, waitMs).unref()),
+    alarm: (waitMs, callback) => once(setTimeout(callback, timerMs(waitMs)).unref()),
     every: (everyMs, callback) => repeated(setInterval(callback, everyMs).unref()),
   },
 };
+
+/** The longest wait of a timer of Node, 24.8 days: a longer one would end at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+function timerMs(waitMs: number): number {
+  return Math.min(waitMs, LONGEST_TIMER_MS);
+}
 
 function once(timer: NodeJS.Timeout): () => void {
   return () => clearTimeout(timer);
