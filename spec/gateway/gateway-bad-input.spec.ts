@@ -72,6 +72,10 @@ const INSTANCES: readonly (readonly [name: string, input: unknown, verdict: stri
   ['several at once', { endpoint: 5, id: 5 }, 'instance.id instance.endpoint'],
   ['a function with an endpoint', { handler, endpoint }, 'instance.endpoint'],
   ['a function with a bad id', { handler, id: 'a/b' }, 'instance.id'],
+  ...[null, 5, 'greet', {}].map(
+    (other) =>
+      [`a handler that is ${JSON.stringify(other)}`, { handler: other }, 'instance.handler'] as const,
+  ),
 ];
 
 for (const [name, input, verdict] of INSTANCES)
@@ -165,13 +169,13 @@ test('a change of an instance or a template with unknown or invalid fields is re
 });
 
 test('`on` refuses unknown events', async () => {
-  for (const name of ['nope', 'toString', '__proto__', '', undefined, 5])
+  for (const name of ['nope', 'toString', '__proto__', '', undefined, 5, Object.create(null)])
     assert.is(await verdictOn('on', name), 'VALIDATION_ERROR name');
   assert.ok(gateway.on('registry.current'));
 });
 
 test('a request with a timeout that is no time is refused and not counted', async () => {
-  for (const timeoutMs of [Number.NaN, -1, 0, 'x'])
+  for (const timeoutMs of [Number.NaN, -1, 0, 'x', null, 1n, Object.create(null)])
     for (const name of ['exchange', 'ask'])
       assert.is(
         await verdictOn(name, 't', { method: 'tools/list' }, { timeoutMs }),
@@ -179,6 +183,51 @@ test('a request with a timeout that is no time is refused and not counted', asyn
       );
   assert.is(await verdictOn('call', 't', 'say', {}, { timeoutMs: Number.NaN }), 'VALIDATION_ERROR timeoutMs');
   assert.is(gateway.stats().totalRequests, 0);
+});
+
+test('a request without the name of a template, a method or a list is refused and not counted', async () => {
+  for (const name of [undefined, null, 5, {}, Symbol('t'), Object.create(null)]) {
+    const what = `${typeof name}`;
+    assert.is(await verdictOn('call', name, 'say'), 'VALIDATION_ERROR template', what);
+    assert.is(await verdictOn('exchange', 't', { method: name }), 'VALIDATION_ERROR request.method', what);
+    assert.is(await verdictOn('ask', 't', { method: name }), 'VALIDATION_ERROR request.method', what);
+    assert.is(await verdictOn('list', 't', name), 'VALIDATION_ERROR field', what);
+  }
+  for (const request of [undefined, null, 'tools/list'])
+    assert.is(await verdictOn('ask', 't', request), 'VALIDATION_ERROR request.method');
+  assert.is(gateway.stats().totalRequests, 0);
+});
+
+test('a view with invalid fields is refused, and a later change of the input has no effect', async () => {
+  const { views } = gateway;
+  const wrong: readonly (readonly [definition: unknown, fields: string])[] = [
+    ...[undefined, null, 'v', circle].map((definition) => [definition, 'body'] as const),
+    [{ id: 'v' }, 'from'],
+    [{ id: '../v', from: [{ template: 't' }] }, 'id'],
+    [{ id: 'v', from: [{ template: 't', tools: 5 }] }, 'from.0.tools'],
+  ];
+  for (const [definition, fields] of wrong)
+    for (const method of ['put', 'preview'] as const) {
+      if (method === 'preview' && typeof definition === 'string') continue;
+      const { code, facts } = await errorOf(Reflect.apply(views[method], views, [definition]));
+      const found = facts.items?.map(({ loc }) => loc.slice(1).join('.') || loc.join('.'));
+      assert.equal([code, found?.[0]], ['VALIDATION_ERROR', fields]);
+    }
+  assert.equal(views.list(), []);
+  const written = { id: 'v', from: [{ template: 't' }] };
+  await views.put(written);
+  written.from.pop();
+  assert.equal(views.find('v').definition, { id: 'v', from: [{ template: 't' }] });
+});
+
+test('a wait that is no time is refused, and nothing is registered or closed', async () => {
+  for (const wait of [Number.NaN, -1, '5', null]) {
+    const verdict = await verdictOn('register', 'u', { endpoint }, { waitMs: wait });
+    assert.is(verdict, 'VALIDATION_ERROR waitMs', `${wait}`);
+    assert.is(await verdictOn('close', { graceMs: wait }), 'VALIDATION_ERROR graceMs', `${wait}`);
+  }
+  assert.equal(gateway.templates(), ['t']);
+  assert.is(gateway.phase, 'running');
 });
 
 /** Invalid options of a gateway, and the first issue of the error. */

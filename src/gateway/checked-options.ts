@@ -7,13 +7,14 @@
 import { isAbsolute } from 'node:path';
 import Type, { type TSchema } from 'typebox';
 import { PolicyOptions } from '../balancing/policy-schemas.ts';
-import type { ExchangeOptions } from '../domain/calls/exchange.ts';
+import type { ExchangeOptions, ExchangeRequest } from '../domain/calls/exchange.ts';
 import { validationFailed } from '../domain/errors/error-catalogue.ts';
 import type { GatewayError, ValidationItem } from '../domain/errors/errors.ts';
 import { EVENTS, type EventName } from '../domain/events.ts';
 import type { InstanceInput } from '../domain/instances/instance.ts';
 import { definedFields } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { LIST_METHODS, type ListField } from '../domain/mcp/mcp.ts';
 import { compileShape, locatedAt, refuse } from '../domain/validation.ts';
 import type { GatewayOptions, InProcessInput } from './gateway-types.ts';
 
@@ -110,14 +111,38 @@ function unsafeOptions({
   return items;
 }
 
-/** The error for a timeout that would never end; undefined for a valid one. */
-export function refusalOfTimeout({ timeoutMs = 1 }: ExchangeOptions = {}): GatewayError | undefined {
-  return timeoutMs > 0 ? undefined : invalid('timeoutMs', 'expected milliseconds above 0');
+/** The error for a request that no backend could get, or whose timeout would never end; undefined for a valid one. */
+export function refusalOfRequest(
+  template: string,
+  request: ExchangeRequest,
+  { timeoutMs = 1 }: ExchangeOptions = {},
+): GatewayError | undefined {
+  if (typeof template !== 'string') return invalid('template', 'expected the name of a template');
+  if (typeof request?.method !== 'string') return invalid('request.method', 'expected the name of a method');
+  return isTime(timeoutMs) && timeoutMs > 0
+    ? undefined
+    : invalid('timeoutMs', 'expected milliseconds above 0');
+}
+
+/** VALIDATION_ERROR for a name that is not the name of a list. */
+export function checkListField(field: ListField): void {
+  if (typeof field !== 'string' || !Object.hasOwn(LIST_METHODS, field))
+    throw invalid('field', 'expected the name of a list');
+}
+
+/** VALIDATION_ERROR for a wait that is not a time; Infinity is one. */
+export function checkWait(name: 'waitMs' | 'graceMs', waitMs: number | undefined): void {
+  if (waitMs !== undefined && !isTime(waitMs)) throw invalid(name, 'expected milliseconds');
 }
 
 /** VALIDATION_ERROR for a name that is not the name of an event. */
 export function checkEventName(name: EventName): void {
-  if (!Object.hasOwn(EVENTS, name)) throw invalid('name', 'expected the name of an event');
+  if (typeof name !== 'string' || !Object.hasOwn(EVENTS, name))
+    throw invalid('name', 'expected the name of an event');
+}
+
+function isTime(ms: unknown): boolean {
+  return typeof ms === 'number' && ms >= 0;
 }
 
 function optional(fields: Readonly<Record<string, TSchema>>) {
@@ -140,6 +165,9 @@ function issue(loc: ValidationItem['loc'], msg: string): ValidationItem {
   return { loc, msg, type: 'value_error' };
 }
 
+/** True for an instance that is a function. VALIDATION_ERROR when its handler is something else. */
 export function isFunction(input: InstanceInput | InProcessInput): input is InProcessInput {
-  return typeof input === 'object' && input !== null && 'handler' in input;
+  if (typeof input !== 'object' || input === null || !('handler' in input)) return false;
+  if (typeof input.handler === 'function') return true;
+  throw validationFailed([issue(['body', 'instance', 'handler'], 'expected a function')]);
 }

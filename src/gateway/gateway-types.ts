@@ -321,8 +321,8 @@ export interface ServedViews {
   /** VIEW_NOT_FOUND. */
   find(id: string): StoredView;
   /**
-   * Stores a view, which replaces the one with its id. DUPLICATE_VIEW, PRECONDITION_FAILED, REGISTRY_FULL, DATABASE_UNAVAILABLE.
-   * `ifMatch`: see etagOf.
+   * Stores a view, which replaces the one with its id. VALIDATION_ERROR, DUPLICATE_VIEW, PRECONDITION_FAILED, REGISTRY_FULL,
+   * DATABASE_UNAVAILABLE. `ifMatch`: see etagOf.
    */
   put(
     definition: ViewDefinition,
@@ -339,7 +339,7 @@ export interface ServedViews {
    * waited. VIEW_NOT_FOUND, TOOL_NOT_FOUND, DATABASE_UNAVAILABLE.
    */
   approve(id: string, tools?: readonly string[]): Promise<readonly string[]>;
-  /** What a caller would get from this definition, or from a stored view. Stores nothing. VIEW_NOT_FOUND. */
+  /** What a caller would get from this definition, or from a stored view. Stores nothing. VALIDATION_ERROR, VIEW_NOT_FOUND. */
   preview(view: ViewDefinition | string, owner?: ViewCaller): Promise<ViewPreview>;
   /** The health of each template of the view. VIEW_NOT_FOUND. */
   health(id: string): readonly Pick<TemplateHealth, 'template' | 'total' | 'healthy'>[];

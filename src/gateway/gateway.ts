@@ -23,7 +23,14 @@ import { importContents } from '../registry/registry-sync.ts';
 import type { FileContents, RegisterOptions, Registration } from '../registry/registry-types.ts';
 import { uncheckedRequirements } from '../templates/requirements.ts';
 import { shortSecrets } from '../transports/secrets.ts';
-import { checkEventName, checkedOptions, isFunction, refusalOfTimeout } from './checked-options.ts';
+import {
+  checkEventName,
+  checkedOptions,
+  checkListField,
+  checkWait,
+  isFunction,
+  refusalOfRequest,
+} from './checked-options.ts';
 import { composeGateway, type GatewayDeps } from './compose.ts';
 import { EventBus, isolateListeners } from './event-bus.ts';
 import type {
@@ -140,6 +147,7 @@ export class Gateway {
     input: InstanceInput | InProcessInput,
     options: RegisterOptions = {},
   ): Promise<Registration> {
+    checkWait('waitMs', options.waitMs);
     if (!isFunction(input)) return this.#deps.registry.register(template, input, { ...options });
     const { handler, ...instance } = input;
     return this.#deps.registry.register(template, instance, { ...options, handler });
@@ -270,11 +278,11 @@ export class Gateway {
   /**
    * One request of any method to an instance of the template, with its notifications. Cold: subscribing sends the request,
    * unsubscribing cancels it on the backend. Emits notifications, then one result or error answer, then completes. Errors
-   * with GatewayError: TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, NO_HEALTHY_INSTANCE, QUEUE_FULL, TOOL_NOT_FOUND,
+   * with GatewayError: VALIDATION_ERROR, TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, NO_HEALTHY_INSTANCE, QUEUE_FULL, TOOL_NOT_FOUND,
    * BACKEND_UNAVAILABLE, BACKEND_TIMEOUT or SHUTTING_DOWN. Retries and failover: ADR 9, ADR 40.
    */
   exchange(template: string, request: ExchangeRequest, options?: ExchangeOptions): Observable<SourcedEvent> {
-    const refusal = refusalOfTimeout(options);
+    const refusal = refusalOfRequest(template, request, options);
     if (refusal !== undefined) return throwError(() => refusal);
     if (this.views.has(template)) return this.views.exchange(template, request, options);
     return this.#deps.dispatcher.exchange(template, request, options);
@@ -291,7 +299,8 @@ export class Gateway {
   }
 
   /** All pages of one list, from one instance. Empty when the server does not offer the list. Rejects as `exchange` does. */
-  list(template: string, field: ListField, options?: RequestOptions): Promise<ListResult> {
+  async list(template: string, field: ListField, options?: RequestOptions): Promise<ListResult> {
+    checkListField(field);
     return this.internals.requests.list(template, field, options);
   }
 
@@ -379,9 +388,11 @@ export class Gateway {
 
   /**
    * Refuses new calls, lets those in flight finish within the grace time, ends every session and process. Resolves when
-   * nothing is left. Idempotent. The store stays open: the program that opened it closes it.
+   * nothing is left. Idempotent. The store stays open: the program that opened it closes it. VALIDATION_ERROR for a grace
+   * time that is not a time: the gateway continues.
    */
   async close({ graceMs = this.#graceMs }: CloseOptions = {}): Promise<void> {
+    checkWait('graceMs', graceMs);
     this.#closed ??= this.#shutDown(graceMs);
     return this.#closed;
   }

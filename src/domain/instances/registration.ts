@@ -6,7 +6,7 @@ import { Check } from 'typebox/schema';
 import { accountOfOthers } from '../errors/account-errors.ts';
 import { configIncomplete, validationFailed } from '../errors/error-catalogue.ts';
 import type { GatewayError } from '../errors/errors.ts';
-import { canonicalText, definedFields, isJsonObject, valuesIn } from '../json/json.ts';
+import { canonicalText, definedFields, isJsonObject, jsonCopy, valuesIn } from '../json/json.ts';
 import { LIMITS } from '../limits.ts';
 import { ANY_NODE } from '../nodes/nodes.ts';
 import { compileShape, inspect, inspectNumbers, locatedAt, refuse, type Shape } from '../validation.ts';
@@ -377,15 +377,6 @@ export function checkedInput<T>(written: unknown, shape: Shape<T>, loc: Location
   refuse(locatedAt(loc, inspectNumbers(written))); // the copy has null for an infinite one
   if (shape.accepts(copy)) return copy;
   throw validationFailed(locatedAt(loc, shape.issues(copy)));
-}
-
-/** Undefined for a value that cannot be written as JSON. */
-function jsonCopy(written: unknown): unknown {
-  try {
-    return JSON.parse(JSON.stringify(written));
-  } catch {
-    return undefined;
-  }
 }
 
 function inventId(template: string, context: RegistrationContext): string {

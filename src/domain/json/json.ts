@@ -18,6 +18,15 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof JsonText);
 }
 
+/** The value as JSON holds it; undefined for one that cannot be written as JSON. */
+export function jsonCopy(written: unknown): unknown {
+  try {
+    return JSON.parse(JSON.stringify(written));
+  } catch {
+    return undefined;
+  }
+}
+
 /** As `isJsonObject`, for an object that may have fields which are kept as text. */
 export function isFields(value: JsonFields[string]): value is JsonFields {
   return isJsonObject(value);

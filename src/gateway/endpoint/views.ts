@@ -9,7 +9,7 @@ import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import type { ExchangeOptions, ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { viewNotFound } from '../../domain/errors/view-errors.ts';
 import { countHealth } from '../../domain/instances/instance.ts';
-import { definedFields } from '../../domain/json/json.ts';
+import { definedFields, jsonCopy } from '../../domain/json/json.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';
 import {
   type ListChange,
@@ -31,6 +31,7 @@ import {
   type ViewDefinition,
   type ViewProblem,
 } from '../../domain/views/view.ts';
+import { checkedView } from '../../domain/views/view-schema.ts';
 import { AggregateBackends, type AggregateOptions } from '../../protocol/aggregate/backends.ts';
 import { withAggregateInstance } from '../../protocol/aggregate/names.ts';
 import type { Selection } from '../../protocol/aggregate/selection.ts';
@@ -132,14 +133,15 @@ export class Views implements ServedViews {
   }
 
   /**
-   * Stores a view, which replaces the one with its id. DUPLICATE_VIEW, PRECONDITION_FAILED, REGISTRY_FULL,
-   * DATABASE_UNAVAILABLE.
+   * Stores a view, which replaces the one with its id. VALIDATION_ERROR, DUPLICATE_VIEW, PRECONDITION_FAILED,
+   * REGISTRY_FULL, DATABASE_UNAVAILABLE.
    */
   async put(
-    definition: ViewDefinition,
+    written: ViewDefinition,
     { ifMatch }: { readonly ifMatch?: string | undefined } = {},
   ): Promise<ViewRecord & { readonly isNew: boolean }> {
     const { registry, approvals } = this.#deps;
+    const definition = checkedView(jsonCopy(written)); // an embedding program may change its own
     const { id } = definition;
     const draft = await this.#draft(definition);
     await draft.survey();
@@ -221,7 +223,7 @@ export class Views implements ServedViews {
 
   /** What a caller would get from this definition, or from a stored view. Stores nothing. VIEW_NOT_FOUND. */
   async preview(view: ViewDefinition | string, owner: Owner = ANONYMOUS): Promise<ViewPreview> {
-    const shown = typeof view === 'string' ? this.#of(view) : await this.#draft(view);
+    const shown = typeof view === 'string' ? this.#of(view) : await this.#draft(checkedView(jsonCopy(view)));
     if (shown === undefined) throw viewNotFound(String(view));
     const problems = await shown.survey();
     const client = { owner, profile: PROFILE };
