@@ -10,12 +10,12 @@ import { type Auth, createAuth } from '../auth/auth.ts';
 import type { IdentityProvider } from '../auth/issuers/identity-provider.ts';
 import type { Issuers } from '../auth/issuers/issuers.ts';
 import { OAuthKeys } from '../auth/oauth/oauth-keys.ts';
-import { unreadableRows } from '../auth/oauth/oauth-rows.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { GatewayAddress, SignIn } from '../domain/accounts/resource.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import type { AuthorizationServerOptions } from '../http/oauth/authorization-server.ts';
+import { unreadableRows } from '../persistence/oauth-rows.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Storage } from './storage.ts';
 

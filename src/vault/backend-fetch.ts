@@ -24,11 +24,24 @@ const MAX_BYTES = 64 * 1024;
 /** Most bytes of a body that is read partly. */
 const MAX_PARTLY_BYTES = 8 * 1024 * 1024;
 const TIMEOUT_MS = 10_000;
+/** Of the issuer that a backend names. */
+const SHOWN_CHARACTERS = 200;
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
 
 /** Why a request failed, as a clause with own words: nothing of the answer is in it. */
 export class BackendFetchFailure extends Error {
   override readonly name: string = 'BackendFetchFailure';
+}
+
+/** The backend names another authorization server than before: it is not used until an admin confirms it. */
+export class ServerChanged extends BackendFetchFailure {
+  override readonly name = 'ServerChanged';
+
+  constructor(issuer: string) {
+    super(
+      `authorization server changed to ${issuer.slice(0, SHOWN_CHARACTERS)}; an admin has to confirm the new one`,
+    );
+  }
 }
 
 export interface BackendFetchOptions extends Pick<Clock, 'alarm' | 'now'> {

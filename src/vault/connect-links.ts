@@ -4,13 +4,13 @@
 
 import { hash, randomBytes } from 'node:crypto';
 import { Subject } from 'rxjs';
-import { oauthKey } from '../auth/oauth/oauth-rows.ts';
 import { type DefinedRoles, roleRights, scopesOfUser, type User } from '../domain/accounts/account.ts';
 import type { ConnectLink } from '../domain/calls/connection-required.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { commonRights, mayUse } from '../domain/rights/rights.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { SHARED } from '../domain/vault/account-connection.ts';
+import { oauthKey } from '../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../persistence/oauth-store.ts';
 
 /** What is to be connected, and for whom. */

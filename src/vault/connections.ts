@@ -1,9 +1,9 @@
 // The rows of connections: one for each owner, issuer and resource. A row has the tokens; the store encrypts it.
 // Source: ADR 201, ADR 218.
 
-import { oauthKey } from '../auth/oauth/oauth-rows.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { type AccountConnection, SHARED } from '../domain/vault/account-connection.ts';
+import { oauthKey } from '../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import type { OAuthBackend } from './oauth-backends.ts';
 

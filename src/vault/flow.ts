@@ -3,11 +3,11 @@
 // RFC 6749, RFC 7636, RFC 8707, RFC 9207, ADR 218.
 
 import { hash } from 'node:crypto';
-import { oauthKey } from '../auth/oauth/oauth-rows.ts';
 import { definedFields } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
+import { oauthKey } from '../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../persistence/oauth-store.ts';
-import { BackendFetchFailure } from './backend-fetch.ts';
+import { BackendFetchFailure, ServerChanged } from './backend-fetch.ts';
 import { type Connections, connectionKey, type StoredConnection } from './connections.ts';
 import type { BeginRequest, Finished, OAuthBackend, OAuthBackends, Target } from './oauth-backends.ts';
 import type { OAuthRequests } from './oauth-requests.ts';
@@ -158,19 +158,6 @@ export class Flow {
     const offline = backend.server.scopes_supported?.includes('offline_access') ? ['offline_access'] : [];
     const all = [...asked, ...(before?.value.wanted ?? []), ...(asked.length === 0 ? [] : offline)];
     return [...new Set(all)].slice(0, MAX_SCOPES);
-  }
-}
-
-const SHOWN_CHARACTERS = 200;
-
-/** The backend names another authorization server than before: it is not used until an admin confirms it. */
-export class ServerChanged extends BackendFetchFailure {
-  override readonly name = 'ServerChanged';
-
-  constructor(issuer: string) {
-    super(
-      `authorization server changed to ${issuer.slice(0, SHOWN_CHARACTERS)}; an admin has to confirm the new one`,
-    );
   }
 }
 

@@ -3,11 +3,11 @@
 // new one would get the accounts of users. Source: RFC 9728, RFC 8414, OpenID Connect Discovery 1.0, MCP
 // 2025-11-25 basic/authorization, ADR 218.
 
-import { oauthKey } from '../auth/oauth/oauth-rows.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { type InstanceAuth, isResourceOf } from '../domain/vault/account-connection.ts';
+import { oauthKey } from '../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../persistence/oauth-store.ts';
 import { challengeIn, scopesIn } from '../transports/http/challenge.ts';
 import { type BackendFetch, BackendFetchFailure } from './backend-fetch.ts';

@@ -3,10 +3,10 @@
 // basic/authorization#client-registration, RFC 7591.
 
 import type * as OAuth from 'oauth4webapi';
-import { oauthKey } from '../auth/oauth/oauth-rows.ts';
 import { definedFields } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { WayToBeKnown } from '../domain/vault/account-connection.ts';
+import { oauthKey } from '../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../persistence/oauth-store.ts';
 import { BackendFetchFailure } from './backend-fetch.ts';
 import type { StoredConnection } from './connections.ts';

@@ -14,7 +14,7 @@ import type { AddressCheck } from '../net/network-guard.ts';
 import type { SystemLookups } from '../net/system-lookups.ts';
 import type { OAuthStore } from '../persistence/oauth-store.ts';
 import type { BackendAccount, BearerTokens } from '../transports/backend-account.ts';
-import { BackendFetch, BackendFetchFailure } from './backend-fetch.ts';
+import { BackendFetch, BackendFetchFailure, ServerChanged } from './backend-fetch.ts';
 import {
   Connections,
   connectionKey,
@@ -23,7 +23,7 @@ import {
   SHOWN_DIGITS,
   shownConnection,
 } from './connections.ts';
-import { Flow, ServerChanged } from './flow.ts';
+import { Flow } from './flow.ts';
 import {
   type BeginRequest,
   type Finished,

@@ -1,8 +1,9 @@
 // Requests that leave a row are bounded, and so are the rows of one user and of one grant.
 
 import * as assert from 'uvu/assert';
-import { grantOf, oauthKey, rowOfGrant } from '../../../src/auth/oauth/oauth-rows.ts';
+import { grantOf, rowOfGrant } from '../../../src/auth/oauth/grant-rows.ts';
 import { KEPT } from '../../../src/http/oauth/refresh.ts';
+import { oauthKey } from '../../../src/persistence/oauth-rows.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import { askToken, begin, REDIRECT, register, startSignIn, tokensOf } from '../../helpers/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';

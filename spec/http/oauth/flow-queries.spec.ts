@@ -1,8 +1,8 @@
 // What a sign-in by URL costs the store when the browser is signed in: each query is CPU time that calls wait for.
 
 import * as assert from 'uvu/assert';
-import { clientKeyOf } from '../../../src/auth/oauth/oauth-rows.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
+import { clientKeyOf } from '../../../src/persistence/oauth-rows.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import {
   allow,

@@ -3,9 +3,9 @@
 import { randomBytes } from 'node:crypto';
 import * as assert from 'uvu/assert';
 import { OAuthKeys } from '../../../src/auth/oauth/oauth-keys.ts';
-import { clientKeyOf } from '../../../src/auth/oauth/oauth-rows.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import type { AuthorizationServerOptions } from '../../../src/http/oauth/authorization-server.ts';
+import { clientKeyOf } from '../../../src/persistence/oauth-rows.ts';
 import { type AppFixture, startApp } from '../../helpers/http-app.ts';
 import {
   allow,

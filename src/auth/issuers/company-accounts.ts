@@ -26,10 +26,10 @@ import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { insistently } from '../../persistence/insistent.ts';
+import { oauthKey } from '../../persistence/oauth-rows.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
 import type { AccountStore } from '../../persistence/store.ts';
 import { newUser } from '../accounts/accounts.ts';
-import { oauthKey } from '../oauth/oauth-rows.ts';
 import { scopesOfRole } from '../permissions.ts';
 import { claimOf, groupsIn, roleForGroups } from './claims.ts';
 import {

@@ -6,10 +6,11 @@ import { grantPrincipalId } from '../../domain/accounts/account.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';
 import { grantNotFound } from '../../domain/errors/account-errors.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { oauthKey } from '../../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../../persistence/oauth-store.ts';
 import type { AccountStore } from '../../persistence/store.ts';
 import { KeyUse } from '../accounts/api-keys.ts';
-import { grantOf, oauthKey } from './oauth-rows.ts';
+import { grantOf } from './grant-rows.ts';
 
 /** Most grants of one list, the newest. */
 const MAX_GRANTS = 1_000;

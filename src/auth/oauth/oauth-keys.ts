@@ -5,8 +5,8 @@
 import { createPublicKey, generateKeyPair, hash, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { Clock } from '../../domain/time/clock.ts';
+import { oauthKey } from '../../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../../persistence/oauth-store.ts';
-import { oauthKey } from './oauth-rows.ts';
 
 interface SigningKey {
   readonly kid: string;

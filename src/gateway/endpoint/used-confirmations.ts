@@ -1,9 +1,9 @@
 // The answers of users that were used: each counts once on all nodes. A row is kept for longer than the state that
 // the answer belongs to is valid. Source: ADR 241.
 
-import { oauthKey } from '../../auth/oauth/oauth-rows.ts';
 import { CONFIRM_MS } from '../../domain/calls/confirmation-required.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { oauthKey } from '../../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../../persistence/oauth-store.ts';
 import type { EndpointOptions } from '../../protocol/endpoint-types.ts';
 

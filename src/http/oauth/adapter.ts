@@ -3,9 +3,10 @@
 
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider';
 import type { SignedClaims } from '../../auth/oauth/access-tokens.ts';
-import { clientKeyOf, grantOf, oauthKey, rowOfGrant } from '../../auth/oauth/oauth-rows.ts';
+import { grantOf, rowOfGrant } from '../../auth/oauth/grant-rows.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { clientKeyOf, oauthKey } from '../../persistence/oauth-rows.ts';
 import type { OAuthKind, OAuthStore } from '../../persistence/oauth-store.ts';
 import { DocumentFault } from './clients/client-documents.ts';
 import { metadataOf } from './clients/client-record.ts';

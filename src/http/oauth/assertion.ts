@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
 import type { AuditLog } from '../../auth/audit/audit.ts';
 import type { Assertion, AssertionHolder, Issuers } from '../../auth/issuers/issuers.ts';
-import { clientKeyOf, grantOf, oauthKey, rowOfGrant } from '../../auth/oauth/oauth-rows.ts';
+import { grantOf, rowOfGrant } from '../../auth/oauth/grant-rows.ts';
 import {
   CLIENT_SCOPES,
   nameWithClient,
@@ -18,6 +18,7 @@ import type { Grant } from '../../domain/accounts/grant.ts';
 import { opens } from '../../domain/accounts/resource.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { clientKeyOf, oauthKey } from '../../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../../persistence/oauth-store.ts';
 import type { ClientRecord } from './clients/client-record.ts';
 import type { Clients } from './clients/clients.ts';

@@ -4,9 +4,10 @@
 // that time. Source: ADR 204, ADR 332.
 
 import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
-import { grantOf, oauthKey, rowOfGrant } from '../../auth/oauth/oauth-rows.ts';
+import { grantOf, rowOfGrant } from '../../auth/oauth/grant-rows.ts';
 import { type Clock, sleep } from '../../domain/time/clock.ts';
 import { decryptBytes, encryptBytes, encryptionKeyFrom } from '../../persistence/cipher.ts';
+import { oauthKey } from '../../persistence/oauth-rows.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
 import type { Clients } from './clients/clients.ts';
 

@@ -2,9 +2,9 @@
 // while; a failure is remembered for a minute, and the last good document is used for a week. Source:
 // draft-ietf-oauth-client-id-metadata-document.
 
-import { clientKeyOf, oauthKey } from '../../../auth/oauth/oauth-rows.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
+import { clientKeyOf, oauthKey } from '../../../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../../../persistence/oauth-store.ts';
 import { BadClient, type ClientRecord, clientOf } from './client-record.ts';
 import { FetchFailure, type GuardedFetch } from './guarded-fetch.ts';

@@ -4,12 +4,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { networkOf } from '../../../auth/limits/network-of.ts';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
-import { clientKeyOf } from '../../../auth/oauth/oauth-rows.ts';
 import type { Scope } from '../../../domain/accounts/account.ts';
 import { tooManyAttempts } from '../../../domain/errors/account-errors.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
 import type { RightsLists } from '../../../domain/rights/rights.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
+import { clientKeyOf } from '../../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
 import { type ClientDocuments, DocumentFault, isDocumentUrl } from './client-documents.ts';
 import {

@@ -5,9 +5,9 @@
 import type { AdapterPayload } from 'oidc-provider';
 import { networkOf } from '../../../auth/limits/network-of.ts';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
-import { oauthKey } from '../../../auth/oauth/oauth-rows.ts';
 import type { DefinedRoles } from '../../../domain/accounts/account.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
+import { oauthKey } from '../../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
 import { COMMAND_LINE } from '../clients/client-record.ts';
 import { DEVICE_PATH } from '../metadata.ts';

@@ -2,7 +2,7 @@
 // gateway must not lead there without a click: such errors are sent back only to where a client of this computer,
 // an admin or the user has agreed before; else a page shows them, with a link. Source: RFC 9700, 4.11.2.
 
-import { clientKeyOf } from '../../../auth/oauth/oauth-rows.ts';
+import { clientKeyOf } from '../../../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../../../persistence/oauth-store.ts';
 import { type ClientRecord, isLoopbackRedirect } from '../clients/client-record.ts';
 import type { SignIns } from '../sign-ins/sign-ins.ts';

@@ -12,12 +12,12 @@ import {
 } from '../../../auth/issuers/identity-provider.ts';
 import { networkOf } from '../../../auth/limits/network-of.ts';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
-import { oauthKey } from '../../../auth/oauth/oauth-rows.ts';
 import { CALLBACK } from '../../../config/provider-settings.ts';
 import type { User } from '../../../domain/accounts/account.ts';
 import type { NewEntry } from '../../../domain/audit/audit.ts';
 import { asGatewayError } from '../../../domain/errors/errors.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
+import { oauthKey } from '../../../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../../../persistence/oauth-store.ts';
 import { type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
 import { faultPage, type ProviderChoice, tooManyPage } from '../pages/page.ts';

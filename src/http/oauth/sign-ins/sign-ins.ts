@@ -5,9 +5,9 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { isFirstAdmin } from '../../../auth/accounts/accounts.ts';
 import type { Auth } from '../../../auth/auth.ts';
-import { oauthKey } from '../../../auth/oauth/oauth-rows.ts';
 import type { EndedToken, User } from '../../../domain/accounts/account.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
+import { oauthKey } from '../../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
 import type { AccountStore } from '../../../persistence/store.ts';
 

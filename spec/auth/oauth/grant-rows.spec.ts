@@ -1,10 +1,11 @@
 import * as assert from 'uvu/assert';
-import { clientKeyOf, grantOf, oauthKey, rowOfGrant } from '../../../src/auth/oauth/oauth-rows.ts';
+import { grantOf, rowOfGrant } from '../../../src/auth/oauth/grant-rows.ts';
 import type { Grant } from '../../../src/domain/accounts/grant.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
+import { clientKeyOf, oauthKey } from '../../../src/persistence/oauth-rows.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('rows of the authorization server');
+const test = suite('rows of grants');
 
 const grant: Grant = {
   id: '1b671a64-40d5-491e-99b0-da01ff1f3341',

@@ -1,0 +1,28 @@
+// Rows of the table `oauth`: their keys, and a warning about rows that cannot be read.
+
+import { hash } from 'node:crypto';
+import type { OAuthKind, OAuthStore } from './oauth-store.ts';
+
+/** The key of a row: a hash of kind and id, so that equal ids of two kinds are two rows. */
+export function oauthKey(kind: OAuthKind, id: string): string {
+  return hash('sha256', `${kind}:${id}`, 'hex');
+}
+
+/** See OAuthRow.clientKey. */
+export function clientKeyOf(clientId: string): string {
+  return oauthKey('client', clientId);
+}
+
+/** Rows of which a start says whether they can be read, the newest. */
+const MAX_READ = 1_000;
+
+/** A warning about rows that no key decrypts; undefined when all of the newest can be read. */
+export async function unreadableRows(store: Pick<OAuthStore, 'count' | 'list'>): Promise<string | undefined> {
+  const count = Math.min(await store.count({}), MAX_READ);
+  const unread = count === 0 ? 0 : count - (await store.list({}, count)).length;
+  if (unread === 0) return undefined;
+  return (
+    `${unread} of the newest ${count} rows of sign-ins, clients and connections cannot be read, because their key is lost: ` +
+    'users sign in and connect again, or add the earlier key last to GATEWAY_ENCRYPTION_KEY'
+  );
+}
