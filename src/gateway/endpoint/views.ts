@@ -1,30 +1,19 @@
-// The views of a gateway: each is served like all templates together, by AggregateBackends with a selection of its
-// own. What a view lists depends on its definition and on the lists of its templates; both may change while
-// clients use it.
+// The views of a gateway: what admins do with them, and the one that serves a name. What a view lists depends on its
+// definition and on the lists of its templates; both may change while clients use it.
 
-import { map, type Observable, Subject, Subscription } from 'rxjs';
+import { map, type Observable, Subscription } from 'rxjs';
 import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
-import type { Fleet } from '../../actors/fleet.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import type { ExchangeOptions, ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { viewNotFound } from '../../domain/errors/view-errors.ts';
 import { countHealth } from '../../domain/instances/instance.ts';
 import { definedFields, jsonCopy } from '../../domain/json/json.ts';
-import type { Client, Owner } from '../../domain/mcp/client.ts';
-import {
-  type ListChange,
-  type ListField,
-  MODERN_VERSIONS,
-  NOTICED_LISTS,
-  type WithheldItem,
-} from '../../domain/mcp/mcp.ts';
+import type { Owner } from '../../domain/mcp/client.ts';
+import type { ListChange, WithheldItem } from '../../domain/mcp/mcp.ts';
 import { groupsToMatch } from '../../domain/rights/globs.ts';
-import { mayUseInView } from '../../domain/rights/rights.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
-import { GATEWAY_INFO } from '../../domain/version.ts';
 import { splitToolKey, toolKey } from '../../domain/views/approval.ts';
 import {
-  type CallLimiter,
   type NameTargets,
   NO_NAMES,
   type StoredView,
@@ -32,33 +21,22 @@ import {
   type ViewProblem,
 } from '../../domain/views/view.ts';
 import { checkedView } from '../../domain/views/view-schema.ts';
-import { AggregateBackends, type AggregateOptions } from '../../protocol/aggregate/backends.ts';
+import type { AggregateBackends } from '../../protocol/aggregate/backends.ts';
 import { withAggregateInstance } from '../../protocol/aggregate/names.ts';
-import type { Selection } from '../../protocol/aggregate/selection.ts';
 import { CompiledView } from '../../protocol/aggregate/views/view-choices.ts';
-import {
-  compiledLists,
-  ViewDirectory,
-  type ViewDirectoryDeps,
-} from '../../protocol/aggregate/views/view-directory.ts';
-import { countCall } from '../../protocol/aggregate/views/view-limits.ts';
-import { viewProblems } from '../../protocol/aggregate/views/view-problems.ts';
+import { compiledLists } from '../../protocol/aggregate/views/view-directory.ts';
 import type { ToolApprovals } from '../../registry/tool-approvals.ts';
-import type { ViewRegistry } from '../../registry/view-registry.ts';
 import type { ServedViews, ViewPreview, ViewRecord, ViewTool } from '../gateway-types.ts';
+import { PROFILE, ServedView, type ServedViewDeps } from './served-view.ts';
 
-export interface ViewsDeps {
-  readonly registry: ViewRegistry;
-  readonly fleet: Pick<Fleet, 'has' | 'existingInstances'>;
+export interface ViewsDeps extends ServedViewDeps {
   readonly dispatcher: Pick<Dispatcher, 'exchange'>;
-  readonly aggregate: Omit<AggregateOptions, 'selection'>;
-  readonly callLimiter: CallLimiter;
-  /** The approved tools of pinned views. */
   readonly approvals: ViewApprovals;
   /** The tools that the lists of a template leave out. */
   readonly withheldOf: (template: string) => readonly WithheldItem[];
 }
 
+/** The approved tools of pinned views. */
 type ViewApprovals = Pick<
   ToolApprovals,
   | 'viewChanged$'
@@ -70,12 +48,6 @@ type ViewApprovals = Pick<
   | 'withheldFrom'
   | 'approve'
 >;
-
-/** A caller over HTTP, to which tools are listed as a client of the newest revision gets them. */
-const PROFILE = { protocolVersion: MODERN_VERSIONS[0], capabilities: {}, clientInfo: GATEWAY_INFO };
-
-/** The gateway itself: names and approvals do not depend on the rights of a caller. */
-const GATEWAY: Client = { owner: ANONYMOUS, profile: PROFILE };
 
 export class Views implements ServedViews {
   readonly #deps: ViewsDeps;
@@ -311,136 +283,4 @@ async function stillOwned(
       },
     );
   return kept;
-}
-
-/** One view while it is in use. */
-class ServedView {
-  readonly directory: ViewDirectory;
-  readonly backends: AggregateBackends;
-  names: NameTargets;
-  readonly #id: string;
-  readonly #deps: ViewsDeps;
-  readonly #isDraft: boolean;
-  readonly #changed$ = new Subject<ListField>();
-  #compiled: CompiledView;
-  #version = 0;
-  #isSaving = false;
-
-  /** `lists`: those of all views; undefined for a draft. */
-  constructor(
-    { definition, names }: StoredView,
-    deps: ViewsDeps,
-    lists?: ViewDirectoryDeps['compiledLists'],
-  ) {
-    const { fleet } = deps;
-    const isDraft = lists === undefined;
-    this.#id = definition.id;
-    this.#deps = deps;
-    this.#isDraft = isDraft;
-    this.#compiled = new CompiledView(definition);
-    this.names = names;
-    const templates = () => this.templates.filter((template) => fleet.has(template));
-    this.directory = new ViewDirectory({
-      lists: deps.aggregate.lists,
-      scheduler: deps.aggregate.scheduler,
-      templates,
-      compiledLists: lists,
-      view: () => this.#compiled,
-      nameTargets: () => this.names,
-      claim: (list, targets) => this.#claim(list, targets),
-      version: () => this.#version,
-      waiting: isDraft ? undefined : (chosen) => deps.approvals.waitingIn(this.#id, chosen),
-    });
-    const selection: Selection = {
-      view: this.#id,
-      directory: this.directory,
-      templates: (owner) => templates().filter((template) => mayUseInView(owner, template)),
-      changed$: this.#changed$,
-      includes: (owner, template) =>
-        this.#compiled.templates.includes(template) && mayUseInView(owner, template),
-      presentation: () => this.#compiled.presentation,
-      limitOf: (listed) => this.#compiled.limits.get(listed),
-      countCall: (tool, { id: callerId }, most) =>
-        countCall(deps.callLimiter, { view: this.#id, tool, callerId, most }),
-    };
-    this.backends = new AggregateBackends({ ...deps.aggregate, selection });
-  }
-
-  get templates(): readonly string[] {
-    return this.#compiled.templates;
-  }
-
-  /** True for a tool that the view has if its server lists it, whatever its hints are. */
-  takes(template: string, tool: string): boolean {
-    return this.#compiled.takes('tools', template, tool);
-  }
-
-  /** The name of a tool that is in no list now. */
-  wishOf({ template, tool }: { readonly template: string; readonly tool: string }): string {
-    return this.#compiled.wishOf(template, tool);
-  }
-
-  noteChange(template: string): void {
-    if (this.#compiled.templates.includes(template)) this.#version += 1;
-  }
-
-  change({ definition, names }: StoredView): void {
-    this.#compiled = new CompiledView(definition);
-    this.names = names;
-    this.#version += 1;
-    for (const list of NOTICED_LISTS) this.#changed$.next(list);
-  }
-
-  approvalsChanged(): void {
-    this.#version += 1;
-    this.#changed$.next('tools');
-  }
-
-  /** By key (toolKey), the names of its tools, also of those that wait for approval. */
-  async toolNames(): Promise<ReadonlyMap<string, string>> {
-    const { chosen, waiting } = await this.directory.survey('tools', GATEWAY);
-    const all = [...chosen, ...waiting.keys()];
-    const names = this.directory.namesOf(all);
-    return new Map(all.map(({ template, own }, index) => [toolKey(template, own), names[index] ?? own]));
-  }
-
-  close(): void {
-    this.directory.close();
-    this.backends.close('viewDeleted');
-  }
-
-  /** Reads all lists. */
-  async survey(): Promise<ViewProblem[]> {
-    const [tools, prompts, resources] = await Promise.all([
-      this.directory.survey('tools', GATEWAY),
-      this.directory.survey('prompts', GATEWAY),
-      this.directory.survey('resources', GATEWAY),
-    ]);
-    const { fleet, registry, aggregate } = this.#deps;
-    const kindOf = (name: string) => {
-      if (fleet.has(name)) return fleet.existingInstances(name).length > 0 ? 'template' : 'empty';
-      return registry.find(name) === undefined ? undefined : 'view';
-    };
-    return viewProblems(this.#compiled, { tools, prompts, resources }, kindOf, aggregate.scheduler);
-  }
-
-  #claim(list: 'tools' | 'prompts', targets: NameTargets['tools']): void {
-    this.names = { ...this.names, [list]: { ...this.names[list], ...targets } };
-    if (this.#isDraft || this.#isSaving) return;
-    this.#isSaving = true;
-    // What another node stored first counts; it is in force here then.
-    const merge = (stored: NameTargets): NameTargets => ({
-      tools: { ...this.names.tools, ...stored.tools },
-      prompts: { ...this.names.prompts, ...stored.prompts },
-    });
-    const saved = this.#deps.registry.saveNames(this.#id, merge);
-    saved
-      .then(() => {
-        this.names = merge(this.#deps.registry.find(this.#id)?.names ?? this.names);
-      })
-      .catch(() => undefined) // the next name that is given is stored with these
-      .finally(() => {
-        this.#isSaving = false;
-      });
-  }
 }

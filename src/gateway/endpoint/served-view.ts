@@ -1,0 +1,166 @@
+// One view while it is in use, or a draft of one: its definition, compiled; its names, which are stored once they are
+// given; its lists, and the backends that serve its clients.
+
+import { Subject } from 'rxjs';
+import type { Fleet } from '../../actors/fleet.ts';
+import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import type { Client } from '../../domain/mcp/client.ts';
+import { type ListField, MODERN_VERSIONS, NOTICED_LISTS } from '../../domain/mcp/mcp.ts';
+import { mayUseInView } from '../../domain/rights/rights.ts';
+import { GATEWAY_INFO } from '../../domain/version.ts';
+import { toolKey } from '../../domain/views/approval.ts';
+import type { CallLimiter, NameTargets, StoredView, ViewProblem } from '../../domain/views/view.ts';
+import { AggregateBackends, type AggregateOptions } from '../../protocol/aggregate/backends.ts';
+import type { Selection } from '../../protocol/aggregate/selection.ts';
+import { CompiledView } from '../../protocol/aggregate/views/view-choices.ts';
+import { ViewDirectory, type ViewDirectoryDeps } from '../../protocol/aggregate/views/view-directory.ts';
+import { countCall } from '../../protocol/aggregate/views/view-limits.ts';
+import { viewProblems } from '../../protocol/aggregate/views/view-problems.ts';
+import type { ToolApprovals } from '../../registry/tool-approvals.ts';
+import type { ViewRegistry } from '../../registry/view-registry.ts';
+
+export interface ServedViewDeps {
+  readonly registry: ViewRegistry;
+  readonly fleet: Pick<Fleet, 'has' | 'existingInstances'>;
+  readonly aggregate: Omit<AggregateOptions, 'selection'>;
+  readonly callLimiter: CallLimiter;
+  readonly approvals: Pick<ToolApprovals, 'waitingIn'>;
+}
+
+/** A caller over HTTP, to which tools are listed as a client of the newest revision gets them. */
+export const PROFILE = { protocolVersion: MODERN_VERSIONS[0], capabilities: {}, clientInfo: GATEWAY_INFO };
+
+/** The gateway itself: names and approvals do not depend on the rights of a caller. */
+const GATEWAY: Client = { owner: ANONYMOUS, profile: PROFILE };
+
+/** Serves its clients as all templates together are served, by AggregateBackends with a selection of its own. */
+export class ServedView {
+  readonly directory: ViewDirectory;
+  readonly backends: AggregateBackends;
+  names: NameTargets;
+  readonly #id: string;
+  readonly #deps: ServedViewDeps;
+  readonly #isDraft: boolean;
+  readonly #changed$ = new Subject<ListField>();
+  #compiled: CompiledView;
+  #version = 0;
+  #isSaving = false;
+
+  /** `lists`: those of all views; undefined for a draft. */
+  constructor(
+    { definition, names }: StoredView,
+    deps: ServedViewDeps,
+    lists?: ViewDirectoryDeps['compiledLists'],
+  ) {
+    const { fleet } = deps;
+    const isDraft = lists === undefined;
+    this.#id = definition.id;
+    this.#deps = deps;
+    this.#isDraft = isDraft;
+    this.#compiled = new CompiledView(definition);
+    this.names = names;
+    const templates = () => this.templates.filter((template) => fleet.has(template));
+    this.directory = new ViewDirectory({
+      lists: deps.aggregate.lists,
+      scheduler: deps.aggregate.scheduler,
+      templates,
+      compiledLists: lists,
+      view: () => this.#compiled,
+      nameTargets: () => this.names,
+      claim: (list, targets) => this.#claim(list, targets),
+      version: () => this.#version,
+      waiting: isDraft ? undefined : (chosen) => deps.approvals.waitingIn(this.#id, chosen),
+    });
+    const selection: Selection = {
+      view: this.#id,
+      directory: this.directory,
+      templates: (owner) => templates().filter((template) => mayUseInView(owner, template)),
+      changed$: this.#changed$,
+      includes: (owner, template) =>
+        this.#compiled.templates.includes(template) && mayUseInView(owner, template),
+      presentation: () => this.#compiled.presentation,
+      limitOf: (listed) => this.#compiled.limits.get(listed),
+      countCall: (tool, { id: callerId }, most) =>
+        countCall(deps.callLimiter, { view: this.#id, tool, callerId, most }),
+    };
+    this.backends = new AggregateBackends({ ...deps.aggregate, selection });
+  }
+
+  get templates(): readonly string[] {
+    return this.#compiled.templates;
+  }
+
+  /** True for a tool that the view has if its server lists it, whatever its hints are. */
+  takes(template: string, tool: string): boolean {
+    return this.#compiled.takes('tools', template, tool);
+  }
+
+  /** The name of a tool that is in no list now. */
+  wishOf({ template, tool }: { readonly template: string; readonly tool: string }): string {
+    return this.#compiled.wishOf(template, tool);
+  }
+
+  noteChange(template: string): void {
+    if (this.#compiled.templates.includes(template)) this.#version += 1;
+  }
+
+  change({ definition, names }: StoredView): void {
+    this.#compiled = new CompiledView(definition);
+    this.names = names;
+    this.#version += 1;
+    for (const list of NOTICED_LISTS) this.#changed$.next(list);
+  }
+
+  approvalsChanged(): void {
+    this.#version += 1;
+    this.#changed$.next('tools');
+  }
+
+  /** By key (toolKey), the names of its tools, also of those that wait for approval. */
+  async toolNames(): Promise<ReadonlyMap<string, string>> {
+    const { chosen, waiting } = await this.directory.survey('tools', GATEWAY);
+    const all = [...chosen, ...waiting.keys()];
+    const names = this.directory.namesOf(all);
+    return new Map(all.map(({ template, own }, index) => [toolKey(template, own), names[index] ?? own]));
+  }
+
+  close(): void {
+    this.directory.close();
+    this.backends.close('viewDeleted');
+  }
+
+  /** Reads all lists. */
+  async survey(): Promise<ViewProblem[]> {
+    const [tools, prompts, resources] = await Promise.all([
+      this.directory.survey('tools', GATEWAY),
+      this.directory.survey('prompts', GATEWAY),
+      this.directory.survey('resources', GATEWAY),
+    ]);
+    const { fleet, registry, aggregate } = this.#deps;
+    const kindOf = (name: string) => {
+      if (fleet.has(name)) return fleet.existingInstances(name).length > 0 ? 'template' : 'empty';
+      return registry.find(name) === undefined ? undefined : 'view';
+    };
+    return viewProblems(this.#compiled, { tools, prompts, resources }, kindOf, aggregate.scheduler);
+  }
+
+  #claim(list: 'tools' | 'prompts', targets: NameTargets['tools']): void {
+    this.names = { ...this.names, [list]: { ...this.names[list], ...targets } };
+    if (this.#isDraft || this.#isSaving) return;
+    this.#isSaving = true;
+    // What another node stored first counts; it is in force here then.
+    const merge = (stored: NameTargets): NameTargets => ({
+      tools: { ...this.names.tools, ...stored.tools },
+      prompts: { ...this.names.prompts, ...stored.prompts },
+    });
+    const saved = this.#deps.registry.saveNames(this.#id, merge);
+    saved
+      .then(() => {
+        this.names = merge(this.#deps.registry.find(this.#id)?.names ?? this.names);
+      })
+      .catch(() => undefined) // the next name that is given is stored with these
+      .finally(() => {
+        this.#isSaving = false;
+      });
+  }
+}
