@@ -10,7 +10,7 @@ import { isJsonObject, type JsonObject } from '../../src/domain/json/json.ts';
 import { ListReader } from '../../src/domain/mcp/list-reader.ts';
 import { META } from '../../src/domain/mcp/mcp.ts';
 import { spreadClock } from '../../src/domain/time/clock.ts';
-import { Mcp } from '../../src/gateway/endpoint/mcp.ts';
+import { ClientSide } from '../../src/gateway/endpoint/client-side.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
 import { ToolApprovals } from '../../src/registry/tool-approvals.ts';
@@ -46,7 +46,7 @@ const QUESTION = { message: 'sure?', requestedSchema: {} };
 /** Instances `a` and `b` of template `t`, which ask the client before they answer. `slow` never ends, `refused` makes an instance unhealthy. */
 export class RoundsHarness {
   readonly inner: Harness;
-  readonly mcp: Mcp;
+  readonly mcp: ClientSide;
   readonly changedCallers$ = new Subject<string>();
   /** The template in the path of clients; undefined: /mcp. */
   template: string | undefined = 't';
@@ -58,7 +58,7 @@ export class RoundsHarness {
     const { fleet, dispatcher, emit, budget } = this.inner;
     const scheduler = untimedScheduler();
     const store = new MemoryStore();
-    this.mcp = new Mcp({
+    this.mcp = new ClientSide({
       fleet,
       dispatcher,
       budget,

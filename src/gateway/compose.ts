@@ -31,7 +31,7 @@ import type { InProcessHandler } from '../transports/open-options.ts';
 import { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 import { Reaper } from '../transports/stdio/reaper.ts';
 import { LazyVault } from '../vault/lazy-vault.ts';
-import { Mcp, type McpDeps } from './endpoint/mcp.ts';
+import { ClientSide, type ClientSideDeps } from './endpoint/client-side.ts';
 import { useOnceIn } from './endpoint/used-confirmations.ts';
 import type { EventBus } from './event-bus.ts';
 import type { GatewayOptions } from './gateway-types.ts';
@@ -75,7 +75,7 @@ export function composeGateway(
   const calls = callsOf(base, { fleet, approvals, tracing, readiness });
   const dispatcher = new Dispatcher({ ...calls, maxCallMs: options.maxCallMs });
   const keeper = keeperOf(base);
-  const mcp = endpointOf(base, {
+  const clientSide = clientSideOf(base, {
     ...calls,
     dispatcher,
     keeper,
@@ -101,7 +101,7 @@ export function composeGateway(
     tracing,
     dispatcher,
     keeper,
-    mcp,
+    clientSide,
     traffic: trafficCountsOf(base, fleet, registry),
     sync: new Sync({ registry, definitions, ...options.discovery }),
     tests: new ConnectionTests({ openTransport, registry, ...clock }),
@@ -318,7 +318,7 @@ function keeperOf({ store, options, others, ownNode, clock, life }: Base): Sessi
 }
 
 /** The endpoint for MCP clients. */
-function endpointOf(
+function clientSideOf(
   { store, options, others, events, clock, life, bounds, listReader }: Base,
   {
     registry,
@@ -326,13 +326,13 @@ function endpointOf(
     readiness,
     ...parts
   }: ReturnType<typeof callsOf> &
-    Pick<McpDeps, 'dispatcher' | 'keeper' | 'approvals'> & {
+    Pick<ClientSideDeps, 'dispatcher' | 'keeper' | 'approvals'> & {
       readonly registry: Registry;
       readonly backendAccounts: AccountsAtBackends | undefined;
       readonly readiness: Readiness;
     },
-): Mcp {
-  const mcp = new Mcp({
+): ClientSide {
+  const clientSide = new ClientSide({
     ...options,
     ...parts,
     life,
@@ -350,10 +350,10 @@ function endpointOf(
     lists: store.kind === 'memory' ? undefined : store.lists,
     useOnce: useOnceIn(store.oauth, clock),
   });
-  events.on('gateway.draining').subscribe(() => mcp.sessions.drain());
-  events.on('gateway.resumed').subscribe(() => mcp.sessions.resume());
+  events.on('gateway.draining').subscribe(() => clientSide.sessions.drain());
+  events.on('gateway.resumed').subscribe(() => clientSide.sessions.resume());
   events.on('gateway.closing').subscribe(() => backendAccounts?.close());
-  return mcp;
+  return clientSide;
 }
 
 function trafficCountsOf({ events, clock }: Base, fleet: Fleet, { views }: Registry): TrafficCounts {

@@ -106,7 +106,7 @@ export class Gateway {
     this.#deps = composeGateway(store, options, this.#events, readiness);
     ({
       policy: this.policy,
-      mcp: { endpoint: this.mcp, views: this.views },
+      clientSide: { endpoint: this.mcp, views: this.views },
     } = this.#deps);
     this.internals = new GatewayInternals(this.#deps, this.#events, readiness, (...exchange) =>
       this.exchange(...exchange),
@@ -237,11 +237,11 @@ export class Gateway {
 
   /** Settings, policy and instances of a template. TEMPLATE_NOT_FOUND. */
   template(template: string): ShownTemplate {
-    const { fleet, registry, mcp } = this.#deps;
+    const { fleet, registry, clientSide } = this.#deps;
     const { policy } = fleet.undeletedGroup(template);
     const [settings, auth] = [registry.active.settings(template), registry.active.authOf(template)];
     const instances = fleet.instances(template).map(({ definition }) => definition);
-    return { settings, policy, auth, instances, withheld: mcp.withheld.of(template) };
+    return { settings, policy, auth, instances, withheld: clientSide.withheld.of(template) };
   }
 
   /** One instance, by its id. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
@@ -345,8 +345,8 @@ export class Gateway {
 
   /** Counts since the start, and what is open now. */
   stats(): GatewayStats {
-    const { fleet, mcp, traffic } = this.#deps;
-    const clients = { maxSessions: mcp.sessions.max, templates: traffic.clients() };
+    const { fleet, clientSide, traffic } = this.#deps;
+    const clients = { maxSessions: clientSide.sessions.max, templates: traffic.clients() };
     return { ...traffic.summary(), activeConnections: fleet.underWay, clients };
   }
 
@@ -368,17 +368,17 @@ export class Gateway {
 
   /** Ids of the principals that have anything open as MCP clients: sessions, conversations, calls that wait for them. */
   openCallers(): ReadonlySet<string> {
-    return this.#deps.mcp.owners;
+    return this.#deps.clientSide.owners;
   }
 
   /** The open sessions of MCP clients of the legacy era, with one template or with all. */
   sessions(): ShownSession[] {
-    return this.#deps.mcp.sessions.list();
+    return this.#deps.clientSide.sessions.list();
   }
 
   /** Ends a session, by its id in `sessions`, and answers its calls with SESSION_NOT_FOUND. Throws SESSION_NOT_FOUND. */
   endSession(id: string): void {
-    this.#deps.mcp.sessions.endNamed(id, 'byApi');
+    this.#deps.clientSide.sessions.endNamed(id, 'byApi');
   }
 
   /** Whether the database answers. Resolves within 2 s and never rejects; the answer may be a second old. */
@@ -407,12 +407,12 @@ export class Gateway {
 
   async #shutDown(graceMs: number): Promise<void> {
     this.internals.readiness.close();
-    const { fleet, registry, fleetPrograms, mcp, sync, tests, clock, reaper } = this.#deps;
-    const synced = Promise.all([sync.close(), mcp.endpoint.dismiss(), fleetPrograms?.close()]); // no new call begins
+    const { fleet, registry, fleetPrograms, clientSide, sync, tests, clock, reaper } = this.#deps;
+    const synced = Promise.all([sync.close(), clientSide.endpoint.dismiss(), fleetPrograms?.close()]); // no new call begins
     this.#events.emit({ type: 'gateway.closing', atMs: clock.wall(), calls: fleet.underWay, graceMs });
     // Running changes may finish, but a database that does not answer must not keep the children alive.
     await settlesWithin(registry.close(), Math.min(graceMs, LIMITS.backgroundMs), clock);
-    await Promise.all([mcp.close(graceMs), fleet.close(graceMs), synced, tests.close()]);
+    await Promise.all([clientSide.close(graceMs), fleet.close(graceMs), synced, tests.close()]);
     reaper.close();
     fleet.listChanged$.complete(); // the endpoint has ended its streams of changes, over several turns
     this.#events.close();

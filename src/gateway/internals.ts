@@ -63,8 +63,8 @@ export class GatewayInternals {
     return this.#deps.registry.catchUp();
   }
 
-  readonly beginLife = (life: string): Promise<void> => this.#deps.mcp.sessions.beginLife(life);
-  readonly hasSession = (id: string): boolean => this.#deps.mcp.sessions.findAny(id) !== undefined;
+  readonly beginLife = (life: string): Promise<void> => this.#deps.clientSide.sessions.beginLife(life);
+  readonly hasSession = (id: string): boolean => this.#deps.clientSide.sessions.findAny(id) !== undefined;
   /** Programs that run here, without those of single clients, and calls under way. */
   readonly activity = () => this.#deps.fleet.activity;
 

@@ -44,7 +44,7 @@ import { WithheldItems } from './withheld-items.ts';
 /** Interval at which a gateway that closes checks for calls in flight. */
 const IDLE_CHECK_MS = 50;
 
-export interface McpDeps
+export interface ClientSideDeps
   extends Clock,
     Pick<SessionDeps, 'isDraining' | 'isCutOff' | 'certain'>,
     Pick<
@@ -90,12 +90,12 @@ export interface McpDeps
 }
 
 /** The endpoint, and everything that clients have open through it. Its creator closes it. */
-export class Mcp {
+export class ClientSide {
   readonly endpoint: McpEndpoint;
   readonly sessions: ClientSessions;
   readonly withheld: WithheldItems;
   readonly views: Views;
-  readonly #deps: McpDeps;
+  readonly #deps: ClientSideDeps;
   readonly #actors: BackendDeps;
   readonly #questions: CallsWithQuestions;
   readonly #statelessConversations: StatelessConversations;
@@ -103,7 +103,7 @@ export class Mcp {
   readonly #backends = new Map<string, TemplateBackends>();
   readonly #subscriptions = new Subscription();
 
-  constructor(deps: McpDeps) {
+  constructor(deps: ClientSideDeps) {
     const {
       fleet,
       now,
