@@ -1,19 +1,15 @@
 // One exchange over HTTP, from the POST to the answer: sorts the messages of the answer, and cancels it when its
 // caller unsubscribes. When the backend forgot the session or misses a header, it removes the cause and fails with
-// `isRepaired`; its caller decides about a repeat. An event stream that ended before the answer is resumed: the
-// rest after the last event id is requested until the answer is there, the backend no longer knows the stream, or
-// its address refuses connections. A backend that ends a stream before the answer asks to be polled. The caller
-// sets the deadline.
-// Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699.
+// `isRepaired`; its caller decides about a repeat. An event stream that ended before the answer is resumed
+// (stream-polling.ts). The caller sets the deadline.
 
 import type { Subscriber } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import type { PostTrace } from '../../domain/calls/request-trace.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/errors/error-catalogue.ts';
-import { asGatewayError, GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
+import { asGatewayError, GatewayError } from '../../domain/errors/errors.ts';
 import type { JsonText, JsonValue } from '../../domain/json/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import {
   type BackendMessage,
   type JsonRpcError,
@@ -29,28 +25,13 @@ import { callerTokenOf, paramsForCaller, reportsProgress, textWithToken } from '
 import type { OpenOptions } from '../open-options.ts';
 import { errorWithoutSecrets } from '../secrets.ts';
 import type { Closed } from '../transport.ts';
-import { type AnswerEnding, mayReopen, type RefusedEnding } from './answer-ending.ts';
+import type { AnswerEnding, RefusedEnding } from './answer-ending.ts';
 import { answeredStatus, answerMissing, connectionClosed } from './failures.ts';
 import { type AnswerSink, HttpAnswer } from './http-answer.ts';
 import type { HttpEndpoint } from './http-endpoint.ts';
 import type { HttpSession } from './http-session.ts';
+import { StreamPolling } from './stream-polling.ts';
 import { areTooLarge, TOO_LARGE, type ToolHeaders } from './tool-headers.ts';
-
-/** Wait for the rest of a stream when the backend names none, as in the SDKs. */
-const USUAL_WAIT_MS = 1_000;
-/** Shortest wait after a stream without a new event; doubled each time. */
-const SHORTEST_WAIT_MS = 100;
-/** Attempts in a row without a new event: no connection, an error of the server, an empty stream. */
-const MAX_EMPTY_ATTEMPTS = 8;
-
-interface Polling {
-  /** Why the first stream ended. */
-  readonly failure: GatewayError;
-  lastEventId: string;
-  retryMs: number | undefined;
-  emptyAttempts: number;
-  cancelWait?: () => void;
-}
 
 /**
  * A call that fails with `isRepaired` does so after its answer has ended, so that no message of it can arrive
@@ -63,7 +44,7 @@ export class HttpCall implements AnswerSink {
   readonly #id: number;
   readonly #token: JsonValue | undefined;
   #answer: HttpAnswer | undefined;
-  #polling: Polling | undefined;
+  #polling: StreamPolling | undefined;
   #addedHeaders: ExchangeRequest['headers'];
   /** The session of the latest POST. */
   #session: HttpSession;
@@ -140,7 +121,7 @@ export class HttpCall implements AnswerSink {
 
   message(message: BackendMessage): void {
     if (this.isOver) return;
-    if (this.#polling !== undefined) this.#polling.emptyAttempts = 0;
+    this.#polling?.noteMessage();
     switch (message.kind) {
       case 'result':
         if (numberMeant(message.id) === this.#id) {
@@ -178,54 +159,33 @@ export class HttpCall implements AnswerSink {
 
   finished(ending: AnswerEnding): void {
     if (this.isOver) return;
-    if (this.#polling !== undefined) this.#pollAgain(this.#polling, ending);
+    if (this.#polling !== undefined) this.#polling.ended(this.#answer, ending);
     else if (ending.kind === 'refused') this.#takeRefusal(ending);
     else this.#pollOrFail(ending, ending.kind === 'broken' ? ending.failure : answerMissing(ending.detail));
   }
 
   /** A stream whose events have ids can be resumed, in the legacy era only. */
   #pollOrFail(ended: AnswerEnding, failure: GatewayError): void {
-    const { lastEventId = '', retryMs, status = 0 } = this.#answer ?? {};
-    this.#endPostSpan(status);
-    if (lastEventId === '' || this.#conversation.session.handshake.era !== 'legacy') {
+    const answer = this.#answer;
+    this.#endPostSpan(answer?.status ?? 0);
+    const isLegacy = this.#conversation.session.handshake.era === 'legacy';
+    if (answer === undefined || answer.lastEventId === '' || !isLegacy) {
       this.#fail(failure);
       return;
     }
-    this.#polling = { failure, lastEventId, retryMs, emptyAttempts: 0 };
-    this.#pollLater(this.#polling, ended);
+    const call = {
+      clock: this.#conversation.backend.options.clock,
+      poll: (lastEventId: string) => this.#poll(lastEventId, failure),
+      interrupted: (retryMs: number | undefined) => this.emit({ kind: 'interrupted', retryMs }),
+      fail: (error: GatewayError) => this.#fail(error),
+      streamUnknown: () =>
+        this.#conversation.session.hasSession ? this.#failForLostSession(failure) : this.#fail(failure),
+    };
+    this.#polling = new StreamPolling(call, answer, failure);
+    this.#polling.start(ended);
   }
 
-  #pollAgain(polling: Polling, ended: AnswerEnding): void {
-    const { lastEventId = '', retryMs } = this.#answer ?? {};
-    if (lastEventId !== '' && lastEventId !== polling.lastEventId) {
-      polling.emptyAttempts = 0;
-      polling.lastEventId = lastEventId;
-    }
-    polling.retryMs = retryMs ?? polling.retryMs;
-    polling.emptyAttempts += 1;
-    // Nothing listens there any more, or the gateway broke off the answer, which would come again.
-    const isFinal = ended.kind === 'broken' && ended.failure.facts.suspicious !== true;
-    if (polling.emptyAttempts <= MAX_EMPTY_ATTEMPTS && !isFinal && mayReopen(ended))
-      this.#pollLater(polling, ended);
-    // Not a 400: servers answer it for an unknown event, too.
-    else if (ended.kind === 'refused' && ended.status === 404 && this.#conversation.session.hasSession)
-      this.#failForLostSession(polling.failure);
-    else if (isFinal) this.#fail(perhapsDelivered(ended.failure));
-    else this.#fail(polling.failure);
-  }
-
-  /** Requests the rest of the stream after a wait. `ended`: how the stream ended. */
-  #pollLater(polling: Polling, ended: AnswerEnding): void {
-    const { emptyAttempts, retryMs = USUAL_WAIT_MS } = polling;
-    const leastMs = emptyAttempts === 0 ? 0 : SHORTEST_WAIT_MS * 2 ** (emptyAttempts - 1);
-    const waitMs = Math.min(Math.max(retryMs, leastMs), LIMITS.callHardBoundMs);
-    const { background } = this.#conversation.backend.options.clock;
-    polling.cancelWait = background.alarm(waitMs, () => this.#poll(polling));
-    // Last, because the caller may unsubscribe.
-    if (ended.kind === 'complete') this.emit({ kind: 'interrupted', retryMs: polling.retryMs });
-  }
-
-  #poll({ lastEventId, failure }: Polling): void {
+  #poll(lastEventId: string, failure: GatewayError): void {
     const { backend, session } = this.#conversation;
     if (session !== this.#session) {
       this.#fail(failure); // a server may open a new stream for an event of another session
@@ -359,7 +319,7 @@ export class HttpCall implements AnswerSink {
   #settle(): void {
     this.isOver = true;
     this.#endPostSpan(this.#answer?.status ?? 0);
-    this.#polling?.cancelWait?.();
+    this.#polling?.end();
     this.#conversation.calls.delete(this.#id);
   }
 }
