@@ -5,11 +5,8 @@
 import './domain/required-node.ts';
 
 export type { StrategyName, TemplatePolicy } from './balancing/policy.ts';
-export type {
-  LoadBalancerChange,
-  LoadBalancerSettings,
-  TemplateSettings,
-} from './balancing/policy-schemas.ts';
+export type { LoadBalancerChange, LoadBalancerSettings } from './balancing/policy-schemas.ts';
+export type { TemplateSettings } from './balancing/template-settings.ts';
 export type {
   ClientCounts,
   InstanceClients,

@@ -3,7 +3,7 @@
 
 import type { Observable } from 'rxjs';
 import type { StrategyName, TemplatePolicy } from '../balancing/policy.ts';
-import type { TemplateSettings } from '../balancing/policy-schemas.ts';
+import type { TemplateSettings } from '../balancing/template-settings.ts';
 import type { ClientCounts, InstanceClients, MetricsSummary } from '../counts/traffic-counts.ts';
 import type { DefinedRoles, Principal } from '../domain/accounts/account.ts';
 import type { ActorInspector } from '../domain/actor-inspection.ts';

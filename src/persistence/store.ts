@@ -1,7 +1,7 @@
 // The interface of a store, in domain types: the registry with views and definitions, the accounts and the authorization server,
 // a few settings, the audit log, and what nodes share: their lives, leases of programs, sessions, lists. Health is never stored.
 
-import type { TemplateChange, TemplateSettings } from '../balancing/policy-schemas.ts';
+import type { TemplateChange, TemplateSettings } from '../balancing/template-settings.ts';
 import type {
   ApiKey,
   ApiKeyChange,

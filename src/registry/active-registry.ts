@@ -10,7 +10,7 @@ import {
   policyOf,
   type TemplateChange,
   type TemplateSettings,
-} from '../balancing/policy-schemas.ts';
+} from '../balancing/template-settings.ts';
 import { registryFull, validationFailed } from '../domain/errors/error-catalogue.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import type { InstanceDefinition, TemplateAuth } from '../domain/instances/instance.ts';

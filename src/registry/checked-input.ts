@@ -2,7 +2,8 @@
 // domain/instances/registration.ts has the rules about several fields of an instance.
 
 import Type from 'typebox';
-import { LoadBalancerChange, type TemplateChange } from '../balancing/policy-schemas.ts';
+import { LoadBalancerChange } from '../balancing/policy-schemas.ts';
+import type { TemplateChange } from '../balancing/template-settings.ts';
 import { TemplateId } from '../domain/accounts/input-schemas.ts';
 import { InstanceChange, InstanceInput, type TemplateAuth } from '../domain/instances/instance.ts';
 import {

@@ -1,7 +1,8 @@
 // Reads a registry document: a JSON or YAML file in which an operator lists instances. The file is never
 // written. registry-entry.ts reads one entry; registry-sync.ts synchronizes the registry with the file.
 
-import { LoadBalancerSettings, type TemplateSettings } from '../balancing/policy-schemas.ts';
+import { LoadBalancerSettings } from '../balancing/policy-schemas.ts';
+import type { TemplateSettings } from '../balancing/template-settings.ts';
 import { filePieces } from '../config/read-file.ts';
 import { yamlFault } from '../config/yaml-fault.ts';
 import { codeOf, GatewayError, messageOf, OperatorError } from '../domain/errors/errors.ts';

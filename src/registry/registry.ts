@@ -6,13 +6,12 @@ import { randomBytes } from 'node:crypto';
 import { filter, firstValueFrom, type Observable, race } from 'rxjs';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { Instance } from '../actors/template-group.ts';
+import type { LoadBalancerChange, LoadBalancerSettings } from '../balancing/policy-schemas.ts';
 import {
   changedTemplate,
-  type LoadBalancerChange,
-  type LoadBalancerSettings,
   type TemplateChange,
   type TemplateSettings,
-} from '../balancing/policy-schemas.ts';
+} from '../balancing/template-settings.ts';
 import { duplicateServer, notHealthyInTime } from '../domain/errors/error-catalogue.ts';
 import { databaseUnavailable, hasCode, shuttingDown } from '../domain/errors/errors.ts';
 import type {

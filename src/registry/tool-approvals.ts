@@ -10,7 +10,7 @@ import {
   type TrustOf,
   withOwnHints,
 } from '../actors/instances/tool-trust.ts';
-import type { TemplateSettings } from '../balancing/policy-schemas.ts';
+import type { TemplateSettings } from '../balancing/template-settings.ts';
 import { toolNotFound } from '../domain/errors/error-catalogue.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import type { Tool, WithheldItem } from '../domain/mcp/mcp.ts';

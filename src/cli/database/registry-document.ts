@@ -1,7 +1,7 @@
 // Exports a database as a registry document, the first shape of docs/guides/registry-file.md, and imports documents that
 // registry/registry-file.ts has read.
 
-import type { TemplateSettings } from '../../balancing/policy-schemas.ts';
+import type { TemplateSettings } from '../../balancing/template-settings.ts';
 import { commandExposes, registryFull } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import { duplicateView } from '../../domain/errors/view-errors.ts';

@@ -6,7 +6,7 @@ import {
   changedTemplate,
   type TemplateChange,
   type TemplateSettings,
-} from '../../balancing/policy-schemas.ts';
+} from '../../balancing/template-settings.ts';
 import { type AuditEntry, entriesOf, isMatch, mostExpired, newestFirst } from '../../domain/audit/audit.ts';
 import { configIncomplete, duplicateServer } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';

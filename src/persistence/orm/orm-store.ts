@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
-import { changedTemplate, type TemplateSettings } from '../../balancing/policy-schemas.ts';
+import { changedTemplate, type TemplateSettings } from '../../balancing/template-settings.ts';
 import { configIncomplete, duplicateServer } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { eachInGroups } from '../../domain/tasks/task-groups.ts';
