@@ -15,6 +15,7 @@ import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { includesLevel, LEGACY_VERSIONS } from '../../domain/mcp/mcp.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { closeQuietly } from '../../transports/close-quietly.ts';
 import { answerOf } from '../../transports/own-exchange.ts';
 import type { CallConversation, Closed, Conversation } from '../../transports/transport.ts';
 import { Feed } from '../subscriptions/feed.ts';
@@ -288,15 +289,6 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
 export const NO_SUBSCRIBER: ClientAnswer = {
   error: { code: RPC.methodNotFound, message: 'The client has no call in flight that could take requests.' },
 };
-
-/** Closes a conversation; resolves within the time limit of its transport. Never rejects. */
-export async function closeQuietly(conversation: Pick<Conversation, 'close'>): Promise<void> {
-  try {
-    await conversation.close();
-  } catch {
-    // Closing must not fail. Nothing else could close what a faulty transport did not.
-  }
-}
 
 /** Sends a request of the gateway itself. Questions of the backend are refused, since there is no client to answer them. */
 function withoutClient(conversation: Conversation, request: ExchangeRequest): Observable<ExchangeEvent> {

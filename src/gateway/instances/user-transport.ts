@@ -19,7 +19,6 @@ import {
   takeUntil,
   throwError,
 } from 'rxjs';
-import { closeQuietly } from '../../actors/instances/dedicated-conversation.ts';
 import { userIdIn } from '../../domain/accounts/account.ts';
 import {
   type ConnectionRequired,
@@ -50,6 +49,7 @@ import {
 } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ticks$ } from '../../domain/time/clock-streams.ts';
+import { closeQuietly } from '../../transports/close-quietly.ts';
 import { forLegacy } from '../../transports/legacy-form.ts';
 import {
   CLOSED_BY_GATEWAY,
