@@ -1,7 +1,10 @@
-// Rows of the table `oauth`: their keys, and a warning about rows that cannot be read.
+// Rows of the table `oauth`: their keys and values, and a warning about rows that cannot be read.
 
 import { hash } from 'node:crypto';
-import type { OAuthKind, OAuthStore } from './oauth-store.ts';
+import type { StaticEncode, TSchema } from 'typebox';
+import { compileShape } from '../domain/validation.ts';
+import type { OAuthKind, OAuthRow, OAuthStore } from './oauth-store.ts';
+import { readRow } from './store-errors.ts';
 
 /** The key of a row: a hash of kind and id, so that equal ids of two kinds are two rows. */
 export function oauthKey(kind: OAuthKind, id: string): string {
@@ -11,6 +14,23 @@ export function oauthKey(kind: OAuthKind, id: string): string {
 /** See OAuthRow.clientKey. */
 export function clientKeyOf(clientId: string): string {
   return oauthKey('client', clientId);
+}
+
+/**
+ * Makes a function that reads the JSON values of rows of one kind. It throws StoreOpenError for a damaged row: one whose value
+ * has not the fields with which it was written. Further fields, of other releases, are kept.
+ */
+export function rowReader<S extends TSchema>(
+  schema: S,
+): (row: Pick<OAuthRow, 'kind' | 'key' | 'value'>) => StaticEncode<S> {
+  const shape = compileShape(schema, 'body');
+  return ({ kind, key, value }) =>
+    readRow('oauth', `${kind} ${key}`, () => {
+      const read: unknown = JSON.parse(value);
+      if (shape.accepts(read)) return read;
+      const fields = shape.issues(read).map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`);
+      throw new TypeError(fields.join('; '));
+    });
 }
 
 /** Rows of which a start says whether they can be read, the newest. */

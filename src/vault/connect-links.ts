@@ -4,14 +4,15 @@
 
 import { hash, randomBytes } from 'node:crypto';
 import { Subject } from 'rxjs';
+import Type from 'typebox';
 import { type DefinedRoles, roleRights, scopesOfUser, type User } from '../domain/accounts/account.ts';
 import type { ConnectLink } from '../domain/calls/connection-required.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { commonRights, mayUse } from '../domain/rights/rights.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { SHARED } from '../domain/vault/account-connection.ts';
-import { oauthKey } from '../persistence/oauth-rows.ts';
-import type { OAuthStore } from '../persistence/oauth-store.ts';
+import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
+import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 
 /** What is to be connected, and for whom. */
 export interface ConnectGoal {
@@ -20,6 +21,10 @@ export interface ConnectGoal {
   /** SHARED, which an admin connects, or the id of a user. */
   readonly owner: string;
 }
+
+const readGoal: (row: OAuthRow) => ConnectGoal = rowReader(
+  Type.Object({ template: Type.String(), instanceId: Type.String(), owner: Type.String() }),
+);
 
 export interface ConnectLinksOptions {
   readonly store: Pick<OAuthStore, 'find' | 'save'>;
@@ -73,7 +78,7 @@ export class ConnectLinks {
     const { store, clock } = this.#options;
     const [row] = ID.test(id) ? await store.find('visit', [oauthKey('visit', id)]) : [];
     const isValid = row !== undefined && Date.parse(row.expiresAt ?? '') > clock.wall();
-    return isValid ? (JSON.parse(row.value) as ConnectGoal) : undefined;
+    return isValid ? readGoal(row) : undefined;
   }
 
   /** Resolves when the owner has connected the account, or after this time. Never rejects. */

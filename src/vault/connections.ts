@@ -1,9 +1,10 @@
 // The rows of connections: one for each owner, issuer and resource. A row has the tokens; the store encrypts it.
 // Source: ADR 201, ADR 218.
 
+import Type from 'typebox';
 import type { Clock } from '../domain/time/clock.ts';
 import { type AccountConnection, SHARED } from '../domain/vault/account-connection.ts';
-import { oauthKey } from '../persistence/oauth-rows.ts';
+import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import type { OAuthBackend } from './oauth-backends.ts';
 
@@ -35,6 +36,28 @@ export interface StoredConnection {
     | { readonly untilMs: number; readonly tries: number; readonly life?: string | undefined }
     | undefined;
 }
+
+const text = Type.String();
+const optionalText = Type.Optional(text);
+
+const readValue: (row: OAuthRow) => StoredConnection = rowReader(
+  Type.Object({
+    owner: text,
+    issuer: text,
+    resource: text,
+    endpoint: text,
+    clientId: text,
+    clientSecret: optionalText,
+    accessToken: text,
+    refreshToken: optionalText,
+    expiresAtMs: Type.Optional(Type.Number()),
+    dueAtMs: Type.Optional(Type.Number()),
+    scopes: Type.Array(text),
+    wanted: Type.Optional(Type.Array(text)),
+    ended: optionalText,
+    lease: Type.Optional(Type.Object({ untilMs: Type.Number(), tries: Type.Number(), life: optionalText })),
+  }),
+);
 
 /** The nodes of the deployment, each in one of its lives. */
 export interface Lives {
@@ -121,9 +144,9 @@ export class Connections {
   }
 }
 
-function readConnection({ key, version, createdAt, value }: OAuthRow): ReadConnection {
-  // Written by Connections.
-  return { key, version, connectedAt: createdAt, value: JSON.parse(value) as StoredConnection };
+function readConnection(row: OAuthRow): ReadConnection {
+  const { key, version, createdAt } = row;
+  return { key, version, connectedAt: createdAt, value: readValue(row) };
 }
 
 /** The connection as the API shows it, without tokens. */

@@ -3,10 +3,11 @@
 // RFC 6749, RFC 7636, RFC 8707, RFC 9207, ADR 218.
 
 import { hash } from 'node:crypto';
+import Type from 'typebox';
 import { definedFields } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
-import { oauthKey } from '../persistence/oauth-rows.ts';
-import type { OAuthStore } from '../persistence/oauth-store.ts';
+import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
+import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import { BackendFetchFailure, ServerChanged } from './backend-fetch.ts';
 import { type Connections, connectionKey, type StoredConnection } from './connections.ts';
 import type { BeginRequest, Finished, OAuthBackend, OAuthBackends, Target } from './oauth-backends.ts';
@@ -30,6 +31,34 @@ interface Stored extends Pick<BeginRequest, 'owner' | 'returnTo'> {
   readonly redirectUri: string;
   readonly scopes: readonly string[];
 }
+
+const text = Type.String();
+const optionalText = Type.Optional(text);
+
+const readBegun: (row: OAuthRow) => Stored = rowReader(
+  Type.Object({
+    target: Type.Object({
+      template: text,
+      id: text,
+      endpoint: text,
+      auth: Type.Object({
+        who: Type.Enum(['user', 'shared']),
+        clientId: optionalText,
+        clientSecret: optionalText,
+        scopes: Type.Optional(Type.Array(text)),
+      }),
+    }),
+    owner: text,
+    returnTo: optionalText,
+    binding: text,
+    verifier: text,
+    issuer: text,
+    resource: text,
+    clientId: text,
+    redirectUri: text,
+    scopes: Type.Array(text),
+  }),
+);
 
 export interface FlowOptions extends Pick<Clock, 'wall'> {
   readonly store: Pick<OAuthStore, 'save' | 'find' | 'consume'>;
@@ -111,7 +140,7 @@ export class Flow {
     const now = new Date(wall()).toISOString();
     if (row === undefined || row.consumedAt !== undefined || (row.expiresAt ?? '') <= now)
       throw new UnknownState();
-    const begun = JSON.parse(row.value) as Stored;
+    const begun = readBegun(row);
     if (begun.binding !== digestOf(binding)) throw new UnknownState();
     if (!(await store.consume('connecting', key, now))) throw new UnknownState();
     const { target, owner, returnTo, resource, issuer, verifier, redirectUri } = begun;

@@ -3,12 +3,13 @@
 // new one would get the accounts of users. Source: RFC 9728, RFC 8414, OpenID Connect Discovery 1.0, MCP
 // 2025-11-25 basic/authorization, ADR 218.
 
+import Type from 'typebox';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { type InstanceAuth, isResourceOf } from '../domain/vault/account-connection.ts';
-import { oauthKey } from '../persistence/oauth-rows.ts';
-import type { OAuthStore } from '../persistence/oauth-store.ts';
+import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
+import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import { challengeIn, scopesIn } from '../transports/http/challenge.ts';
 import { type BackendFetch, BackendFetchFailure } from './backend-fetch.ts';
 
@@ -59,6 +60,28 @@ export interface OAuthBackend {
   readonly changedTo?: string | undefined;
 }
 
+const texts = Type.Array(Type.String());
+
+const readBackend: (row: OAuthRow) => OAuthBackend = rowReader(
+  Type.Object({
+    resource: Type.String(),
+    server: Type.Object({
+      issuer: Type.String(),
+      authorization_endpoint: Type.String(),
+      token_endpoint: Type.String(),
+      registration_endpoint: Type.Optional(Type.String()),
+      revocation_endpoint: Type.Optional(Type.String()),
+      scopes_supported: Type.Optional(texts),
+      code_challenge_methods_supported: Type.Optional(texts),
+      token_endpoint_auth_methods_supported: Type.Optional(texts),
+      client_id_metadata_document_supported: Type.Optional(Type.Boolean()),
+      authorization_response_iss_parameter_supported: Type.Optional(Type.Boolean()),
+    }),
+    scopes: texts,
+    changedTo: Type.Optional(Type.String()),
+  }),
+);
+
 interface Options extends Pick<Clock, 'wall'> {
   readonly store: Pick<OAuthStore, 'find' | 'replace' | 'save'>;
   readonly fetch: BackendFetch;
@@ -86,7 +109,7 @@ export class OAuthBackends {
   /** As it is stored; undefined: it was never found. */
   async stored({ endpoint }: Pick<Target, 'endpoint'>): Promise<OAuthBackend | undefined> {
     const [row] = await this.#options.store.find('backend', [oauthKey('backend', endpoint)]);
-    return row === undefined ? undefined : (JSON.parse(row.value) as OAuthBackend);
+    return row && readBackend(row);
   }
 
   /**

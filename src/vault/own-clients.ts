@@ -3,11 +3,12 @@
 // basic/authorization#client-registration, RFC 7591.
 
 import type * as OAuth from 'oauth4webapi';
+import Type from 'typebox';
 import { definedFields } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { WayToBeKnown } from '../domain/vault/account-connection.ts';
-import { oauthKey } from '../persistence/oauth-rows.ts';
-import type { OAuthStore } from '../persistence/oauth-store.ts';
+import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
+import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import { BackendFetchFailure } from './backend-fetch.ts';
 import type { StoredConnection } from './connections.ts';
 import type { OAuthBackend, ServerMetadata, Target } from './oauth-backends.ts';
@@ -19,6 +20,14 @@ export interface OwnClient {
   /** Ms since 1970; undefined: its secret does not expire. */
   readonly expiresAtMs?: number | undefined;
 }
+
+const readOwnClient: (row: OAuthRow) => OwnClient = rowReader(
+  Type.Object({
+    id: Type.String(),
+    secret: Type.Optional(Type.String()),
+    expiresAtMs: Type.Optional(Type.Number()),
+  }),
+);
 
 export interface OwnClientsOptions extends Pick<Clock, 'wall'> {
   readonly store: Pick<OAuthStore, 'find' | 'save'>;
@@ -69,7 +78,7 @@ export class OwnClients {
     if (way === undefined) throw new BackendFetchFailure(NO_WAY);
     const key = this.#keyAt(server);
     const [row] = await this.#options.store.find('own-client', [key]);
-    const known = row === undefined ? undefined : (JSON.parse(row.value) as OwnClient);
+    const known = row && readOwnClient(row);
     const nowMs = this.#options.wall();
     if (known !== undefined && (known.expiresAtMs === undefined || known.expiresAtMs > nowMs)) {
       const endsAtMs = Date.parse(row?.expiresAt ?? '1970-01-01');

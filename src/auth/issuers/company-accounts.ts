@@ -26,7 +26,6 @@ import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { insistently } from '../../persistence/insistent.ts';
-import { oauthKey } from '../../persistence/oauth-rows.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
 import type { AccountStore } from '../../persistence/store.ts';
 import { newUser } from '../accounts/accounts.ts';
@@ -38,6 +37,13 @@ import {
   type ProviderAnswer,
   ProviderFailure,
 } from './identity-provider.ts';
+import {
+  type CompanyIdentity,
+  identityKey,
+  readIdentity,
+  rowOfIdentity,
+  type StoredIdentity,
+} from './identity-rows.ts';
 
 export interface CompanyAccountsOptions extends Pick<Clock, 'wall' | 'alarm'> {
   readonly store: OAuthStore;
@@ -52,29 +58,10 @@ export interface CompanyAccountsOptions extends Pick<Clock, 'wall' | 'alarm'> {
   readonly roles?: DefinedRoles | undefined;
 }
 
-/** Which user of which provider an account belongs to. */
-export interface CompanyIdentity {
-  readonly issuer: string;
-  readonly subject: string;
-}
-
 /** What an identity assertion says. */
 export interface Vouched extends Pick<ProviderAnswer, 'subject' | 'claims'> {
   /** In ms since 1970. */
   readonly issuedAtMs: number;
-}
-
-/** As it is stored. Times are in ms since 1970. */
-interface Stored extends CompanyIdentity {
-  /** The claim `sub`, by which the provider knows the user. */
-  readonly sub: string;
-  /** When the provider last said what the user may do. */
-  readonly confirmedAtMs: number;
-  readonly refreshToken?: string | undefined;
-  /** A node asks the provider until then: most refresh tokens work once. */
-  readonly askedUntilMs?: number | undefined;
-  /** The account was disabled here, and not by an admin: `updatedAt` of the account as it was then. */
-  readonly sleptAt?: string | undefined;
 }
 
 /** The provider is asked again after this time, while the account is used. */
@@ -107,13 +94,13 @@ export class CompanyAccounts {
         ? await this.#create(setting, identity, claims, role)
         : await this.#update(await this.#enabled(known), setting, claims, role);
     const { keepsSecrets, store, wall } = this.#options;
-    const stored: Stored = {
+    const stored: StoredIdentity = {
       ...identity,
       sub: String(claims.sub),
       confirmedAtMs: wall(),
       ...(keepsSecrets ? { refreshToken } : {}),
     };
-    await store.save(rowOf(stored, user));
+    await store.save(rowOfIdentity(stored, user));
     return user;
   }
 
@@ -126,9 +113,9 @@ export class CompanyAccounts {
   async vouched(setting: ProviderSetting, { subject, claims, issuedAtMs }: Vouched) {
     const identity = { issuer: setting.issuer, subject };
     const role = hasRights(setting, claims) ? roleOf(setting, claims, this.#options.roles) : undefined;
-    const row = await this.#rowOf(identity);
+    const row = await this.#rowOfIdentity(identity);
     const known = await this.#userOf(row);
-    const stored: Partial<Stored> = row === undefined ? {} : JSON.parse(row.value);
+    const stored: Partial<StoredIdentity> = row === undefined ? {} : readIdentity(row);
     const { confirmedAtMs = 0, sleptAt = '1970-01-01' } = stored;
     // Assertions have whole seconds.
     const isLate = issuedAtMs + 999 < Math.max(confirmedAtMs, Date.parse(sleptAt));
@@ -163,7 +150,7 @@ export class CompanyAccounts {
       const saidAtMs = Math.max(issuedAtMs, confirmedAtMs);
       const now = { ...kept, ...identity, sub: String(claims.sub), confirmedAtMs: saidAtMs };
       // Unless a node asks the provider at this moment, whose refresh token would be lost.
-      await this.#options.store.replace(rowOf(now, user), row.version);
+      await this.#options.store.replace(rowOfIdentity(now, user), row.version);
       return user;
     };
     return { scopes: scopesOfRole(role, this.#options.roles), account };
@@ -181,7 +168,7 @@ export class CompanyAccounts {
     if (owner?.id === user.id) return;
     if (owner !== undefined) throw linkedToAnother(owner.username);
     await this.#endLink(user);
-    if (!(await store.replace(rowOf(identity, user), 0))) throw linkedToAnother();
+    if (!(await store.replace(rowOfIdentity(identity, user), 0))) throw linkedToAnother();
   }
 
   /** The account is one of this gateway only, and the tokens and grants of the user end; keys stay. NOT_FOUND without a link. */
@@ -233,28 +220,32 @@ export class CompanyAccounts {
     const [row] = await store.list({ kind: 'identity', userId }, 1);
     const [user] = row === undefined ? [] : await accounts.findUsers([userId]);
     if (row === undefined || user?.isActive !== true) return;
-    const { askedUntilMs = 0, ...stored } = JSON.parse(row.value) as Stored;
+    const { askedUntilMs = 0, ...stored } = readIdentity(row);
+    const { sub, confirmedAtMs } = stored;
+    if (sub === undefined || confirmedAtMs === undefined) return;
     const nowMs = wall();
-    if (nowMs - stored.confirmedAtMs < freshMs || askedUntilMs > nowMs) return;
+    if (nowMs - confirmedAtMs < freshMs || askedUntilMs > nowMs) return;
     const provider = providers.find(({ setting }) => setting.issuer === stored.issuer);
     const { refreshToken } = stored;
     if (provider === undefined || refreshToken === undefined) {
       const mostMs = provider?.setting.sessionMs ?? UNREACHABLE_MS;
-      if (nowMs - stored.confirmedAtMs > mostMs) await this.#disable(user, stored);
+      if (nowMs - confirmedAtMs > mostMs) await this.#disable(user, stored);
       return;
     }
-    const asked: Stored = { ...stored, askedUntilMs: nowMs + ASKING_MS };
-    if (!(await store.replace(rowOf(asked, user), row.version))) return;
+    const asked: StoredIdentity = { ...stored, askedUntilMs: nowMs + ASKING_MS };
+    if (!(await store.replace(rowOfIdentity(asked, user), row.version))) return;
     let version = row.version + 1;
     /** False when a sign-in or another node has changed it since: what that said is newer. */
-    const keep = async (next: Stored): Promise<boolean> => {
-      const isKept = await insistently(this.#options, () => store.replace(rowOf(next, user), version));
+    const keep = async (next: StoredIdentity): Promise<boolean> => {
+      const isKept = await insistently(this.#options, () =>
+        store.replace(rowOfIdentity(next, user), version),
+      );
       version += 1;
       return isKept;
     };
     let renewed = refreshToken;
     try {
-      const said = await provider.refresh(refreshToken, stored.sub, (next) => {
+      const said = await provider.refresh(refreshToken, sub, (next) => {
         renewed = next;
       });
       if (said.subject !== stored.subject) throw new ProviderFailure('it names another user', true);
@@ -265,7 +256,7 @@ export class CompanyAccounts {
     } catch (thrown) {
       const isOut =
         thrown instanceof ProviderFailure
-          ? thrown.isOver || nowMs - stored.confirmedAtMs > UNREACHABLE_MS
+          ? thrown.isOver || nowMs - confirmedAtMs > UNREACHABLE_MS
           : hasCode(thrown, 'INSUFFICIENT_PERMISSIONS') || hasCode(thrown, 'LAST_ADMIN');
       if (isOut) {
         const [present] = await store.list({ kind: 'identity', userId }, 1);
@@ -277,14 +268,14 @@ export class CompanyAccounts {
   }
 
   /** Ends all that the account has, its keys included, until the next sign-in. */
-  async #disable(user: User, stored: Stored): Promise<void> {
+  async #disable(user: User, stored: StoredIdentity): Promise<void> {
     const { store, accounts, wall, onChange, warn } = this.#options;
     const sleptAt = new Date(wall()).toISOString();
     // First: an account that only an admin could enable again is the lesser harm.
     await accounts.changeUser(user.id, { isActive: false, updatedAt: sleptAt });
     onChange(`user:${user.id}`);
     const { refreshToken: _, ...rest } = stored;
-    await store.save(rowOf({ ...rest, sleptAt }, user));
+    await store.save(rowOfIdentity({ ...rest, sleptAt }, user));
     warn(`the user ${user.username} is disabled until the next sign-in at ${stored.issuer}`);
   }
 
@@ -293,7 +284,7 @@ export class CompanyAccounts {
     if (user.isActive) return user;
     const { store, accounts, wall, onChange } = this.#options;
     const [row] = await store.list({ kind: 'identity', userId: user.id }, 1);
-    const { sleptAt } = row === undefined ? {} : (JSON.parse(row.value) as Partial<Stored>);
+    const sleptAt = row && readIdentity(row).sleptAt;
     if (sleptAt === undefined || user.updatedAt !== sleptAt) throw accountDisabled(user.username);
     const updatedAt = new Date(wall()).toISOString();
     const awake = await accounts.changeUser(user.id, { isActive: true, updatedAt });
@@ -302,10 +293,10 @@ export class CompanyAccounts {
   }
 
   async #find(identity: CompanyIdentity): Promise<User | undefined> {
-    return this.#userOf(await this.#rowOf(identity));
+    return this.#userOf(await this.#rowOfIdentity(identity));
   }
 
-  async #rowOf(identity: CompanyIdentity): Promise<OAuthRow | undefined> {
+  async #rowOfIdentity(identity: CompanyIdentity): Promise<OAuthRow | undefined> {
     const [row] = await this.#options.store.find('identity', [identityKey(identity)]);
     return row;
   }
@@ -333,7 +324,7 @@ export class CompanyAccounts {
         ? nameOfLocalAccount(username, identity.issuer, identity.subject)
         : thrown;
     }
-    if (await store.replace(rowOf(identity, user), 0)) return user;
+    if (await store.replace(rowOfIdentity(identity, user), 0)) return user;
     // Two sign-ins at once: the other one was first.
     await accounts.deleteUser(user.id);
     const first = await this.#find(identity);
@@ -370,20 +361,6 @@ function rightsOf({ role, scopes, templates, views, tools }: GroupRole) {
     templates: templates ?? null,
     views: views ?? null,
     tools: tools ?? null,
-  };
-}
-
-function identityKey({ issuer, subject }: CompanyIdentity): string {
-  return oauthKey('identity', JSON.stringify([issuer, subject]));
-}
-
-function rowOf(identity: CompanyIdentity | Stored, { id, createdAt }: User): Omit<OAuthRow, 'version'> {
-  return {
-    kind: 'identity',
-    key: identityKey(identity),
-    userId: id,
-    createdAt,
-    value: JSON.stringify(identity),
   };
 }
 

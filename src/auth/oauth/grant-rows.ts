@@ -1,13 +1,38 @@
 // Grants as rows of the table `oauth`.
 
+import Type from 'typebox';
+import type { Scope } from '../../domain/accounts/account.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';
-import { clientKeyOf, oauthKey } from '../../persistence/oauth-rows.ts';
+import { clientKeyOf, oauthKey, rowReader } from '../../persistence/oauth-rows.ts';
 import type { OAuthRow } from '../../persistence/oauth-store.ts';
 
 type GrantValue = Pick<
   Grant,
   'clientId' | 'clientName' | 'resource' | 'scopes' | 'lists' | 'subject' | 'isAsserted'
 >;
+
+const texts = Type.Array(Type.String());
+
+/** Of a later release there may be further scopes. */
+export const StoredScopes = Type.Array(Type.Unsafe<Scope>(Type.String()));
+
+export const StoredLists = Type.Object({
+  templates: Type.Optional(texts),
+  views: Type.Optional(texts),
+  tools: Type.Optional(texts),
+});
+
+const readValue: (row: OAuthRow) => GrantValue = rowReader(
+  Type.Object({
+    clientId: Type.String(),
+    clientName: Type.String(),
+    resource: Type.String(),
+    scopes: StoredScopes,
+    lists: Type.Optional(StoredLists),
+    subject: Type.Optional(Type.Object({ issuer: Type.String(), name: Type.String(), groups: texts })),
+    isAsserted: Type.Optional(Type.Literal(true)),
+  }),
+);
 
 export function rowOfGrant(grant: Grant): Omit<OAuthRow, 'version'> {
   const { id, userId, clientId, clientName, resource, scopes, lists, subject, isAsserted } = grant;
@@ -28,10 +53,8 @@ export function rowOfGrant(grant: Grant): Omit<OAuthRow, 'version'> {
 
 /** Undefined for a row of another kind, and for one without all fields. */
 export function grantOf(row: OAuthRow): Grant | undefined {
-  const { kind, grantId, userId, createdAt, usedAt, expiresAt, value } = row;
+  const { kind, grantId, userId, createdAt, usedAt, expiresAt } = row;
   if (kind !== 'grant' || grantId === undefined || userId === undefined || expiresAt === undefined)
     return undefined;
-  // Written by `rowOfGrant`.
-  const fields = JSON.parse(value) as GrantValue;
-  return { id: grantId, userId, ...fields, createdAt, lastUsedAt: usedAt, expiresAt };
+  return { id: grantId, userId, ...readValue(row), createdAt, lastUsedAt: usedAt, expiresAt };
 }

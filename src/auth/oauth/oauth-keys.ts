@@ -4,9 +4,10 @@
 
 import { createPublicKey, generateKeyPair, hash, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
+import Type from 'typebox';
 import type { Clock } from '../../domain/time/clock.ts';
-import { oauthKey } from '../../persistence/oauth-rows.ts';
-import type { OAuthStore } from '../../persistence/oauth-store.ts';
+import { oauthKey, rowReader } from '../../persistence/oauth-rows.ts';
+import type { OAuthRow, OAuthStore } from '../../persistence/oauth-store.ts';
 
 interface SigningKey {
   readonly kid: string;
@@ -15,6 +16,16 @@ interface SigningKey {
   /** Ms since 1970. */
   readonly createdMs: number;
 }
+
+const readKeys: (row: OAuthRow) => readonly SigningKey[] = rowReader(
+  Type.Array(
+    Type.Object({
+      kid: Type.String(),
+      jwk: Type.Record(Type.String(), Type.String()),
+      createdMs: Type.Number(),
+    }),
+  ),
+);
 
 export interface KeySet {
   /** Version of the row: it changes with the keys. */
@@ -86,8 +97,7 @@ export class OAuthKeys {
     const { store, wall, now } = this.#options;
     for (let round = 0; ; round += 1) {
       const [row] = await store.find('key', [KEY]);
-      // Written here.
-      const stored = row === undefined ? [] : (JSON.parse(row.value) as readonly SigningKey[]);
+      const stored = row === undefined ? [] : readKeys(row);
       const keys = await rotated(stored, wall());
       let version = row?.version ?? 0;
       if (keys !== stored) {

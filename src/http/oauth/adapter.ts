@@ -12,6 +12,7 @@ import { DocumentFault } from './clients/client-documents.ts';
 import { metadataOf } from './clients/client-record.ts';
 import type { Clients } from './clients/clients.ts';
 import { rowOfUserCode } from './pages/device-pages.ts';
+import { readPayload } from './payload.ts';
 
 export interface AdapterOptions extends Pick<Clock, 'wall'> {
   readonly store: OAuthStore;
@@ -91,7 +92,7 @@ function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> 
         await endReplayed(row.grantId, 'code', options);
         return undefined;
       }
-      return { ...(JSON.parse(row.value) as AdapterPayload), jti: id };
+      return { ...readPayload(row), jti: id };
     },
     consume: async (id) => {
       const key = oauthKey(kind, id);

@@ -4,10 +4,11 @@
 // that time. Source: ADR 204, ADR 332.
 
 import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
+import Type from 'typebox';
 import { grantOf, rowOfGrant } from '../../auth/oauth/grant-rows.ts';
 import { type Clock, sleep } from '../../domain/time/clock.ts';
 import { decryptBytes, encryptBytes, encryptionKeyFrom } from '../../persistence/cipher.ts';
-import { oauthKey } from '../../persistence/oauth-rows.ts';
+import { oauthKey, rowReader } from '../../persistence/oauth-rows.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
 import type { Clients } from './clients/clients.ts';
 
@@ -52,6 +53,18 @@ interface Stored {
   readonly successor?: string;
 }
 
+const readStored: (row: OAuthRow) => Stored = rowReader(
+  Type.Object({
+    clientId: Type.String(),
+    accountId: Type.String(),
+    scope: Type.String(),
+    exp: Type.Number(),
+    rotations: Type.Optional(Type.Number()),
+    answer: Type.Optional(Type.String()),
+    successor: Type.Optional(Type.String()),
+  }),
+);
+
 export function refreshHandler(provider: Provider, options: RefreshOptions) {
   const { store, wall } = options;
 
@@ -63,8 +76,7 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
   const isLate = ({ consumedAt }: OAuthRow): boolean =>
     consumedAt !== undefined && wall() - Date.parse(consumedAt) > REPEATED_MS;
   /** No answer was stored, so none was sent: the process has ended meanwhile, or the database did not answer. */
-  const isAbandoned = (row: OAuthRow): boolean =>
-    isLate(row) && (JSON.parse(row.value) as Stored).answer === undefined;
+  const isAbandoned = (row: OAuthRow): boolean => isLate(row) && readStored(row).answer === undefined;
 
   /** True for one caller on all nodes. */
   const take = (row: OAuthRow, at: string): Promise<boolean> =>
@@ -87,7 +99,7 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
       present !== undefined;
       [present] = await store.find('refresh', [key])
     ) {
-      const { answer, successor } = JSON.parse(present.value) as Stored;
+      const { answer, successor } = readStored(present);
       if (answer !== undefined && successor !== undefined) {
         const [next] = await store.find('refresh', [successor]);
         if (next === undefined || next.consumedAt !== undefined) return endReplayed(row.grantId);
@@ -112,7 +124,7 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
     const key = oauthKey('refresh', token);
     const [row] = await store.find('refresh', [key]);
     if (row === undefined) throw new errors.InvalidGrant('refresh token not found');
-    const stored = JSON.parse(row.value) as Stored;
+    const stored = readStored(row);
     if (stored.clientId !== client.clientId) throw new errors.InvalidGrant('client mismatch');
     const [grantRow] = await store.find('grant', [oauthKey('grant', row.grantId ?? '')]);
     const grant = grantRow && grantOf(grantRow);

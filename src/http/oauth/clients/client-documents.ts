@@ -6,7 +6,7 @@ import { LruMap } from '../../../domain/memory/lru-map.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { clientKeyOf, oauthKey } from '../../../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../../../persistence/oauth-store.ts';
-import { BadClient, type ClientRecord, clientOf } from './client-record.ts';
+import { BadClient, type ClientRecord, clientOf, readClient } from './client-record.ts';
 import { FetchFailure, type GuardedFetch } from './guarded-fetch.ts';
 
 /** The document of a client cannot be used. The message names no part of it. */
@@ -108,8 +108,7 @@ export class ClientDocuments {
     if (fault.status === 400) throw fault;
     const [row] = await store.find('document', [oauthKey('document', id)]);
     if (row?.expiresAt === undefined || Date.parse(row.expiresAt) <= wall()) throw fault;
-    // Written above.
-    return JSON.parse(row.value) as ClientRecord;
+    return readClient(row);
   }
 
   async #makeRoom(): Promise<void> {

@@ -19,6 +19,7 @@ import {
   clientOf,
   isLoopbackRedirect,
   JWT_BEARER,
+  readClient,
 } from './client-record.ts';
 
 /** Which clients may sign users in: any, those that an admin added, or those of these hosts as well. */
@@ -92,7 +93,7 @@ export class Clients {
     const removals = this.#removals;
     const [row] = await store.find('client', [key]);
     if (row !== undefined) {
-      const client = this.#recordOf(row);
+      const client = readClient(row);
       // It may have been this one.
       if (removals === this.#removals) this.#known.set(key, { client, atMs: now() });
       return client;
@@ -160,7 +161,7 @@ export class Clients {
   async list(): Promise<Listed[]> {
     const rows = await this.#options.store.list({ kind: 'client' }, MAX_LISTED);
     return rows.map((row) => ({
-      client: this.#recordOf(row),
+      client: readClient(row),
       createdAt: row.createdAt,
       usedAt: usedAtOf(row),
     }));
@@ -190,11 +191,6 @@ export class Clients {
     const usedAt = new Date(wall()).toISOString();
     const expiresAt = row.expiresAt && new Date(wall() + USED_MS).toISOString();
     await store.replace({ ...row, usedAt, expiresAt }, row.version);
-  }
-
-  #recordOf({ value }: OAuthRow): ClientRecord {
-    // Written by `#rowOf`.
-    return JSON.parse(value) as ClientRecord;
   }
 
   #rowOf(client: ClientRecord, keptMs: number | undefined): Omit<OAuthRow, 'version'> {

@@ -12,6 +12,7 @@ import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
 import { COMMAND_LINE } from '../clients/client-record.ts';
 import { DEVICE_PATH } from '../metadata.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
+import { readPayload } from '../payload.ts';
 import type { LoginForm } from '../sign-ins/login-form.ts';
 import type { SignedIn, SignIns } from '../sign-ins/sign-ins.ts';
 import {
@@ -192,7 +193,7 @@ export class DevicePages {
     const [pointer] = await store.find('device', [keyOfUserCode(code)]);
     const [row] = pointer === undefined ? [] : await store.find('device', [pointer.value]);
     const isOver = row === undefined || Date.parse(row.expiresAt ?? '') <= wall();
-    const payload = isOver ? {} : (JSON.parse(row.value) as AdapterPayload);
+    const payload = isOver ? {} : readPayload(row);
     // A second click, or the way back to the page.
     if (payload.accountId === user.id) {
       sendPage(exchange.response, decidedPage(true, COMMAND_LINE.name));

@@ -3,6 +3,7 @@
 // by a purpose, never by an address. Source: ADR 214.
 
 import { hash, randomBytes } from 'node:crypto';
+import Type from 'typebox';
 import type { CompanyAccounts } from '../../../auth/issuers/company-accounts.ts';
 import {
   type IdentityProvider,
@@ -17,8 +18,8 @@ import type { User } from '../../../domain/accounts/account.ts';
 import type { NewEntry } from '../../../domain/audit/audit.ts';
 import { asGatewayError } from '../../../domain/errors/errors.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
-import { oauthKey } from '../../../persistence/oauth-rows.ts';
-import type { OAuthStore } from '../../../persistence/oauth-store.ts';
+import { oauthKey, rowReader } from '../../../persistence/oauth-rows.ts';
+import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
 import { type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
 import { faultPage, type ProviderChoice, tooManyPage } from '../pages/page.ts';
 import type { SignInTrail } from './sign-in-trail.ts';
@@ -68,6 +69,22 @@ interface Begun {
   readonly browser: string;
   readonly purpose: Purpose;
 }
+
+const text = Type.String();
+
+const readBegun: (row: OAuthRow) => Begun = rowReader(
+  Type.Object({
+    provider: text,
+    proof: Type.Object({ state: text, nonce: text, verifier: text }),
+    browser: text,
+    purpose: Type.Union([
+      Type.Object({ kind: Type.Literal('interaction'), uid: text }),
+      Type.Object({ kind: Type.Literal('device'), code: text }),
+      Type.Object({ kind: Type.Literal('connections'), path: text }),
+      Type.Object({ kind: Type.Literal('console') }),
+    ]),
+  }),
+);
 
 export class ProviderSignIns {
   readonly #begun = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
@@ -179,8 +196,7 @@ export class ProviderSignIns {
     const [row] = await store.find('signing-in', [key]);
     if (row === undefined || Date.parse(row.expiresAt ?? '') <= wall()) return undefined;
     if (!(await store.consume('signing-in', key, new Date(wall()).toISOString()))) return undefined;
-    // Written by `begin`.
-    return JSON.parse(row.value) as Begun;
+    return readBegun(row);
   }
 
   #redirectUri(id: string): string {

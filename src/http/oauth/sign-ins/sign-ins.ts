@@ -3,11 +3,12 @@
 // token of the console and its sign-in end together. Source: ADR 208.
 
 import { createHmac, randomBytes } from 'node:crypto';
+import Type from 'typebox';
 import { isFirstAdmin } from '../../../auth/accounts/accounts.ts';
 import type { Auth } from '../../../auth/auth.ts';
 import type { EndedToken, User } from '../../../domain/accounts/account.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
-import { oauthKey } from '../../../persistence/oauth-rows.ts';
+import { oauthKey, rowReader } from '../../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
 import type { AccountStore } from '../../../persistence/store.ts';
 
@@ -26,6 +27,14 @@ interface Value {
   /** Whether an identity provider signed the user in, not a password. */
   readonly isOfProvider?: boolean | undefined;
 }
+
+const readValue: (row: OAuthRow) => Value = rowReader(
+  Type.Object({
+    credentialsChangedAt: Type.String(),
+    token: Type.Optional(Type.Object({ id: Type.String(), expiresAtMs: Type.Number() })),
+    isOfProvider: Type.Optional(Type.Boolean()),
+  }),
+);
 
 const SECONDS = 12 * 3_600;
 const PATHS = ['/oauth', '/connections'];
@@ -63,7 +72,7 @@ export class SignIns {
   async begin(user: User, cookies?: string, isOfProvider = false): Promise<string[]> {
     const earlier = await this.#rowIn(cookies);
     // The console stays signed in as the same user, and out with this sign-in.
-    const token = earlier?.userId === user.id ? partsOf(earlier).token : undefined;
+    const token = earlier?.userId === user.id ? readValue(earlier).token : undefined;
     const set = await this.#begin(user, token, isOfProvider);
     if (earlier !== undefined) await this.#end(earlier, token === undefined);
     return set;
@@ -105,7 +114,7 @@ export class SignIns {
     const row = await this.#rowIn(cookies);
     if (id === undefined || row?.userId === undefined) return undefined;
     const [user] = await this.#options.accounts.findUsers([row.userId]);
-    const { credentialsChangedAt, isOfProvider = false } = partsOf(row);
+    const { credentialsChangedAt, isOfProvider = false } = readValue(row);
     if (user?.isActive !== true || user.credentialsChangedAt !== credentialsChangedAt) return undefined;
     if (!this.takesPasswords && !isOfProvider && !isFirstAdmin(user)) return undefined;
     return { user, atMs: Date.parse(row.createdAt), formToken: formTokenOf(id) };
@@ -125,7 +134,7 @@ export class SignIns {
 
   async #end(row: OAuthRow, withToken: boolean): Promise<void> {
     const { store, auth, clock } = this.#options;
-    const { token } = partsOf(row);
+    const { token } = readValue(row);
     if (withToken && row.userId !== undefined && token !== undefined && token.expiresAtMs > clock.wall())
       await auth.endToken(row.userId, token);
     await store.delete('sign-in', [row.key]);
@@ -169,10 +178,6 @@ export class SignIns {
     const [id, other] = values;
     return id !== undefined && other === undefined && ID.test(id) ? id : undefined;
   }
-}
-
-function partsOf({ value }: OAuthRow): Value {
-  return JSON.parse(value) as Value;
 }
 
 function formTokenOf(id: string): string {

@@ -1,0 +1,33 @@
+import Type from 'typebox';
+import * as assert from 'uvu/assert';
+import { rowReader } from '../../src/persistence/oauth-rows.ts';
+import { StoreOpenError } from '../../src/persistence/store-errors.ts';
+import { thrownBy } from '../helpers/outcome.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('values of rows in the table oauth');
+
+const read = rowReader(Type.Object({ id: Type.String(), secret: Type.Optional(Type.String()) }));
+const row = { kind: 'own-client', key: 'a1b2' } as const;
+
+test('a value is read as it was written, with fields that only other releases know', () => {
+  assert.equal(read({ ...row, value: '{"id":"x","later":1}' }), { id: 'x', later: 1 });
+});
+
+for (const [what, value] of [
+  ['is no JSON', '{"id":"hush'],
+  ['is no object', '"hush"'],
+  ['lacks a field', '{"secret":"hush"}'],
+  ['has a field of another type', '{"id":"x","secret":["hush"]}'],
+] as const) {
+  test(`a value that ${what} is a damaged row, named by table, kind and key, without its text`, async () => {
+    const error = await thrownBy(() => read({ ...row, value }));
+    assert.ok(error instanceof StoreOpenError);
+    assert.is(
+      error.message,
+      'the row "own-client a1b2" of the table oauth is damaged: correct it, or delete it',
+    );
+  });
+}
+
+test.run();
