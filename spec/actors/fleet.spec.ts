@@ -53,10 +53,8 @@ test('distinguishes an unknown template from an unknown instance', async () => {
   const { fleet } = harness;
   for (const [asked, code] of [
     [() => fleet.group('x'), 'TEMPLATE_NOT_FOUND'],
-    [() => fleet.ref('x', 'a'), 'TEMPLATE_NOT_FOUND'],
-    [() => fleet.refs('x'), 'TEMPLATE_NOT_FOUND'],
     [() => fleet.add(definition('a', { template: 'x' })), 'TEMPLATE_NOT_FOUND'],
-    [() => fleet.ref('t', 'b'), 'SERVER_NOT_FOUND'],
+    [() => fleet.group('t').ref('b'), 'SERVER_NOT_FOUND'],
     [() => fleet.remove('t', 'b', 0), 'SERVER_NOT_FOUND'],
     [() => fleet.instanceByServerId('b'), 'SERVER_NOT_FOUND'],
   ] as const) {
@@ -272,7 +270,7 @@ test('does not restart a crashed instance that was replaced or removed meanwhile
   const successor = await harness.add('a', answers());
   await harness.fleet.remove('t', 'b', 0);
   await pass(10_000);
-  assert.equal(harness.fleet.refs('t'), [successor]);
+  assert.equal(harness.fleet.group('t').refs, [successor]);
   assert.equal([successor.state, harness.eventsOf('instance.starting').length], ['healthy', 3]);
 });
 
@@ -393,14 +391,14 @@ test('an instance of another node is listed as stopped, with the reason, and not
   const there = harness.fleet.addUnreachable(unreachable('b', { weight: 3 }));
   const { state, healthy, weight, reason } = there.snapshot();
   assert.equal([state, healthy, weight, reason], ['stopped', false, 3, 'it runs on the node "there"']);
-  assert.equal(harness.fleet.instances('t'), [here, there]);
-  assert.equal([harness.fleet.refs('t'), harness.fleet.ownRefs()], [[here], [here]]);
+  assert.equal(harness.fleet.group('t').instances, [here, there]);
+  assert.equal([harness.fleet.group('t').refs, harness.fleet.ownRefs()], [[here], [here]]);
   assert.is(harness.fleet.find('t', 'b'), there);
-  assert.is(harness.fleet.instance('t', 'b'), there);
+  assert.is(harness.fleet.group('t').instance('b'), there);
   assert.is(harness.fleet.instanceByServerId('b'), there);
-  assert.is(harness.fleet.isServerIdTaken('b'), true);
+  assert.is(harness.fleet.findByServerId('b') !== undefined, true);
   assert.equal(views()[1], { definition: unreachable('b', { weight: 3 }), snapshot: there.snapshot() });
-  assert.is(await codeOf(() => harness.fleet.ref('t', 'b')), 'NO_HEALTHY_INSTANCE');
+  assert.is(await codeOf(() => harness.fleet.group('t').ref('b')), 'NO_HEALTHY_INSTANCE');
   assert.equal([...harness.transports.keys()], ['a']);
   const found = harness.events.filter((event) => 'instanceId' in event && event.instanceId === 'b');
   assert.equal(found, []);
@@ -422,7 +420,10 @@ test('an instance that moves to another node leaves here, and is reported as sto
   harness.events.length = 0;
   const there = harness.fleet.addUnreachable(unreachable('a'));
   await settled();
-  assert.equal([harness.fleet.instances('t'), harness.fleet.group('t').pool.candidates.length], [[there], 0]);
+  assert.equal(
+    [harness.fleet.group('t').instances, harness.fleet.group('t').pool.candidates.length],
+    [[there], 0],
+  );
   assert.equal([here.state, transport.isClosed], ['stopped', true]);
   const found = harness.events.map(({ type }) => type);
   assert.equal(found, ['instance.draining', 'instance.stopped']);

@@ -227,7 +227,7 @@ export class Harness {
     const wanted = definition(id, options.fields);
     if (options.isElsewhere) this.fleet.addElsewhere(wanted);
     else this.fleet.add(wanted);
-    const ref = this.fleet.ref('t', id);
+    const ref = this.fleet.group('t').ref(id);
     await firstValueFrom(ref.state$.pipe(filter((state) => state === 'healthy')));
     await settled();
     return ref;
@@ -331,7 +331,7 @@ export class Harness {
   }
 
   ref(id: string): InstanceRef {
-    return this.fleet.ref('t', id);
+    return this.fleet.group('t').ref(id);
   }
 
   async close(): Promise<void> {

@@ -89,10 +89,10 @@ test('bounds the memory of large definitions, whatever was replaced, changed and
 test('lists a locked instance with the reason, and starts it when its secrets can be read again', () => {
   const locked = { ...http, headers: {}, locked: '"headers" cannot be read' };
   [...active.apply({ templates: [], instances: [locked] })];
-  const [member] = harness.fleet.instances('r');
+  const [member] = harness.fleet.group('r').instances;
   assert.equal([member?.state, member?.reason], ['stopped', '"headers" cannot be read']);
   [...active.apply({ templates: [], instances: [http] })];
-  const states = harness.fleet.instances('r').map(({ state }) => state);
+  const states = harness.fleet.group('r').instances.map(({ state }) => state);
   assert.equal(states, ['starting']);
 });
 

@@ -30,12 +30,12 @@ for (const method of ['saveTemplate', 'saveInstance'] as const) {
     store.failing.clear();
     await registry.register('r', { ...ENDPOINT, id: 'a' });
     assert.equal(await store.listInstances(), registry.active.instanceDefinitions());
-    const before = harness.fleet.ref('r', 'a');
+    const before = harness.fleet.group('r').ref('a');
     store.failing.add(method);
     const change = { loadBalancer: { timeout: 9 } };
     const found = await endOf(registry.register('r', { ...ENDPOINT, id: 'a', weight: 2 }, change));
     assert.is(found, `Error: ${method}`);
-    assert.is(harness.fleet.ref('r', 'a'), before);
+    assert.is(harness.fleet.group('r').ref('a'), before);
     assert.equal(await store.listInstances(), [before.definition]);
   });
 }
@@ -51,10 +51,10 @@ test('changes an instance whose row was edited by hand, which changes no revisio
 
 test('deregisters nothing when deleteInstance fails', async () => {
   await registry.register('r', { ...ENDPOINT, id: 'a' }, FILE);
-  const ref = harness.fleet.ref('r', 'a');
+  const ref = harness.fleet.group('r').ref('a');
   store.failing.add('deleteInstance');
   assert.is(await endOf(registry.deregister('r', 'a')), 'Error: deleteInstance');
-  assert.is(harness.fleet.ref('r', 'a'), ref);
+  assert.is(harness.fleet.group('r').ref('a'), ref);
   assert.is(ref.state, 'starting');
   assert.equal(await store.listInstances(), [ref.definition]);
   assert.is((await store.findTombstones('r', ['a'])).get('a'), undefined);
@@ -69,7 +69,7 @@ test('a change that cannot be stored has no effect', async () => {
   store.failing.add('saveInstance').add('saveTemplate');
   assert.is(await endOf(registry.changeInstance('r', 'a', { weight: 2 })), 'Error: saveInstance');
   assert.is(await endOf(registry.changeTemplate('r', { timeout: 9 })), 'Error: saveTemplate');
-  assert.is(harness.fleet.ref('r', 'a').weight, 1);
+  assert.is(harness.fleet.group('r').ref('a').weight, 1);
   assert.is(harness.fleet.group('r').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
   assert.equal(registry.active.settings('r').loadBalancer, {});
 });

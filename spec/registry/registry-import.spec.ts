@@ -120,13 +120,13 @@ test('saves entries of several templates with equal ids in one group', async () 
 
 test('opens an instance again only for another backend, not for another weight', async () => {
   await importAll([entry('a', 'f1'), entry('b', 'f1')]);
-  const before = ['a', 'b'].map((id) => harness.fleet.instance('r', id));
+  const before = ['a', 'b'].map((id) => harness.fleet.group('r').instance(id));
   const weights = [entry('a', 'f2', { weight: 3 }), entry('b', 'f2', { weight: 4 })];
   assert.equal(await importAll(weights), { ...NOTHING, changed: [a, b] });
   assert.equal(facts(), ['a file f2 3', 'b file f2 4']);
   const elsewhere = { endpoint: 'http://127.0.0.1:2/mcp' };
   await importAll([weights[0] ?? entry('a', 'f2'), entry('b', 'f3', elsewhere)]);
-  const isSame = ['a', 'b'].map((id, index) => harness.fleet.instance('r', id) === before[index]);
+  const isSame = ['a', 'b'].map((id, index) => harness.fleet.group('r').instance(id) === before[index]);
   assert.equal(isSame, [true, false]);
 });
 

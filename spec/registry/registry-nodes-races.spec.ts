@@ -144,7 +144,7 @@ async function isInStep({ database, nodes }: World): Promise<void> {
       const { fleet } = harness;
       const isMine = definition.nodeId === undefined || definition.nodeId === nodeId;
       assert.is(fleet.instanceByServerId(serverId), fleet.find(template, id));
-      const found = fleet.refs(template).some((ref) => ref.id === id && ref.state === 'healthy');
+      const found = fleet.group(template).refs.some((ref) => ref.id === id && ref.state === 'healthy');
       assert.is(found, isMine);
       assert.is(
         fleet.group(template).pool.candidates.some((ref) => ref.id === id),
@@ -152,6 +152,9 @@ async function isInStep({ database, nodes }: World): Promise<void> {
       );
     }
     for (const template of harness.fleet.templates)
-      assert.is(harness.fleet.group(template).pool.candidates.length, harness.fleet.refs(template).length);
+      assert.is(
+        harness.fleet.group(template).pool.candidates.length,
+        harness.fleet.group(template).refs.length,
+      );
   }
 }

@@ -33,16 +33,16 @@ test.after.each(() => Promise.all([a.close(), b.close()]));
 test('follows registrations, changes, replacements and deregistrations elsewhere, with the same events', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x' }, { loadBalancer: { timeout: 5 } });
   await received(b);
-  assert.is(b.harness.fleet.ref('r', 'x').state, 'healthy');
+  assert.is(b.harness.fleet.group('r').ref('x').state, 'healthy');
   assert.is(b.harness.fleet.group('r').policy.callTimeoutMs, 5_000);
-  const ref = b.harness.fleet.ref('r', 'x');
+  const ref = b.harness.fleet.group('r').ref('x');
   await a.registry.changeInstance('r', 'x', { weight: 7 });
   await received(b);
-  assert.is(b.harness.fleet.ref('r', 'x'), ref, 'its session continues');
+  assert.is(b.harness.fleet.group('r').ref('x'), ref, 'its session continues');
   assert.is(ref.weight, 7);
   await a.registry.register('r', { endpoint: 'http://127.0.0.1:8/mcp', id: 'x' });
   await received(b);
-  assert.is.not(b.harness.fleet.ref('r', 'x'), ref);
+  assert.is.not(b.harness.fleet.group('r').ref('x'), ref);
   await a.registry.changeTemplate('r', { timeout: 6 });
   await received(b);
   assert.equal(b.definitions, a.definitions);
@@ -60,10 +60,10 @@ test('its own changes lead to no work at the next notice, and are not read again
   await a.registry.register('r', { ...ENDPOINT, id: 'x', metadata: { zero: -0, gone: undefined } });
   await a.registry.register('r', { ...COMMAND, id: 'y' }, { loadBalancer: { timeout: 5 } });
   await a.registry.register('r', { id: 'f' }, { handler: () => ({}) });
-  const refs = a.harness.fleet.refs('r');
+  const refs = a.harness.fleet.group('r').refs;
   const { length } = a.harness.events;
   await received(a);
-  assert.equal([a.harness.fleet.refs('r'), a.harness.events.slice(length)], [refs, []]);
+  assert.equal([a.harness.fleet.group('r').refs, a.harness.events.slice(length)], [refs, []]);
   await a.registry.changeInstance('r', 'x', { weight: 2 });
   await a.registry.deregister('r', 'y');
   await a.registry.ensureTemplate('s', { timeout: 5 });
@@ -74,7 +74,7 @@ test('its own changes lead to no work at the next notice, and are not read again
   await a.registry.changeInstance('r', 'z', { weight: 3 });
   await received(b);
   assert.equal([a.definitions, b.definitions], [a.definitions, await database.listInstances()]);
-  assert.is(a.harness.fleet.ref('r', 'x'), refs[0]);
+  assert.is(a.harness.fleet.group('r').ref('x'), refs[0]);
 });
 
 test('lists a program of another node, and never starts it', async () => {
@@ -84,7 +84,7 @@ test('lists a program of another node, and never starts it', async () => {
   assert.equal(b.definitions, [definition]);
   assert.is(b.harness.transports.size, 0);
   assert.is(b.registry.active.find('r', 'x')?.nodeId, 'a');
-  assert.is(await codeOf(() => b.harness.fleet.ref('r', 'x')), 'NO_HEALTHY_INSTANCE');
+  assert.is(await codeOf(() => b.harness.fleet.group('r').ref('x')), 'NO_HEALTHY_INSTANCE');
   assert.equal(b.changes, ['settings r', 'registered x']);
   assert.is(b.harness.eventsOf('instance.starting').length, 0);
 });
@@ -95,7 +95,7 @@ test('starts its own programs at its start, and lists those of others', async ()
   await a.registry.register('r', { ...ENDPOINT, id: 'z' });
   const again = new Node('a', database);
   await again.registry.load();
-  const running = again.harness.fleet.refs('r').map(({ id }) => id);
+  const running = again.harness.fleet.group('r').refs.map(({ id }) => id);
   const listed = again.definitions.map(({ id, nodeId }) => `${id} of ${nodeId}`);
   assert.equal(running, ['x', 'z']);
   assert.equal(listed, ['x of a', 'y of b', 'z of undefined']);
@@ -106,11 +106,11 @@ test('starts its own programs at its start, and lists those of others', async ()
 test('changes and deregisters a program of another node, which stops it at the next notice', async () => {
   await a.registry.register('r', { ...COMMAND, id: 'x' });
   await received(b);
-  const ref = a.harness.fleet.ref('r', 'x');
+  const ref = a.harness.fleet.group('r').ref('x');
   const changed = await b.registry.changeInstance('r', 'x', { weight: 4, metadata: { zone: 'z' } });
   assert.equal([changed.weight, changed.nodeId, b.definitions], [4, 'a', [changed]]);
   await received(a);
-  assert.is(a.harness.fleet.ref('r', 'x'), ref);
+  assert.is(a.harness.fleet.group('r').ref('x'), ref);
   assert.equal(ref.definition, changed);
   const transport = a.harness.backend('x');
   await b.registry.deregister('r', 'x');
@@ -127,7 +127,7 @@ test('registering a program of another node takes it over, and that node stops i
   const { definition, replaced } = await b.registry.register('r', { ...COMMAND, id: 'x' }, { waitMs: 1_000 });
   assert.equal([replaced, definition.nodeId, definition.serverId], [true, 'b', before.serverId]);
   assert.is(definition.createdAt, before.createdAt);
-  assert.is(b.harness.fleet.ref('r', 'x').state, 'healthy');
+  assert.is(b.harness.fleet.group('r').ref('x').state, 'healthy');
   const transport = a.harness.backend('x');
   const { length } = a.harness.events;
   await received(a);
@@ -350,7 +350,7 @@ test('serves the known instances while the database is down, and catches up afte
   const found = b.definitions.map(({ id, weight }) => [id, weight]);
   assert.equal(found, [['x', 1]]);
   assert.equal(b.registry.active.settings('r').loadBalancer, {});
-  assert.is(b.harness.fleet.ref('r', 'x').state, 'healthy');
+  assert.is(b.harness.fleet.group('r').ref('x').state, 'healthy');
   await pass(500);
   assert.is(b.harness.eventsOf('registry.behind').length, 1);
   b.store.failing.clear();

@@ -6,7 +6,7 @@ import { filter, firstValueFrom, Subject } from 'rxjs';
 import { createActor } from 'xstate';
 import type { TemplatePolicy } from '../balancing/policy.ts';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
-import { runsElsewhere, serverNotFound, templateNotFound } from '../domain/errors/error-catalogue.ts';
+import { serverNotFound, templateNotFound } from '../domain/errors/error-catalogue.ts';
 import { reasonOf, shuttingDown } from '../domain/errors/errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import type { InstanceDefinition, InstanceState } from '../domain/instances/instance.ts';
@@ -21,7 +21,7 @@ import { Endings } from './instances/endings.ts';
 import { instanceMachine } from './instances/instance.machine.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
-import { elsewhereReason, UnreachableInstance } from './instances/unreachable-instance.ts';
+import { UnreachableInstance } from './instances/unreachable-instance.ts';
 import { type RootActor, startRoot } from './root.machine.ts';
 import type { TemplateActor } from './template.machine.ts';
 import { type Instance, TemplateGroup } from './template-group.ts';
@@ -133,7 +133,7 @@ export class Fleet {
     if (!this.has(template)) this.#sorted = undefined;
     if (group === undefined) this.#groups.set(template, new TemplateGroup(template, policy, this.#options));
     else if (group.setPolicy(policy)) this.listChanged$.next({ template, list: 'tools' });
-    void this.#options.scheduler.each(this.refs(template), (ref) => this.#renewPolicy(ref));
+    void this.#options.scheduler.each(this.group(template).refs, (ref) => this.#renewPolicy(ref));
   }
 
   /** Gives an instance the present policy, unless the instance has ended since this was scheduled. */
@@ -202,40 +202,13 @@ export class Fleet {
 
   /** Removes an instance. Resolves when it has ended on this node. Throws TEMPLATE_NOT_FOUND or SERVER_NOT_FOUND. */
   remove(template: string, id: string, withinMs: number): Promise<void> {
-    const ended = this.#dismiss(this.instance(template, id), withinMs);
+    const ended = this.#dismiss(this.group(template).instance(id), withinMs);
     this.#checkLists(template, id);
     return ended;
   }
 
   find(template: string, id: string): Instance | undefined {
-    return this.#groups.get(template)?.instances.get(id);
-  }
-
-  /**
-   * Returns an instance that calls reach from here. Throws TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, or
-   * NO_HEALTHY_INSTANCE for one that is only listed.
-   */
-  ref(template: string, id: string): InstanceRef {
-    const instance = this.instance(template, id);
-    if (instance instanceof InstanceRef) return instance;
-    throw instance.refusal();
-  }
-
-  /**
-   * Returns an instance that this node runs. Throws TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, or NO_HEALTHY_INSTANCE for
-   * one of another node.
-   */
-  ownRef(template: string, id: string): InstanceRef {
-    const ref = this.ref(template, id);
-    if (ref.isElsewhere) throw runsElsewhere(id, elsewhereReason(ref.definition));
-    return ref;
-  }
-
-  /** Returns an instance of any node. Throws TEMPLATE_NOT_FOUND or SERVER_NOT_FOUND. */
-  instance(template: string, id: string): Instance {
-    const instance = this.group(template).instances.get(id);
-    if (instance === undefined) throw serverNotFound(id);
-    return instance;
+    return this.#groups.get(template)?.byId.get(id);
   }
 
   findByServerId(serverId: string): Instance | undefined {
@@ -253,29 +226,15 @@ export class Fleet {
     return this.#byServerId.size;
   }
 
-  isServerIdTaken(serverId: string): boolean {
-    return this.#byServerId.has(serverId);
-  }
-
-  /** Returns the instances of a template on any node, in order of registration. Throws TEMPLATE_NOT_FOUND. */
-  instances(template: string): Instance[] {
-    return [...this.group(template).instances.values()];
-  }
-
-  /** Returns the instances of a template that calls reach from here. Throws TEMPLATE_NOT_FOUND. */
-  refs(template: string): InstanceRef[] {
-    return this.instances(template).filter((instance) => instance instanceof InstanceRef);
-  }
-
   /** Returns all instances that this node runs, template by template. */
   ownRefs(): InstanceRef[] {
-    return this.templates.flatMap((template) => this.refs(template)).filter((ref) => !ref.isElsewhere);
+    return this.templates.flatMap((template) => this.group(template).refs).filter((ref) => !ref.isElsewhere);
   }
 
   /** Returns the instances of one template, or of all. Throws TEMPLATE_NOT_FOUND, also for a deleted template. */
   existingInstances(template?: string): Instance[] {
     const templates = template === undefined ? this.templates : [template];
-    return templates.flatMap((name) => [...this.undeletedGroup(name).instances.values()]);
+    return templates.flatMap((name) => this.undeletedGroup(name).instances);
   }
 
   /** The number of programs that run here, without those of single clients, and of exchanges under way. */
@@ -288,7 +247,7 @@ export class Fleet {
 
   /** The number of exchanges under way, including those of instances that leave. */
   get underWay(): number {
-    const refs = this.templates.flatMap((template) => this.refs(template));
+    const refs = this.templates.flatMap((template) => this.group(template).refs);
     return [...refs, ...this.#endings.refs].reduce((sum, ref) => sum + ref.calls.underWay, 0);
   }
 
@@ -296,7 +255,7 @@ export class Fleet {
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     const { scheduler } = this.#options;
-    const instances = this.templates.flatMap((template) => this.instances(template));
+    const instances = this.templates.flatMap((template) => this.group(template).instances);
     await scheduler.each(this.#endings.refs, (ref) => ref.leave(graceMs)); // they get no more time than others
     await scheduler.each(instances, (instance) => void this.#dismiss(instance, graceMs));
     await this.#endings.untilEnded();
@@ -325,7 +284,7 @@ export class Fleet {
   /** Ends the remaining instances of a group at once, after its supervisor was stopped, perhaps with the root. */
   #stopped(group: TemplateGroup): void {
     group.supervisor = undefined;
-    const instances = [...group.instances.values(), ...this.#endings.refs];
+    const instances = [...group.instances, ...this.#endings.refs];
     for (const instance of instances)
       if (instance instanceof InstanceRef && instance.template === group.template) instance.leave(0);
   }
@@ -349,12 +308,12 @@ export class Fleet {
 
   /** Adds an instance as the last of its template. One with the same id must be removed first. */
   #list(instance: Instance): void {
-    this.group(instance.template).instances.set(instance.id, instance);
+    this.group(instance.template).byId.set(instance.id, instance);
     this.#byServerId.set(instance.serverId, instance);
   }
 
   #unlist(instance: Instance): void {
-    this.group(instance.template).instances.delete(instance.id);
+    this.group(instance.template).byId.delete(instance.id);
     // The server id may belong to another instance by now: two nodes may have swapped two instances.
     if (this.#byServerId.get(instance.serverId) === instance) this.#byServerId.delete(instance.serverId);
   }

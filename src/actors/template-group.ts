@@ -10,6 +10,8 @@ import {
   backendUnavailable,
   noHealthyInstance,
   queueFull,
+  runsElsewhere,
+  serverNotFound,
   toolNotFound,
 } from '../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
@@ -23,7 +25,7 @@ import { type QueuedCall, WaitQueue } from './calls/wait-queue.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';
 import type { TrustOf } from './instances/tool-trust.ts';
-import type { UnreachableInstance } from './instances/unreachable-instance.ts';
+import { elsewhereReason, type UnreachableInstance } from './instances/unreachable-instance.ts';
 import { CapabilityChanges } from './subscriptions/capability-changes.ts';
 import type { TemplateActor } from './template.machine.ts';
 
@@ -47,9 +49,9 @@ export class TemplateGroup {
   readonly template: string;
   readonly pool: Pool<InstanceRef>;
   readonly queue: WaitQueue;
-  /** The registered instances by id, in order of registration. */
-  readonly instances = new Map<string, Instance>();
-  readonly capabilities = new CapabilityChanges(this.instances);
+  /** The registered instances of all nodes by id, in order of registration. */
+  readonly byId = new Map<string, Instance>();
+  readonly capabilities = new CapabilityChanges(this.byId);
   isDeleted = false;
   /**
    * The number of sessions and leaving instances that use the group. The group of a deleted template remains while
@@ -85,6 +87,37 @@ export class TemplateGroup {
       },
       silent: (ref) => ref.suspect(),
     });
+  }
+
+  /** The registered instances of all nodes, in order of registration. */
+  get instances(): Instance[] {
+    return [...this.byId.values()];
+  }
+
+  /** The instances that calls reach from here. */
+  get refs(): InstanceRef[] {
+    return this.instances.filter((instance) => instance instanceof InstanceRef);
+  }
+
+  /** Returns an instance of any node. Throws SERVER_NOT_FOUND. */
+  instance(id: string): Instance {
+    const instance = this.byId.get(id);
+    if (instance === undefined) throw serverNotFound(id);
+    return instance;
+  }
+
+  /** Returns an instance that calls reach from here. Throws SERVER_NOT_FOUND, or NO_HEALTHY_INSTANCE for one that is only listed. */
+  ref(id: string): InstanceRef {
+    const instance = this.instance(id);
+    if (instance instanceof InstanceRef) return instance;
+    throw instance.refusal();
+  }
+
+  /** Returns an instance that this node runs. Throws SERVER_NOT_FOUND, or NO_HEALTHY_INSTANCE for one of another node. */
+  ownRef(id: string): InstanceRef {
+    const ref = this.ref(id);
+    if (ref.isElsewhere) throw runsElsewhere(id, elsewhereReason(ref.definition));
+    return ref;
   }
 
   get policy(): TemplatePolicy {
@@ -170,7 +203,7 @@ export class TemplateGroup {
   }
 
   *#starting(excluded?: ReadonlySet<string>, only?: InstanceRef): Generator<InstanceRef> {
-    for (const instance of only === undefined ? this.instances.values() : [only])
+    for (const instance of only === undefined ? this.byId.values() : [only])
       if (instance instanceof InstanceRef && instance.isStarting && excluded?.has(instance.id) !== true)
         yield instance;
   }
@@ -178,7 +211,7 @@ export class TemplateGroup {
   /** The number of calls with a place at an instance, as in the snapshots that users see. */
   get inFlight(): number {
     let sum = 0;
-    for (const instance of this.instances.values())
+    for (const instance of this.byId.values())
       if (instance instanceof InstanceRef) sum += instance.calls.inFlight;
     return sum;
   }
@@ -187,7 +220,7 @@ export class TemplateGroup {
   get elsewhere(): { readonly calls: number; readonly serverIds: ReadonlySet<string> } | undefined {
     let calls = 0;
     let serverIds: Set<string> | undefined;
-    for (const instance of this.instances.values()) {
+    for (const instance of this.byId.values()) {
       if (!(instance instanceof InstanceRef) || !instance.isElsewhere) continue;
       calls += instance.calls.inFlight;
       serverIds ??= new Set();
@@ -198,7 +231,7 @@ export class TemplateGroup {
 
   statuses(): InstanceStatus[] {
     const bestMs = bestLatencyMs(this.pool.candidates);
-    return Array.from(this.instances.values(), (instance) => this.#statusOf(instance, bestMs));
+    return Array.from(this.byId.values(), (instance) => this.#statusOf(instance, bestMs));
   }
 
   statusOf(instance: Instance): InstanceStatus {
@@ -222,7 +255,7 @@ export class TemplateGroup {
       const tools = toolsOf(instance);
       return tools === undefined ? near === undefined : tools.includes(tool);
     };
-    const mayExist = !isBound && [...this.instances.values()].some(mayHave);
+    const mayExist = !isBound && this.instances.some(mayHave);
     return mayExist ? undefined : toolNotFound(tool, this.template, near);
   }
 
@@ -245,7 +278,7 @@ export class TemplateGroup {
   }
 
   #nearestTool(tool: string, allowed: ToolRights | undefined): string | undefined {
-    const lists = [...this.instances.values()].map(toolsOf).filter((tools) => tools !== undefined);
+    const lists = this.instances.map(toolsOf).filter((tools) => tools !== undefined);
     const names = new Set(lists.slice(0, MAX_LISTS).flat());
     return nearName(tool, names, allowed && ((name) => allowed.allow(this.template, name)));
   }
@@ -255,8 +288,8 @@ export class TemplateGroup {
    * no secrets.
    */
   noneHealthy(): GatewayError {
-    if (this.instances.size === 0) return noHealthyInstance(this.template, 'none is registered');
-    const absent = [...this.instances.values()].filter(({ state }) => state !== 'healthy');
+    if (this.byId.size === 0) return noHealthyInstance(this.template, 'none is registered');
+    const absent = this.instances.filter(({ state }) => state !== 'healthy');
     const named = absent.slice(0, MAX_NAMED).map(clauseOf);
     const more = absent.length - named.length;
     const rest = more === 0 ? [] : [`and ${more} more`];

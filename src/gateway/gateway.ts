@@ -211,16 +211,16 @@ export class Gateway {
    * Gives no new calls until `resume`. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE: another node has the instance.
    */
   drain(template: string, id: string): void {
-    this.#deps.fleet.ownRef(template, id).drain();
+    this.#deps.fleet.group(template).ownRef(id).drain();
   }
 
   resume(template: string, id: string): void {
-    this.#deps.fleet.ownRef(template, id).resume();
+    this.#deps.fleet.group(template).ownRef(id).resume();
   }
 
   /** Lets calls in flight finish, at most 30 s, then opens a new session or starts a new process. */
   restart(template: string, id: string): void {
-    this.#deps.fleet.ownRef(template, id).restart();
+    this.#deps.fleet.group(template).ownRef(id).restart();
   }
 
   /** Names of all templates, sorted. A template exists from its first instance or setting until `deleteTemplate`. */
@@ -240,13 +240,14 @@ export class Gateway {
     const { fleet, registry, clientSide } = this.#deps;
     const { policy } = fleet.undeletedGroup(template);
     const [settings, auth] = [registry.active.settings(template), registry.active.authOf(template)];
-    const instances = fleet.instances(template).map(({ definition }) => definition);
+    const instances = fleet.group(template).instances.map(({ definition }) => definition);
     return { settings, policy, auth, instances, withheld: clientSide.withheld.of(template) };
   }
 
   /** One instance, by its id. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   instance(template: string, id: string): Server {
-    return this.#server(this.#deps.fleet.group(template).statusOf(this.#deps.fleet.instance(template, id)));
+    const group = this.#deps.fleet.group(template);
+    return this.#server(group.statusOf(group.instance(id)));
   }
 
   /** One instance, by its server id. SERVER_NOT_FOUND. */

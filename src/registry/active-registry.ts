@@ -116,13 +116,13 @@ export class ActiveRegistry {
   usesAccounts(template: string, endpoint: string, who: InstanceAuth['who']): boolean {
     const isUsed = ({ definition }: Instance) =>
       definition.endpoint === endpoint && definition.auth?.who === who;
-    return this.#deps.fleet.has(template) && this.#deps.fleet.instances(template).some(isUsed);
+    return this.#deps.fleet.has(template) && this.#deps.fleet.group(template).instances.some(isUsed);
   }
 
   instanceDefinitions(): InstanceDefinition[] {
     const { fleet } = this.#deps;
     return fleet.templates
-      .flatMap((template) => fleet.instances(template))
+      .flatMap((template) => fleet.group(template).instances)
       .map(({ definition }) => definition);
   }
 
@@ -156,7 +156,7 @@ export class ActiveRegistry {
   /** VALIDATION_ERROR while the template has instances, TEMPLATE_NOT_FOUND. */
   refuseNonEmpty(template: string): void {
     this.#deps.fleet.undeletedGroup(template);
-    const { length: count } = this.#deps.fleet.instances(template);
+    const { length: count } = this.#deps.fleet.group(template).instances;
     if (count === 0) return;
     const msg = `${counted(count, 'instance')} must be deregistered first`;
     throw validationFailed([{ loc: ['path', 'template'], msg, type: 'value_error' }]);
@@ -182,7 +182,7 @@ export class ActiveRegistry {
     const { fleet } = this.#deps;
     this.#definitionsInForce.delete(template);
     const remains = this.#definitionsInForce.has(template) || this.#settings.has(template);
-    if (!remains && fleet.instances(template).length === 0) this.deleteTemplate(template);
+    if (!remains && fleet.group(template).instances.length === 0) this.deleteTemplate(template);
     else this.#definitionChanged(template);
   }
 
@@ -192,7 +192,7 @@ export class ActiveRegistry {
     const { name: _, loadBalancer = {}, ...others } = this.#settings.get(template) ?? {};
     const isEmpty = Object.keys({ ...loadBalancer, ...definedFields(others) }).length === 0;
     const hasNothing = isEmpty && !this.#definitionsInForce.has(template);
-    return hasNothing && fleet.has(template) && fleet.instances(template).length === 0;
+    return hasNothing && fleet.has(template) && fleet.group(template).instances.length === 0;
   }
 
   #definitionChanged(template: string): void {
@@ -226,7 +226,7 @@ export class ActiveRegistry {
     const { template, id } = definition;
     if (this.find(template, id) === undefined) return this.start(definition);
     this.change(definition);
-    return this.#deps.fleet.instance(template, id);
+    return this.#deps.fleet.group(template).instance(id);
   }
 
   /** Applies a change of an instance, which is opened again if it changes a field of the backend. */
@@ -239,7 +239,7 @@ export class ActiveRegistry {
   }
 
   #update(definition: InstanceDefinition): void {
-    const instance = this.#deps.fleet.instance(definition.template, definition.id);
+    const instance = this.#deps.fleet.group(definition.template).instance(definition.id);
     this.#instanceBytes += this.#moreBytes(definition);
     instance.change(definition);
     this.#emit({ type: 'instance.changed', ...eventOf(this.#deps.clock, definition) });
@@ -248,7 +248,7 @@ export class ActiveRegistry {
   /** Running calls may finish. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   remove(template: string, id: string): void {
     const { fleet, handlers } = this.#deps;
-    const { definition } = fleet.instance(template, id);
+    const { definition } = fleet.group(template).instance(id);
     handlers.delete(definition.serverId);
     this.#instanceBytes -= keptBytes(definition);
     void fleet.remove(template, id, LIMITS.drainMs);
@@ -302,7 +302,8 @@ export class ActiveRegistry {
       yield before === undefined;
     }
     for (const name of [...this.#settings.keys()]) {
-      if (!settings.has(name) && this.#deps.fleet.instances(name).length === 0) this.deleteTemplate(name);
+      if (!settings.has(name) && this.#deps.fleet.group(name).instances.length === 0)
+        this.deleteTemplate(name);
       yield false;
     }
     const defined = new Set(definitions.map(({ id }) => id));

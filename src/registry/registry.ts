@@ -210,7 +210,7 @@ export class Registry {
   deregister(template: string, id: string): Promise<void> {
     return this.#change(async () => {
       await this.#reload(); // the tombstone needs the present fingerprint
-      const { fingerprint } = this.#deps.fleet.instance(template, id).definition;
+      const { fingerprint } = this.#deps.fleet.group(template).instance(id).definition;
       this.#advance(await this.#store.deleteInstance(template, id, fingerprint));
       this.#active.remove(template, id);
     });
@@ -240,7 +240,7 @@ export class Registry {
     return this.#change(async () => {
       if (this.#active.find(template, id) === undefined) await this.#reload();
       const definition = await this.#save(() => {
-        const before = this.#deps.fleet.instance(template, id).definition;
+        const before = this.#deps.fleet.group(template).instance(id).definition;
         const after = changedInstance(before, change, new Date(this.#deps.clock.wall()).toISOString());
         this.#active.refuseOverflow(after);
         return after;
@@ -368,7 +368,8 @@ export class Registry {
       accounts,
       find: (id) => this.#active.find(template, id),
       usesAccounts: (endpoint, who) => this.#active.usesAccounts(template, endpoint, who),
-      isServerIdTaken: (serverId) => fleet.isServerIdTaken(serverId) || taken?.has(serverId) === true,
+      isServerIdTaken: (serverId) =>
+        fleet.findByServerId(serverId) !== undefined || taken?.has(serverId) === true,
       randomHex: () => randomBytes(4).toString('hex'),
     });
     this.views.refuseTemplate(template);
@@ -419,7 +420,7 @@ export class Registry {
     const wasPinned = approvals?.isPinned(name) === true;
     this.#advance(await this.#store.saveTemplate(change));
     this.#active.applySettings(changedTemplate(before, change));
-    this.#advance(await approvals?.settle(name, wasPinned, fleet.refs(name)));
+    this.#advance(await approvals?.settle(name, wasPinned, fleet.group(name).refs));
     return true;
   }
 

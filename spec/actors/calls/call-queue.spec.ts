@@ -232,5 +232,5 @@ function waiting(): number {
 }
 
 function inFlight(): number[] {
-  return harness.fleet.refs('t').map((ref) => ref.activeCalls);
+  return harness.fleet.group('t').refs.map((ref) => ref.activeCalls);
 }

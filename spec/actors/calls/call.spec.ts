@@ -263,7 +263,7 @@ function listsSlowly(id: string): { readonly finish: (tools?: readonly Tool[]) =
 /** Eleven minutes later: no deadline has fired, no instance was asked, nothing is in flight. */
 async function nothingIsLeft(): Promise<void> {
   const before = harness.events.length;
-  const asked = harness.fleet.refs('t').map(({ id }) => harness.asked(id));
+  const asked = harness.fleet.group('t').refs.map(({ id }) => harness.asked(id));
   for (let minute = 0; minute < 11; minute += 1) {
     mock.timers.tick(60_000);
     await settled();
@@ -271,7 +271,7 @@ async function nothingIsLeft(): Promise<void> {
   const after = harness.events.slice(before).filter(({ type }) => type.startsWith('exchange.'));
   assert.equal(after, []);
   assert.equal(
-    harness.fleet.refs('t').map(({ id, activeCalls }) => [harness.asked(id), activeCalls]),
+    harness.fleet.group('t').refs.map(({ id, activeCalls }) => [harness.asked(id), activeCalls]),
     asked.map((count) => [count, 0]),
   );
 }

@@ -70,6 +70,6 @@ function repeats(budget: RetryBudget): number {
 
 function groupOf(instances: readonly object[]): TemplateGroup {
   const group = new TemplateGroup('t', DEFAULT_POLICY, Object({}));
-  for (const [index, member] of instances.entries()) group.instances.set(`${index}`, Object(member));
+  for (const [index, member] of instances.entries()) group.byId.set(`${index}`, Object(member));
   return group;
 }

@@ -38,7 +38,7 @@ simulateTime(test, () => {
   feed = new ChangeFeed({
     fleet: {
       has: (template) => fleet.has(template),
-      refs: (template) => fleet.refs(template),
+      group: (template) => fleet.group(template),
       added$: fleet.added$,
       listChanged$,
     },

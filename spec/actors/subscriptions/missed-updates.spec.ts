@@ -224,7 +224,7 @@ function modernClient(uris: readonly string[]) {
   const feed = new ChangeFeed({
     fleet: {
       has: (template) => fleet.has(template),
-      refs: (template) => fleet.refs(template),
+      group: (template) => fleet.group(template),
       added$: fleet.added$,
       listChanged$,
     },

@@ -19,8 +19,7 @@ function over(refs: readonly Ref[], changes$: Observable<never> = NEVER) {
   const candidates = refs.filter(({ state }) => state === 'healthy');
   const fleet = {
     has: () => true,
-    refs: () => refs,
-    group: () => ({ pool: { candidates } }),
+    group: () => ({ refs, pool: { candidates } }),
     listChanged$: NEVER,
   };
   const clock = { ...systemClock, now: () => 0 };

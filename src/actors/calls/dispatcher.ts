@@ -57,7 +57,7 @@ export class Dispatcher {
       const route =
         instanceId === undefined
           ? new BalancedRoute(group, request)
-          : new BoundRoute(fleet.ref(template, instanceId), request, { isContinuation });
+          : new BoundRoute(fleet.group(template).ref(instanceId), request, { isContinuation });
       return { group, request, route, wantedTool: toolOf(request), timeoutMs };
     });
   }

@@ -73,10 +73,10 @@ export class Binder {
 
   /** Returns the instance of an earlier binding if it has the same registration and is healthy; undefined otherwise. */
   former(
-    { instances }: TemplateGroup,
+    { byId }: TemplateGroup,
     { instanceId, serverId }: Binding['storedBinding'],
   ): InstanceRef | undefined {
-    const instance = instances.get(instanceId);
+    const instance = byId.get(instanceId);
     const isThat = instance instanceof InstanceRef && instance.serverId === serverId;
     return isThat && instance.state === 'healthy' ? instance : undefined;
   }

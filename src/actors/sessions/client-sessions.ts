@@ -191,7 +191,7 @@ export class ClientSessions implements AllSessions {
    */
   async prepareRecovery(id: string, value: SessionValue, lists?: SessionLists) {
     const group = this.deps.fleet.group(value.template);
-    await untilNotStarting(group.instances.get(value.binding?.instanceId ?? ''), this.deps);
+    await untilNotStarting(group.byId.get(value.binding?.instanceId ?? ''), this.deps);
     if (!outlivesNode(value, group)) throw sessionLost('its backend does not know it any more');
     this.#places.check(value.ownerId, 'template');
     return (generation: number): void => void this.recoverFrom(id, value, generation, lists);

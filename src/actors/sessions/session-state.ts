@@ -100,7 +100,7 @@ export function hasOtherCandidates(group: Pick<TemplateGroup, 'pool'>, than: Ins
  */
 export function outlivesNode(value: SessionValue, group: TemplateGroup): boolean {
   const { binding } = value;
-  const definition = group.instances.get(binding?.instanceId ?? '')?.definition;
+  const definition = group.byId.get(binding?.instanceId ?? '')?.definition;
   const isIntact = binding?.isShared === true && definition !== undefined && isNetworked(definition);
   return isIntact || mayMove(value, group);
 }

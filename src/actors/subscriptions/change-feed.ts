@@ -50,7 +50,7 @@ import { ByTemplate } from './by-template.ts';
 import type { Feed } from './feed.ts';
 
 interface ChangeFeedDeps extends Pick<Clock, 'alarm'> {
-  readonly fleet: Pick<Fleet, 'has' | 'refs' | 'added$' | 'listChanged$'>;
+  readonly fleet: Pick<Fleet, 'has' | 'group' | 'added$' | 'listChanged$'>;
   readonly statelessConversations: StatelessConversations;
   readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
   /** Returns a number in [0, 1), which spreads the reconnections of clients. */
@@ -126,7 +126,9 @@ export class ChangeFeed {
   /** Cold: the present and future instances of the template that calls reach from here. */
   #refs$(template: string): Observable<InstanceRef> {
     const { fleet } = this.#deps;
-    return defer(() => merge(fleet.has(template) ? fleet.refs(template) : [], this.#added.of(template)));
+    return defer(() =>
+      merge(fleet.has(template) ? fleet.group(template).refs : [], this.#added.of(template)),
+    );
   }
 
   /** Emits the handshake of each transport of the instance; undefined when a transport ends. */

@@ -148,7 +148,7 @@ export class ClientSide {
       recovered$: deps.recovered$,
       reader: deps.listReader,
       onListed: this.withheld.listed,
-      hasInstances: (template) => fleet.has(template) && fleet.instances(template).length > 0,
+      hasInstances: (template) => fleet.has(template) && fleet.group(template).instances.length > 0,
       kept:
         deps.lists &&
         new StoredLists({

@@ -89,7 +89,7 @@ export class TemplateBackends implements Backends {
 
   handshakes(): readonly Handshake[] {
     const { fleet } = this.#deps;
-    const refs = fleet.has(this.#template) ? fleet.refs(this.#template) : [];
+    const refs = fleet.has(this.#template) ? fleet.group(this.#template).refs : [];
     const healthy = refs
       .filter(({ state }) => state === 'healthy')
       .flatMap(({ handshake }) => handshake ?? []);
@@ -184,7 +184,7 @@ export class TemplateBackends implements Backends {
   /** As an instance that gets calls lists it, if there is one: the lists of other instances may be older. */
   tool(name: string, owner?: Owner): Tool | undefined {
     if (owner !== undefined && !mayCall(owner, this.#template, name)) return undefined;
-    return find(name, this.#healthy) ?? find(name, this.#deps.fleet.refs(this.#template));
+    return find(name, this.#healthy) ?? find(name, this.#deps.fleet.group(this.#template).refs);
   }
 
   relistTool(name: string): void {
@@ -200,7 +200,8 @@ export class TemplateBackends implements Backends {
 /** True when an instance of the template is used with the accounts of users. */
 export function hasUserAccounts(fleet: Fleet, template: string): boolean {
   return (
-    fleet.has(template) && fleet.refs(template).some(({ definition }) => definition.auth?.who === 'user')
+    fleet.has(template) &&
+    fleet.group(template).refs.some(({ definition }) => definition.auth?.who === 'user')
   );
 }
 

@@ -39,7 +39,7 @@ export interface AccountsAtBackendsOptions {
 interface Instances {
   readonly templates: readonly string[];
   find(template: string, id: string): Defined | undefined;
-  refs(template: string): readonly Defined[];
+  group(template: string): { readonly refs: readonly Defined[] };
 }
 
 interface Defined {
@@ -100,7 +100,7 @@ export class AccountsAtBackends {
   templatesAt(resource: string): readonly string[] {
     const fleet = this.#options.fleet();
     return fleet.templates.filter((template) =>
-      fleet.refs(template).some(({ definition: { auth, endpoint } }) => {
+      fleet.group(template).refs.some(({ definition: { auth, endpoint } }) => {
         return auth !== undefined && endpoint !== undefined && isResourceOf(resource, endpoint);
       }),
     );
@@ -113,7 +113,7 @@ export class AccountsAtBackends {
   async connectedTemplates(userId: string): Promise<readonly string[]> {
     const fleet = this.#options.fleet();
     const endpointsOf = (template: string) =>
-      fleet.refs(template).flatMap(({ definition: { auth, endpoint } }) => {
+      fleet.group(template).refs.flatMap(({ definition: { auth, endpoint } }) => {
         return auth?.who === 'user' && endpoint !== undefined ? [endpoint] : [];
       });
     const wanting = fleet.templates.filter((template) => endpointsOf(template).length > 0);

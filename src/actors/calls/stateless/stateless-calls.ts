@@ -12,7 +12,7 @@ import { StatelessRoute } from './stateless-route.ts';
 
 interface StatelessCallsDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly statelessConversations: StatelessConversations;
-  readonly fleet: Pick<Fleet, 'undeletedGroup' | 'ref'>;
+  readonly fleet: Pick<Fleet, 'undeletedGroup' | 'group'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
 }
 
@@ -40,7 +40,7 @@ export class StatelessCalls {
     return dispatcher.carry(template, request, () => {
       const { instanceId } = client;
       const group = fleet.undeletedGroup(template);
-      const bound = instanceId === undefined ? undefined : fleet.ref(template, instanceId);
+      const bound = instanceId === undefined ? undefined : fleet.group(template).ref(instanceId);
       const equalToolLists = this.#equalToolLists;
       const input = { deps: this.#deps, equalToolLists, client, group, request, bound };
       const route = new StatelessRoute(input);
