@@ -18,10 +18,8 @@ import type { IssuerSetting } from '../../src/config/issuer-settings.ts';
 import { GatewayAddress, isResourcePath } from '../../src/domain/accounts/resource.ts';
 import { type Clock, systemClock } from '../../src/domain/time/clock.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
-import type {
-  AuthorizationServer,
-  AuthorizationServerOptions,
-} from '../../src/http/oauth/authorization-server.ts';
+import type { LazyAuthorizationServer } from '../../src/http/oauth/lazy-authorization-server.ts';
+import type { OAuthServiceOptions } from '../../src/http/oauth/service.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import { type AccountsFixture, type AccountsOptions, PASSWORD, startWithAccounts } from './http-accounts.ts';
@@ -32,7 +30,7 @@ export interface SignInFixture extends AccountsFixture {
   readonly keys: OAuthKeys;
   readonly warnings: readonly unknown[];
   readonly issuers: Issuers | undefined;
-  readonly authorizationServer: AuthorizationServer;
+  readonly authorizationServer: LazyAuthorizationServer;
 }
 
 /** `startSignIn` over a gateway whose users connect accounts at backends. */
@@ -56,7 +54,7 @@ export async function startSignIn(
   options: Omit<AccountsOptions, 'store' | 'signIn' | 'issuers'> & {
     readonly store?: MemoryStore;
     readonly clock?: Clock;
-    readonly signIn?: Partial<AuthorizationServerOptions>;
+    readonly signIn?: Partial<OAuthServiceOptions>;
     /** Other issuers, whose tokens and assertions are accepted. */
     readonly issuers?: readonly IssuerSetting[];
   } = {},

@@ -40,7 +40,8 @@ import { errors, refuse, rpcErrors } from './middleware/errors.ts';
 import { type HostOriginCheckOptions, hostOriginCheck } from './middleware/host-origin-check.ts';
 import { identify, requestIds } from './middleware/request-id.ts';
 import { handle, knownPath, unmatched } from './middleware/routing.ts';
-import { AuthorizationServer, type AuthorizationServerOptions } from './oauth/authorization-server.ts';
+import { LazyAuthorizationServer } from './oauth/lazy-authorization-server.ts';
+import type { OAuthServiceOptions } from './oauth/service.ts';
 import { OpenRequests } from './open-requests.ts';
 import { createProxies } from './proxies.ts';
 import { NOT_STORED } from './records/schemas.ts';
@@ -69,7 +70,7 @@ export interface AppOptions
   /** Default: only callers with rights see what it offers. */
   readonly registry?: { readonly isPublic?: boolean };
   /** Signs users of MCP clients in. Undefined: there is none. */
-  readonly authorizationServer?: AuthorizationServerOptions | undefined;
+  readonly authorizationServer?: OAuthServiceOptions | undefined;
   /** Where MCP clients sign in. Undefined: they cannot. */
   readonly signIn?: SignIn | undefined;
   /** Undefined: this node is the whole deployment. */
@@ -98,7 +99,7 @@ export interface HttpApp {
     response: ServerResponse,
     caller: ForwardedCaller,
   ) => void;
-  readonly authorizationServer: AuthorizationServer | undefined;
+  readonly authorizationServer: LazyAuthorizationServer | undefined;
   /** Ends every open event stream, which would keep the server open; streams of REST calls end with an error event. */
   closeStreams(): void;
   /** Ids of the principals whose requests wait for their answers. */
@@ -131,7 +132,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const metrics = worker === undefined ? own : metricsOfAll(own, worker);
   const authorizationServer =
     options.authorizationServer &&
-    new AuthorizationServer(options.authorizationServer, {
+    new LazyAuthorizationServer(options.authorizationServer, {
       proxies,
       accounts: backendAccounts,
       templatesOf: templatesOf(gateway),
@@ -229,7 +230,7 @@ function servicesOf(
   gateway: Gateway,
   options: AppOptions,
   metrics: Services['metrics'],
-  authorizationServer: AuthorizationServer | undefined,
+  authorizationServer: LazyAuthorizationServer | undefined,
 ): Services {
   const { peers, nodes } = options.others ?? {};
   const { requestBytes, scheduler, backendAccounts, readiness } = gateway.internals;

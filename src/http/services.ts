@@ -18,7 +18,7 @@ import type { Deployment } from './all-nodes/deployment.ts';
 import type { PeerEvents } from './all-nodes/peer-events.ts';
 import type { ConsoleReply } from './docs/console.ts';
 import type { Documents } from './docs/documents.ts';
-import type { AuthorizationServer } from './oauth/authorization-server.ts';
+import type { LazyAuthorizationServer } from './oauth/lazy-authorization-server.ts';
 import type { RecentEvents } from './sse/recent-events.ts';
 
 type InternalParts = Pick<
@@ -60,7 +60,7 @@ export interface Services extends InternalParts {
   /** Where MCP clients sign in. Undefined: they cannot. */
   readonly signIn?: SignIn | undefined;
   /** Signs users of MCP clients in. Undefined: there is none. */
-  readonly authorizationServer?: AuthorizationServer | undefined;
+  readonly authorizationServer?: LazyAuthorizationServer | undefined;
   readonly samples: Samples;
   readonly history: LoadHistory;
   readonly metrics: Pick<Prometheus, 'text'>;

@@ -13,7 +13,7 @@ import type { Ports } from './ports.ts';
 import { authorizationServerOf, type ServerAuth, signInOf } from './server-auth.ts';
 import type { Storage } from './storage.ts';
 
-interface AppComponents {
+interface ConfiguredAppOptions {
   readonly config: Config;
   readonly log: Logger;
   readonly storage: Storage;
@@ -29,28 +29,28 @@ interface AppComponents {
   readonly onUndo: (close: () => Promise<unknown>) => void;
 }
 
-export function configuredApp(components: AppComponents): HttpApp {
-  const { config, log, storage, serverAuth, gateway, others, ports } = components;
+export function configuredApp(options: ConfiguredAppOptions): HttpApp {
+  const { config, log, storage, serverAuth, gateway, others, ports } = options;
   const { auth, keys, assertions, providers } = serverAuth;
   const { address } = ports;
   const signIn = signInOf(config, address);
-  const own = { address, auth, keys, secrets: components.secrets, log, assertions, providers };
+  const own = { address, auth, keys, secrets: options.secrets, log, assertions, providers };
   const authorizationServer = signIn?.hasOwnServer ? authorizationServerOf(config, storage, own) : undefined;
   const app = createApp(gateway, {
     ...config,
-    worker: components.worker,
+    worker: options.worker,
     signIn,
     authorizationServer,
     auth,
-    definitions: components.definitions,
+    definitions: options.definitions,
     log,
     others: { peers: others.peers, nodes: () => others.nodes(), counts: others.counts },
     settings: config.rows,
     isPublic: config.authEnabled && config.listeners.some(({ host }) => !isLoopback(host)),
     maxBodyBytes: config.requestBodyBytes,
-    unreadBounds: components.unreadBounds,
+    unreadBounds: options.unreadBounds,
     connections: ports.connections,
   });
-  components.onUndo(async () => app.authorizationServer?.close());
+  options.onUndo(async () => app.authorizationServer?.close());
   return app;
 }

@@ -15,7 +15,7 @@ import type { TemplateDefinition } from '../templates/definition.ts';
 import type { OtherNodes } from './other-nodes.ts';
 import type { Storage } from './storage.ts';
 
-export interface GatewayComponents {
+export interface ConfiguredGatewayOptions {
   readonly config: Config;
   readonly log: Logger;
   readonly storage: Storage;
@@ -38,17 +38,17 @@ export interface GatewayComponents {
   readonly memoryBytes: number;
 }
 
-export function configuredGateway(components: GatewayComponents): Gateway {
-  const { config, log, storage, storeChanges$, auth, address, others, secrets, reaperPipe } = components;
-  const { totalBytes, ownerBytes } = memoryBounds(components.memoryBytes).requests;
+export function configuredGateway(options: ConfiguredGatewayOptions): Gateway {
+  const { config, log, storage, storeChanges$, auth, address, others, secrets, reaperPipe } = options;
+  const { totalBytes, ownerBytes } = memoryBounds(options.memoryBytes).requests;
   const [first, ...earlier] = secrets;
   return new Gateway(storage.store, {
-    definitions: components.definitions,
+    definitions: options.definitions,
     storeChanges$,
     node: {
-      id: components.gatewayId,
-      worker: components.worker,
-      life: components.life,
+      id: options.gatewayId,
+      worker: options.worker,
+      life: options.life,
       isAnyDefault: storage.isAnyDefault,
       hasEphemeralNodes: config.cluster.ephemeralNodes,
     },
@@ -57,8 +57,8 @@ export function configuredGateway(components: GatewayComponents): Gateway {
     maxCallMs: config.maxCallMs,
     graceMs: config.graceMs,
     stateKeys: [Buffer.from(first), ...earlier.map((secret) => Buffer.from(secret))],
-    sessions: { ...config.sessions, recover: config.cluster.recover && components.outlivesProcess },
-    memoryBytes: components.memoryBytes,
+    sessions: { ...config.sessions, recover: config.cluster.recover && options.outlivesProcess },
+    memoryBytes: options.memoryBytes,
     // One body of the largest size always fits.
     requestBounds: {
       totalBytes: Math.max(totalBytes, config.requestBodyBytes),
@@ -69,7 +69,7 @@ export function configuredGateway(components: GatewayComponents): Gateway {
     callLimiter: auth.callLimiter,
     programs: {
       passEnv: config.passEnv,
-      user: components.programUser,
+      user: options.programUser,
       reaperPipe:
         reaperPipe === undefined
           ? undefined

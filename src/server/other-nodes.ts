@@ -48,7 +48,7 @@ interface OtherNodesOptions {
   readonly hasCertificates: boolean;
 }
 
-interface OtherNodesInput extends Omit<OtherNodesOptions, 'exist' | 'keys' | 'hasCertificates'> {
+interface OpenOtherNodesOptions extends Omit<OtherNodesOptions, 'exist' | 'keys' | 'hasCertificates'> {
   /** Nodes on other machines may share the database. */
   readonly isDatabaseShared: boolean;
   /** Gets the close function of what is open. */
@@ -56,11 +56,11 @@ interface OtherNodesInput extends Omit<OtherNodesOptions, 'exist' | 'keys' | 'ha
 }
 
 /** Reads the keys of the channel. Rejects with ConfigError, and with OperatorError for certificates that cannot be used. */
-export async function otherNodesOf({
+export async function openOtherNodes({
   isDatabaseShared,
   onUndo,
   ...options
-}: OtherNodesInput): Promise<OtherNodes> {
+}: OpenOtherNodesOptions): Promise<OtherNodes> {
   const { config, log, store, worker, secrets } = options;
   const exist = isDatabaseShared || worker !== undefined;
   const certificates = exist ? await certificatesOf(config.cluster.tls, log) : undefined;

@@ -38,7 +38,7 @@ const LAST_ANSWERS_MS = 2_000;
 
 export type Close = () => Promise<unknown>;
 
-interface RunningComponents
+interface RunningServerOptions
   extends OpenPorts,
     Pick<RunningServer, 'warnings' | 'gateway' | 'gatewayId' | 'auth'> {
   readonly others: OtherNodes;
@@ -52,8 +52,8 @@ interface RunningComponents
   readonly noteChange: () => void;
 }
 
-export function runningServer(components: RunningComponents): RunningServer {
-  const { gateway, gatewayId, auth, warnings, others, app, listeners } = components;
+export function runningServer(options: RunningServerOptions): RunningServer {
+  const { gateway, gatewayId, auth, warnings, others, app, listeners } = options;
   let closed: Promise<void> | undefined;
   return {
     urls: listeners.urls,
@@ -67,7 +67,7 @@ export function runningServer(components: RunningComponents): RunningServer {
     answer: async (question) => {
       if (question.kind === 'metrics') return app.ownMetrics(question);
       if (question.kind === 'members') return (await others.table?.refresh(true)) ?? '';
-      components.noteChange();
+      options.noteChange();
       await gateway.internals.catchUp();
       return '';
     },
@@ -76,15 +76,15 @@ export function runningServer(components: RunningComponents): RunningServer {
       listeners.drain();
     },
     close: () => {
-      closed ??= closeServer(components);
+      closed ??= closeServer(options);
       return closed;
     },
   };
 }
 
 /** Ends in the order that RunningServer.close describes. */
-async function closeServer(components: RunningComponents): Promise<void> {
-  const { gateway, others, listeners, scrapes, databaseLog, app, opened, graceMs, log } = components;
+async function closeServer(options: RunningServerOptions): Promise<void> {
+  const { gateway, others, listeners, scrapes, databaseLog, app, opened, graceMs, log } = options;
   gateway.internals.readiness.announceClose();
   others.handOver();
   // The gateway refuses new calls from now on.

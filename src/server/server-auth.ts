@@ -14,7 +14,7 @@ import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { GatewayAddress, SignIn } from '../domain/accounts/resource.ts';
 import { systemClock } from '../domain/time/clock.ts';
-import type { AuthorizationServerOptions } from '../http/oauth/authorization-server.ts';
+import type { OAuthServiceOptions } from '../http/oauth/service.ts';
 import { unreadableRows } from '../persistence/oauth-rows.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Storage } from './storage.ts';
@@ -189,10 +189,10 @@ export function authorizationServerOf(
   { oauth, hasPasswordLogins }: Pick<Config, 'oauth' | 'hasPasswordLogins'>,
   { store, keepsSecrets }: Pick<Storage, 'store' | 'keepsSecrets'>,
   own: Pick<
-    AuthorizationServerOptions,
+    OAuthServiceOptions,
     'address' | 'auth' | 'providers' | 'keys' | 'secrets' | 'log' | 'assertions'
   >,
-): AuthorizationServerOptions {
+): OAuthServiceOptions {
   const clock = systemClock;
   return {
     ...own,

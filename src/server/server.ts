@@ -31,7 +31,7 @@ import { configuredApp } from './configured-app.ts';
 import { configuredGateway } from './configured-gateway.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
 import { countsOf, foreignGrants, foreignPrograms, linesOf, logDatabase } from './operator-lines.ts';
-import { otherNodesOf } from './other-nodes.ts';
+import { openOtherNodes } from './other-nodes.ts';
 import { type OpenPorts, Ports, publicTlsOf } from './ports.ts';
 import { type Close, closeQuietly, type RunningServer, runningServer } from './running-server.ts';
 import { openServerAuth } from './server-auth.ts';
@@ -233,7 +233,7 @@ async function makeGateway(
   const catalogue = await readCatalogue(config.templatesFolder);
   const life = newLife();
   const { secrets } = await storage.signingSecrets();
-  const others = await otherNodesOf({
+  const others = await openOtherNodes({
     config,
     store,
     log,

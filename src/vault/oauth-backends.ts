@@ -82,7 +82,7 @@ const readBackend: (row: OAuthRow) => OAuthBackend = rowReader(
   }),
 );
 
-interface Options extends Pick<Clock, 'wall'> {
+interface OAuthBackendsOptions extends Pick<Clock, 'wall'> {
   readonly store: Pick<OAuthStore, 'find' | 'replace' | 'save'>;
   readonly fetch: BackendFetch;
 }
@@ -100,9 +100,9 @@ const FIRST_REQUEST = JSON.stringify({
 });
 
 export class OAuthBackends {
-  readonly #options: Options;
+  readonly #options: OAuthBackendsOptions;
 
-  constructor(options: Options) {
+  constructor(options: OAuthBackendsOptions) {
     this.#options = options;
   }
 

@@ -80,7 +80,7 @@ test('a request that is aborted before there was a connection is never written',
     finished: () => assert.unreachable(),
   });
   pool.dispatch({ text: postTo('/withdrawn'), answer });
-  assert.not.ok(answer.sent);
+  assert.not.ok(answer.isSent);
   answer.abort();
   // It waits for the same connection.
   await new Promise<unknown>((finished) => {

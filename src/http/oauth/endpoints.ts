@@ -31,7 +31,7 @@ import type { LoginForm } from './sign-ins/login-form.ts';
 import type { ProviderSignIns } from './sign-ins/provider-sign-ins.ts';
 import type { SignIns } from './sign-ins/sign-ins.ts';
 
-interface EndpointsDeps {
+interface EndpointsOptions {
   readonly address: { readonly issuer: string; normalise(resource: string): string | undefined };
   readonly clock: Pick<Clock, 'now' | 'wall'>;
   readonly clients: Clients;
@@ -75,16 +75,16 @@ const REFUSED_PER_MINUTE = 120;
 const COUNTED = 10_000;
 
 export class Endpoints {
-  readonly #deps: EndpointsDeps;
+  readonly #options: EndpointsOptions;
   /** The first that fits serves the request. */
   readonly #endpoints: readonly Endpoint[];
   readonly #devices = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   readonly #refused = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   readonly #authorizing = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
 
-  constructor(deps: EndpointsDeps) {
-    this.#deps = deps;
-    const { device, login, providerSignIns, clients } = deps;
+  constructor(options: EndpointsOptions) {
+    this.#options = options;
+    const { device, login, providerSignIns, clients } = options;
     const serveDevice = (exchange: OAuthExchange) =>
       device.serve(exchange, exchange.path.slice(DEVICE_PATH.length));
     const registration: Endpoint = {
@@ -140,7 +140,7 @@ export class Endpoints {
   }
 
   #metadata(response: OAuthExchange['response']): void {
-    const { address, clients, hasAssertions } = this.#deps;
+    const { address, clients, hasAssertions } = this.#options;
     const { issuer } = address;
     const document = metadataDocument({
       issuer,
@@ -155,24 +155,24 @@ export class Endpoints {
     exchange: OAuthExchange,
     changes: { readonly url?: string; readonly body?: string } = {},
   ): Promise<void> {
-    const provider = await this.#deps.provider();
-    await provider.callback()(copyFor(exchange, this.#deps.address.issuer, changes), exchange.response);
+    const provider = await this.#options.provider();
+    await provider.callback()(copyFor(exchange, this.#options.address.issuer, changes), exchange.response);
   }
 
   /** The library gets the resource in its one spelling, and only scopes that mean something. */
   async #authorize(exchange: OAuthExchange): Promise<void> {
     const { request, response, address } = exchange;
-    const signedIn = await this.#deps.signIns.find(request.headers.cookie);
+    const signedIn = await this.#options.signIns.find(request.headers.cookie);
     const [key, most] =
       signedIn === undefined
-        ? [networkOf(address), this.#deps.perMinute]
+        ? [networkOf(address), this.#options.perMinute]
         : [`user:${signedIn.user.id}`, KNOWN_PER_MINUTE];
-    if (this.#authorizing.add(key, this.#deps.clock.now()).count > most)
+    if (this.#authorizing.add(key, this.#options.clock.now()).count > most)
       return sendPage(response, tooManyPage(), ['Retry-After', '60']);
     const [, query = ''] = (request.url ?? '').split('?', 2);
     const fields = new URLSearchParams(query);
     // A sign-in begins with the client as the store has it: another node may have removed it.
-    this.#deps.clients.forget(fields.get('client_id') ?? '');
+    this.#options.clients.forget(fields.get('client_id') ?? '');
     if ((fields.get('response_mode') ?? 'query') !== 'query')
       return sendPage(
         response,
@@ -204,7 +204,7 @@ export class Endpoints {
   /** For our command line. Each is a row. */
   async #authorizeDevice(exchange: OAuthExchange): Promise<void> {
     const { response, address } = exchange;
-    const { count } = this.#devices.add(networkOf(address), this.#deps.clock.now());
+    const { count } = this.#devices.add(networkOf(address), this.#options.clock.now());
     if (count > DEVICES_PER_MINUTE) return sendBusy(response, 429, 'too many requests; try again later', 60);
     const fields = await fieldsOf(exchange);
     if (fields === undefined) return;
@@ -227,7 +227,7 @@ export class Endpoints {
   /** Answers a request of a client; those of unknown ones, which cost queries and fetches, are bounded for each address. */
   async #asClient({ response, address }: OAuthExchange, answer: () => Promise<void>): Promise<void> {
     const network = networkOf(address);
-    const { now } = this.#deps.clock;
+    const { now } = this.#options.clock;
     const { count, endsInMs } = this.#refused.add(network, now(), 0);
     if (count >= REFUSED_PER_MINUTE) {
       const reason = 'too many requests of unknown clients from this address; try again later';
@@ -240,7 +240,7 @@ export class Endpoints {
   #normalise(fields: URLSearchParams): void {
     const resources = fields.getAll('resource');
     if (resources.length === 0) return;
-    const normal = resources.map((resource) => this.#deps.address.normalise(resource) ?? resource);
+    const normal = resources.map((resource) => this.#options.address.normalise(resource) ?? resource);
     fields.delete('resource');
     for (const resource of new Set(normal)) fields.append('resource', resource);
   }
@@ -251,22 +251,22 @@ export class Endpoints {
     if (fields === undefined) return;
     const token = fields.get('token') ?? '';
     if (!token.includes('.')) return this.#pass(exchange, { body: String(fields) });
-    const revoked = await this.#deps.tokens.readForAny(token);
+    const revoked = await this.#options.tokens.readForAny(token);
     fields.set('token', 'signed');
     fields.set('token_type_hint', 'access_token');
-    return this.#deps.revoking(exchange, revoked, () => this.#pass(exchange, { body: String(fields) }));
+    return this.#options.revoking(exchange, revoked, () => this.#pass(exchange, { body: String(fields) }));
   }
 
   async #register({ request, response, address }: OAuthExchange): Promise<void> {
     try {
-      this.#deps.clients.admit(address);
+      this.#options.clients.admit(address);
       const text = await formOf(request, 'application/json');
       if (text === undefined) return sendJson(response, 400, BAD_REGISTRATION, NOT_STORED);
-      const client = await this.#deps.clients.register(
+      const client = await this.#options.clients.register(
         text.length > MAX_REGISTRATION ? undefined : jsonIn(text),
       );
       const { application_type: _, ...metadata } = metadataOf(client);
-      const issuedAt = Math.floor(this.#deps.clock.wall() / 1_000);
+      const issuedAt = Math.floor(this.#options.clock.wall() / 1_000);
       const secret = client.secret === undefined ? {} : { client_secret_expires_at: 0 };
       return sendJson(response, 201, { ...metadata, ...secret, client_id_issued_at: issuedAt }, NOT_STORED);
     } catch (thrown) {
@@ -280,11 +280,11 @@ export class Endpoints {
 
   async #interact(exchange: OAuthExchange, rest: string): Promise<void> {
     const { request, response } = exchange;
-    const provider = await this.#deps.provider();
-    const copy = copyFor(exchange, this.#deps.address.issuer);
+    const provider = await this.#options.provider();
+    const copy = copyFor(exchange, this.#options.address.issuer);
     const details = await provider.interactionDetails(copy, response);
-    await this.#deps.interactions.serve(exchange, rest, details, (result) =>
-      provider.interactionFinished(copyFor({ request }, this.#deps.address.issuer), response, result, {
+    await this.#options.interactions.serve(exchange, rest, details, (result) =>
+      provider.interactionFinished(copyFor({ request }, this.#options.address.issuer), response, result, {
         mergeWithLastSubmission: false,
       }),
     );

@@ -99,7 +99,7 @@ export class HttpAnswer implements AnswerReceiver {
   }
 
   /** True once the request is being written, and may arrive. */
-  get sent(): boolean {
+  get isSent(): boolean {
     return this.#connection !== undefined;
   }
 
@@ -200,7 +200,7 @@ export class HttpAnswer implements AnswerReceiver {
 
   onResponseError(error: Error): void {
     if (this.#isOver) return;
-    const failure = connectionFailed(error, this.sent);
+    const failure = connectionFailed(error, this.isSent);
     if (this.#decoder === undefined) this.#break(failure);
     else this.#decoder.end(() => this.#break(failure));
   }

@@ -308,7 +308,7 @@ export class HttpCall implements AnswerSink {
   }
 
   get #wasSent(): boolean {
-    return this.#polling !== undefined || this.#answer?.sent === true;
+    return this.#polling !== undefined || this.#answer?.isSent === true;
   }
 
   #endPostSpan(status: number): void {

@@ -165,7 +165,7 @@ function ask(
       finished: settle,
     });
     const abort = (): void => {
-      const failure = connectionClosed('the gateway stopped waiting for its answer', answer.sent);
+      const failure = connectionClosed('the gateway stopped waiting for its answer', answer.isSent);
       answer.abort();
       settle({ kind: 'broken', failure });
     };

@@ -132,9 +132,9 @@ export class SseChannel extends Channel implements AnswerSink {
 
   /** Also called after every other end of the exchange: the server need not end its answer to the post. */
   #cancel(exchange: PendingExchange, post: HttpAnswer): void {
-    if (post.sent) post.dismiss();
+    if (post.isSent) post.dismiss();
     else post.abort();
-    if (this.forget(exchange) && post.sent) this.cancelOnBackend(exchange);
+    if (this.forget(exchange) && post.isSent) this.cancelOnBackend(exchange);
   }
 
   #send(

@@ -1,4 +1,4 @@
-// The door to the authorization server: it knows which requests are for it, and loads the rest with the first of
+// The authorization server as the app has it: it knows which requests are for it, and loads the rest with the first of
 // them. A gateway whose clients use keys never loads the library.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -17,8 +17,6 @@ import { CONSOLE_PATH } from './sign-ins/continuations.ts';
 import { SignIns } from './sign-ins/sign-ins.ts';
 import { StoreTurns } from './store-turns.ts';
 
-export type AuthorizationServerOptions = OAuthServiceOptions;
-
 /** What it needs of the app that it is a part of. */
 interface OwnApp extends Pick<InteractionOptions, 'templatesOf'> {
   readonly proxies: Proxies;
@@ -33,10 +31,10 @@ const METADATA = /^\/\.well-known\/(?:oauth-authorization-server|openid-configur
 
 const CONNECTING = /^\/connections(?:\/|$)/;
 
-export class AuthorizationServer {
+export class LazyAuthorizationServer {
   /** Also for the login of the console. */
   readonly signIns: SignIns;
-  readonly #options: AuthorizationServerOptions;
+  readonly #options: OAuthServiceOptions;
   /** Network of the request that is being served. */
   readonly #network = new AsyncLocalStorage<string>();
   readonly #turns = new StoreTurns(() => this.#network.getStore() ?? '');
@@ -49,7 +47,7 @@ export class AuthorizationServer {
     return new OAuthService({ accountsOf, templatesOf, ...this.#options }, this.signIns);
   });
 
-  constructor(options: AuthorizationServerOptions, app: OwnApp) {
+  constructor(options: OAuthServiceOptions, app: OwnApp) {
     this.#app = app;
     const turns = this.#turns;
     const store = {
@@ -136,7 +134,7 @@ export class AuthorizationServer {
 async function pagesOf(
   accounts: Accounts,
   signIns: SignIns,
-  { auth, log }: AuthorizationServerOptions,
+  { auth, log }: OAuthServiceOptions,
   loaded: () => Promise<OAuthService>,
 ): Promise<ConnectionPages> {
   const { ConnectionPages } = await import('./pages/connection-pages.ts');
