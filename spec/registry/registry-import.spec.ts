@@ -94,6 +94,13 @@ test('stops when the database is unavailable, which is not a problem of an entry
   assert.is(store.calls.filter((method) => method.startsWith('saveInstance')).length, 1);
 });
 
+test('stops when the registry closes, which is not a problem of an entry', async () => {
+  const entries = Array.from({ length: 20 }, (_, index) => entry(`i-${index}`, 'f1'));
+  const importing = codeOf(importAll(entries));
+  await registry.close();
+  assert.is(await importing, 'SHUTTING_DOWN');
+});
+
 test('saves and removes the entries of a file in groups', async () => {
   const entries = Array.from({ length: 50 }, (_, index) => entry(`i-${index}`, 'f1'));
   assert.is((await importAll(entries)).added.length, 50);

@@ -98,6 +98,25 @@ test('applies the registry file before it accepts calls, and warns of invalid en
   assert.match(String(warnings[0]), 'templates.demo.instances[1]');
 });
 
+test('a stop during the start ends the import of a large registry file', async () => {
+  const file = join(folder, 'large.json');
+  const instances = Array.from({ length: 2_000 }, (_, at) => ({
+    id: `i${at}`,
+    endpoint: 'http://127.0.0.1:9/mcp',
+  }));
+  await writeFile(file, JSON.stringify({ templates: { demo: { instances } } }));
+  const stop = new AbortController();
+  let registered = 0;
+  const onGateway = (gateway: Gateway) =>
+    gateway.on('instance.registered').subscribe(() => {
+      registered += 1;
+      stop.abort();
+    });
+  const thrown = await thrownBy(start({ 'registry-file': file }, { onGateway, signal: stop.signal }));
+  assert.is(thrown, stop.signal.reason);
+  assert.ok(registered < 50, `${registered} instances were registered`);
+});
+
 test('emits all events from the start on', async () => {
   const env = { ...OPEN, GATEWAY_DATABASE_URL: `sqlite:///${join(folder, 'restored.db')}` };
   const first = await start({}, {}, env);

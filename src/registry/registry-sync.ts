@@ -3,7 +3,7 @@
 // reads the file, gateway/sync.ts decides when.
 
 import { hash } from 'node:crypto';
-import { asGatewayError, databaseUnavailable, hasCode } from '../domain/errors/errors.ts';
+import { asGatewayError, concernsAll, databaseUnavailable, hasCode } from '../domain/errors/errors.ts';
 import type {
   FoundInstance,
   ImportReport,
@@ -32,7 +32,7 @@ export async function syncListing(
   return synchronize(registry, { source: 'sync', wanted, skipped, isOwn }, rules);
 }
 
-/** Applies a registry file. VALIDATION_ERROR for invalid settings of a template, DATABASE_UNAVAILABLE. */
+/** Applies a registry file. VALIDATION_ERROR for invalid settings of a template, DATABASE_UNAVAILABLE, SHUTTING_DOWN. */
 export async function importContents(
   registry: Registry,
   { templates, entries, views, isPartial = false }: FileContents,
@@ -139,8 +139,7 @@ async function synchronize(
         const { id, name } = each;
         report[isNew ? 'added' : 'changed'].push({ template, id, ...definedFields({ name }) });
       } catch (thrown) {
-        // That concerns all of them, and ends by itself.
-        if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) fail(thrown);
+        if (concernsAll(thrown)) fail(thrown);
         skip(each, asGatewayError(thrown).message);
       }
     }

@@ -1,13 +1,13 @@
 // Brings the views of source `file` in step with those of a registry file. Views of the API are not changed.
 
 import { hash } from 'node:crypto';
-import { asGatewayError, hasCode } from '../domain/errors/errors.ts';
+import { asGatewayError, concernsAll } from '../domain/errors/errors.ts';
 import type { SkippedInstance } from '../domain/instances/found-instances.ts';
 import { NO_NAMES, type ViewDefinition } from '../domain/views/view.ts';
 import { VIEWS } from '../persistence/store.ts';
 import type { Registry } from './registry.ts';
 
-/** Resolves with those that were skipped, and why. `isPartial`: none is removed. DATABASE_UNAVAILABLE. */
+/** Resolves with those that were skipped, and why. `isPartial`: none is removed. DATABASE_UNAVAILABLE, SHUTTING_DOWN. */
 export async function importViews(
   registry: Pick<Registry, 'views' | 'tombstones'>,
   wanted: readonly ViewDefinition[],
@@ -27,7 +27,7 @@ export async function importViews(
       skip('it was deleted, and is added again when it changes');
     else if (before?.fingerprint !== fingerprint)
       await views.put(definition, { names: before?.names ?? NO_NAMES, fingerprint }).catch((thrown) => {
-        if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
+        if (concernsAll(thrown)) throw thrown;
         skip(asGatewayError(thrown).message);
       });
   }

@@ -319,12 +319,18 @@ async function serve(
   const { exposure } = parts.database;
   options.onGateway?.(gateway);
   const { document } = parts.files;
+  // Thousands of instances may take minutes: a closing gateway starts no more of them.
+  const endLoading = (): void => void gateway.close({ graceMs: 0 });
+  options.signal?.addEventListener('abort', endLoading);
   const loaded = loadRegistry(gateway, isFirst ? { document, isSynced: config.sync.isEnabled } : {}, log);
   loaded.catch(() => undefined); // awaited below
   const { warnings, notices } = await firstAdmin;
   for (const notice of notices) options.onNotice?.(notice);
   ports.serve = parts.app.callback();
-  const problems = await loaded;
+  const problems = await loaded.finally(() => {
+    options.signal?.removeEventListener('abort', endLoading);
+    options.signal?.throwIfAborted();
+  });
   if (early === undefined) await untilReady(gateway);
   const { listeners, scrapes } = early ?? (await ports.open(onUndo));
   const otherGrants = isFirst ? await foreignGrants(auth.grants, ports.address).catch(() => []) : [];

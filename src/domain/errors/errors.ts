@@ -171,6 +171,11 @@ export function hasCode(thrown: unknown, code: ErrorCode): boolean {
   return thrown instanceof GatewayError && thrown.code === code;
 }
 
+/** Of several changes, true when the others would fail, too: the reason is not in this one. */
+export function concernsAll(thrown: unknown): boolean {
+  return hasCode(thrown, 'DATABASE_UNAVAILABLE') || hasCode(thrown, 'SHUTTING_DOWN');
+}
+
 /**
  * The failure of a call, or else the error after it. After a session that its server forgot, the error says more:
  * the call was certainly not carried out, and the session is over. Source: ADR 108.
