@@ -431,6 +431,53 @@ test('a look-up that keeps failing is repeated ever more rarely, and reported on
   subscription.unsubscribe();
 });
 
+test('a look-up that keeps failing is repeated a second after a list has changed', async () => {
+  const { a, aggregated, fail, listChanges$, looks } = setUp();
+  const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1']) };
+  const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
+  const passSeconds = async (count: number) => {
+    for (let seconds = 0; seconds < count; seconds += 1) {
+      mock.timers.tick(1_000);
+      await passTurns(5);
+    }
+  };
+  fail(new Error('a fault'));
+  await passTurns(30);
+  await passSeconds(40);
+  const before = looks();
+  listChanges$.next({ template: 'a', list: 'resources' });
+  await passSeconds(1);
+  assert.is(looks() - before, 1);
+  fail(undefined);
+  listChanges$.next({ template: 'a', list: 'resources' });
+  await passSeconds(1);
+  await untilWanted(a, [[], ['a:1']]);
+  subscription.unsubscribe();
+});
+
+test('any number of changes during a look-up lead to one more', async () => {
+  const { a, aggregated, listChanges$ } = setUp();
+  const answers$ = new Subject<ReturnType<typeof answered>>();
+  a.instead = answers$;
+  const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1']) };
+  const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
+  while (a.asked.length === 0) await passTurns(1);
+  for (let changes = 0; changes < 5; changes += 1) {
+    mock.timers.tick(1_000);
+    listChanges$.next({ template: 'b', list: 'resources' });
+    await passTurns(5);
+  }
+  const during = a.asked.length;
+  a.instead = of(answered({ resources: [] }));
+  answers$.next(answered({ resources: [] }));
+  for (let seconds = 0; seconds < 10; seconds += 1) {
+    mock.timers.tick(1_000);
+    await passTurns(20);
+  }
+  assert.is(a.asked.length, 2 * during);
+  subscription.unsubscribe();
+});
+
 test('subscribes to a resource when its template is there', async () => {
   const { aggregated, a, b, listChanges$ } = setUp();
   const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1', 'b:1']) };

@@ -3,7 +3,7 @@
 // names an instance `{template}/{instance}`.
 
 import {
-  concatMap,
+  BehaviorSubject,
   defer,
   EMPTY,
   endWith,
@@ -15,9 +15,9 @@ import {
   mergeMap,
   mergeWith,
   type Observable,
+  repeat,
   retry,
   Subject,
-  startWith,
   takeUntil,
   throttle,
 } from 'rxjs';
@@ -251,14 +251,7 @@ export class AggregateBackends implements Backends {
         for (const asked of targets.keys()) unknown.delete(asked);
         return [...Map.groupBy(targets, ([, { template }]) => template)];
       };
-      const listed$ = changes$.pipe(
-        filter(({ list }) => list === 'resources' || list === 'resourceTemplates'),
-        throttle(() => timer$(this.#options.clock, LOOKUP_MS), { leading: true, trailing: true }),
-      );
-      return listed$.pipe(
-        startWith(undefined),
-        // Rejects when a template is deleted meanwhile: what errors here would end the process.
-        concatMap(() => defer(lookUp).pipe(retry({ delay: this.#lookUpAgain }))),
+      return this.#eachLookUp(lookUp, changes$).pipe(
         mergeMap((owned) => inTasks(owned, scheduler)),
         mergeMap(([template, found]) => {
           if (!this.#isThere(template, owner)) {
@@ -285,11 +278,37 @@ export class AggregateBackends implements Backends {
     });
   }
 
-  readonly #lookUpAgain = (thrown: unknown, failures: number): Observable<void> => {
-    if (failures === REPORTED_FAILURE) this.#options.onFault?.(thrown);
-    const waitMs = LOOKUP_MS * 2 ** Math.min(failures - 1, 10);
-    return timer$(this.#options.clock, Math.min(waitMs, LONGEST_RETRY_MS));
-  };
+  /**
+   * One look-up at a time: at first, after changes of lists of resources, and after failures, such as of a template that
+   * is deleted meanwhile. What errors here would end the process.
+   */
+  #eachLookUp<T>(lookUp: () => Promise<T>, changes$: Observable<ListChange>): Observable<T> {
+    const { clock, onFault } = this.#options;
+    const changed$ = changes$.pipe(
+      filter(({ list }) => list === 'resources' || list === 'resourceTemplates'),
+      throttle(() => timer$(clock, LOOKUP_MS), { leading: true, trailing: true }),
+      map(() => true),
+    );
+    return defer(() => {
+      const isOutdated$ = new BehaviorSubject(true);
+      const outdated$ = isOutdated$.pipe(filter((isOutdated) => isOutdated));
+      const noting = changed$.subscribe(isOutdated$);
+      return defer(() => {
+        isOutdated$.next(false);
+        return lookUp();
+      }).pipe(
+        retry({
+          delay: (thrown, failures) => {
+            if (failures === REPORTED_FAILURE) onFault?.(thrown);
+            const waitMs = Math.min(LOOKUP_MS * 2 ** Math.min(failures - 1, 10), LONGEST_RETRY_MS);
+            return merge(timer$(clock, waitMs), outdated$);
+          },
+        }),
+        repeat({ delay: () => outdated$ }),
+        finalize(() => noting.unsubscribe()),
+      );
+    });
+  }
 
   tool(aggregated: string, owner?: Owner): Tool | undefined {
     const own = owner && this.#selection.directory.knownTarget(aggregated, owner);
