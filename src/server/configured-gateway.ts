@@ -43,6 +43,8 @@ export function configuredGateway(options: ConfiguredGatewayOptions): Gateway {
   const { totalBytes, ownerBytes } = memoryBounds(options.memoryBytes).requests;
   const [first, ...earlier] = secrets;
   return new Gateway(storage.store, {
+    // The gateway has some settings as options of the same name.
+    ...config,
     definitions: options.definitions,
     storeChanges$,
     node: {
@@ -54,8 +56,6 @@ export function configuredGateway(options: ConfiguredGatewayOptions): Gateway {
     },
     others: others.forGateway(),
     policy: config.defaultPolicy,
-    maxCallMs: config.maxCallMs,
-    graceMs: config.graceMs,
     stateKeys: [Buffer.from(first), ...earlier.map((secret) => Buffer.from(secret))],
     sessions: { ...config.sessions, recover: config.cluster.recover && options.outlivesProcess },
     memoryBytes: options.memoryBytes,
@@ -64,8 +64,6 @@ export function configuredGateway(options: ConfiguredGatewayOptions): Gateway {
       totalBytes: Math.max(totalBytes, config.requestBodyBytes),
       ownerBytes: Math.max(ownerBytes, config.requestBodyBytes),
     },
-    aggregate: config.aggregate,
-    deniedNetworks: config.deniedNetworks,
     callLimiter: auth.callLimiter,
     programs: {
       passEnv: config.passEnv,
