@@ -21,7 +21,7 @@ type ReadSettings = Omit<typeof SETTINGS, 'host' | 'port'>;
 export interface Config extends ValuesOf<Omit<ReadSettings, 'nodeId'>> {
   /** At least one. */
   readonly listeners: readonly ListenAddress[];
-  /** True when no port is set: then one port in use is a warning, and two are an error. Source: ADR 4. */
+  /** True when no port is set: then one port in use is a warning, and two are an error. */
   readonly portsDefaulted: boolean;
   /** Name of this gateway among those on the same database. */
   readonly nodeId: string;
@@ -62,7 +62,7 @@ const LONGEST_QUOTE = 60;
 /**
  * Reads all settings. A flag takes precedence over the environment, the environment over gateway.yaml,
  * gateway.yaml over the default. Throws ConfigError (one line per setting, exit code 2) for invalid values:
- * wrong type, out of bounds, or an unknown key. Source: ADR 4.
+ * wrong type, out of bounds, or an unknown key.
  */
 export function loadConfig(input: SourcesInput): Config {
   const errors = new ConfigErrors();
@@ -185,7 +185,7 @@ export interface ListenAddress {
   readonly portSource?: string;
 }
 
-/** Source: ADR 1. */
+/** Two: clients of either part of the API find the gateway at the port that they expect. */
 const DEFAULTS = [
   { label: 'templates', prefix: 'MCP_GATEWAY_', defaultPort: 8080 },
   { label: 'servers', prefix: 'GATEWAY_', defaultPort: 8000 },

@@ -18,7 +18,7 @@ interface SettingRow<T> {
   readonly variable?: string;
   /** Masked wherever it is shown; may also come from the file named by `<variable>_FILE`. */
   readonly secret?: true;
-  /** All nodes need the same value, because it decides about requests: differences are named. Source: ADR 172. */
+  /** All nodes need the same value, because it decides about requests: differences are named. */
   readonly mustAgree?: true;
   readonly kind: SettingType<T>;
   readonly default: T;
@@ -215,7 +215,7 @@ export function integerOrAuto(least: number, most: number): SettingType<number |
   };
 }
 
-/** Seconds as written, decimals allowed; the value is in whole milliseconds. Source: ADR 4. */
+/** Seconds as written, decimals allowed; the value is in whole milliseconds. */
 export function seconds(least: number, most: number): SettingType<number> {
   return numbers('seconds', least, most, { scale: 1_000 });
 }

@@ -3,7 +3,7 @@
 import * as types from './setting-types.ts';
 import { setting } from './setting-types.ts';
 
-/** Both or none. Source: ADR 209. */
+/** Both or none. */
 export const PUBLIC_TLS = {
   cert: setting({
     key: 'tls.cert',

@@ -122,7 +122,7 @@ export function consumeRateLimit(
   );
 }
 
-/** Requests that a body of this size counts as: one for each started 64 kB. Source: ADR 42. */
+/** Requests that a body of this size counts as: one for each started 64 kB, by the work of reading and parsing it. */
 export function requestsIn(bodyBytes: number): number {
   return Math.max(1, Math.ceil(bodyBytes / HTTP_LIMITS.requestBlockBytes));
 }

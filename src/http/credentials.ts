@@ -11,7 +11,7 @@ export interface CredentialedRequest {
 
 /**
  * Uses the session cookie only together with a header that no foreign page can send: browsers send the cookie
- * with requests of foreign pages, too. Source: ADR 73.
+ * with requests of foreign pages, too.
  */
 export function credentialsOf(context: CredentialedRequest): Credentials {
   const { authorization, 'x-api-key': key } = context.req.headers;

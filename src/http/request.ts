@@ -75,7 +75,7 @@ export interface Trail {
 /** The context of a request that koa serves. */
 export type KoaContext = ParameterizedContext<RequestState, Record<never, never>>;
 
-/** What steps and handlers use of a request. Calls have no context of koa, but a PlainContext: ADR 137. */
+/** What steps and handlers use of a request. Calls have no context of koa, but a PlainContext. */
 export type HttpContext = Pick<
   KoaContext,
   'req' | 'res' | 'state' | 'method' | 'path' | 'querystring' | 'accepts' | 'acceptsEncodings'

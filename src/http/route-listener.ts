@@ -1,5 +1,5 @@
 // Makes the listener of a table of routes: calls by a look-up, all other requests by koa and its router. The steps
-// are the same on both ways (ADR 137).
+// are the same on both ways.
 
 import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';

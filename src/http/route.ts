@@ -72,7 +72,7 @@ export interface RouteInput<P, Q, B> {
   readonly query: Q;
   readonly body: B;
   /**
-   * The body of a call with its arrays, objects and unusual numbers as received text, for forwarding: ADR 43.
+   * The body of a call with its arrays, objects and unusual numbers as received text: it is forwarded byte for byte.
    * Empty for other routes, for a body that is not an object, and for MCP.
    */
   readonly fields: JsonFields;

@@ -54,7 +54,7 @@ const OPEN_TO_OTHERS = 0o066;
 
 /**
  * Loads the hundreds of modules that `openStore` needs, in one turn of the event loop. What cannot be loaded,
- * `openStore` reports. Source: ADR 337.
+ * `openStore` reports.
  */
 export async function loadStore(url: string, cwd: string): Promise<void> {
   const database = parseDatabaseUrl(url, cwd)?.database;

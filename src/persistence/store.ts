@@ -132,7 +132,7 @@ export interface DefinitionStore {
 /** Most rows of one `append`, `delete` or `find`: databases limit the values in a list. */
 export const MAX_ROWS = 500;
 
-/** The definitions of tools that an admin has approved, of templates and views that are pinned. Source: ADR 238. */
+/** The definitions of tools that an admin has approved, of templates and views that are pinned. */
 export interface ApprovalStore {
   /** All, in no order. */
   list(): Promise<Approval[]>;
@@ -144,7 +144,7 @@ export interface ApprovalStore {
   deleteOf(scope: string): Promise<number | undefined>;
 }
 
-/** Lists of templates as they were read last, so that a gateway has them before its instances are healthy. Source: ADR 225. */
+/** Lists of templates as they were read last, so that a gateway has them before its instances are healthy. */
 export interface ListStore {
   /** Undefined when there is none, or it cannot be decrypted. */
   find(key: string): Promise<StoredList | undefined>;

@@ -6,7 +6,7 @@ import { SerialQueue } from '../domain/tasks/serial-queue.ts';
 import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import { systemClock } from '../domain/time/clock.ts';
 
-/** Longest wait behind changes that fail because the database is unavailable, in ms. Source: ADR 53. */
+/** Longest wait behind changes that fail because the database is unavailable, in ms. */
 const LONGEST_WAIT_MS = 1_000;
 
 /** What the registry does for a change of its views or definitions. */

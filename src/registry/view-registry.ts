@@ -18,7 +18,6 @@ import type { ToolApprovals } from './tool-approvals.ts';
 export const MAX_VIEWS = 1_000;
 /**
  * Memory of the definitions and names of all large views; what is compiled of them takes up to four times as much.
- * Source: ADR 270.
  */
 export const MAX_VIEW_BYTES = 64 * 1024 * 1024;
 /** Attempts to store a view that other nodes change meanwhile. */

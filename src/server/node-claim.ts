@@ -56,7 +56,7 @@ export interface NodeOfServerOptions {
 /**
  * Claims a node of a database server. Clocks are not compared: a start that finds a row watches it for 10 s, and replaces it if
  * it does not change; at once when its process ran on this machine, among the same process ids, and is gone. ConfigError if it
- * changes, DATABASE_UNAVAILABLE. Source: ADR 97.
+ * changes, DATABASE_UNAVAILABLE.
  */
 export async function claimNodeOfServer(
   settings: SettingStore,

@@ -14,7 +14,7 @@ export interface ConnectionBounds {
   /** Connections from one IPv4 address, or one /64 network of IPv6. */
   readonly perAddress: number;
   readonly total: number;
-  /** The greatest number of a file that one may have: the process has no others left beyond it. Source: ADR 335. */
+  /** The greatest number of a file that one may have: the process has no others left beyond it. */
   readonly files: number;
   /** Bytes of unfinished headers and handshakes, and of requests whose callers are unknown while their bodies arrive. */
   readonly unfinishedBytes: number;

@@ -1,5 +1,5 @@
-// What a worker does in another way than a node on another machine: it reaches the others by their socket files
-// (ADR 191), and one that stops asks them to read the members, instead of waiting until they do (ADR 175).
+// What a worker does in another way than a node on another machine: it reaches the others by their socket files,
+// and one that stops asks them to read the members, instead of waiting until they do.
 
 import { socketAddress } from '../cluster/reachable-life.ts';
 import { gatewayOf, type ShownNode, workerOf } from '../domain/nodes/nodes.ts';

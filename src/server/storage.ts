@@ -36,7 +36,7 @@ export interface Storage {
   readonly protectedPaths: readonly ProtectedPath[];
   /**
    * See RegistrationContext. Elsewhere nodes have no leases, must not run such programs, or cannot use those of
-   * each other. Source: ADR 185.
+   * each other.
    */
   readonly isAnyDefault: boolean;
 }

@@ -26,7 +26,7 @@ import { type Grants, usersOf } from '../oauth/grants.ts';
 import { newKey } from './api-keys.ts';
 import type { HashCaller, Passwords } from './passwords.ts';
 
-/** Name of the user that the first start creates. Source: ADR 16. */
+/** Name of the user that the first start creates. */
 export const FIRST_ADMIN = 'admin';
 
 /** True for `admin`, which may always log in with its password: identity providers may fail. */

@@ -52,7 +52,7 @@ export interface Announcements {
  * last such admin cannot be removed, so this happens once: an `admin` that another admin deleted is not created
  * again at the next start, whatever is configured. ConfigError for an invalid password and for a file that cannot
  * be created or that others can read, DATABASE_UNAVAILABLE. Of several gateways that start at once, only one
- * announces it. Source: ADR 16.
+ * announces it.
  */
 export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<Announcements> {
   const { configuredPassword } = options;

@@ -1,6 +1,6 @@
 // Limits password guessing: counts failures per user and address, and per address. An attempt is counted
 // before it is checked, so that concurrent attempts cannot exceed the limit; a success is subtracted again. Where there are
-// other nodes, each counts its own attempts, then adds what the others have counted (ADR 193).
+// other nodes, each counts its own attempts, then adds what the others have counted.
 
 import { hash } from 'node:crypto';
 import { usernameKey } from '../../domain/accounts/account.ts';
@@ -10,7 +10,7 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import { networkOf } from '../limits/network-of.ts';
 import { type Window, WindowCounter } from '../limits/rate-limiter.ts';
 
-/** Source: ADR 17, 92. */
+/** Failures. An address (of IPv6: its /64 network) may be shared by many users, so it has more. */
 const WINDOW_SECONDS = 60;
 const PER_USER_AND_ADDRESS = 10;
 const PER_ADDRESS = 60;

@@ -7,7 +7,7 @@ import { tooManyPasswords } from '../../domain/errors/account-errors.ts';
 import { type Clock, systemClock } from '../../domain/time/clock.ts';
 import { FairQueue, type Shares } from '../limits/fair-queue.ts';
 
-/** 2^12 rounds: about 0.2 s. Source: ADR 16. */
+/** 2^12 rounds: about 0.2 s. */
 const BCRYPT_COST = 12;
 
 /** Two hashes leave the other threads of the pool to files and DNS; a queue of 20 is two seconds. */

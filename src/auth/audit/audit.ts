@@ -29,7 +29,7 @@ const FLUSH_MS = 1_000;
 const BUFFER_ENTRIES = 10_000;
 /**
  * Most kept changes, the newest. A trim counts all entries: it runs after the larger of this many entries and this share of the
- * kept calls, and once an hour, which is also when entries are deleted for their age. Source: ADR 95.
+ * kept calls, and once an hour, which is also when entries are deleted for their age.
  */
 const KEPT_CHANGES = 100_000;
 const TRIM_EVERY_ENTRIES = 5_000;
@@ -258,7 +258,7 @@ export class AuditLog {
     }
   }
 
-  /** Undefined when no entry is too old, and while the clock of this machine may be wrong. Source: ADR 95. */
+  /** Undefined when no entry is too old, and while the clock of this machine may be wrong: what it deletes is gone for good. */
   async #oldestKept(): Promise<string | undefined> {
     const { wall, log, settings, serverTimeMs = async () => undefined } = this.#options;
     // Both are asked first, so that the next hour is compared with this one.

@@ -6,13 +6,14 @@ import type { Principal } from '../../domain/accounts/account.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
-/** A fixed window that begins with the first request. Source: ADR 17. */
+/** A fixed window that begins with the first request: a sliding one has no single time for `X-RateLimit-Reset`. */
 export const WINDOW_SECONDS = 3_600;
-/** The window of calls that a view limits. Source: ADR 244. */
+/** The window of calls that a view limits. */
 export const CALL_WINDOW_SECONDS = 60;
 
 /**
- * Messages per second that a principal without a request left may send, of those that do not count as requests. Source: ADR 90.
+ * Messages per second that a principal without a request left may send, of those that do not count as requests. More are refused
+ * before their body is read, because only the body tells whether a message counts.
  */
 export const FREE_MESSAGES_PER_SECOND = 60;
 

@@ -209,7 +209,7 @@ export function parseJsonBody(bytes: Buffer, mostValues: number = LIMITS.bodyVal
  * Reads the JSON of a call: its fields are put into `fields`, as text for forwarding (readFields), and returned as
  * values, with an empty object or array for `arguments`, which are not parsed. Texts in arrays and objects pass as
  * they are, and the values in `arguments` are not counted. Optional fields that are null are absent. Raises the
- * same errors. Source: ADR 43, 120.
+ * same errors.
  */
 export function parseCallBody(bytes: Buffer, fields: Record<string, JsonFields[string]>): unknown {
   const { text, source } = checkedBody(bytes, LIMITS.bodyValues);

@@ -20,7 +20,7 @@ const DRAWN_IDS = 128;
 
 /**
  * Makes ids of requests: UUIDs with one beginning. Callers see them, so that they do not count: that would show
- * how much all callers do. `randomUUID` leaves three times the garbage. Source: ADR 257.
+ * how much all callers do. `randomUUID` leaves three times the garbage.
  */
 export function requestIds(): () => string {
   const beginning = randomUUID().slice(0, COMMON_CHARACTERS);

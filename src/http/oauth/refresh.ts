@@ -204,7 +204,7 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
   };
 }
 
-/** Replaced tokens of one grant that are remembered, of which a second use ends the grant. Source: ADR 282. */
+/** Replaced tokens of one grant that are remembered, of which a second use ends the grant: a loop of refreshes must not fill the database. */
 export const KEPT = MAX_OAUTH_ROWS;
 
 /** Between two calls there are KEPT more. */

@@ -102,7 +102,7 @@ interface WrittenKeyRights extends WrittenLists {
 
 /**
  * The rights of a new key: those of the role, which the body may limit, else those of the body. A list that the
- * role has cannot be written, because a key has one list of each kind. Source: ADR 254.
+ * role has cannot be written, because a key has one list of each kind.
  */
 export function rightsOfNewKey(body: WrittenKeyRights, defined: DefinedRoles | undefined) {
   const { permissions } = body;

@@ -37,7 +37,7 @@ export const PageCursor = Type.Optional(Type.String({ minLength: 1, maxLength: 4
 
 /**
  * The cursor behind a record: its id, after a sum by which a damaged cursor and one of another list are noticed.
- * It stays valid when the record is deleted, and at other nodes. `list`: a name of the list. Source: ADR 281.
+ * It stays valid when the record is deleted, and at other nodes. `list`: a name of the list.
  */
 export function cursorOf(list: string, id: string): string {
   return `${hash('sha256', `${list} ${id}`, 'base64url').slice(0, CURSOR_SUM)}${id}`;

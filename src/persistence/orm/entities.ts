@@ -24,7 +24,7 @@ export function tablesFor(kind: DatabaseKind) {
         position: counter(),
       },
     }),
-    /** Template definitions that were stored through the API. Source: ADR 235. */
+    /** Template definitions that were stored through the API. */
     definitions: defineEntity({
       name: 'Definition',
       tableName: 'definitions',
@@ -158,7 +158,7 @@ export function tablesFor(kind: DatabaseKind) {
         suppressed: number().nullable(),
       },
     }),
-    /** The audit log: calls of tools. They are many, so a row holds those that are close in time. Source: ADR 82. */
+    /** The audit log: calls of tools. They are many, so a row holds those that are close in time. */
     callBlocks: defineEntity({
       name: 'CallBlock',
       tableName: CALL_BLOCKS,
@@ -170,7 +170,7 @@ export function tablesFor(kind: DatabaseKind) {
         entries: document(),
       },
     }),
-    /** The sessions of clients of the legacy era, as far as they outlive their node. Source: ADR 143. */
+    /** The sessions of clients of the legacy era, as far as they outlive their node. */
     sessions: defineEntity({
       name: 'Session',
       tableName: SESSIONS,
@@ -186,7 +186,7 @@ export function tablesFor(kind: DatabaseKind) {
         usedAt: time(),
       },
     }),
-    /** The lives of the nodes. Source: ADR 146, 147. */
+    /** The lives of the nodes. */
     nodes: defineEntity({
       name: 'Node',
       tableName: 'nodes',
@@ -201,7 +201,7 @@ export function tablesFor(kind: DatabaseKind) {
         endFrees: id(16).nullable(),
       },
     }),
-    /** The leases of the programs that any node may run. Source: ADR 146, 168. */
+    /** The leases of the programs that any node may run. */
     programs: defineEntity({
       name: 'Program',
       tableName: 'programs',
@@ -215,7 +215,7 @@ export function tablesFor(kind: DatabaseKind) {
         marks: document(),
       },
     }),
-    /** The authorization server, and connections to backends: see OAuthRow. Source: ADR 201. */
+    /** The authorization server, and connections to backends: see OAuthRow. */
     oauth: defineEntity({
       name: 'OAuth',
       tableName: 'oauth',
@@ -236,7 +236,7 @@ export function tablesFor(kind: DatabaseKind) {
         value: document(),
       },
     }),
-    /** Lists of templates as they were read last. Source: ADR 225. */
+    /** Lists of templates as they were read last. */
     lists: defineEntity({
       name: 'List',
       tableName: 'lists',
@@ -248,7 +248,7 @@ export function tablesFor(kind: DatabaseKind) {
         value: document(),
       },
     }),
-    /** The approved definitions of tools. Source: ADR 238. */
+    /** The approved definitions of tools. */
     approvals: defineEntity({
       name: 'Approval',
       tableName: 'approvals',

@@ -45,7 +45,7 @@ const NO_SCOPE = {
 };
 const NO_RESOURCE = { error: 'invalid_target', error_description: 'it is for no resource of this gateway' };
 export const DENIED = 'the user denied the request';
-/** Grants of one user, and consents after which they are counted: a look takes a query. Source: ADR 282. */
+/** Grants of one user, and consents after which they are counted: a look takes a query. */
 const [MAX_OF_USER, LOOK_EVERY] = [500, 10];
 /** Until its code is redeemed. */
 const UNREDEEMED_MS = 5 * 60_000;
