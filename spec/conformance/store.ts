@@ -11,18 +11,18 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
   const declare = declaring(test, open);
 
   declare('is empty at first, answers a ping and has a name', async (store) => {
-    const found = [await store.listTemplates(), await store.listInstances()];
+    const found = [await store.templates.list(), await store.instances.list()];
     assert.equal(found, [[], []]);
     await store.ping();
     assert.ok(store.kind.length > 0);
   });
 
   declare('merges the settings of a template by its name', async (store) => {
-    await store.saveTemplate({ name: 'demo', loadBalancer: { max_retries: 0, session: 'shared' } });
-    await store.saveTemplate({ name: 'other', loadBalancer: { strategy: 'random' } });
+    await store.templates.save({ name: 'demo', loadBalancer: { max_retries: 0, session: 'shared' } });
+    await store.templates.save({ name: 'other', loadBalancer: { strategy: 'random' } });
     const loadBalancer = { strategy: 'weighted', health_check_interval: 15, timeout: 30 } as const;
-    await store.saveTemplate({ name: 'demo', loadBalancer: { ...loadBalancer, session: null } });
-    assert.equal(sortedBy(await store.listTemplates(), 'name'), [
+    await store.templates.save({ name: 'demo', loadBalancer: { ...loadBalancer, session: null } });
+    assert.equal(sortedBy(await store.templates.list(), 'name'), [
       { name: 'demo', loadBalancer: { max_retries: 0, ...loadBalancer } },
       { name: 'other', loadBalancer: { strategy: 'random' } },
     ]);
@@ -32,34 +32,34 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     const auth: TemplateAuth = { mode: 'oauth', who: 'user', scopes: ['read'] };
     const seen: unknown[] = [];
     for (const change of [{ auth }, {}, { auth: { mode: 'none' as const } }, { auth: null }]) {
-      await store.saveTemplate({ name: 'demo', loadBalancer: {}, ...change });
-      seen.push((await store.listTemplates())[0]);
+      await store.templates.save({ name: 'demo', loadBalancer: {}, ...change });
+      seen.push((await store.templates.list())[0]);
     }
     const saved = { name: 'demo', loadBalancer: {} };
     assert.equal(seen, [{ ...saved, auth }, { ...saved, auth }, { ...saved, auth: { mode: 'none' } }, saved]);
   });
 
   declare('deletes a template without instances, and returns whether it did', async (store) => {
-    for (const name of ['demo', 'other']) await store.saveTemplate({ name, loadBalancer: {} });
-    await store.saveInstance({ ...smallest, template: 'other' });
+    for (const name of ['demo', 'other']) await store.templates.save({ name, loadBalancer: {} });
+    await store.instances.save({ ...smallest, template: 'other' });
     assert.equal(
       [
-        (await store.deleteTemplate('demo')) !== undefined,
-        await store.deleteTemplate('demo'),
-        await store.deleteTemplate('none'),
-        await store.deleteTemplate('other'),
+        (await store.templates.delete('demo')) !== undefined,
+        await store.templates.delete('demo'),
+        await store.templates.delete('none'),
+        await store.templates.delete('other'),
       ],
       [true, undefined, undefined, undefined],
     );
-    assert.equal(await store.listTemplates(), [{ name: 'other', loadBalancer: {} }]);
-    assert.is((await store.listInstances()).length, 1);
-    await store.saveTemplate({ name: 'demo', loadBalancer: { timeout: 5 } });
-    assert.is((await store.listTemplates()).length, 2);
+    assert.equal(await store.templates.list(), [{ name: 'other', loadBalancer: {} }]);
+    assert.is((await store.instances.list()).length, 1);
+    await store.templates.save({ name: 'demo', loadBalancer: { timeout: 5 } });
+    assert.is((await store.templates.list()).length, 2);
   });
 
   declare('gives back every field of an instance as it was saved', async (store) => {
-    for (const definition of [fullHttp, fullStdio, smallest]) await store.saveInstance(definition);
-    const listed = sortedBy(await store.listInstances(), 'id');
+    for (const definition of [fullHttp, fullStdio, smallest]) await store.instances.save(definition);
+    const listed = sortedBy(await store.instances.list(), 'id');
     assert.equal(listed, sortedBy([fullHttp, fullStdio, smallest], 'id'));
   });
 
@@ -71,8 +71,8 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
       args: Array.from({ length: 256 }, (_, index) => `'${index}`.padEnd(8_192, index % 2 === 0 ? 'x' : '"')),
       nodeId: 'n'.repeat(128),
     };
-    await store.saveInstance(longest);
-    assert.equal(await store.listInstances(), [longest]);
+    await store.instances.save(longest);
+    assert.equal(await store.instances.list(), [longest]);
   });
 
   declare('gives back ids, names and server ids of the greatest length', async (store) => {
@@ -83,57 +83,60 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
       id: 'i'.repeat(128),
       serverId: `${template}.${'i'.repeat(128)}`,
     };
-    await store.saveTemplate({ name: template, loadBalancer: {} });
-    await store.saveInstance(longest);
-    assert.equal(await store.listInstances(), [longest]);
-    assert.equal(await store.listTemplates(), [{ name: template, loadBalancer: {} }]);
-    await store.deleteInstance(template, longest.id, 'f'.repeat(64));
-    assert.is((await store.findTombstones(template, [longest.id])).get(longest.id), 'f'.repeat(64));
+    await store.templates.save({ name: template, loadBalancer: {} });
+    await store.instances.save(longest);
+    assert.equal(await store.instances.list(), [longest]);
+    assert.equal(await store.templates.list(), [{ name: template, loadBalancer: {} }]);
+    await store.instances.delete(template, longest.id, 'f'.repeat(64));
+    assert.is((await store.instances.findTombstones(template, [longest.id])).get(longest.id), 'f'.repeat(64));
   });
 
   declare('lists in the order of the first saving', async (store) => {
     for (const name of ['c', 'a', 'b', 'a']) {
-      await store.saveTemplate({ name, loadBalancer: {} });
-      await store.saveInstance({ ...smallest, id: name, serverId: `server-${name}` });
+      await store.templates.save({ name, loadBalancer: {} });
+      await store.instances.save({ ...smallest, id: name, serverId: `server-${name}` });
     }
-    const names = (await store.listTemplates()).map(({ name }) => name);
+    const names = (await store.templates.list()).map(({ name }) => name);
     assert.equal(names, ['c', 'a', 'b']);
-    const ids = (await store.listInstances()).map(({ id }) => id);
+    const ids = (await store.instances.list()).map(({ id }) => id);
     assert.equal(ids, ['c', 'a', 'b']);
   });
 
   declare('refuses a server id that another instance has, and changes nothing then', async (store) => {
     const other = { ...smallest, id: 'other', serverId: 'other' };
-    await store.saveInstance(smallest);
-    await store.saveInstance(other);
+    await store.instances.save(smallest);
+    await store.instances.save(other);
     const before = await store.revision();
-    assert.is(await endOf(store.saveInstance({ ...smallest, id: 'third' })), 'DUPLICATE_SERVER');
-    assert.is(await endOf(store.saveInstance({ ...other, serverId: smallest.serverId })), 'DUPLICATE_SERVER');
-    assert.is(await endOf(store.saveInstance({ ...smallest, template: 'else' })), 'DUPLICATE_SERVER');
-    assert.equal(await store.listInstances(), [smallest, other]);
+    assert.is(await endOf(store.instances.save({ ...smallest, id: 'third' })), 'DUPLICATE_SERVER');
+    assert.is(
+      await endOf(store.instances.save({ ...other, serverId: smallest.serverId })),
+      'DUPLICATE_SERVER',
+    );
+    assert.is(await endOf(store.instances.save({ ...smallest, template: 'else' })), 'DUPLICATE_SERVER');
+    assert.equal(await store.instances.list(), [smallest, other]);
     assert.is(await store.revision(), before);
-    await store.deleteInstance(smallest.template, smallest.id);
-    await store.saveInstance({ ...smallest, id: 'third' });
-    assert.is((await store.listInstances()).length, 2);
+    await store.instances.delete(smallest.template, smallest.id);
+    await store.instances.save({ ...smallest, id: 'third' });
+    assert.is((await store.instances.list()).length, 2);
   });
 
   declare(
     'refuses an instance whose secrets could not be read, and keeps the one that is there',
     async (store) => {
-      await store.saveInstance(fullStdio);
+      await store.instances.save(fullStdio);
       const before = await store.revision();
-      const code = await endOf(store.saveInstance({ ...fullStdio, env: {}, locked: 'no key' }));
+      const code = await endOf(store.instances.save({ ...fullStdio, env: {}, locked: 'no key' }));
       assert.is(code, 'CONFIG_INCOMPLETE');
-      assert.equal([await store.listInstances(), await store.revision()], [[fullStdio], before]);
+      assert.equal([await store.instances.list(), await store.revision()], [[fullStdio], before]);
     },
   );
 
   declare('of many instances with the same server id, saved at once, one is stored', async (store) => {
     const rivals = Array.from({ length: 8 }, (_, index) => ({ ...smallest, id: `rival-${index}` }));
-    const codes = await Promise.all(rivals.map((rival) => endOf(store.saveInstance(rival))));
+    const codes = await Promise.all(rivals.map((rival) => endOf(store.instances.save(rival))));
     assert.equal(codes.filter((code) => code === 'done').length, 1);
     assert.equal(codes.filter((code) => code === 'DUPLICATE_SERVER').length, 7);
-    assert.is((await store.listInstances()).length, 1);
+    assert.is((await store.instances.list()).length, 1);
   });
 
   declare('counts a revision for every change of the registry, and for nothing else', async (store) => {
@@ -148,19 +151,19 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     };
     assert.equal(
       [
-        await changes(() => store.saveTemplate({ name: 'demo', loadBalancer: {} })),
-        await changes(() => store.saveInstance(smallest)),
-        await changes(() => store.saveInstance(smallest)),
-        await changes(() => store.deleteInstance(smallest.template, smallest.id)),
-        await changes(() => store.deleteTemplate('demo')),
+        await changes(() => store.templates.save({ name: 'demo', loadBalancer: {} })),
+        await changes(() => store.instances.save(smallest)),
+        await changes(() => store.instances.save(smallest)),
+        await changes(() => store.instances.delete(smallest.template, smallest.id)),
+        await changes(() => store.templates.delete('demo')),
       ],
       [true, true, true, true, true],
     );
     assert.equal(
       [
-        await changes(() => store.deleteInstance(smallest.template, smallest.id)),
-        await changes(() => store.deleteTemplate('demo')),
-        await changes(() => store.listInstances()),
+        await changes(() => store.instances.delete(smallest.template, smallest.id)),
+        await changes(() => store.templates.delete('demo')),
+        await changes(() => store.instances.list()),
         await changes(() => store.settings.exchange('name', undefined, 'value')),
         await changes(() => store.ping()),
       ],
@@ -179,39 +182,42 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
       [{ ...one, weight: 2 }, one],
       [one, fullHttp],
     ] as const)
-      saved.push(await store.saveInstance(definition, before));
+      saved.push(await store.instances.save(definition, before));
     assert.equal(saved, [undefined, 1, undefined, 2, undefined, 3]);
-    assert.equal(await store.listInstances(), [one, smallest]);
+    assert.equal(await store.instances.list(), [one, smallest]);
   });
 
   declare('saves several instances in their order, or none of them', async (store) => {
     const [first, second] = ['z', 'a'].map((id) => ({ ...smallest, id, serverId: id }));
     assert.ok(first !== undefined && second !== undefined);
-    await store.saveInstance(smallest);
-    await store.saveInstance(first);
-    await store.deleteInstance(first.template, first.id, 'f1');
+    await store.instances.save(smallest);
+    await store.instances.save(first);
+    await store.instances.delete(first.template, first.id, 'f1');
     const outcomes = [
       await endOf(
-        store.saveInstances([
+        store.instances.saveMany([
           { definition: first, before: null },
           { definition: second, before: first },
         ]),
       ),
       await endOf(
-        store.saveInstances([
+        store.instances.saveMany([
           { definition: first },
           { definition: { ...second, serverId: smallest.serverId } },
         ]),
       ),
       await endOf(
-        store.saveInstances([{ definition: first }, { definition: { ...second, locked: 'no key' } }]),
+        store.instances.saveMany([{ definition: first }, { definition: { ...second, locked: 'no key' } }]),
       ),
       await endOf(
-        store.saveInstances([{ definition: first }, { definition: { ...second, serverId: first.serverId } }]),
+        store.instances.saveMany([
+          { definition: first },
+          { definition: { ...second, serverId: first.serverId } },
+        ]),
       ),
     ];
     assert.equal(outcomes, ['done', 'DUPLICATE_SERVER', 'CONFIG_INCOMPLETE', 'DUPLICATE_SERVER']);
-    assert.equal(await store.listInstances(), [smallest]);
+    assert.equal(await store.instances.list(), [smallest]);
     const changed = { ...smallest, weight: 5 };
     const revision = await store.revision();
     const saves = [
@@ -219,13 +225,13 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
       { definition: changed, before: smallest },
       { definition: second },
     ];
-    assert.is(await store.saveInstances(saves), revision + 3);
+    assert.is(await store.instances.saveMany(saves), revision + 3);
     assert.is(await store.revision(), revision + 3);
-    assert.equal(await store.listInstances(), [changed, first, second]);
-    assert.is((await store.findTombstones(first.template, [first.id])).size, 0);
-    assert.is(await store.deleteInstances('other', [first.id]), undefined);
-    assert.is(await store.deleteInstances(first.template, [first.id, second.id, 'never']), revision + 4);
-    assert.equal(await store.listInstances(), [changed]);
+    assert.equal(await store.instances.list(), [changed, first, second]);
+    assert.is((await store.instances.findTombstones(first.template, [first.id])).size, 0);
+    assert.is(await store.instances.deleteMany('other', [first.id]), undefined);
+    assert.is(await store.instances.deleteMany(first.template, [first.id, second.id, 'never']), revision + 4);
+    assert.equal(await store.instances.list(), [changed]);
   });
 
   declare('gives back any text: hostile ones, an empty and a long one', async (store) => {
@@ -242,49 +248,49 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
         half: 0.5,
       },
     };
-    await store.saveInstance(definition);
-    assert.equal(await store.listInstances(), [definition]);
+    await store.instances.save(definition);
+    assert.equal(await store.instances.list(), [definition]);
   });
 
   declare('replaces an instance by template and id, dropping fields that are left out', async (store) => {
-    await store.saveInstance({ ...fullHttp, id: smallest.id });
-    await store.saveInstance(smallest);
-    assert.equal(await store.listInstances(), [smallest]);
+    await store.instances.save({ ...fullHttp, id: smallest.id });
+    await store.instances.save(smallest);
+    assert.equal(await store.instances.list(), [smallest]);
   });
 
   declare('the same id in two templates is two instances', async (store) => {
     const twin = { ...smallest, template: 'other', serverId: 'other.small' };
-    await store.saveInstance(smallest);
-    await store.saveInstance(twin);
-    assert.equal(sortedBy(await store.listInstances(), 'template'), [smallest, twin]);
-    await store.deleteInstance('other', smallest.id);
-    assert.equal(await store.listInstances(), [smallest]);
+    await store.instances.save(smallest);
+    await store.instances.save(twin);
+    assert.equal(sortedBy(await store.instances.list(), 'template'), [smallest, twin]);
+    await store.instances.delete('other', smallest.id);
+    assert.equal(await store.instances.list(), [smallest]);
   });
 
   declare('distinguishes ids by case', async (store) => {
     const upper = { ...smallest, id: 'SMALL', serverId: 'SMALL' };
-    await store.saveInstance(smallest);
-    await store.saveInstance(upper);
-    assert.is((await store.listInstances()).length, 2);
-    await store.deleteInstance(upper.template, upper.id);
-    assert.equal(await store.listInstances(), [smallest]);
+    await store.instances.save(smallest);
+    await store.instances.save(upper);
+    assert.is((await store.instances.list()).length, 2);
+    await store.instances.delete(upper.template, upper.id);
+    assert.equal(await store.instances.list(), [smallest]);
   });
 
   declare('leaves a tombstone of a deleted entry until it is saved again', async (store) => {
     const twin = { ...smallest, template: 'other', serverId: 'other.small' };
     const find = async (template: string) =>
-      (await store.findTombstones(template, [smallest.id])).get(smallest.id);
-    for (const definition of [smallest, twin]) await store.saveInstance(definition);
-    await store.deleteInstance('demo', smallest.id, 'first');
-    await store.deleteInstance('other', smallest.id);
+      (await store.instances.findTombstones(template, [smallest.id])).get(smallest.id);
+    for (const definition of [smallest, twin]) await store.instances.save(definition);
+    await store.instances.delete('demo', smallest.id, 'first');
+    await store.instances.delete('other', smallest.id);
     assert.equal([await find('demo'), await find('other')], ['first', undefined]);
-    assert.is(await store.deleteInstance('demo', smallest.id, 'second'), undefined);
+    assert.is(await store.instances.delete('demo', smallest.id, 'second'), undefined);
     assert.is(await find('demo'), 'first');
-    await store.saveInstance(twin);
+    await store.instances.save(twin);
     assert.is(await find('demo'), 'first');
-    await store.saveInstance(smallest);
+    await store.instances.save(smallest);
     assert.is(await find('demo'), undefined);
-    await store.deleteInstance('demo', smallest.id, 'third');
+    await store.instances.delete('demo', smallest.id, 'third');
     assert.is(await find('demo'), 'third');
   });
 
@@ -297,16 +303,16 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
 
   declare('changing an object passed in or returned does not change the store', async (store) => {
     const metadata: Record<string, unknown> = { zone: 'a' };
-    await store.saveInstance({ ...smallest, metadata });
+    await store.instances.save({ ...smallest, metadata });
     metadata.zone = 'changed by the giver';
-    const [given] = await store.listInstances();
+    const [given] = await store.instances.list();
     Object.assign(given?.metadata ?? {}, { zone: 'changed by the taker' });
-    assert.equal((await store.listInstances())[0]?.metadata, { zone: 'a' });
+    assert.equal((await store.instances.list())[0]?.metadata, { zone: 'a' });
 
     const loadBalancer: { timeout: number } = { timeout: 1 };
-    await store.saveTemplate({ name: 'demo', loadBalancer });
+    await store.templates.save({ name: 'demo', loadBalancer });
     loadBalancer.timeout = 2;
-    assert.equal(await store.listTemplates(), [{ name: 'demo', loadBalancer: { timeout: 1 } }]);
+    assert.equal(await store.templates.list(), [{ name: 'demo', loadBalancer: { timeout: 1 } }]);
   });
 }
 

@@ -36,7 +36,7 @@ export function viewConformance(test: Suite, open: () => Promise<Store>): void {
 
   declare('a deleted view of a file leaves a tombstone until it is saved again', async (store) => {
     const { views } = store;
-    const found = async () => [...(await store.findTombstones(VIEWS, ['a', 'b', 'c']))];
+    const found = async () => [...(await store.instances.findTombstones(VIEWS, ['a', 'b', 'c']))];
     for (const id of ['a', 'b']) await views.save(viewOf(id), null);
     await views.delete('b');
     assert.is(await views.delete('c', 'f'), undefined);

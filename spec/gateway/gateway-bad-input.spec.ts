@@ -108,7 +108,7 @@ test('a registration with an invalid template name, or with invalid settings, is
       await verdictOn('register', 't', { endpoint }, { loadBalancer: { [field]: value } }),
       `VALIDATION_ERROR load_balancer.${field}`,
     );
-  assert.equal(await store.listInstances(), []);
+  assert.equal(await store.instances.list(), []);
 });
 
 test('changing the input after a registration or a change has no effect', async () => {
@@ -165,7 +165,7 @@ test('a change of an instance or a template with unknown or invalid fields is re
   assert.equal(new Set(found), new Set(fields));
   assert.not.match(JSON.stringify(facts.items), 'secret');
   await ask('changeTemplate', 't', { timeout: undefined, max_retries: undefined });
-  assert.equal(await store.listTemplates(), [{ name: 't', loadBalancer: { timeout: 5 } }]);
+  assert.equal(await store.templates.list(), [{ name: 't', loadBalancer: { timeout: 5 } }]);
 });
 
 test('`on` refuses unknown events', async () => {
@@ -271,7 +271,7 @@ async function everything(): Promise<unknown> {
     phase,
     gateway.templates(),
     gateway.servers().length,
-    await store.listInstances(),
-    await store.listTemplates(),
+    await store.instances.list(),
+    await store.templates.list(),
   ];
 }

@@ -27,16 +27,16 @@ test('closes right after it was made, and does not close the store', async () =>
   const store = failingStore();
   const gateway = await createGateway({ store });
   await gateway.close();
-  assert.equal(store.calls, ['revision', 'listInstances', 'listTemplates']);
+  assert.equal(store.calls, ['revision', 'instances.list', 'templates.list']);
 });
 
 test('keeps no subscription when its store cannot be read at the start, and does not close the store', async () => {
   const store = failingStore();
-  store.failing.add('listTemplates');
+  store.failing.add('templates.list');
   const changedCallers$ = new Subject<string>();
-  await rejects(createGateway({ store, changedCallers$ }), Error, 'listTemplates');
+  await rejects(createGateway({ store, changedCallers$ }), Error, 'templates.list');
   assert.is(changedCallers$.observed, false);
-  assert.equal(store.calls, ['revision', 'listInstances', 'listTemplates']);
+  assert.equal(store.calls, ['revision', 'instances.list', 'templates.list']);
 });
 
 test('refuses calls and changes as soon as it starts to close', async () => {
@@ -134,7 +134,7 @@ test('finishes a registration that is under way before it ends', async () => {
   const registered = gateway.register('t', { id: 'a', ...child() });
   await gateway.close({ graceMs: 5_000 });
   assert.is((await registered).definition.id, 'a');
-  const found = (await store.listInstances()).map(({ id }) => id);
+  const found = (await store.instances.list()).map(({ id }) => id);
   assert.equal(found, ['a']);
 });
 
@@ -143,7 +143,7 @@ test('ends its children without waiting for a store that does not answer', async
   const gateway = await createGateway({ store, graceMs: 50 });
   await gateway.register('t', { id: 'a', ...child() }, WAIT);
   const pid = pidOf(gateway, 'a');
-  Object.assign(store, { saveInstance: () => new Promise(() => {}) });
+  store.instances.save = () => new Promise(() => {});
   void codeOf(gateway.register('t', { id: 'b', ...child() }));
   await turn();
   await gateway.close();

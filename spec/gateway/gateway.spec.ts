@@ -27,9 +27,9 @@ test('lists configured templates without instances, and stores them only when th
   assert.equal([known.health('defined').total, known.template('defined').instances], [0, []]);
   assert.is(await codeOf(known.call('defined', 'add')), 'NO_HEALTHY_INSTANCE');
   assert.is(await codeOf(known.call('other', 'add')), 'TEMPLATE_NOT_FOUND');
-  assert.equal(await store.listTemplates(), []);
+  assert.equal(await store.templates.list(), []);
   await known.changeTemplate('defined', { timeout: 5 });
-  assert.equal(await store.listTemplates(), [{ name: 'defined', loadBalancer: { timeout: 5 } }]);
+  assert.equal(await store.templates.list(), [{ name: 'defined', loadBalancer: { timeout: 5 } }]);
   await known.close();
 });
 

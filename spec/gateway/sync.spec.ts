@@ -237,7 +237,7 @@ test('registers a container that started while the database was unavailable', as
   await gateway.followSources();
   await engine.followed();
   store.failure = () => databaseUnavailable(new Error('away'));
-  store.failing.add('saveInstance');
+  store.failing.add('instances.save');
   engine.containers = [{ id: 'aa', labels: marked('web'), ports: { '80/tcp': at('', '1001') } }];
   engine.emit('start', 'aa');
   await eventually(

@@ -5,7 +5,11 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { Store } from '../../src/persistence/store.ts';
 
-type StoreMethod = Exclude<keyof Store, 'kind' | 'file' | 'accounts' | 'settings' | 'audit'>;
+/** The parts whose methods can fail. */
+const PARTS = ['templates', 'instances'] as const;
+type Part = (typeof PARTS)[number];
+
+type StoreMethod = 'revision' | 'ping' | { [P in Part]: `${P}.${keyof Store[P] & string}` }[Part];
 
 class Failures {
   /** Methods that reject, with the error that `failure` makes from their name. */
@@ -32,12 +36,18 @@ class Failures {
 export type FailingStore = Store & Omit<Failures, 'run'>;
 
 export function failingStore(store: Store = new MemoryStore()): FailingStore {
-  return new Proxy(new Failures() as FailingStore & Failures, {
-    get: (failures, name) => {
-      const value: unknown = Reflect.get(name in failures ? failures : store, name);
-      if (typeof value !== 'function' || name in failures) return value;
-      return (...values: unknown[]) =>
-        failures.run(name as StoreMethod, () => Reflect.apply(value, store, values));
-    },
-  });
+  const failures = new Failures();
+  const watched = <T extends object>(owner: T, prefix = ''): T =>
+    new Proxy(owner, {
+      get: (_owner, name) => {
+        const value: unknown = Reflect.get(owner, name);
+        if (typeof value !== 'function') return value;
+        return (...values: unknown[]) =>
+          failures.run(`${prefix}${String(name)}` as StoreMethod, () => Reflect.apply(value, owner, values));
+      },
+    });
+  const parts = PARTS.map((part) => [part, watched(store[part], `${part}.`)] as const);
+  const own: object = Object.assign(failures, Object.fromEntries(parts));
+  const all = watched(store);
+  return new Proxy(own as FailingStore, { get: (_own, name) => Reflect.get(name in own ? own : all, name) });
 }

@@ -8,7 +8,7 @@ const { openStore } = await import('../../src/persistence/open.ts');
 process.once('message', async (url) => {
   try {
     const store = await openStore(String(url), { cwd: '/', migrations: 'apply' });
-    await store.saveTemplate({ name: `template-${process.pid}`, loadBalancer: {} });
+    await store.templates.save({ name: `template-${process.pid}`, loadBalancer: {} });
     await store.close();
     process.send?.('open');
   } catch (thrown) {

@@ -30,12 +30,12 @@ test('returns the memory store for memory://, which has no migrations', async ()
 
 test('creates a SQLite file of the URL for its owner only, and opens it again', async () => {
   const store = await openStore('sqlite:///gateway.db', apply());
-  await store.saveTemplate({ name: 'demo', loadBalancer: {} });
+  await store.templates.save({ name: 'demo', loadBalancer: {} });
   await store.close();
   const file = folder('gateway.db');
   assert.is((await stat(file)).mode & 0o777, 0o600);
   const again = await openStore(`sqlite:///${file}`, require('/elsewhere'));
-  assert.is((await again.listTemplates()).length, 1);
+  assert.is((await again.templates.list()).length, 1);
   await again.close();
   await chmod(file, 0o640);
   await (await openStore('sqlite:///gateway.db', apply())).close();
@@ -71,14 +71,14 @@ test('warns of a copy of an open file without its journal, and not of one with i
   const warnings: string[] = [];
   const options = { ...apply(), onWarning: (line: string) => void warnings.push(line) };
   const store = await openStore('sqlite:///gateway.db', options);
-  await store.saveTemplate({ name: 'demo', loadBalancer: {} });
+  await store.templates.save({ name: 'demo', loadBalancer: {} });
   await copyFile(folder('gateway.db'), folder('bare.db'));
   for (const end of ['', '-wal']) await copyFile(folder(`gateway.db${end}`), folder(`whole.db${end}`));
   await store.close();
   await copyFile(folder('gateway.db'), folder('stopped.db'));
   const whole = await openStore('sqlite:///whole.db', options);
   const stopped = await openStore('sqlite:///stopped.db', options);
-  for (const copy of [whole, stopped]) assert.is((await copy.listTemplates()).length, 1);
+  for (const copy of [whole, stopped]) assert.is((await copy.templates.list()).length, 1);
   assert.equal(warnings, []);
   const bare = await openStore('sqlite:///bare.db', options);
   assert.is(warnings.length, 1);
@@ -103,8 +103,8 @@ test('tells an older build from a newer version', async () => {
 test('names the table and the id of a damaged row in one line, without its values', async () => {
   const url = `sqlite:///${folder('x.db')}`;
   const store = await openStore(url, apply());
-  await store.saveTemplate({ name: 'demo', loadBalancer: {} });
-  await store.saveInstance(definition('one', { template: 'demo' }));
+  await store.templates.save({ name: 'demo', loadBalancer: {} });
+  await store.instances.save(definition('one', { template: 'demo' }));
   const { connection, close } = await connect(url);
   await connection.execute(`update instances set metadata = '{"planted": tru'`);
   await connection.execute(`update templates set load_balancer = 'planted'`);
@@ -112,8 +112,8 @@ test('names the table and the id of a damaged row in one line, without its value
   await connection.execute(`insert into audit_call_blocks (id, calls, entries) values ('b1', 1, '{planted')`);
   await close();
   for (const [read, row] of [
-    [store.listInstances(), '"demo/one" of the table instances'],
-    [store.listTemplates(), '"demo" of the table templates'],
+    [store.instances.list(), '"demo/one" of the table instances'],
+    [store.templates.list(), '"demo" of the table templates'],
     [store.settings.read('known'), '"known" of the table settings'],
     [store.audit.list({ limit: 1 }), '"b1" of the table audit_call_blocks'],
   ] as const) {
@@ -129,13 +129,13 @@ test('fails with DATABASE_UNAVAILABLE while its file is moved or replaced', asyn
   const [file, aside] = [folder('gateway.db'), folder('aside.db')];
   const demo = { name: 'demo', loadBalancer: {} };
   await rename(file, aside);
-  assert.is(await codeOf(store.saveTemplate(demo)), 'DATABASE_UNAVAILABLE');
+  assert.is(await codeOf(store.templates.save(demo)), 'DATABASE_UNAVAILABLE');
   assert.is(await codeOf(store.ping()), 'DATABASE_UNAVAILABLE');
   await copyFile(aside, file);
-  assert.is(await codeOf(store.saveTemplate(demo)), 'DATABASE_UNAVAILABLE');
+  assert.is(await codeOf(store.templates.save(demo)), 'DATABASE_UNAVAILABLE');
   await rename(aside, file);
-  await store.saveTemplate(demo);
-  assert.equal(await store.listTemplates(), [demo]);
+  await store.templates.save(demo);
+  assert.equal(await store.templates.list(), [demo]);
   await store.close();
 });
 

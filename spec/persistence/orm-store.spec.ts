@@ -38,7 +38,7 @@ inFile('has one clean schema after eight processes started concurrently', async 
   const { applied, pending, unknown } = await migrationStatus(url, { cwd: folder() });
   assert.equal([new Set(applied).size, pending, unknown], [applied.length, [], []]);
   const store = await openStore(url, { cwd: folder(), migrations: 'require' });
-  assert.equal([(await store.listTemplates()).length, await store.revision()], [8, 8]);
+  assert.equal([(await store.templates.list()).length, await store.revision()], [8, 8]);
   await store.close();
 });
 
@@ -68,22 +68,22 @@ inFile('locks only the instance whose secrets cannot be decrypted', async () => 
   const encryptedOtherwise = { ...secret, id: 'other', serverId: 'other', headers: {} };
   const plain = { ...secret, id: 'plain', serverId: 'plain', env: {}, headers: {} };
   const first = await openStore(url, { cwd: folder(), cipher, migrations: 'apply' });
-  for (const each of [open, plain]) await first.saveInstance(each);
+  for (const each of [open, plain]) await first.instances.save(each);
   await first.close();
   const otherCipher = createCipher([new Uint8Array(32).fill(8)]);
   const second = await openStore(url, { cwd: folder(), cipher: otherCipher, migrations: 'require' });
-  await second.saveInstance(encryptedOtherwise);
-  const { locked, ...rest } = (await second.listInstances())[0] ?? {};
+  await second.instances.save(encryptedOtherwise);
+  const { locked, ...rest } = (await second.instances.list())[0] ?? {};
   assert.equal(rest, { ...open, env: {}, headers: {} });
   assert.match(
     String(locked),
     /^"env" of the instance demo\/i cannot be read: encrypted with the key \w{8}, .*GATEWAY_ENCRYPTION_KEY/,
   );
-  assert.equal((await second.listInstances()).slice(1), [plain, encryptedOtherwise]);
+  assert.equal((await second.instances.list()).slice(1), [plain, encryptedOtherwise]);
   await second.close();
 
   const keyless = await openStore(url, { cwd: folder(), migrations: 'require' });
-  const listed = await keyless.listInstances();
+  const listed = await keyless.instances.list();
   assert.equal(
     listed.map(({ id, locked: why }) => [id, why?.includes('there is no encryption key') ?? false]),
     [
@@ -95,25 +95,25 @@ inFile('locks only the instance whose secrets cannot be decrypted', async () => 
   // An instance that was read without its secrets must not overwrite them.
   const [unreadable] = listed;
   assert.ok(unreadable);
-  const refused = await errorOf(keyless.saveInstance({ ...unreadable, weight: 2 }));
+  const refused = await errorOf(keyless.instances.save({ ...unreadable, weight: 2 }));
   assert.is(refused.code, 'CONFIG_INCOMPLETE');
   assert.match(refused.message, 'cannot be read');
-  await keyless.deleteInstance('demo', 'other');
-  await keyless.saveInstance({ ...plain, id: 'i', serverId: 'i' });
-  assert.equal(await keyless.listInstances(), [{ ...plain, id: 'i', serverId: 'i' }, plain]);
+  await keyless.instances.delete('demo', 'other');
+  await keyless.instances.save({ ...plain, id: 'i', serverId: 'i' });
+  assert.equal(await keyless.instances.list(), [{ ...plain, id: 'i', serverId: 'i' }, plain]);
   await keyless.close();
 });
 
 inFile('refuses an instance with secrets without a cipher, and names the setting', async () => {
   const store = await openStore('sqlite://', { cwd: '/', migrations: 'apply' });
   for (const part of [{ headers: {} }, { env: {} }]) {
-    const failure = await errorOf(store.saveInstance({ ...secret, ...part }));
+    const failure = await errorOf(store.instances.save({ ...secret, ...part }));
     assert.is(failure.code, 'CONFIG_INCOMPLETE');
     assert.match(String(failure), 'GATEWAY_ENCRYPTION_KEY');
     assert.not.match(String(failure), 'planted-secret');
   }
-  await store.saveInstance({ ...secret, env: {}, headers: {} });
-  assert.equal([(await store.listInstances()).length, store.kind], [1, 'sqlite']);
+  await store.instances.save({ ...secret, env: {}, headers: {} });
+  assert.equal([(await store.instances.list()).length, store.kind], [1, 'sqlite']);
   await store.close();
 });
 

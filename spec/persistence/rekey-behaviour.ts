@@ -81,7 +81,7 @@ export function rekeyBehaviour(declare: (name: string, body: (url: string) => Pr
       command: 'run',
       env: both.env,
     });
-    await within(url, createCipher([old]), (store) => store.saveInstance(other));
+    await within(url, createCipher([old]), (store) => store.instances.save(other));
     await within(url, createCipher([next, old]), async (store) => {
       const { reasons, ...counts } = await store.rekey();
       assert.equal(counts, { done: 1, current: 0, unreadable: TEXTS });
@@ -161,7 +161,7 @@ async function within<T>(
 }
 
 async function fill(store: Store): Promise<void> {
-  await store.saveInstances(instances.map((each) => ({ definition: each })));
+  await store.instances.saveMany(instances.map((each) => ({ definition: each })));
   for (const rows of groups(sessions)) await store.sessions.insert(rows);
   await store.oauth.save(oauth);
 }
@@ -171,7 +171,7 @@ async function contents(store: Store) {
     groups(sessions).map((rows) => store.sessions.read(rows.map(({ key }) => key))),
   );
   return {
-    instances: await store.listInstances(),
+    instances: await store.instances.list(),
     sessions: sorted(read.flat()),
     oauth: await store.oauth.find(oauth.kind, [oauth.key]),
   };

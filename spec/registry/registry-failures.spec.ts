@@ -21,54 +21,54 @@ test.before.each(() => {
 });
 test.after.each(() => harness.close());
 
-for (const method of ['saveTemplate', 'saveInstance'] as const) {
+for (const method of ['templates.save', 'instances.save'] as const) {
   test(`registers nothing, and replaces no instance, when ${method} fails`, async () => {
     store.failing.add(method);
     assert.is(await endOf(registry.register('r', { ...ENDPOINT, id: 'a' })), `Error: ${method}`);
-    assert.equal([await store.listInstances(), registry.active.instanceDefinitions()], [[], []]);
+    assert.equal([await store.instances.list(), registry.active.instanceDefinitions()], [[], []]);
     assert.is(harness.eventsOf('instance.registered').length, 0);
     store.failing.clear();
     await registry.register('r', { ...ENDPOINT, id: 'a' });
-    assert.equal(await store.listInstances(), registry.active.instanceDefinitions());
+    assert.equal(await store.instances.list(), registry.active.instanceDefinitions());
     const before = harness.fleet.group('r').ref('a');
     store.failing.add(method);
     const change = { loadBalancer: { timeout: 9 } };
     const found = await endOf(registry.register('r', { ...ENDPOINT, id: 'a', weight: 2 }, change));
     assert.is(found, `Error: ${method}`);
     assert.is(harness.fleet.group('r').ref('a'), before);
-    assert.equal(await store.listInstances(), [before.definition]);
+    assert.equal(await store.instances.list(), [before.definition]);
   });
 }
 
 test('changes an instance whose row was edited by hand, which changes no revision', async () => {
   const { definition } = await registry.register('r', { ...ENDPOINT, id: 'a' });
   const revision = await store.revision();
-  await store.saveInstance({ ...definition, weight: 7 });
+  await store.instances.save({ ...definition, weight: 7 });
   store.revision = async () => revision;
   const { weight, metadata } = await registry.changeInstance('r', 'a', { metadata: { owner: 'b' } });
   assert.equal([weight, metadata], [7, { owner: 'b' }]);
 });
 
-test('deregisters nothing when deleteInstance fails', async () => {
+test('deregisters nothing when instances.delete fails', async () => {
   await registry.register('r', { ...ENDPOINT, id: 'a' }, FILE);
   const ref = harness.fleet.group('r').ref('a');
-  store.failing.add('deleteInstance');
-  assert.is(await endOf(registry.deregister('r', 'a')), 'Error: deleteInstance');
+  store.failing.add('instances.delete');
+  assert.is(await endOf(registry.deregister('r', 'a')), 'Error: instances.delete');
   assert.is(harness.fleet.group('r').ref('a'), ref);
   assert.is(ref.state, 'starting');
-  assert.equal(await store.listInstances(), [ref.definition]);
-  assert.is((await store.findTombstones('r', ['a'])).get('a'), undefined);
+  assert.equal(await store.instances.list(), [ref.definition]);
+  assert.is((await store.instances.findTombstones('r', ['a'])).get('a'), undefined);
   store.failing.clear();
   await registry.deregister('r', 'a');
-  assert.equal([await store.listInstances(), registry.active.instanceDefinitions()], [[], []]);
-  assert.is((await store.findTombstones('r', ['a'])).get('a'), 'f1');
+  assert.equal([await store.instances.list(), registry.active.instanceDefinitions()], [[], []]);
+  assert.is((await store.instances.findTombstones('r', ['a'])).get('a'), 'f1');
 });
 
 test('a change that cannot be stored has no effect', async () => {
   await registry.register('r', { ...ENDPOINT, id: 'a', weight: 1 });
-  store.failing.add('saveInstance').add('saveTemplate');
-  assert.is(await endOf(registry.changeInstance('r', 'a', { weight: 2 })), 'Error: saveInstance');
-  assert.is(await endOf(registry.changeTemplate('r', { timeout: 9 })), 'Error: saveTemplate');
+  store.failing.add('instances.save').add('templates.save');
+  assert.is(await endOf(registry.changeInstance('r', 'a', { weight: 2 })), 'Error: instances.save');
+  assert.is(await endOf(registry.changeTemplate('r', { timeout: 9 })), 'Error: templates.save');
   assert.is(harness.fleet.group('r').ref('a').weight, 1);
   assert.is(harness.fleet.group('r').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
   assert.equal(registry.active.settings('r').loadBalancer, {});
@@ -77,13 +77,13 @@ test('a change that cannot be stored has no effect', async () => {
 test('refuses changes once it is closed, and finishes earlier ones, failed or not', async () => {
   store.turns = () => 3;
   const before = registry.register('r', { ...ENDPOINT, id: 'a' });
-  store.failing.add('deleteInstance');
+  store.failing.add('instances.delete');
   const failed = endOf(registry.deregister('r', 'a'));
   const closed = registry.close();
   const after = endOf(registry.register('r', { ...ENDPOINT, id: 'b' }));
   await closed;
   assert.is((await before).definition.id, 'a');
-  assert.equal([await failed, await after], ['Error: deleteInstance', 'SHUTTING_DOWN']);
+  assert.equal([await failed, await after], ['Error: instances.delete', 'SHUTTING_DOWN']);
   for (const change of [
     registry.deregister('r', 'a'),
     registry.withdraw('r', ['a'], 'file'),
@@ -106,23 +106,23 @@ test('an error says whether the change was stored', async () => {
   store.failure = away('unknown');
   const fates = new Map<string, unknown>();
   for (const [method, change] of [
-    ['saveInstance', () => registry.register('r', { ...ENDPOINT, id: 'b' })],
-    ['deleteInstance', () => registry.deregister('r', 'a')],
-    ['saveTemplate', () => registry.changeTemplate('r', { timeout: 9 })],
+    ['instances.save', () => registry.register('r', { ...ENDPOINT, id: 'b' })],
+    ['instances.delete', () => registry.deregister('r', 'a')],
+    ['templates.save', () => registry.changeTemplate('r', { timeout: 9 })],
   ] as const) {
     store.failing.clear();
     store.failing.add(method);
     fates.set(method, await errorSummary(change()));
   }
   assert.equal(Object.fromEntries(fates), {
-    saveInstance: ['unknown', PERHAPS],
-    deleteInstance: ['unknown', PERHAPS],
-    saveTemplate: ['unknown', PERHAPS],
+    'instances.save': ['unknown', PERHAPS],
+    'instances.delete': ['unknown', PERHAPS],
+    'templates.save': ['unknown', PERHAPS],
   });
 });
 
 test('the outcome of a registration is unknown when its settings were stored, but not its instance', async () => {
-  store.failing.add('saveInstance');
+  store.failing.add('instances.save');
   store.failure = away('no');
   const register = () => registry.register('r', { ...ENDPOINT, id: 'a' }, { loadBalancer: { timeout: 9 } });
   assert.equal(await errorSummary(register()), ['unknown', PERHAPS]);

@@ -34,15 +34,15 @@ test.after.each(() => harness.close());
 test('does not restore an instance that the API deleted, even after a restart, until its entry changes', async () => {
   await importAll([entry('a', 'f1')]);
   await registry.deregister('r', 'a');
-  store.failing.add('saveInstance');
-  assert.is(await endOf(registry.register('r', input('a'))), 'Error: saveInstance');
+  store.failing.add('instances.save');
+  assert.is(await endOf(registry.register('r', input('a'))), 'Error: instances.save');
   await harness.close();
   start();
   await registry.load();
   assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, skipped: [skipped('a', DEREGISTERED)] });
   assert.equal(facts(), []);
   assert.equal(await importAll([entry('a', 'f2')]), { ...NOTHING, added: [a] });
-  assert.is((await store.findTombstones('r', ['a'])).get('a'), undefined);
+  assert.is((await store.instances.findTombstones('r', ['a'])).get('a'), undefined);
 });
 
 test('keeps a change that was made through the API, and ignores instances that the API has registered', async () => {
@@ -71,13 +71,13 @@ test('reports an invalid entry, imports the others, and does not remove its inst
     assert.equal(report, { ...NOTHING, added: [b], skipped: refused });
   }
   assert.equal(facts(), ['a file f1 1', 'b file f1 4']);
-  assert.equal(await store.listInstances(), registry.active.instanceDefinitions());
+  assert.equal(await store.instances.list(), registry.active.instanceDefinitions());
 });
 
 test('replaces an instance whose secrets cannot be read, and removes it only if all entries could be read', async () => {
   await importAll([entry('a', 'f1')]);
-  const stored = await database.listInstances();
-  database.listInstances = async () => stored.map((each) => ({ ...each, locked: 'no key' }));
+  const stored = await database.instances.list();
+  database.instances.list = async () => stored.map((each) => ({ ...each, locked: 'no key' }));
   await harness.close();
   start();
   await registry.load();
@@ -88,10 +88,10 @@ test('replaces an instance whose secrets cannot be read, and removes it only if 
 });
 
 test('stops when the database is unavailable, which is not a problem of an entry', async () => {
-  store.failing.add('saveInstances');
+  store.failing.add('instances.saveMany');
   store.failure = () => databaseUnavailable(new Error('away'));
   assert.is(await codeOf(importAll([entry('a', 'f1'), entry('b', 'f1')])), 'DATABASE_UNAVAILABLE');
-  assert.is(store.calls.filter((method) => method.startsWith('saveInstance')).length, 1);
+  assert.is(store.calls.filter((method) => method.startsWith('instances.save')).length, 1);
 });
 
 test('stops when the registry closes, which is not a problem of an entry', async () => {
@@ -105,12 +105,12 @@ test('saves and removes the entries of a file in groups', async () => {
   const entries = Array.from({ length: 50 }, (_, index) => entry(`i-${index}`, 'f1'));
   assert.is((await importAll(entries)).added.length, 50);
   assert.equal(
-    (await database.listInstances()).map(({ id }) => id),
+    (await database.instances.list()).map(({ id }) => id),
     entries.map(({ input }) => input.id),
   );
   assert.is((await importAll([])).removed.length, 50);
-  const changes = store.calls.filter((method) => /^(save|delete)Instance/.test(method));
-  assert.equal(changes, [...Array(7).fill('saveInstances'), ...Array(7).fill('deleteInstances')]);
+  const changes = store.calls.filter((method) => /^instances\.(save|delete)/.test(method));
+  assert.equal(changes, [...Array(7).fill('instances.saveMany'), ...Array(7).fill('instances.deleteMany')]);
 });
 
 test('saves entries of several templates with equal ids in one group', async () => {
@@ -120,9 +120,9 @@ test('saves entries of several templates with equal ids in one group', async () 
     registry.active.instanceDefinitions().map(({ serverId }) => serverId),
     ['a', 's.a', 't.a'],
   );
-  assert.equal(await database.listInstances(), registry.active.instanceDefinitions());
-  const changes = store.calls.filter((method) => method.startsWith('saveInstance'));
-  assert.equal(changes, ['saveInstances']);
+  assert.equal(await database.instances.list(), registry.active.instanceDefinitions());
+  const changes = store.calls.filter((method) => method.startsWith('instances.save'));
+  assert.equal(changes, ['instances.saveMany']);
 });
 
 test('opens an instance again only for another backend, not for another weight', async () => {
@@ -139,7 +139,7 @@ test('opens an instance again only for another backend, not for another weight',
 
 test('reports an import as incomplete when the database becomes unavailable before a removal', async () => {
   await importAll([entry('a', 'f1')]);
-  store.failing.add('deleteInstances');
+  store.failing.add('instances.deleteMany');
   store.failure = () => databaseUnavailable(new Error('away'));
   const { message } = await errorOf(importAll([entry('b', 'f1')]));
   assert.is(message, 'The database does not answer. The sync is incomplete: repeat it.');

@@ -109,7 +109,9 @@ async function take({ registry, store, storeChanges$ }: Node, one: Step): Promis
         return storeChanges$.next({ kind: 'changed' });
       case 'fail':
         store.losesAnswers = value % 2 === 0;
-        return store.failing.add(value > 3 ? 'listInstances' : value > 1 ? 'saveInstance' : 'deleteInstance');
+        return store.failing.add(
+          value > 3 ? 'instances.list' : value > 1 ? 'instances.save' : 'instances.delete',
+        );
       case 'mend':
         return store.failing.clear();
     }
@@ -134,10 +136,10 @@ async function quiet({ nodes }: World, asked: readonly Promise<unknown>[]): Prom
 type World = Awaited<ReturnType<typeof open>>;
 
 async function isInStep({ database, nodes }: World): Promise<void> {
-  const stored = inOrder(await database.listInstances());
+  const stored = inOrder(await database.instances.list());
   for (const { id: nodeId, definitions, registry, harness } of nodes) {
     assert.equal(definitions, stored, 'node and database');
-    for (const { name, loadBalancer } of await database.listTemplates())
+    for (const { name, loadBalancer } of await database.templates.list())
       assert.equal(registry.active.settings(name).loadBalancer, loadBalancer);
     for (const definition of definitions) {
       const { template, id, serverId } = definition;

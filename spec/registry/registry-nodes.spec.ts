@@ -69,11 +69,11 @@ test('its own changes lead to no work at the next notice, and are not read again
   await a.registry.ensureTemplate('s', { timeout: 5 });
   await a.registry.deleteTemplate('s');
   await received(a);
-  assert.not.ok(a.store.calls.includes('listInstances'), 'only the revision is read');
+  assert.not.ok(a.store.calls.includes('instances.list'), 'only the revision is read');
   await b.registry.register('r', { ...ENDPOINT, id: 'z' }); // b has not read the changes of a
   await a.registry.changeInstance('r', 'z', { weight: 3 });
   await received(b);
-  assert.equal([a.definitions, b.definitions], [a.definitions, await database.listInstances()]);
+  assert.equal([a.definitions, b.definitions], [a.definitions, await database.instances.list()]);
   assert.is(a.harness.fleet.group('r').ref('x'), refs[0]);
 });
 
@@ -114,7 +114,7 @@ test('changes and deregisters a program of another node, which stops it at the n
   assert.equal(ref.definition, changed);
   const transport = a.harness.backend('x');
   await b.registry.deregister('r', 'x');
-  assert.equal([b.definitions, await database.listInstances()], [[], []]);
+  assert.equal([b.definitions, await database.instances.list()], [[], []]);
   assert.equal(b.harness.eventsOf('instance.deregistered').length, 1);
   assert.is(transport.isClosed, false);
   await received(a);
@@ -195,7 +195,7 @@ test('registrations and changes of two nodes in turn do not read the registry', 
     await node.registry.register('r', ENDPOINT);
     await node.registry.changeInstance('r', node.id, { weight: 2 });
   }
-  for (const { store } of [a, b]) assert.not.ok(store.calls.includes('listInstances'));
+  for (const { store } of [a, b]) assert.not.ok(store.calls.includes('instances.list'));
 });
 
 test('forgets a template that was deleted elsewhere, unless it has a function here', async () => {
@@ -207,7 +207,7 @@ test('forgets a template that was deleted elsewhere, unless it has a function he
   await received(b);
   const left = ({ harness: { fleet } }: typeof a) => ['r', 's'].filter((template) => fleet.has(template));
   assert.equal([left(a), left(b)], [[], ['s']]);
-  assert.equal(await database.listTemplates(), []);
+  assert.equal(await database.templates.list(), []);
   await a.registry.ensureTemplate('r', {});
   await b.registry.register('r', { ...ENDPOINT, id: 'x' });
   assert.is(await codeOf(a.registry.deleteTemplate('r')), 'VALIDATION_ERROR');
@@ -223,7 +223,7 @@ test('does not undo a change of another node by one of its own', async () => {
   await b.registry.register('r', ENDPOINT, { loadBalancer: { max_retries: 2 } });
   await a.registry.ensureTemplate('s', { timeout: 3 });
   await b.registry.register('s', ENDPOINT);
-  assert.equal(await database.listTemplates(), [
+  assert.equal(await database.templates.list(), [
     { name: 'r', loadBalancer: { timeout: 9, max_retries: 2 } },
     { name: 's', loadBalancer: { timeout: 3 } },
   ]);
@@ -241,12 +241,12 @@ test('keeps both changes of two nodes at the same moment, and does not revive a 
   };
   const byMetadata = () => a.registry.changeInstance('r', 'x', { metadata: { zone: 'z' } });
   assert.is(await overtaken(b.registry.changeInstance('r', 'x', { weight: 9 }), byMetadata), 'done');
-  const [{ weight, metadata } = {}] = await database.listInstances();
+  const [{ weight, metadata } = {}] = await database.instances.list();
   assert.equal([weight, metadata], [9, { zone: 'z' }]);
   const byRemoval = () => a.registry.deregister('r', 'x');
   const late = b.registry.changeInstance('r', 'x', { weight: 1 });
   assert.is(await overtaken(late, byRemoval), 'SERVER_NOT_FOUND');
-  assert.equal(await database.listInstances(), []);
+  assert.equal(await database.instances.list(), []);
 });
 
 test('deletes no template in which another node registers an instance at the same moment', async () => {
@@ -257,7 +257,7 @@ test('deletes no template in which another node registers an instance at the sam
   for (let left = 7; left > 0; left -= 1) await turn();
   await a.registry.register('r', { ...ENDPOINT, id: 'x' });
   assert.is(await deleted, 'VALIDATION_ERROR');
-  assert.equal(await database.listTemplates(), [{ name: 'r', loadBalancer: { timeout: 5 } }]);
+  assert.equal(await database.templates.list(), [{ name: 'r', loadBalancer: { timeout: 5 } }]);
 });
 
 test('a template that another node deleted a moment before a registration has no settings on either node', async () => {
@@ -276,7 +276,7 @@ test('writes a setting that is unchanged here when another node has changed it',
   await received(b);
   await a.registry.changeTemplate('r', { timeout: 9 });
   await b.registry.changeTemplate('r', { timeout: 5 });
-  assert.equal(await database.listTemplates(), [{ name: 'r', loadBalancer: { timeout: 5 } }]);
+  assert.equal(await database.templates.list(), [{ name: 'r', loadBalancer: { timeout: 5 } }]);
   await a.registry.deleteTemplate('r');
   assert.is(await codeOf(b.registry.changeTemplate('r', { timeout: 7 })), 'TEMPLATE_NOT_FOUND');
 });
@@ -312,7 +312,7 @@ test('an import leaves alone what another node registered through the API a mome
   assert.is(await codeOf(b.registry.register('r', { ...ENDPOINT, id: 'v' }, file)), 'DUPLICATE_SERVER');
   await a.registry.register('r', { ...ENDPOINT, id: 'w' });
   assert.equal(await b.registry.withdraw('r', ['w'], 'file'), []);
-  const sources = (await database.listInstances()).map(({ id, source }) => `${id} ${source}`);
+  const sources = (await database.instances.list()).map(({ id, source }) => `${id} ${source}`);
   assert.equal(sources, ['x api', 'y api', 'v api', 'w api']);
 });
 
@@ -333,8 +333,8 @@ test('a deregistration lasts when another node imported a new entry a moment ago
 test('serves the known instances while the database is down, and catches up afterwards', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x' });
   await received(b);
-  const writes = ['saveInstance', 'saveTemplate', 'deleteInstance'] as const;
-  for (const method of ['revision', 'listInstances', ...writes] as const) b.store.failing.add(method);
+  const writes = ['instances.save', 'templates.save', 'instances.delete'] as const;
+  for (const method of ['revision', 'instances.list', ...writes] as const) b.store.failing.add(method);
   b.store.failure = () => databaseUnavailable(new Error('connection refused'));
   b.storeChanges$.next({ kind: 'away' });
   await a.registry.register('r', { ...ENDPOINT, id: 'y' });
@@ -361,23 +361,23 @@ test('serves the known instances while the database is down, and catches up afte
   assert.is(b.harness.eventsOf('registry.current').length, 1);
 });
 
-for (const method of ['saveInstance', 'deleteInstance', 'saveTemplate'] as const) {
+for (const method of ['instances.save', 'instances.delete', 'templates.save'] as const) {
   test(`follows its own ${method} that was stored although its answer was lost`, async () => {
     await a.registry.register('r', { ...ENDPOINT, id: 'x' });
     a.store.failing.add(method);
     a.store.failure = () => databaseUnavailable(new Error('connection reset'));
     a.store.losesAnswers = true;
     const change = {
-      saveInstance: () => a.registry.register('r', { ...ENDPOINT, id: 'y' }),
-      deleteInstance: () => a.registry.deregister('r', 'x'),
-      saveTemplate: () => a.registry.changeTemplate('r', { timeout: 7 }),
+      'instances.save': () => a.registry.register('r', { ...ENDPOINT, id: 'y' }),
+      'instances.delete': () => a.registry.deregister('r', 'x'),
+      'templates.save': () => a.registry.changeTemplate('r', { timeout: 7 }),
     }[method];
     assert.is(await codeOf(change()), 'DATABASE_UNAVAILABLE');
     a.store.failing.clear();
     await pass(500);
     await pass(5_000);
-    assert.equal(a.definitions, await database.listInstances());
-    assert.equal(a.registry.active.settings('r'), (await database.listTemplates())[0]);
+    assert.equal(a.definitions, await database.instances.list());
+    assert.equal(a.registry.active.settings('r'), (await database.templates.list())[0]);
     assert.is(a.changes.length, 3);
   });
 }

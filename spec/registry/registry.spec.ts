@@ -75,8 +75,8 @@ test('stores an instance, and replaces it in place: same server id, same creatio
     weight: 1,
     updatedAt: '1970-01-01T00:00:05.000Z',
   });
-  assert.equal(await store.listInstances(), [definition]);
-  assert.equal(await store.listTemplates(), [{ name: 'r', loadBalancer: {} }]);
+  assert.equal(await store.instances.list(), [definition]);
+  assert.equal(await store.templates.list(), [{ name: 'r', loadBalancer: {} }]);
   assert.equal(registry.active.instanceDefinitions(), [definition]);
   assert.equal(harness.fleet.group('r').ref('a').definition, definition);
 });
@@ -86,9 +86,9 @@ test('does not store a function, and forgets what was stored under its id', asyn
   const { replaced } = await registry.register('r', { id: 'a' }, { handler });
   assert.is(replaced, true);
   assert.is(handlers.get('a'), handler);
-  assert.equal(await store.listInstances(), []);
+  assert.equal(await store.instances.list(), []);
   await registry.changeInstance('r', 'a', { weight: 2 });
-  assert.equal(await store.listInstances(), []);
+  assert.equal(await store.instances.list(), []);
   assert.is(registry.active.find('r', 'a')?.weight, 2);
   await registry.register('r', { id: 'b' }, { handler });
   await registry.register('r', { ...ENDPOINT, id: 'a' });
@@ -107,9 +107,9 @@ test('emits no template.changed when the settings stay the same', async () => {
 
 test('loads a stored instance whose template is not stored', async () => {
   await registry.register('r', { ...ENDPOINT, id: 'a' });
-  const [definition] = await store.listInstances();
+  const [definition] = await store.instances.list();
   const other = new Node('b', new MemoryStore());
-  if (definition !== undefined) await other.store.saveInstance({ ...definition, template: 'orphan' });
+  if (definition !== undefined) await other.store.instances.save({ ...definition, template: 'orphan' });
   await other.registry.load();
   assert.is(other.harness.fleet.group('orphan').ref('a').serverId, 'a');
   await other.close();

@@ -18,14 +18,14 @@ const definition = instance('far', {
 
 test('makes a database with its secret beside it, and finds both again', async () => {
   const first = await open({}, 'apply');
-  await first.store.saveInstance(definition);
+  await first.store.instances.save(definition);
   await first.store.close();
   assert.ok((await readdir(folder())).includes('gateway.key'));
   assert.is(first.initialPasswordFile, folder('initial-admin-password'));
 
   const second = await open({}, 'require');
   assert.equal(await second.signingSecrets(), await first.signingSecrets());
-  assert.equal(await second.store.listInstances(), [definition]);
+  assert.equal(await second.store.instances.list(), [definition]);
   await second.store.close();
   for (const name of await readdir(folder()))
     assert.not.match(await readFile(folder(name), 'latin1'), 'planted-header');
@@ -37,22 +37,22 @@ test('signs with the configured secret, and decrypts data of the old encryption 
   const first = await open({ ...env, GATEWAY_ENCRYPTION_KEY: one }, 'apply');
   const { secrets } = await first.signingSecrets();
   assert.is(Buffer.from(secrets[0]).toString(), 's'.repeat(40));
-  await first.store.saveInstance(definition);
+  await first.store.instances.save(definition);
   await first.store.close();
   assert.not.ok((await readdir(folder())).includes('gateway.key'));
 
   const second = await open({ ...env, GATEWAY_ENCRYPTION_KEY: `${other},${one}` }, 'apply');
-  assert.equal(await second.store.listInstances(), [definition]);
+  assert.equal(await second.store.instances.list(), [definition]);
   await second.store.close();
 });
 
 test('an instance whose secrets cannot be decrypted names the field and the setting to provide', async () => {
   const first = await open({}, 'apply');
-  await first.store.saveInstance(definition);
+  await first.store.instances.save(definition);
   await first.store.close();
   await rm(folder('gateway.key'));
   const second = await open({}, 'apply');
-  const [listed] = await second.store.listInstances();
+  const [listed] = await second.store.instances.list();
   await second.store.close();
   assert.match(listed?.locked ?? '', /"headers" .* cannot be read: .*GATEWAY_ENCRYPTION_KEY/);
   assert.not.match(JSON.stringify(listed), 'planted');

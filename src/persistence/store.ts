@@ -28,6 +28,8 @@ export interface Store {
   readonly kind: string;
   /** Absolute path of its file; undefined for a server and for memory. */
   readonly file?: string | undefined;
+  readonly templates: TemplateStore;
+  readonly instances: InstanceStore;
   readonly accounts: AccountStore;
   readonly settings: SettingStore;
   readonly audit: AuditStore;
@@ -39,32 +41,6 @@ export interface Store {
   readonly definitions: DefinitionStore;
   readonly approvals: ApprovalStore;
   readonly views: ViewStore;
-  listTemplates(): Promise<TemplateSettings[]>;
-  /** Merges the settings into those of the template, which it creates if there is none. One transaction. */
-  saveTemplate(change: TemplateChange): Promise<number>;
-  /** Undefined when there was no such template, or it has instances. */
-  deleteTemplate(name: string): Promise<number | undefined>;
-  /** An instance whose secrets cannot be decrypted is returned without them, with the reason in `locked`. */
-  listInstances(): Promise<InstanceDefinition[]>;
-  /**
-   * Inserts or replaces by template and id, and deletes its tombstone; resolves when it is durable. DUPLICATE_SERVER when another
-   * instance has its server id, CONFIG_INCOMPLETE when it is locked, or has secrets and there is no cipher. Changes nothing and
-   * resolves with undefined when the stored instance is not `before`; null: there must be none. Default: any, or none.
-   */
-  saveInstance(
-    definition: InstanceDefinition,
-    before?: InstanceDefinition | null,
-  ): Promise<number | undefined>;
-  /** As `saveInstance`, for several instances in one transaction: all are saved, or none. */
-  saveInstances(saves: readonly InstanceSave[]): Promise<number | undefined>;
-  /** Undefined when there was none. `fingerprint`: of an entry of a file or of sync, which leaves a tombstone. */
-  deleteInstance(template: string, id: string, fingerprint?: string): Promise<number | undefined>;
-  /** Without tombstones. Undefined when there was none of them. At most MAX_ROWS ids. */
-  deleteInstances(template: string, ids: readonly string[]): Promise<number | undefined>;
-  /**
-   * Fingerprints, by id, of entries that were deleted through the API and stay so until they change. At most MAX_ROWS ids.
-   */
-  findTombstones(template: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Changes with each change of the registry or the accounts on any node, and only then. */
   revision(): Promise<number>;
   /**
@@ -78,6 +54,39 @@ export interface Store {
   /** Resolves when the store answers and, if it was unavailable for the last change, accepts changes again. */
   ping(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** The settings of templates. Each change is one of the revision. */
+export interface TemplateStore {
+  /** In the order of the first save. */
+  list(): Promise<TemplateSettings[]>;
+  /** Merges the settings into those of the template, which it creates if there is none. One transaction. */
+  save(change: TemplateChange): Promise<number>;
+  /** Undefined when there was no such template, or it has instances. */
+  delete(name: string): Promise<number | undefined>;
+}
+
+/** The definitions of instances. Each change is one of the revision. */
+export interface InstanceStore {
+  /**
+   * In the order of the first save. An instance whose secrets cannot be decrypted is returned without them, with the reason in
+   * `locked`.
+   */
+  list(): Promise<InstanceDefinition[]>;
+  /**
+   * Inserts or replaces by template and id, and deletes its tombstone; resolves when it is durable. DUPLICATE_SERVER when another
+   * instance has its server id, CONFIG_INCOMPLETE when it is locked, or has secrets and there is no cipher. Changes nothing and
+   * resolves with undefined when the stored instance is not `before`; null: there must be none. Default: any, or none.
+   */
+  save(definition: InstanceDefinition, before?: InstanceDefinition | null): Promise<number | undefined>;
+  /** As `save`, for several instances in one transaction: all are saved, or none. */
+  saveMany(saves: readonly InstanceSave[]): Promise<number | undefined>;
+  /** Undefined when there was none. `fingerprint`: of an entry of a file or of sync, which leaves a tombstone. */
+  delete(template: string, id: string, fingerprint?: string): Promise<number | undefined>;
+  /** Without tombstones. Undefined when there was none of them. At most MAX_ROWS ids. */
+  deleteMany(template: string, ids: readonly string[]): Promise<number | undefined>;
+  /** Fingerprints, by id, of entries that were deleted through the API and stay so until they change. At most MAX_ROWS ids. */
+  findTombstones(template: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }
 
 /** Views, in the order of their creation. Each change is one of the revision. */
@@ -109,7 +118,7 @@ export const MAX_REKEY_REASONS = 100;
 
 export interface InstanceSave {
   readonly definition: InstanceDefinition;
-  /** As of `saveInstance`. */
+  /** As of `save`. */
   readonly before?: InstanceDefinition | null | undefined;
 }
 

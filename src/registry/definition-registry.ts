@@ -25,7 +25,7 @@ const MAX_CHARACTERS = 256 * 1024;
 export const MAX_DEFINITIONS = 1_000;
 
 interface DefinitionRegistryDeps extends Protection, RegistrySteps {
-  readonly store: Pick<Store, 'definitions' | 'deleteTemplate'>;
+  readonly store: Pick<Store, 'definitions' | 'templates'>;
   readonly fleet: Pick<Fleet, 'isFullFor'>;
   readonly definitions?: DefinitionsInForce | undefined;
   readonly active: Pick<ActiveRegistry, 'putDefinition' | 'deleteDefinition' | 'deleteTemplate' | 'isUnused'>;
@@ -112,7 +112,7 @@ export class DefinitionRegistry {
       active.deleteDefinition(template);
       // What the registration of its instances left behind.
       if (!active.isUnused(template)) return;
-      advance(await store.deleteTemplate(template));
+      advance(await store.templates.delete(template));
       active.deleteTemplate(template);
     });
   }

@@ -180,7 +180,7 @@ export class Registry {
           return { definition, before: this.#active.find(template, id) ?? null };
         });
         if (saves.some(({ before }) => before !== null && !isStored(before))) return false;
-        const revision = await this.#store.saveInstances(saves);
+        const revision = await this.#store.instances.saveMany(saves);
         if (!this.#advance(revision, saves.length)) return false;
         const put = (definition: InstanceDefinition): void => void this.#active.put(definition);
         await this.#deps.scheduler.each(definitions, put, () => LIMITS.startTasks);
@@ -211,7 +211,7 @@ export class Registry {
     return this.#change(async () => {
       await this.#reload(); // the tombstone needs the present fingerprint
       const { fingerprint } = this.#deps.fleet.group(template).instance(id).definition;
-      this.#advance(await this.#store.deleteInstance(template, id, fingerprint));
+      this.#advance(await this.#store.instances.delete(template, id, fingerprint));
       this.#active.remove(template, id);
     });
   }
@@ -228,7 +228,7 @@ export class Registry {
         return found?.source === source && this.#active.belongsHere(found);
       });
       if (own.length === 0) return own;
-      this.#advance(await this.#store.deleteInstances(template, own));
+      this.#advance(await this.#store.instances.deleteMany(template, own));
       await this.#deps.scheduler.each(own, (id) => this.#active.remove(template, id));
       return own;
     });
@@ -257,7 +257,7 @@ export class Registry {
 
   /** By id: the fingerprints of the entries that were deleted through the API. */
   tombstones(template: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
-    return this.#store.findTombstones(template, ids);
+    return this.#store.instances.findTombstones(template, ids);
   }
 
   /** Creates the template if there is none, and merges these settings into its own. VALIDATION_ERROR. */
@@ -290,7 +290,7 @@ export class Registry {
     return this.#change(async () => {
       await this.#reload();
       this.#active.refuseNonEmpty(template);
-      if (!this.#advance(await this.#store.deleteTemplate(template))) {
+      if (!this.#advance(await this.#store.templates.delete(template))) {
         // It was not stored, or another node has just registered an instance in it.
         await this.#reload();
         this.#active.refuseNonEmpty(template);
@@ -322,8 +322,8 @@ export class Registry {
     const revision = await this.#store.revision();
     if (revision === this.#revision) return;
     // In this order: a template is stored before its instances.
-    const instances = await this.#store.listInstances();
-    const templates = await this.#store.listTemplates();
+    const instances = await this.#store.instances.list();
+    const templates = await this.#store.templates.list();
     const views = await this.#store.views.list();
     const visit = () => {
       if (this.#isClosed) throw shuttingDown(); // what was not applied yet would only be ended again
@@ -394,11 +394,11 @@ export class Registry {
       const wasFunction = before !== undefined && !isStored(before);
       try {
         if (!isStored(definition)) {
-          if (!wasFunction) this.#advance(await this.#store.deleteInstance(template, id));
+          if (!wasFunction) this.#advance(await this.#store.instances.delete(template, id));
           return definition;
         }
         const expected = wasFunction ? undefined : (before ?? null);
-        if (this.#advance(await this.#store.saveInstance(definition, expected))) return definition;
+        if (this.#advance(await this.#store.instances.save(definition, expected))) return definition;
       } catch (thrown) {
         if (!hasCode(thrown, 'DUPLICATE_SERVER') || left === 1) throw thrown;
       }
@@ -418,7 +418,7 @@ export class Registry {
     const { fleet, approvals } = this.#deps;
     const before = fleet.has(name) ? this.#active.settings(name) : { loadBalancer: {} };
     const wasPinned = approvals?.isPinned(name) === true;
-    this.#advance(await this.#store.saveTemplate(change));
+    this.#advance(await this.#store.templates.save(change));
     this.#active.applySettings(changedTemplate(before, change));
     this.#advance(await approvals?.settle(name, wasPinned, fleet.group(name).refs));
     return true;

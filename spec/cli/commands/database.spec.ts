@@ -109,7 +109,7 @@ test('import accepts a document of mcpServers, and names the node that runs its 
   const where = `1 instance is in ${folder('gateway.db')}; build-1:8080 runs the programs`;
   assert.equal(out.split('\n'), ['added memory/memory', where]);
   const store = await openStore('sqlite:///gateway.db', { cwd: folder(), migrations: 'require' });
-  const [{ source, nodeId } = {}] = await store.listInstances();
+  const [{ source, nodeId } = {}] = await store.instances.list();
   await store.close();
   assert.equal([source, nodeId], ['api', 'build-1:8080']);
 });

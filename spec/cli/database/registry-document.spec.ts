@@ -41,13 +41,13 @@ test('imports over instances of the same id, keeps their server ids, and changes
   const store = new MemoryStore();
   await take(store, { templates: { other: { instances: [{ id: 'one', endpoint: 'http://a' }] } } });
   await take(store, document);
-  await store.saveTemplate({ name: 'files', loadBalancer: { timeout: 1, max_retries: 5 } });
+  await store.templates.save({ name: 'files', loadBalancer: { timeout: 1, max_retries: 5 } });
   const again = await take(store, document, { ...context, now: '2028-01-01T00:00:00.000Z' });
   assert.equal(again, { added: [], replaced: ['files/one', 'search/far'], problems: [] });
-  const instances = await store.listInstances();
+  const instances = await store.instances.list();
   const kept = instances.map((one) => `${one.template} ${one.serverId} ${one.createdAt.slice(0, 4)}`);
   assert.equal(kept, ['other one 2027', 'files files.one 2027', 'search far 2027']);
-  assert.equal((await store.listTemplates()).find(({ name }) => name === 'files')?.loadBalancer, {
+  assert.equal((await store.templates.list()).find(({ name }) => name === 'files')?.loadBalancer, {
     timeout: 9,
     max_retries: 5,
   });
@@ -56,13 +56,13 @@ test('imports over instances of the same id, keeps their server ids, and changes
 test('texts that look like placeholders survive an export and an import', async () => {
   const store = new MemoryStore();
   const text = '$${A} ${env:B} ${input:c}';
-  await store.saveInstance(
+  await store.instances.save(
     definition('one', { transport: 'stdio', command: 'sh', args: ['-c', text], env: { T: text } }),
   );
-  const { document } = registryDocument([], await store.listInstances(), { withSecrets: true });
+  const { document } = registryDocument([], await store.instances.list(), { withSecrets: true });
   const copy = new MemoryStore();
   assert.equal((await take(copy, document)).problems, []);
-  const [read] = await copy.listInstances();
+  const [read] = await copy.instances.list();
   assert.equal([read?.args, read?.env], [['-c', text], { T: text }]);
 });
 
@@ -74,25 +74,22 @@ test('keeps every server id when an export is imported into another store', asyn
     ['b', 'b.x'],
     ['a', 'a~x'],
   ] as const)
-    await store.saveInstance(definition('x', { ...http, template, serverId, source: 'api' }));
-  const before = await store.listInstances();
+    await store.instances.save(definition('x', { ...http, template, serverId, source: 'api' }));
+  const before = await store.instances.list();
   const exported = registryDocument([], before, { withSecrets: true }).document;
   const elsewhere = new MemoryStore();
   await take(elsewhere, exported);
   const idsOf = (instances: typeof before) =>
     instances.map(({ template, serverId }) => `${template}: ${serverId}`).toSorted();
-  assert.equal(idsOf(await elsewhere.listInstances()), idsOf(before));
+  assert.equal(idsOf(await elsewhere.instances.list()), idsOf(before));
   await take(elsewhere, { servers: { y: { template: 'd', server_id: 'x', id: 'y', url: 'http://h' } } });
-  assert.is((await elsewhere.listInstances()).at(-1)?.serverId, 'y', 'no other name than its own');
+  assert.is((await elsewhere.instances.list()).at(-1)?.serverId, 'y', 'no other name than its own');
 });
 
 test('ends the import when the database is unavailable, and continues when one entry is refused', async () => {
-  class Refusing extends MemoryStore {
-    override saveInstance(): Promise<number> {
-      return Promise.reject(databaseUnavailable(new Error('gone')));
-    }
-  }
-  assert.is(await codeOf(take(new Refusing(), document)), 'DATABASE_UNAVAILABLE');
+  const refusing = new MemoryStore();
+  refusing.instances.save = () => Promise.reject(databaseUnavailable(new Error('gone')));
+  assert.is(await codeOf(take(refusing, document)), 'DATABASE_UNAVAILABLE');
   const twins = {
     servers: { one: { url: 'http://a' }, two: { template_name: 'one', id: 'one', url: 'http://b' } },
   };
@@ -167,10 +164,10 @@ test('an import keeps programs of any node, and makes new ones such where that i
   const store = new MemoryStore();
   await take(store, { servers }, { ...context, isAnyDefault: true });
   const nodes = async (of: MemoryStore) =>
-    Object.fromEntries((await of.listInstances()).map(({ id, nodeId }) => [id, nodeId]));
+    Object.fromEntries((await of.instances.list()).map(({ id, nodeId }) => [id, nodeId]));
   const expected = { one: 'any', two: 'here:8080', three: 'any' };
   assert.equal(await nodes(store), expected);
-  const { document } = registryDocument([], await store.listInstances(), { withSecrets: false });
+  const { document } = registryDocument([], await store.instances.list(), { withSecrets: false });
   const other = new MemoryStore();
   await take(other, document, { ...context, isAnyDefault: true });
   assert.equal(await nodes(other), expected);

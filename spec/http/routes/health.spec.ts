@@ -73,7 +73,7 @@ test('answer 404 for an unknown template, and unhealthy for a template without i
 test('list draining instances and programs of other nodes, but do not count them', async () => {
   const store = new MemoryStore();
   const program = { template: 'demo', transport: 'stdio', command: 'run', nodeId: 'there' } as const;
-  await store.saveInstance(definition('far', program));
+  await store.instances.save(definition('far', program));
   const other = await startApp({ gateway: { store, node: { id: 'here' } } });
   for (const id of ['one', 'two']) await other.serve('demo', id);
   for (const id of ['dead', 'lost']) await other.gateway.register('demo', { ...DEAD, id });

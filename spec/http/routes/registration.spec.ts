@@ -235,7 +235,7 @@ test('answer 400 when other nodes take the server id repeatedly', async () => {
   const store = failingStore();
   const app = await startApp({ gateway: { store } });
   store.failure = () => duplicateServer('x');
-  store.failing.add('saveInstance');
+  store.failing.add('instances.save');
   const endpoint = 'http://127.0.0.1:1';
   for (const [path, body] of [
     ['/gateway/register', { template_name: 'demo', id: 'x', endpoint }],

@@ -232,8 +232,8 @@ test('is looked for from the home folder of the user that programs run as', asyn
   const user = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0, home: home('users/ada') };
   const protectedPaths = [{ path: home('secret/registry.yaml'), what: 'the registry file of this gateway' }];
   const store = await openStore(URL_OF_HOME, { cwd: home(), migrations: 'apply' });
-  await store.saveTemplate({ name: 'demo', loadBalancer: {} });
-  await store.saveInstance({
+  await store.templates.save({ name: 'demo', loadBalancer: {} });
+  await store.instances.save({
     ...{ id: 'stored', serverId: 'stored', template: 'demo', transport: 'stdio', command: 'node' },
     ...{ args: ['../../secret'], env: {}, headers: {}, weight: 1, metadata: {}, source: 'api' },
     ...{ nodeId: 'local', createdAt: '2027-01-01T00:00:00.000Z', updatedAt: '2027-01-01T00:00:00.000Z' },
@@ -265,8 +265,8 @@ test('is looked for from the home folder of the user that programs run as', asyn
 
 test('is not started if it is stored, and the instance shows why', async () => {
   const store = await openStore(URL_OF_HOME, { cwd: home(), migrations: 'apply' });
-  await store.saveTemplate({ name: 'demo', loadBalancer: {} });
-  await store.saveInstance({
+  await store.templates.save({ name: 'demo', loadBalancer: {} });
+  await store.instances.save({
     ...{ id: 'one', serverId: 'one', template: 'demo', transport: 'stdio', ...leavesMark('mark') },
     ...{ env: {}, headers: {}, weight: 1, metadata: {}, source: 'api', nodeId: 'local' },
     ...{ createdAt: '2027-01-01T00:00:00.000Z', updatedAt: '2027-01-01T00:00:00.000Z' },

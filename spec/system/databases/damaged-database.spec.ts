@@ -19,7 +19,7 @@ const intact = join(folder, 'intact.db');
 const file = join(folder, 'gateway.db');
 test.before(async () => {
   const store = await openStore(`sqlite:///${intact}`, { cwd: folder, migrations: 'apply' });
-  await store.saveTemplate({ name: 'files', loadBalancer: {} });
+  await store.templates.save({ name: 'files', loadBalancer: {} });
   await store.close();
 });
 test.before.each(() => copyFile(intact, file));
@@ -51,7 +51,7 @@ test('damage while the gateway runs is answered with 503', async () => {
     assert.is((await anybody('GET /health')).status, 200);
     // Another process changes pages, so that they are not in the memory of the gateway.
     const other = await openStore(url, { cwd: folder, migrations: 'require' });
-    await other.saveTemplate({ name: 'more', loadBalancer: {} });
+    await other.templates.save({ name: 'more', loadBalancer: {} });
     await other.close();
     await damage(2);
     const instance = { id: 'one', endpoint: 'http://127.0.0.1:9/mcp' };

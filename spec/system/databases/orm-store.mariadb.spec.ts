@@ -40,12 +40,12 @@ needed('is safe from injection on a server with NO_BACKSLASH_ESCAPES and ANSI_QU
   try {
     const store = await freshStore(service);
     await store.accounts.insertUser({ ...ada, email: hostile, passwordHash: hostile });
-    await store.saveTemplate({ name: 'demo', loadBalancer: {} });
+    await store.templates.save({ name: 'demo', loadBalancer: {} });
     const [user] = await store.accounts.findUsers([ada.id]);
     assert.equal([user?.email, user?.passwordHash], [hostile, hostile]);
     for (const name of [hostile, `' or ''='`, `\\' or 1=1 -- `])
       assert.is(await store.accounts.findUserByName(name), undefined);
-    assert.is((await store.listTemplates()).length, 1);
+    assert.is((await store.templates.list()).length, 1);
     await store.close();
   } finally {
     await executeSql(url, `set global sql_mode = '${mode}'`);

@@ -26,7 +26,7 @@ test('recovers by itself when its connections are cut', async () => {
   for (let round = 0; round < 3; round += 1) {
     server.cut();
     let failures = 0;
-    const save = () => store.saveTemplate({ name: `round-${round}`, loadBalancer: {} });
+    const save = () => store.templates.save({ name: `round-${round}`, loadBalancer: {} });
     for (;;) {
       const code = await endOf(save());
       if (code === 'done') break;
@@ -35,7 +35,7 @@ test('recovers by itself when its connections are cut', async () => {
       assert.ok(failures <= 10, 'one failure for every connection at most');
     }
   }
-  assert.is((await store.listTemplates()).length, 3);
+  assert.is((await store.templates.list()).length, 3);
   await store.close();
 });
 
@@ -57,11 +57,11 @@ test('rolls back a change whose connection is cut in the middle', async () => {
   const store = await openStore(server.url, OPTIONS);
   for (const statement of [/^update \[revision\]/, /^insert into \[templates\]/]) {
     server.cutAt(statement);
-    assert.is(await endOf(store.saveTemplate({ name: 'demo', loadBalancer: {} })), 'DATABASE_UNAVAILABLE');
+    assert.is(await endOf(store.templates.save({ name: 'demo', loadBalancer: {} })), 'DATABASE_UNAVAILABLE');
   }
-  assert.equal([await store.listTemplates(), await store.revision()], [[], 0]);
-  await store.saveTemplate({ name: 'demo', loadBalancer: {} });
-  assert.is((await store.listTemplates()).length, 1);
+  assert.equal([await store.templates.list(), await store.revision()], [[], 0]);
+  await store.templates.save({ name: 'demo', loadBalancer: {} });
+  assert.is((await store.templates.list()).length, 1);
   await store.close();
 });
 

@@ -26,8 +26,8 @@ test('reports DATABASE_UNAVAILABLE while nothing listens, and recovers by itself
   server.setAway(true);
   assert.is(await endOf(store.revision()), 'DATABASE_UNAVAILABLE');
   server.setAway(false);
-  await store.saveTemplate({ name: 'demo', loadBalancer: {} });
-  assert.is((await store.listTemplates()).length, 1);
+  await store.templates.save({ name: 'demo', loadBalancer: {} });
+  assert.is((await store.templates.list()).length, 1);
   await store.close();
 });
 

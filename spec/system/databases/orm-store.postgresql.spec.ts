@@ -32,11 +32,11 @@ needed('reports DATABASE_UNAVAILABLE while the database accepts no connections, 
     await executeSql(url, `alter database ${name} allow_connections false`);
     await executeSql(url, end);
     // One call for every connection of the pool, and for those that have to be opened.
-    const codes = await codesOf(() => store.listTemplates(), 15);
+    const codes = await codesOf(() => store.templates.list(), 15);
     assert.equal([...new Set(codes)], ['DATABASE_UNAVAILABLE']);
     assert.equal(await fatesOfChanges(store), UNDONE);
     await executeSql(url, `alter database ${name} allow_connections true`);
-    assert.equal(await store.listTemplates(), []);
+    assert.equal(await store.templates.list(), []);
   } finally {
     await store.close();
   }

@@ -66,7 +66,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
       [status.applied.length, [], []],
     );
     const store = await openStore(url, { ...openOptions, migrations: 'require' });
-    await store.saveTemplate(template);
+    await store.templates.save(template);
     assert.is(await store.revision(), 8 + 1);
     await store.close();
   });
@@ -122,12 +122,12 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     const line = await serverLine(url);
     const store = await openStore(line.url, { ...openOptions, statementTimeoutMs: 1_000 });
     try {
-      await Promise.all(Array.from({ length: 12 }, () => store.listTemplates()));
+      await Promise.all(Array.from({ length: 12 }, () => store.templates.list()));
       line.silence();
       for (let round = 0; round < 2; round += 1) {
         const startedAt = performance.now();
         const codes = await Promise.all([
-          ...Array.from({ length: 12 }, () => endOf(store.listTemplates())),
+          ...Array.from({ length: 12 }, () => endOf(store.templates.list())),
           settled(store),
           settled(store),
         ]);
@@ -135,8 +135,8 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
         assert.ok(performance.now() - startedAt < 4_000);
       }
       await line.mend();
-      await withinTries(() => store.saveTemplate(template));
-      assert.equal(await store.listTemplates(), [template]);
+      await withinTries(() => store.templates.save(template));
+      assert.equal(await store.templates.list(), [template]);
     } finally {
       await store.close();
       await line.close();
@@ -292,14 +292,14 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     await Promise.all(
       stores.flatMap((store, node) =>
         Array.from({ length: 20 }, (_, index) =>
-          store.saveTemplate({
+          store.templates.save({
             name: `template-${(index + node) % 20}`,
             loadBalancer: { timeout: node + 1 },
           }),
         ),
       ),
     );
-    assert.is((await first.listTemplates()).length, 20);
+    assert.is((await first.templates.list()).length, 20);
     assert.is(await first.revision(), before + 60);
     for (const [node, store] of stores.entries()) {
       await store.accounts.insertUser({ ...ada, id: `user-${node}`, username: `admin-${node}` });
@@ -317,12 +317,12 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     'ends a transaction of a node that stands still, with its locks',
     async () => {
       const store = await freshStore(service);
-      await store.saveTemplate(template);
+      await store.templates.save(template);
       const { database } = parsed(store.url);
       const frozen = await connectOrm(database, { ...connectOptions(store.url), idleTransactionMs: 1_500 });
       const { standing, thaw } = await standStill(frozen, 'update templates set name = name');
       const ms = await msOf(() =>
-        withinTries(() => store.saveTemplate({ ...template, loadBalancer: { timeout: 7 } })),
+        withinTries(() => store.templates.save({ ...template, loadBalancer: { timeout: 7 } })),
       );
       assert.ok(ms > 500 && ms < 20_000, `${ms} ms`);
       thaw();
@@ -340,7 +340,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
       const { standing, thaw } = await standStill(frozen, 'update revision set counter = counter');
       let outcome = '';
       const ms = await msOf(async () => {
-        outcome = await endOf(store.saveTemplate(template));
+        outcome = await endOf(store.templates.save(template));
       });
       assert.equal([outcome, ms < 10_000], ['done', true], `${Math.round(ms)} ms`);
       thaw();
@@ -358,7 +358,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
       const frozen = await connectOrm(parsed(store.url).database, slow);
       const { standing, thaw } = await standStill(frozen, 'update revision set counter = counter');
       let hasEnded = false;
-      const change = endOf(store.saveTemplate(template)).finally(() => {
+      const change = endOf(store.templates.save(template)).finally(() => {
         hasEnded = true;
       });
       const row = { key: 'k', node: 'a', life: 'life-aaa', generation: 1, value: 'v', usedAt: at };
@@ -390,9 +390,9 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
         codes.filter((code) => code !== 'DATABASE_UNAVAILABLE'),
         [],
       );
-      await withinTries(() => store.saveTemplate({ name: `round-${round}`, loadBalancer: {} }));
+      await withinTries(() => store.templates.save({ name: `round-${round}`, loadBalancer: {} }));
     }
-    assert.is((await store.listTemplates()).filter(({ name }) => name.startsWith('round-')).length, 3);
+    assert.is((await store.templates.list()).filter(({ name }) => name.startsWith('round-')).length, 3);
     await store.close();
   });
 }
@@ -420,7 +420,7 @@ async function msOf(work: () => Promise<void>): Promise<number> {
 }
 
 function settled(store: Store): Promise<string> {
-  return endOf(store.saveTemplate(template));
+  return endOf(store.templates.save(template));
 }
 
 /** A pool may notice ended sessions one by one: at most as many failures as it has connections. */

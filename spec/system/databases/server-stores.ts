@@ -40,8 +40,8 @@ export const UNDONE = ['DATABASE_UNAVAILABLE no'];
 /** The distinct outcomes of changes of every kind; `done` without an error. */
 export async function fatesOfChanges(store: Store): Promise<string[]> {
   const changes = [
-    () => store.saveTemplate({ name: 'demo', loadBalancer: {} }),
-    () => store.deleteInstance('demo', 'a'),
+    () => store.templates.save({ name: 'demo', loadBalancer: {} }),
+    () => store.instances.delete('demo', 'a'),
     () => store.settings.exchange('name', undefined, 'value'),
     () => store.accounts.deleteApiKey('a'),
   ];

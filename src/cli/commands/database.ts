@@ -80,7 +80,7 @@ export const dbExport: Command = {
       readSettings(input, terminal),
       terminal,
       async ({ store }) =>
-        registryDocument(await store.listTemplates(), await store.listInstances(), {
+        registryDocument(await store.templates.list(), await store.instances.list(), {
           withSecrets,
           views: await store.views.list(),
           definitions: await store.definitions.list(),

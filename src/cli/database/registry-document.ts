@@ -142,9 +142,9 @@ interface ImportContext {
  * `views.<id>`.
  */
 export async function importDocument(store: Store, contents: RegistryContents, context: ImportContext) {
-  for (const settings of contents.templates) await store.saveTemplate(settings);
-  const templates = new Map((await store.listTemplates()).map(({ name, auth }) => [name, auth]));
-  const known = new Map((await store.listInstances()).map((each) => [`${each.template}/${each.id}`, each]));
+  for (const settings of contents.templates) await store.templates.save(settings);
+  const templates = new Map((await store.templates.list()).map(({ name, auth }) => [name, auth]));
+  const known = new Map((await store.instances.list()).map((each) => [`${each.template}/${each.id}`, each]));
   const { file } = store;
   const protectedPaths = [...(file === undefined ? [] : protectedDatabase(file)), ...context.protectedPaths];
   const [added, replaced]: [string[], string[]] = [[], []];
@@ -167,9 +167,9 @@ export async function importDocument(store: Store, contents: RegistryContents, c
       const definition = keepsServerId ? { ...defined, serverId } : defined;
       const exposure = await exposureOf(definition, protectedPaths, { from: context.folder });
       if (exposure !== undefined) throw commandExposes(exposure.reason);
-      if (!templates.has(template)) await store.saveTemplate({ name: template, loadBalancer: {} });
+      if (!templates.has(template)) await store.templates.save({ name: template, loadBalancer: {} });
       templates.set(template, templates.get(template));
-      await store.saveInstance(definition);
+      await store.instances.save(definition);
       (known.has(name) ? replaced : added).push(name);
       known.set(name, definition);
       serverIds.add(definition.serverId);

@@ -1,21 +1,14 @@
 // The store without a database; its contents end with the process. It stores and returns copies, so that no
 // caller changes a stored value by accident. spec/conformance has the shared suite of both stores.
 
-import { isDeepStrictEqual } from 'node:util';
-import {
-  changedTemplate,
-  type TemplateChange,
-  type TemplateSettings,
-} from '../../balancing/template-settings.ts';
 import { type AuditEntry, entriesOf, isMatch, mostExpired, newestFirst } from '../../domain/audit/audit.ts';
-import { configIncomplete, duplicateServer } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { OAuthStore } from '../oauth-store.ts';
 import type {
   ApprovalStore,
   AuditStore,
   DefinitionStore,
-  InstanceSave,
+  InstanceStore,
   ListStore,
   NodeStore,
   ProgramStore,
@@ -27,20 +20,25 @@ import type {
   StoredLife,
   StoredProgram,
   StoredSession,
+  TemplateStore,
   ViewStore,
 } from '../store.ts';
 import { VIEWS } from '../store.ts';
 import { MemoryAccounts } from './memory-accounts.ts';
+import { entryKey, memoryInstances, memoryTemplates } from './memory-instances.ts';
 import { memoryApprovals, memoryLists } from './memory-lists.ts';
 import { memoryOAuth } from './memory-oauth.ts';
 import { memoryViews } from './memory-views.ts';
 
 export class MemoryStore implements Store {
   readonly kind = 'memory';
-  readonly #templates = new Map<string, TemplateSettings>();
-  readonly #instances = new Map<string, InstanceDefinition>();
-  readonly #tombstones = new Map<string, string>();
   #revision = 0;
+  readonly #tombstones = new Map<string, string>();
+  readonly #instances = new Map<string, InstanceDefinition>();
+  readonly templates: TemplateStore = memoryTemplates(this.#instances, () => this.#changed());
+  readonly instances: InstanceStore = memoryInstances(this.#instances, this.#tombstones, (count) =>
+    this.#changed(count),
+  );
   readonly oauth: OAuthStore = memoryOAuth(() => this.#changed());
   readonly accounts = new MemoryAccounts(() => this.#changed(), this.oauth);
   readonly settings: SettingStore = memorySettings();
@@ -60,77 +58,6 @@ export class MemoryStore implements Store {
       else this.#tombstones.set(key, fingerprint);
     },
   );
-
-  async listTemplates(): Promise<TemplateSettings[]> {
-    return copiesOf(this.#templates);
-  }
-
-  async saveTemplate(change: TemplateChange): Promise<number> {
-    const { name } = change;
-    const before = this.#templates.get(name) ?? { loadBalancer: {} };
-    this.#templates.set(name, changedTemplate(before, structuredClone(change)));
-    return this.#changed();
-  }
-
-  async deleteTemplate(name: string): Promise<number | undefined> {
-    if ([...this.#instances.values()].some(({ template }) => template === name)) return undefined;
-    return this.#templates.delete(name) ? this.#changed() : undefined;
-  }
-
-  async listInstances(): Promise<InstanceDefinition[]> {
-    return copiesOf(this.#instances);
-  }
-
-  saveInstance(
-    definition: InstanceDefinition,
-    before?: InstanceDefinition | null,
-  ): Promise<number | undefined> {
-    return this.saveInstances([{ definition, before }]);
-  }
-
-  async saveInstances(saves: readonly InstanceSave[]): Promise<number | undefined> {
-    const instances = new Map(this.#instances);
-    const keys = new Map(Array.from(instances, ([key, { serverId }]) => [serverId, key]));
-    for (const { definition, before } of saves) {
-      const { template, id, serverId, locked } = definition;
-      if (locked !== undefined) throw configIncomplete(locked);
-      const key = entryKey(template, id);
-      const stored = instances.get(key);
-      if (before !== undefined && !isDeepStrictEqual(stored ?? null, before)) return undefined;
-      if ((keys.get(serverId) ?? key) !== key) throw duplicateServer(serverId);
-      if (stored !== undefined) keys.delete(stored.serverId);
-      keys.set(serverId, key);
-      instances.set(key, structuredClone(definition));
-    }
-    for (const { template, id } of saves.map(({ definition }) => definition)) {
-      const key = entryKey(template, id);
-      const saved = instances.get(key);
-      if (saved !== undefined) this.#instances.set(key, saved);
-      this.#tombstones.delete(key);
-    }
-    return this.#changed(saves.length);
-  }
-
-  async deleteInstance(template: string, id: string, fingerprint?: string): Promise<number | undefined> {
-    const key = entryKey(template, id);
-    if (!this.#instances.delete(key)) return undefined;
-    if (fingerprint !== undefined) this.#tombstones.set(key, fingerprint);
-    return this.#changed();
-  }
-
-  async deleteInstances(template: string, ids: readonly string[]): Promise<number | undefined> {
-    const deleted = ids.filter((id) => this.#instances.delete(entryKey(template, id)));
-    return deleted.length === 0 ? undefined : this.#changed();
-  }
-
-  async findTombstones(template: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
-    return new Map(
-      ids.flatMap((id) => {
-        const fingerprint = this.#tombstones.get(entryKey(template, id));
-        return fingerprint === undefined ? [] : [[id, fingerprint]];
-      }),
-    );
-  }
 
   async revision(): Promise<number> {
     return this.#revision;
@@ -314,9 +241,4 @@ function copyOf(entry: AuditEntry): AuditEntry {
 
 function copiesOf<T>(values: ReadonlyMap<string, T>): T[] {
   return structuredClone([...values.values()]);
-}
-
-/** Unique, because template names contain no slash. */
-function entryKey(template: string, id: string): string {
-  return `${template}/${id}`;
 }
