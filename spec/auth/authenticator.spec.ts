@@ -1,6 +1,7 @@
 // Authentication of requests: verification, how long its result is cached, and what ends that.
 
 import { createHmac } from 'node:crypto';
+import { mock } from 'node:test';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import type { Credentials } from '../../src/auth/authenticator.ts';
@@ -305,6 +306,68 @@ test('one request queries a database that does not answer, until it reports agai
   harness.emitChange('answered');
   await harness.auth.authenticate(token);
   assert.equal(harness.watch.asked, ['findUsers', 'findUsers']);
+});
+
+test('a node that has heard nothing of the database for 10 s, as after a freeze, waits 1.5 s for it', async () => {
+  for (const isChanged of [false, true]) {
+    const { user, token, ...harness } = await verifiedUser();
+    const { key, apiKey } = await harness.createKey();
+    assert.is(await harness.codeFor({ apiKey: key }), 'none');
+    const unknown = await harness.bearer(await harness.createUser('bob'));
+    if (isChanged) harness.emitChange('changed');
+    harness.clock.pass(10_001);
+    const gate = Promise.withResolvers<void>();
+    harness.watch.gate = gate.promise;
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      const outcomes: unknown[] = [];
+      const hear = (outcome: unknown) => outcomes.push(outcome);
+      const asked = [token, { apiKey: key }].map((each) => Promise.resolve(harness.auth.authenticate(each)));
+      for (const each of asked) each.then(({ id }) => hear(id), hear);
+      const stranger = harness.codeFor(unknown).then(hear);
+      await passTurns(10);
+      mock.timers.tick(1_499);
+      await passTurns(10);
+      assert.equal(outcomes, []);
+      mock.timers.tick(1);
+      await Promise.all(asked);
+      assert.equal(outcomes, [`user:${user.id}`, `key:${apiKey.apiKey.id}`]);
+      assert.ok(!(harness.auth.authenticate(token) instanceof Promise), 'it is away until it answers');
+      await harness.store.accounts.deleteApiKey(apiKey.apiKey.id);
+      gate.resolve();
+      await stranger;
+      assert.is(outcomes.at(-1), 'none');
+    } finally {
+      mock.timers.reset();
+    }
+    harness.watch.gate = undefined;
+    harness.emitChange('changed');
+    assert.is(await harness.codeFor({ apiKey: key }), 'INVALID_CREDENTIALS');
+    assert.is(await harness.codeFor(token), 'none');
+  }
+});
+
+test('a late answer of the database about a caller that was served meanwhile counts', async () => {
+  const harness = authHarness();
+  const { key, apiKey } = await harness.createKey();
+  assert.is(await harness.codeFor({ apiKey: key }), 'none');
+  harness.clock.pass(10_001);
+  await harness.store.accounts.deleteApiKey(apiKey.apiKey.id);
+  const gate = Promise.withResolvers<void>();
+  harness.watch.gate = gate.promise;
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const asked = harness.codeFor({ apiKey: key });
+    await passTurns(10);
+    mock.timers.tick(1_500);
+    assert.is(await asked, 'none');
+  } finally {
+    mock.timers.reset();
+  }
+  gate.resolve();
+  await passTurns(10);
+  harness.watch.gate = undefined;
+  assert.is(await harness.codeFor({ apiKey: key }), 'INVALID_CREDENTIALS');
 });
 
 test('credentials that were revoked here, or refused since, are not accepted without the database', async () => {

@@ -8,7 +8,7 @@ import { authenticationRequired, invalidCredentials, tokenExpired } from '../dom
 import { asGatewayError, databaseUnavailable, GatewayError, hasCode } from '../domain/errors/errors.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { Repeated } from '../domain/memory/repeated.ts';
-import type { Clock } from '../domain/time/clock.ts';
+import { type Clock, settlesWithin } from '../domain/time/clock.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { isFirstAdmin } from './accounts/accounts.ts';
 import { isSecretOf, type KeyUse, type ParsedKey, parseKey } from './accounts/api-keys.ts';
@@ -40,6 +40,8 @@ const LONGEST_CREDENTIAL = 4_096;
 /** With other issuers: their tokens may contain many groups. */
 const LONGEST_FOREIGN = 12 * 1_024;
 const SCHEME = 'bearer ';
+/** Longest wait of a known caller for a store that was silent before, in ms. */
+const SILENT_MS = 1_500;
 
 /** Gives the address of the client; called only for credentials that are not cached. */
 export type AddressOf = () => string;
@@ -94,8 +96,7 @@ export interface AuthenticatorOptions {
   >;
   readonly tokens: Tokens;
   readonly limits: HourlyLimits;
-  readonly wall: Clock['wall'];
-  readonly now: Clock['now'];
+  readonly clock: Pick<Clock, 'wall' | 'now' | 'alarm'>;
   readonly keyUse: KeyUse;
   /** False: tokens of password logins are valid for the first admin only. Default true. */
   readonly hasPasswordLogins?: boolean | undefined;
@@ -126,7 +127,7 @@ export class Authenticator {
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
-    this.#lookups = new KeyLookups(options.accounts, options.now);
+    this.#lookups = new KeyLookups(options.accounts, options.clock.now);
   }
 
   /** See Auth.authenticate. */
@@ -178,11 +179,11 @@ export class Authenticator {
 
   /** As `endToken`, for a login token of which only the id is known. */
   async endLoginToken(userId: string, { id, expiresAtMs }: EndedToken): Promise<void> {
-    const { accounts, wall, oauth } = this.#options;
+    const { accounts, clock, oauth } = this.#options;
     // First: if it fails, the caller can still log out again.
     await oauth?.endSignIn(id);
-    if (!(await accounts.endToken(userId, { id, expiresAtMs }, wall()))) {
-      const at = new Date(wall()).toISOString();
+    if (!(await accounts.endToken(userId, { id, expiresAtMs }, clock.wall()))) {
+      const at = new Date(clock.wall()).toISOString();
       await accounts.changeUser(userId, { credentialsChangedAt: at, updatedAt: at });
     }
     // Not only this entry: different texts of a token decode to the same bytes in base64url.
@@ -191,7 +192,7 @@ export class Authenticator {
 
   /** True when earlier verifications became stale. */
   onStoreChange(change: StoreChange): boolean {
-    const isChange = this.#cache.onStoreChange(change, this.#options.now());
+    const isChange = this.#cache.onStoreChange(change, this.#options.clock.now());
     if (isChange) this.#discardQueries();
     // Without the database the answer is DATABASE_UNAVAILABLE: a refused key may have been created meanwhile.
     if (change === 'away') this.#refused.clear();
@@ -210,7 +211,7 @@ export class Authenticator {
   #principalOf(credential: string, address: AddressOf, connection?: object): Principal | Promise<Principal> {
     const digest = connection === undefined ? digestOf(credential) : this.#digests.of(connection, credential);
     const cached = this.#cache.entries.get(digest);
-    const { wall, now } = this.#options;
+    const { wall, now } = this.#options.clock;
     if (cached === undefined) {
       const refused = this.#refused.get(digest);
       const isRefused = refused?.epoch === this.#epoch && now() - refused.atMs < LONGEST_UNCHECKED_MS;
@@ -220,7 +221,7 @@ export class Authenticator {
     if (wall() >= cached.expiresAtMs) throw isKey(credential) ? keyExpired() : tokenExpired();
     const freshness = this.#cache.freshnessOf(cached, now());
     if (freshness === 'stale')
-      return this.#verifyOnce(digest, () => this.#verify(digest, credential, cached, address()));
+      return this.#verifyOnce(digest, () => this.#verifyAgain(digest, credential, cached, address()));
     if (freshness === 'expired') throw databaseUnavailable(undefined);
     return this.#use(cached);
   }
@@ -235,6 +236,20 @@ export class Authenticator {
     return verifying;
   }
 
+  /** The answer of a store that was silent before may come too late for this request. It counts for the next ones. */
+  async #verifyAgain(
+    digest: string,
+    credential: string,
+    before: CachedIdentity,
+    address: string,
+  ): Promise<Principal> {
+    const { clock } = this.#options;
+    const wasSilent = this.#cache.isSilent(clock.now());
+    const verifying = this.#verify(digest, credential, before, address);
+    if (!wasSilent || (await settlesWithin(verifying, SILENT_MS, clock))) return verifying;
+    return this.#withoutStore(digest, before) ?? verifying;
+  }
+
   async #verify(
     digest: string,
     credential: string,
@@ -243,7 +258,7 @@ export class Authenticator {
   ): Promise<Principal> {
     const epoch = this.#epoch;
     const ownEpoch = this.#ownEpoch;
-    const verifiedAtMs = this.#options.now();
+    const verifiedAtMs = this.#options.clock.now();
     try {
       const identity = this.#rights.shared(await this.#identify(credential, before, address));
       // The accounts changed meanwhile: the next request verifies again. It uses this answer if it gets none,
@@ -265,13 +280,20 @@ export class Authenticator {
           this.#refused.set(digest, { epoch, atMs: verifiedAtMs, message });
         throw error;
       }
-      const nowMs = this.#options.now();
-      this.#cache.onStoreChange('away', nowMs);
-      // A revocation on this node removes the entry from the cache.
-      const isStillKnown = before !== undefined && this.#cache.entries.peek(digest) === before;
-      if (!isStillKnown || this.#cache.freshnessOf(before, nowMs) === 'expired') throw error;
-      return this.#use(before);
+      const principal = this.#withoutStore(digest, before);
+      if (principal === undefined) throw error;
+      return principal;
     }
+  }
+
+  /** The store is away. The caller that was known before; undefined for one that was not, or too long ago. */
+  #withoutStore(digest: string, before: CachedIdentity | undefined): Principal | undefined {
+    const nowMs = this.#options.clock.now();
+    this.#cache.onStoreChange('away', nowMs);
+    // A revocation on this node removes the entry from the cache.
+    const isStillKnown = before !== undefined && this.#cache.entries.peek(digest) === before;
+    if (!isStillKnown || this.#cache.freshnessOf(before, nowMs) === 'expired') return undefined;
+    return this.#use(before);
   }
 
   #identify(credential: string, before: CachedIdentity | undefined, address: string): Promise<Identity> {
@@ -326,7 +348,7 @@ export class Authenticator {
     if (key === undefined || !isSecretOf(secret, key.secretHash)) throw invalidCredentials(WRONG_KEY);
     const [owner] = key.ownerId === undefined ? [] : await accounts.findUsers([key.ownerId]);
     const status = statusOf(owner, key);
-    if (status.endsAtMs <= this.#options.wall()) throw keyExpired();
+    if (status.endsAtMs <= this.#options.clock.wall()) throw keyExpired();
     if (key.ownerId !== undefined && !isActive(owner)) throw invalidCredentials(WRONG_KEY);
     const principal = keyPrincipal(key, owner, this.#options.limits);
     return { principal, expiresAtMs: status.endsAtMs, keyId: key.id, status };
@@ -346,8 +368,8 @@ export class Authenticator {
   }
 
   #use({ principal, keyId, grantId }: CachedIdentity): Principal {
-    if (keyId !== undefined) this.#options.keyUse.used(keyId, this.#options.wall());
-    else if (grantId !== undefined) this.#options.oauth?.grants.use.used(grantId, this.#options.wall());
+    if (keyId !== undefined) this.#options.keyUse.used(keyId, this.#options.clock.wall());
+    else if (grantId !== undefined) this.#options.oauth?.grants.use.used(grantId, this.#options.clock.wall());
     return principal;
   }
 }

@@ -52,6 +52,11 @@ export class CredentialCache<V extends Verified> {
     return entry.staleSinceMs === undefined && ageMs <= LONGEST_UNCHECKED_MS ? 'fresh' : 'stale';
   }
 
+  /** The store has not answered for so long that entries are no longer fresh: this node stood still, or cannot know yet. */
+  isSilent(nowMs: number): boolean {
+    return nowMs - (this.#lastAnswerMs ?? nowMs) > LONGEST_UNCHECKED_MS;
+  }
+
   /** Time at which the store last confirmed the entry. */
   #confirmedAtMs({ staleSinceMs, verifiedAtMs }: V): number {
     return staleSinceMs ?? Math.max(verifiedAtMs, this.#lastAnswerMs ?? 0);

@@ -3,27 +3,61 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LifeDoubt } from '../../../src/cluster/node-table/life-doubt.ts';
-import { systemClock } from '../../../src/domain/time/clock.ts';
 import { settled } from '../../helpers/failing-backend.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
+import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('life doubt');
 simulateTime(test);
 
-test('a request that waits is refused after 5 s; who does not wait leaves no rejection behind', async () => {
-  const doubt = new LifeDoubt({ node: 'a', clock: systemClock, isInDoubt: () => true, ask: () => {} });
+test('a request that waits is refused after 2.5 s; who does not wait leaves no rejection behind', async () => {
+  const doubt = new LifeDoubt({ node: 'a', clock: simulatedClock, isInDoubt: () => true, ask: () => {} });
   let waits = 'yes';
   doubt.certain()?.catch(({ code }) => {
     waits = code;
   });
   assert.ok(doubt.certain() !== undefined, 'a hedge does not wait: it asks only whether there is a doubt');
-  mock.timers.tick(4_999);
+  mock.timers.tick(2_499);
   await settled();
   assert.is(waits, 'yes');
   mock.timers.tick(1);
   await settled();
   assert.is(waits, 'NODE_UNAVAILABLE');
+});
+
+test('the 2.5 s begin with the doubt: a later request waits for the rest of them, and asks', async () => {
+  let isInDoubt = true;
+  let asked = 0;
+  const ask = () => (asked += 1);
+  const doubt = new LifeDoubt({ node: 'a', clock: simulatedClock, isInDoubt: () => isInDoubt, ask });
+  const waits: unknown[] = [];
+  const wait = () =>
+    doubt.certain()?.then(
+      () => waits.push('certain'),
+      ({ code }) => waits.push(code),
+    );
+  doubt.settle(); // a tick of the woken process: nothing was learned
+  mock.timers.tick(2_000);
+  void wait();
+  mock.timers.tick(500);
+  await settled();
+  assert.equal(waits, ['NODE_UNAVAILABLE']);
+  void wait();
+  mock.timers.tick(0);
+  await settled();
+  assert.equal([waits, asked], [['NODE_UNAVAILABLE', 'NODE_UNAVAILABLE'], 2]);
+
+  isInDoubt = false;
+  doubt.settle();
+  assert.is(doubt.certain(), undefined);
+  isInDoubt = true;
+  void wait();
+  mock.timers.tick(2_400);
+  await settled();
+  isInDoubt = false;
+  doubt.settle();
+  await settled();
+  assert.is(waits.at(-1), 'certain', 'another doubt has its own time');
 });
 
 test.run();

@@ -5,13 +5,13 @@
 import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
 import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
 
-/** Longest wait of a request, in ms. */
-const DOUBT_MS = 5_000;
+/** Requests wait for so long after the beginning of a doubt, in ms: the first question of a woken node may fail after 1.5 s. */
+const DOUBT_MS = 2_500;
 
 export interface LifeDoubtOptions {
   /** Id of the node. */
   readonly node: string;
-  readonly clock: Pick<Clock, 'alarm'>;
+  readonly clock: Pick<Clock, 'now' | 'alarm'>;
   readonly isInDoubt: () => boolean;
   /** Asks the database. */
   readonly ask: () => void;
@@ -21,6 +21,8 @@ export class LifeDoubt {
   readonly #options: LifeDoubtOptions;
   /** Set while requests wait. */
   #over: PromiseWithResolvers<void> | undefined;
+  /** When the doubt was first seen. */
+  #sinceMs: number | undefined;
 
   constructor(options: LifeDoubtOptions) {
     this.#options = options;
@@ -28,11 +30,13 @@ export class LifeDoubt {
 
   /**
    * Undefined, nearly always: this life goes on. A promise after a freeze, in which others may have ended it:
-   * resolves when the database has answered, and the node goes on as its present life. NODE_UNAVAILABLE after 5 s.
+   * resolves when the database has answered, and the node goes on as its present life. NODE_UNAVAILABLE 2.5 s after
+   * the beginning of the doubt.
    */
   certain(): Promise<void> | undefined {
     const { isInDoubt, ask } = this.#options;
     if (!isInDoubt()) return undefined; // nearly always
+    this.#noteDoubt();
     this.#over ??= Promise.withResolvers();
     const { promise } = this.#over;
     ask();
@@ -41,16 +45,26 @@ export class LifeDoubt {
     return within;
   }
 
-  /** Something was learned: the requests go on if there is no doubt any more. */
+  /** Something may have been learned: the requests go on if there is no doubt any more. */
   settle(): void {
-    if (this.#over === undefined || this.#options.isInDoubt()) return;
-    this.#over.resolve();
+    if (this.#options.isInDoubt()) {
+      this.#noteDoubt();
+      return;
+    }
+    this.#sinceMs = undefined;
+    this.#over?.resolve();
     this.#over = undefined;
+  }
+
+  #noteDoubt(): number {
+    this.#sinceMs ??= this.#options.clock.now();
+    return this.#sinceMs;
   }
 
   async #within(over: Promise<void>): Promise<void> {
     const { clock, node } = this.#options;
-    if (await settlesWithin(over, DOUBT_MS, clock)) return;
+    const leftMs = this.#noteDoubt() + DOUBT_MS - clock.now();
+    if (await settlesWithin(over, Math.max(leftMs, 0), clock)) return;
     throw nodeUnavailable(node, 'it does not know whether others have taken over its sessions', 'no');
   }
 }
