@@ -1,6 +1,6 @@
-// All legacy sessions of one gateway, with one template or with several (ADR 70). ClientSessions bounds their number,
-// makes a session idle after a short time without use and ends it after a long one, and can end many together. Callers of
-// `find` must compare the owner themselves. ClientSessions owns the sessions, a session owns its binding, and a dedicated
+// All legacy sessions of one gateway, with one template or with several (ADR 70). ClientSessions bounds their number, ends
+// those that are idle for too long (idle-sweep.ts), and can end many together. Callers of `find` must compare the owner
+// themselves. ClientSessions owns the sessions, a session owns its binding, and a dedicated
 // binding owns its conversation.
 
 import { filter, firstValueFrom, race } from 'rxjs';
@@ -22,6 +22,7 @@ import { InstanceRef } from '../instances/instance-ref.ts';
 import type { Instance } from '../template-group.ts';
 import { Binder } from './binder.ts';
 import { ClientSession } from './client-session.ts';
+import { IdleSweep } from './idle-sweep.ts';
 import type { SessionDeps, SessionLists, SessionOptions } from './session-deps.ts';
 import { SessionDrain } from './session-drain.ts';
 import { sessionEventOf } from './session-events.ts';
@@ -44,9 +45,6 @@ interface ClientSessionsOptions extends SessionDeps {
   readonly keeper?: SessionKeeper | undefined;
 }
 
-/** The shortest time between two sweeps, in ms. */
-const GRAIN_MS = 1_000;
-
 /** The sessions of a gateway. See AllSessions for members that are not described here. */
 export class ClientSessions implements AllSessions {
   readonly deps: SessionDeps;
@@ -57,10 +55,7 @@ export class ClientSessions implements AllSessions {
   readonly #places: SessionPlaces;
   readonly #opening = new Set<McpSession>();
   readonly #open = new Map<string, McpSession>();
-  readonly #idleMs: number;
-  readonly #unusedMs: number;
-  /** Cancels the next sweep; set while there are sessions. */
-  #disarm: (() => void) | undefined;
+  readonly #idling: IdleSweep;
   readonly #closings = new Set<Promise<void>>();
   /** Resolves when the last session has ended while the gateway closes. */
   readonly #emptied = Promise.withResolvers<void>();
@@ -83,8 +78,8 @@ export class ClientSessions implements AllSessions {
     this.#recovery = keeper && new SessionRecovery(keeper, deps);
     this.binder = new Binder(deps);
     this.#places = new SessionPlaces(maxSessions, share, declarations);
-    this.#idleMs = idleMs;
-    this.#unusedMs = Math.min(LIMITS.sessionUnusedMs, idleMs);
+    const end = (session: McpSession) => void this.#end(session, 'idle');
+    this.#idling = new IdleSweep(idleMs, { ...deps, open: this.#open, end });
     deps.fleet.root.subscribe({ complete: () => void this.closeAll(0) });
   }
 
@@ -282,7 +277,7 @@ export class ClientSessions implements AllSessions {
     const { scheduler, alarm } = this.deps;
     this.isClosing = true;
     this.resume();
-    this.#disarm?.();
+    this.#idling.stop();
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const disarm = alarm(graceMs, resolve);
     const refusal = shuttingDown();
@@ -299,7 +294,7 @@ export class ClientSessions implements AllSessions {
 
   used(session: McpSession): void {
     if (this.isClosing && session.calls === 0) this.#end(session, 'shutDown');
-    else this.#use(session);
+    else this.#idling.used(session);
     this.#drain?.used(session);
   }
 
@@ -322,53 +317,10 @@ export class ClientSessions implements AllSessions {
   }
 
   #begin(session: McpSession): void {
-    session.openedAtMs = this.#nowMs();
     this.#open.set(session.id, session);
     this.#drain?.add(session);
-    this.#use(session);
-  }
-
-  #use(session: McpSession): void {
-    session.usedAtMs = this.#nowMs();
-    session.isIdle = false;
-    if (this.#disarm === undefined) this.#sweepIn(this.#unusedMs);
-  }
-
-  /** The present time in whole ms: fractions in fields of thousands of sessions would be heap objects of their own. */
-  #nowMs(): number {
-    return Math.round(this.deps.now());
-  }
-
-  /**
-   * Schedules a sweep; `waitMs` is at most `#unusedMs`, since no session that is used meanwhile is due sooner. Not
-   * while the gateway closes.
-   */
-  #sweepIn(waitMs: number): void {
-    if (!this.isClosing) this.#disarm = this.deps.alarm(waitMs, () => void this.#sweep());
-  }
-
-  async #sweep(): Promise<void> {
-    const { now, scheduler } = this.deps;
-    const due = [...this.#open.values()].filter((session) => this.#dueAtMs(session) <= now());
-    await scheduler.each(due, (session) => this.#visit(session));
-    this.#disarm = undefined;
-    if (this.#open.size === 0) return;
-    let nextMs = now() + this.#unusedMs;
-    for (const session of this.#open.values()) nextMs = Math.min(nextMs, this.#dueAtMs(session));
-    this.#sweepIn(Math.max(GRAIN_MS, nextMs - now()));
-  }
-
-  /** Makes a session that is still due idle, or ends it. A session that is busy counts as used now. */
-  #visit(session: McpSession): void {
-    const now = this.deps.now();
-    if (this.isClosing || !this.#open.has(session.id) || this.#dueAtMs(session) > now) return;
-    if (session.isIdle) void this.#end(session, 'idle');
-    else if (session.setIdle()) session.isIdle = true;
-    else session.usedAtMs = this.#nowMs();
-  }
-
-  #dueAtMs({ usedAtMs, isIdle }: McpSession): number {
-    return usedAtMs + (isIdle ? this.#idleMs : this.#unusedMs);
+    this.#idling.used(session);
+    session.openedAtMs = session.usedAtMs;
   }
 
   #drop(session: McpSession, kind: PlaceKind): void {

@@ -1,0 +1,76 @@
+// The idle time of sessions: a session becomes idle after a short time without use, and ends after a long one. One timer
+// serves all sessions of a gateway.
+
+import { LIMITS } from '../../domain/limits.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
+import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+
+interface IdleSweepDeps extends Pick<Clock, 'now' | 'alarm'> {
+  readonly scheduler: Pick<TaskScheduler, 'each'>;
+  /** The open sessions by id. */
+  readonly open: ReadonlyMap<string, McpSession>;
+  /** Ends a session that was idle for too long. */
+  readonly end: (session: McpSession) => void;
+}
+
+/** The shortest time between two sweeps, in ms. */
+const GRAIN_MS = 1_000;
+
+/** Looks at all open sessions when the first one may be due. */
+export class IdleSweep {
+  readonly #deps: IdleSweepDeps;
+  readonly #idleMs: number;
+  readonly #unusedMs: number;
+  /** Cancels the next sweep; set while there are sessions. */
+  #disarm: (() => void) | undefined;
+  #isStopped = false;
+
+  /** `idleMs`: the time without use after which a session ends. */
+  constructor(idleMs: number, deps: IdleSweepDeps) {
+    this.#deps = deps;
+    this.#idleMs = idleMs;
+    this.#unusedMs = Math.min(LIMITS.sessionUnusedMs, idleMs);
+  }
+
+  /** Times are in whole ms: fractions in fields of thousands of sessions would be heap objects of their own. */
+  used(session: McpSession): void {
+    session.usedAtMs = Math.round(this.#deps.now());
+    session.isIdle = false;
+    if (this.#disarm === undefined) this.#sweepIn(this.#unusedMs);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#disarm?.();
+  }
+
+  /** Schedules a sweep; `waitMs` is at most `#unusedMs`, since no session that is used meanwhile is due sooner. */
+  #sweepIn(waitMs: number): void {
+    if (!this.#isStopped) this.#disarm = this.#deps.alarm(waitMs, () => void this.#sweep());
+  }
+
+  async #sweep(): Promise<void> {
+    const { now, scheduler, open } = this.#deps;
+    const due = [...open.values()].filter((session) => this.#dueAtMs(session) <= now());
+    await scheduler.each(due, (session) => this.#visit(session));
+    this.#disarm = undefined;
+    if (open.size === 0) return;
+    let nextMs = now() + this.#unusedMs;
+    for (const session of open.values()) nextMs = Math.min(nextMs, this.#dueAtMs(session));
+    this.#sweepIn(Math.max(GRAIN_MS, nextMs - now()));
+  }
+
+  /** Makes a session that is still due idle, or ends it. A session that is busy counts as used now. */
+  #visit(session: McpSession): void {
+    const { now, open, end } = this.#deps;
+    if (this.#isStopped || !open.has(session.id) || this.#dueAtMs(session) > now()) return;
+    if (session.isIdle) end(session);
+    else if (session.setIdle()) session.isIdle = true;
+    else session.usedAtMs = Math.round(now());
+  }
+
+  #dueAtMs({ usedAtMs, isIdle }: McpSession): number {
+    return usedAtMs + (isIdle ? this.#idleMs : this.#unusedMs);
+  }
+}
