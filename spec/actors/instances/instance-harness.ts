@@ -115,8 +115,9 @@ export class Harness {
       awaitingClient: () => {},
       ended: (_: Attempt, ending: AttemptEnding) => caller.endings.push(ending),
     };
-    const sent = Object({ atMs: now() });
-    const attempt = new Attempt(call, this.ref, { request, conversation }, sent, 1, undefined);
+    const outliers = { sent: () => ({ atMs: now() }), noteMessage() {}, setAwaitingClient() {}, ended() {} };
+    const group = Object({ pool: { outliers }, queue: { advance() {} } });
+    const attempt = new Attempt(call, group, this.ref, { request, conversation }, 1, undefined);
     attempt.start();
     return caller;
   }

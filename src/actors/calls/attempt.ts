@@ -1,7 +1,7 @@
-// One attempt of a call at one instance. It counts the call at the instance, passes the events of the conversation to
-// the call (synchronously, without an actor mailbox between them) and reports its own end. call.ts decides what follows
-// a failure, with one exception: after an error with `isRepaired`, the attempt itself sends its request once more in the
-// same conversation.
+// One attempt of a call at one instance. It counts the call at the instance and in the pool, passes the events of the
+// conversation to the call (synchronously, without an actor mailbox between them) and reports its own end. call.ts
+// decides what follows a failure, with one exception: after an error with `isRepaired`, the attempt itself sends its
+// request once more in the same conversation.
 
 import type { Observer, Subscription } from 'rxjs';
 import type { CallVerdict, SentCall } from '../../balancing/outliers.ts';
@@ -44,7 +44,7 @@ export interface AttemptedCall {
    * `true`: the attempt has freed its capacity, because the backend waits for the client. `false`: it uses capacity
    * again.
    */
-  awaitingClient(attempt: Attempt, isAwaitingClient: boolean): void;
+  awaitingClient(isAwaitingClient: boolean): void;
   /** Called exactly once, when nothing of the attempt is under way any more. */
   ended(attempt: Attempt, ending: AttemptEnding): void;
 }
@@ -64,6 +64,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   /** True when the backend may get the same request twice without harm. */
   readonly isRepeatable: boolean;
   readonly #call: AttemptedCall;
+  readonly #group: Pick<TemplateGroup, 'pool' | 'queue'>;
   readonly #ownerId: string;
   readonly #trace: AttemptTrace | undefined;
   #source: Subscription | undefined;
@@ -82,18 +83,19 @@ export class Attempt implements Observer<ExchangeEvent> {
   /** `parent`: the span of the call; undefined when the call is not traced. */
   constructor(
     call: AttemptedCall,
+    group: Pick<TemplateGroup, 'pool' | 'queue'>,
     ref: InstanceRef,
     plan: AttemptPlan,
-    sent: SentCall<InstanceRef>,
     number: number,
     parent: RequestTrace | undefined,
   ) {
     this.#call = call;
+    this.#group = group;
     this.ref = ref;
     this.plan = plan;
-    this.sent = sent;
+    this.sent = group.pool.outliers.sent(ref);
     this.number = number;
-    this.waitMs = sent.atMs - call.deadline.beganAtMs;
+    this.waitMs = this.sent.atMs - call.deadline.beganAtMs;
     this.isRepeatable = isRepeatable(plan.request, ref);
     this.#ownerId = plan.request.caller ?? ANONYMOUS.id;
     this.#trace = parent?.attempt({
@@ -145,6 +147,9 @@ export class Attempt implements Observer<ExchangeEvent> {
     this.ref.callEnded(ending.error);
     this.#trace?.ended(ending.error?.code);
     this.#call.ended(this, ending);
+    this.#group.pool.outliers.ended(this.sent, verdictOf(ending));
+    this.#group.queue.advance(this.ref);
+    if (this.afterEnd !== undefined) this.#call.scheduleFailure(this.afterEnd);
   }
 
   // --- observer of the conversation ------------------------------------------------------------------------
@@ -161,7 +166,7 @@ export class Attempt implements Observer<ExchangeEvent> {
       this.#outcome = outcomeOf(this.plan.request.method, event);
       this.#trace?.answered(event);
     }
-    this.#call.onEvent(this, event);
+    this.#pass(event);
   }
 
   error(thrown: unknown): void {
@@ -223,15 +228,28 @@ export class Attempt implements Observer<ExchangeEvent> {
       if (this.#unanswered === 0) this.#resume();
       request.answer(reply);
     });
-    this.#call.onEvent(this, passed);
-    if (this.isAwaitingClient) this.#call.awaitingClient(this, true);
+    this.#pass(passed);
+    if (this.isAwaitingClient) this.#noteAwaiting();
   }
 
   #resume(): void {
     if (!this.isAwaitingClient) return;
     this.isAwaitingClient = false;
     this.ref.calls.resume(this.#ownerId);
-    this.#call.awaitingClient(this, false);
+    this.#noteAwaiting();
+  }
+
+  /** Waiting calls can use freed capacity. */
+  #noteAwaiting(): void {
+    const { isAwaitingClient } = this;
+    this.#call.awaitingClient(isAwaitingClient);
+    this.#group.pool.outliers.setAwaitingClient(this.sent, isAwaitingClient);
+    if (isAwaitingClient) this.#group.queue.advance(this.ref);
+  }
+
+  #pass(event: ExchangeEvent): void {
+    this.#group.pool.outliers.noteMessage(this.sent);
+    this.#call.onEvent(this, event);
   }
 
   get #request(): ExchangeRequest {
@@ -247,26 +265,6 @@ export class Attempt implements Observer<ExchangeEvent> {
   get #isAnswered(): boolean {
     return isAnswered(this.#outcome);
   }
-}
-
-/** Reports a change of `isAwaitingClient` to the template of the instance, so that waiting calls can use freed capacity. */
-export function reportAwaiting(
-  { pool, queue }: TemplateGroup,
-  { ref, sent }: Attempt,
-  isAwaitingClient: boolean,
-): void {
-  pool.outliers.setAwaitingClient(sent, isAwaitingClient);
-  if (isAwaitingClient) queue.advance(ref);
-}
-
-/** Reports the end of an attempt to the template of the instance, so that waiting calls can use freed capacity. */
-export function reportEnd(
-  { pool, queue }: TemplateGroup,
-  { ref, sent }: Attempt,
-  ending: AttemptEnding,
-): void {
-  pool.outliers.ended(sent, verdictOf(ending));
-  queue.advance(ref);
 }
 
 /**

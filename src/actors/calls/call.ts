@@ -22,7 +22,7 @@ import {
 } from '../../domain/errors/errors.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { Attempt, type AttemptedCall, reportAwaiting, reportEnd } from './attempt.ts';
+import { Attempt, type AttemptedCall } from './attempt.ts';
 import { Attempts } from './attempts.ts';
 import type { AttemptEnding, CallEvents } from './call-events.ts';
 import type {
@@ -129,8 +129,7 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
   }
 
   onEvent(attempt: Attempt, event: ExchangeEvent): void {
-    const { ref, sent, plan } = attempt;
-    this.#input.group.pool.outliers.noteMessage(sent);
+    const { ref, plan } = attempt;
     this.deadline.noteMessage();
     if (plan.receive?.(event) === false) return;
     if (!this.#isAnswering) {
@@ -151,17 +150,14 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
     this.#subscriber.complete();
   }
 
-  awaitingClient(attempt: Attempt, isAwaitingClient: boolean): void {
+  awaitingClient(isAwaitingClient: boolean): void {
     this.deadline.setPaused(isAwaitingClient);
-    reportAwaiting(this.#input.group, attempt, isAwaitingClient);
   }
 
   ended(attempt: Attempt, ending: AttemptEnding): void {
     attempt.plan.ended?.(ending);
     this.#events.finished(attempt, ending, this.#subscriber.closed && !this.#attempts.isSilent(attempt));
-    reportEnd(this.#input.group, attempt, ending);
     if (attempt === this.#failing) this.#failing = undefined;
-    if (attempt.afterEnd !== undefined) this.scheduleFailure(attempt.afterEnd);
   }
 
   // --- for its deadline ------------------------------------------------------------------------------------
@@ -307,9 +303,8 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
 
   #send(ref: InstanceRef, plan: AttemptPlan): void {
     this.#track(ref);
-    const sent = this.#input.group.pool.outliers.sent(ref);
     const trace = plan.request.tracker?.trace ?? this.#deps.trace?.();
-    const attempt = new Attempt(this, ref, plan, sent, this.#events.sent(), trace);
+    const attempt = new Attempt(this, this.#input.group, ref, plan, this.#events.sent(), trace);
     this.#attempts.add(attempt);
     attempt.start();
   }

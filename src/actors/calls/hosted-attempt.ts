@@ -12,7 +12,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
-import { Attempt, type AttemptedCall, reportAwaiting, reportEnd } from './attempt.ts';
+import { Attempt, type AttemptedCall } from './attempt.ts';
 
 /** Extra time before this node ends the attempt, in ms: normally the node that runs the call has ended it by then. */
 const GRACE_MS = 1_000;
@@ -30,28 +30,18 @@ export function hostedAttempt(
   { now, alarm }: Pick<Clock, 'now' | 'alarm'>,
 ): Observable<ExchangeEvent> {
   return new Observable((subscriber) => {
-    const { outliers } = group.pool;
     const { longestMs = LIMITS.callHardBoundMs } = request;
     const call: AttemptedCall = {
       deadline: { beganAtMs: now(), needsProgress: false, longestLeftMs: longestMs },
       now,
       scheduleFailure: (task) => task(),
-      onEvent: ({ sent }, event) => {
-        outliers.noteMessage(sent);
-        subscriber.next(event);
-      },
+      onEvent: (_attempt, event) => subscriber.next(event),
       failed: (_attempt, error) => subscriber.error(error),
       completed: () => subscriber.complete(),
-      awaitingClient: (attempt, isAwaitingClient) => {
-        count(isAwaitingClient ? -1 : 1);
-        reportAwaiting(group, attempt, isAwaitingClient);
-      },
-      ended: (attempt, ending) => {
-        count(-1);
-        reportEnd(group, attempt, ending);
-      },
+      awaitingClient: (isAwaitingClient) => count(isAwaitingClient ? -1 : 1),
+      ended: () => count(-1),
     };
-    const attempt = new Attempt(call, ref, { request, conversation }, outliers.sent(ref), 1, undefined);
+    const attempt = new Attempt(call, group, ref, { request, conversation }, 1, undefined);
     count(1);
     attempt.start();
     const disarm = alarm(longestMs + GRACE_MS, () => subscriber.error(backendTimeout(longestMs)));
