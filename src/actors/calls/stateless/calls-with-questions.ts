@@ -138,24 +138,41 @@ export class CallsWithQuestions implements CallQuestions {
     return this.#scheduler.each([...this.#calls.values()], (asking) => asking.end(callCutOff()));
   }
 
+  // --- for its calls -------------------------------------------------------------------------------------------
+
+  /** True when no call may wait for its client any more. */
+  get isDismissed(): boolean {
+    return this.#isDismissed;
+  }
+
+  alarm(waitMs: number, task: () => void): () => void {
+    return this.#alarm(waitMs, task);
+  }
+
+  /** Counts the memory of a call, which ends when others need that memory. */
+  hold(asking: CallWithQuestions): Holding {
+    const tooLarge = () => asking.end(backendUnavailable(TOO_LARGE, { delivered: 'unknown' }));
+    return this.#held.hold(asking.ownerId, tooLarge);
+  }
+
+  /** The exchange of a call has ended while its client was away. */
+  ended({ ownerId }: CallWithQuestions): void {
+    this.#makeRoom(ownerId);
+    this.#shares.release(ownerId);
+    this.#ended.take(ownerId);
+  }
+
+  /** A call is over. Idempotent. */
+  gone({ id, ownerId, hasEnded }: CallWithQuestions): void {
+    if (this.#calls.delete(id)) (hasEnded ? this.#ended : this.#shares).release(ownerId);
+  }
+
+  // ---------------------------------------------------------------------------------------------------------
+
   #add(owner: CallOwner, call: string, source: Subscription, subscriber: CallSubscriber): CallWithQuestions {
-    const id = this.#newId();
-    let shares = this.#shares;
-    const gone = () => {
-      if (this.#calls.delete(id)) shares.release(owner.id);
-    };
-    const ended = () => {
-      this.#makeRoom(owner.id);
-      shares.release(owner.id);
-      shares = this.#ended;
-      shares.take(owner.id);
-    };
-    const hold = (cut: () => void) => this.#held.hold(owner.id, cut);
-    const isRefused = () => this.#isDismissed;
-    const input = { id, ownerId: owner.id, call, source, isRefused, ended, gone, hold, alarm: this.#alarm };
-    const asking = new CallWithQuestions(input, subscriber);
-    this.#calls.set(id, asking);
-    shares.take(owner.id);
+    const asking = new CallWithQuestions(this, this.#newId(), owner.id, call, source, subscriber);
+    this.#calls.set(asking.id, asking);
+    this.#shares.take(owner.id);
     return asking;
   }
 
@@ -186,25 +203,12 @@ const GATHERING_MS = 50;
 /** The most open questions of one call; further ones are answered with NO_ANSWER. */
 const MAX_OPEN = 64;
 
-interface CallInput {
+class CallWithQuestions {
   readonly id: string;
   readonly ownerId: string;
-  readonly call: string;
-  /** The subscription to the exchange; unsubscribing cancels it. */
-  readonly source: Subscription;
-  readonly alarm: Clock['alarm'];
-  /** Counts the memory of the call; `cut` is called when others need that memory. */
-  readonly hold: (cut: () => void) => Holding;
-  /** Returns true when no call may wait for its client any more. */
-  readonly isRefused: () => boolean;
-  /** Called when the exchange has ended while the client was away. */
-  readonly ended: () => void;
-  /** Called when the call is over. Idempotent. */
-  readonly gone: () => void;
-}
-
-class CallWithQuestions {
-  readonly #input: CallInput;
+  readonly #table: CallsWithQuestions;
+  readonly #call: string;
+  readonly #source: Subscription;
   /** Cancels the current timer: for further questions, or for the return of the client. Undefined while neither runs. */
   #disarm: (() => void) | undefined;
   readonly #open = new Map<string, ServerRequest>();
@@ -223,14 +227,22 @@ class CallWithQuestions {
   /** The memory of the open questions, in bytes. */
   #questionBytes = 0;
 
-  constructor(input: CallInput, subscriber: CallSubscriber) {
-    this.#input = input;
-    this.#holding = input.hold(() => this.end(backendUnavailable(TOO_LARGE, { delivered: 'unknown' })));
+  /** `source`: the subscription to the exchange; unsubscribing cancels it. */
+  constructor(
+    table: CallsWithQuestions,
+    id: string,
+    ownerId: string,
+    call: string,
+    source: Subscription,
+    subscriber: CallSubscriber,
+  ) {
+    this.#table = table;
+    this.id = id;
+    this.ownerId = ownerId;
+    this.#call = call;
+    this.#source = source;
     this.#subscriber = subscriber;
-  }
-
-  get ownerId(): string {
-    return this.#input.ownerId;
+    this.#holding = table.hold(this);
   }
 
   /** True while there is no subscriber: the client is expected to return. */
@@ -261,7 +273,7 @@ class CallWithQuestions {
   }
 
   waitsFor(ownerId: string, call: string): boolean {
-    return this.isWaiting && ownerId === this.ownerId && call === this.#input.call;
+    return this.isWaiting && ownerId === this.ownerId && call === this.#call;
   }
 
   /** Delivers the buffered messages, then the end, or passes the answers on. Questions without a answer are asked again. */
@@ -284,7 +296,7 @@ class CallWithQuestions {
     this.#isOver = true;
     this.#subscriber = undefined;
     this.#refuseQuestions();
-    this.#input.source.unsubscribe();
+    this.#source.unsubscribe();
     this.#dispose();
   }
 
@@ -323,7 +335,7 @@ class CallWithQuestions {
    * runs: the question then goes with the next ones.
    */
   #gather(): void {
-    if (this.#subscriber !== undefined) this.#disarm ??= this.#input.alarm(GATHERING_MS, () => this.#ask());
+    if (this.#subscriber !== undefined) this.#disarm ??= this.#table.alarm(GATHERING_MS, () => this.#ask());
   }
 
   #endWait(): void {
@@ -333,14 +345,14 @@ class CallWithQuestions {
 
   /** Sends the questions to the client, ends the client's request, and waits for the client to return. */
   #ask(): void {
-    if (this.#input.isRefused()) {
+    if (this.#table.isDismissed) {
       this.end(callCutOff());
       return;
     }
     const subscriber = this.#subscriber;
     this.#subscriber = undefined;
     const requests = new Map([...this.#open].map(([key, { method, params }]) => [key, { method, params }]));
-    subscriber?.next({ kind: 'asked', id: this.#input.id, instanceId: this.#instanceId, requests });
+    subscriber?.next({ kind: 'asked', id: this.id, instanceId: this.#instanceId, requests });
     subscriber?.complete();
   }
 
@@ -356,9 +368,9 @@ class CallWithQuestions {
     this.#refuseQuestions();
     if (this.#subscriber !== undefined) this.#deliverEnd(this.#subscriber, end);
     else {
-      this.#input.ended();
+      this.#table.ended(this);
       this.#end = end;
-      this.#disarm = this.#input.alarm(LIMITS.unreadEndMs, () => this.cancel());
+      this.#disarm = this.#table.alarm(LIMITS.unreadEndMs, () => this.cancel());
       this.#holding.set(bytes);
     }
   }
@@ -375,7 +387,7 @@ class CallWithQuestions {
     this.#buffered.takeAll();
     this.#endWait();
     this.#holding.release();
-    this.#input.gone();
+    this.#table.gone(this);
   }
 }
 
