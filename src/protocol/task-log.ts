@@ -100,7 +100,7 @@ export class TaskLog {
     const before = this.#asked.get(key);
     if (before !== undefined && this.#now() - before.atMs < ASKED_MS) return before.asking;
     const { id } = scope.owner;
-    if (this.#asking.isFull || this.#asking.isShareFull(id))
+    if (this.#asking.exceededBy(id) !== undefined)
       return Promise.reject(queueFull('the tasks of other nodes'));
     const answers = this.#peers.ask(scope, taskId);
     if (answers === undefined) return undefined;

@@ -310,7 +310,7 @@ test('other messages that are not kept any more are replaced by a notice: all bu
 });
 
 test('a message that is not begun when the stream ends is refused: no stream would have the answer', async () => {
-  for (const refusal of [undefined, sessionLimit(1)]) {
+  for (const refusal of [undefined, sessionLimit({ most: 1, isShare: false })]) {
     const { open, post, limit } = setUpEarlier();
     const { reply } = await open();
     const { promise, resolve, reject } = Promise.withResolvers<void>();

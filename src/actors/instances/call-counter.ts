@@ -92,7 +92,7 @@ export class CallCounter {
    * wait already, or the owner's share of them.
    */
   awaitClient(ownerId: string): boolean {
-    if (this.#awaitingClient.isFull || this.#awaitingClient.isShareFull(ownerId)) return false;
+    if (this.#awaitingClient.exceededBy(ownerId) !== undefined) return false;
     this.#awaitingClient.take(ownerId);
     this.#active.release(ownerId);
     return true;
@@ -123,6 +123,6 @@ export class CallCounter {
  * (LIMITS.callsAwaitingClient) or the owner's share of them are taken; undefined while there is room.
  */
 export function awaitingClientRefusal(waiting: UserShares, ownerId: string): GatewayError | undefined {
-  if (waiting.isShareFull(ownerId)) return tooManyAwaitingClient(waiting.share);
-  return waiting.isFull ? tooManyAwaitingClient(LIMITS.callsAwaitingClient) : undefined;
+  const exceeded = waiting.exceededBy(ownerId);
+  return exceeded && tooManyAwaitingClient(exceeded.most);
 }

@@ -374,9 +374,9 @@ export class ClientSessions implements AllSessions {
    * when no client is absent.
    */
   #makeRoom(ownerId: string, kind: PlaceKind): void {
-    const lack = this.#places.missingPlace(ownerId, kind);
-    if (lack === undefined) return;
-    const only = lack === 'share' ? ownerId : undefined;
+    const exceeded = this.#places.exceededBy(ownerId, kind);
+    if (exceeded === undefined) return;
+    const only = exceeded.isShare ? ownerId : undefined;
     const away = longestAway(this.#ofClients(), kind, only, this.deps.now());
     if (away !== undefined) void this.#end(away, 'placeNeeded');
     else this.#places.check(ownerId, kind);

@@ -2,13 +2,13 @@
 // have, and the memory for the profiles of their clients. client-sessions.ts decides what happens when there is no
 // place.
 
-import { declarationsTooLarge, sessionLimit, sessionShareLimit } from '../../domain/errors/session-errors.ts';
+import { declarationsTooLarge, sessionLimit } from '../../domain/errors/session-errors.ts';
 import { canonicalText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type ClientProfile, profileBytes } from '../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import { UserShares } from '../../domain/memory/user-shares.ts';
+import { type Exceeded, UserShares } from '../../domain/memory/user-shares.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 
 /** The number of recent client profiles that are remembered to be shared. Large profiles are not. */
@@ -37,18 +37,15 @@ export class SessionPlaces {
     return [...this.#shares.template.users, ...this.#shares.several.users];
   }
 
-  /** Returns `share` when the owner has no place left, `all` when there is no place at all, undefined when there is one. */
-  missingPlace(ownerId: string, kind: PlaceKind): 'share' | 'all' | undefined {
-    const shares = this.#shares[kind];
-    if (shares.isShareFull(ownerId)) return 'share';
-    return shares.isFull ? 'all' : undefined;
+  /** The bound that one more session of this owner would exceed; undefined when there is a place. */
+  exceededBy(ownerId: string, kind: PlaceKind): Exceeded | undefined {
+    return this.#shares[kind].exceededBy(ownerId);
   }
 
   /** Throws SESSION_LIMIT when there is no place. */
   check(ownerId: string, kind: PlaceKind): void {
-    const lack = this.missingPlace(ownerId, kind);
-    if (lack === 'share') throw sessionShareLimit(this.#shares[kind].share);
-    if (lack === 'all') throw sessionLimit(this.max);
+    const exceeded = this.exceededBy(ownerId, kind);
+    if (exceeded !== undefined) throw sessionLimit(exceeded);
   }
 
   /**

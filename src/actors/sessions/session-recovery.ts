@@ -61,7 +61,7 @@ export class SessionRecovery {
     if (this.#missing.has(attempt)) return undefined;
     const known = this.#underWay.get(attempt);
     if (known !== undefined) return known;
-    if (this.#shares.isFull || this.#shares.isShareFull(ownerId)) throw queueFull('the store of sessions');
+    if (this.#shares.exceededBy(ownerId) !== undefined) throw queueFull('the store of sessions');
     this.#shares.take(ownerId);
     const recovering = this.#recover(id, ownerId, prepare).finally(() => {
       this.#underWay.delete(attempt);

@@ -5,6 +5,7 @@ import { neededAccount } from '../calls/connection-required.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../instances/instance.ts';
 import { isMissing } from '../instances/start-failure.ts';
 import { LIMITS } from '../limits.ts';
+import type { Exceeded } from '../memory/user-shares.ts';
 import { cutText } from '../text.ts';
 import type { ConnectionNeed } from '../vault/account-connection.ts';
 import {
@@ -136,7 +137,7 @@ export function commandExposes(reason: string): GatewayError {
 }
 
 /** `isShare`: of this caller. */
-export function tooManyTests(most: number, isShare: boolean): GatewayError {
+export function tooManyTests({ most, isShare }: Exceeded): GatewayError {
   const message = isShare
     ? `This caller has too many running connection tests (${most}); wait until one has ended.`
     : `Too many connection tests are running (${most}); wait until one has ended.`;

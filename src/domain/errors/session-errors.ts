@@ -2,6 +2,7 @@
 // (error-catalogue.ts).
 
 import { LIMITS } from '../limits.ts';
+import type { Exceeded } from '../memory/user-shares.ts';
 import { type EndReason, SESSION_ENDS } from '../sessions/session-ends.ts';
 import { GatewayError, retryAfter } from './errors.ts';
 
@@ -35,15 +36,16 @@ export function sessionLost(reason: string): GatewayError {
 /** Retry-After when a limit of sessions, processes or subscriptions is reached: the next end is unknown. */
 const ASK_AGAIN_SECONDS = 60;
 
-export function sessionLimit(most: number): GatewayError {
-  const message = `Too many sessions are open (${most}; setting sessions.max).`;
-  return new GatewayError('SESSION_LIMIT', message, { retryAfterSeconds: ASK_AGAIN_SECONDS });
-}
-
-/** The caller ends its sessions itself, so there is no Retry-After. */
-export function sessionShareLimit(most: number): GatewayError {
-  const message = `This caller has too many open sessions (${most}; setting sessions.share).`;
-  return new GatewayError('SESSION_LIMIT', message);
+/** For the share of a caller there is no Retry-After: it ends its sessions itself. */
+export function sessionLimit({ most, isShare }: Exceeded): GatewayError {
+  return isShare
+    ? new GatewayError(
+        'SESSION_LIMIT',
+        `This caller has too many open sessions (${most}; setting sessions.share).`,
+      )
+    : new GatewayError('SESSION_LIMIT', `Too many sessions are open (${most}; setting sessions.max).`, {
+        retryAfterSeconds: ASK_AGAIN_SECONDS,
+      });
 }
 
 /** The memory for what clients declare, and the gateway keeps, is full: that of this caller, or that of all callers (ADR 89). */
@@ -82,8 +84,8 @@ export function tooManyAwaitingClient(most: number): GatewayError {
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
 }
 
-/** Too many streams of `subscriptions/listen` are open; `isShare`: of this caller. */
-export function listenLimit(most: number, isShare: boolean): GatewayError {
+/** Too many streams of `subscriptions/listen` are open. */
+export function listenLimit({ most, isShare }: Exceeded): GatewayError {
   const message = isShare
     ? `This caller has too many open subscriptions (${most}).`
     : `Too many subscriptions are open (${most}).`;
@@ -96,8 +98,8 @@ export function subscriptionShareLimit(most: number): GatewayError {
   return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
 }
 
-/** Too many readers of the events of the gateway; `isShare`: of this caller. */
-export function eventStreamLimit(most: number, isShare: boolean): GatewayError {
+/** Too many readers of the events of the gateway. */
+export function eventStreamLimit({ most, isShare }: Exceeded): GatewayError {
   const message = isShare
     ? `This caller has too many open event streams (${most}).`
     : `Too many event streams are open (${most}).`;

@@ -63,6 +63,12 @@ export class UserAmounts {
   }
 }
 
+/** A bound that is reached: the share of one user, or that of all users together. */
+export interface Exceeded {
+  readonly most: number;
+  readonly isShare: boolean;
+}
+
 /**
  * How much of a bounded resource each user holds: no user may hold all of it, so that the others are
  * served. The caller decides which amounts count, and how a refusal is reported.
@@ -86,6 +92,12 @@ export class UserShares extends UserAmounts {
   /** True when this user may hold no more. While authentication is off all callers are one user, which has no share. */
   isShareFull(userId: string): boolean {
     return userId !== ANONYMOUS.id && this.held(userId) >= this.share;
+  }
+
+  /** The bound that one more of this user would exceed; undefined when there is room. */
+  exceededBy(userId: string): Exceeded | undefined {
+    if (this.isShareFull(userId)) return { most: this.share, isShare: true };
+    return this.isFull ? { most: this.#most, isShare: false } : undefined;
   }
 
   take(userId: string): void {

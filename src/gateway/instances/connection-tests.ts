@@ -46,8 +46,8 @@ export class ConnectionTests {
   ): Promise<ConnectionOutcome> {
     const shares = this.#shares;
     if (this.#closing.signal.aborted) throw shuttingDown();
-    if (shares.isShareFull(caller)) throw tooManyTests(shares.share, true);
-    if (shares.isFull) throw tooManyTests(TESTS.atOnce, false);
+    const exceeded = shares.exceededBy(caller);
+    if (exceeded !== undefined) throw tooManyTests(exceeded);
     shares.take(caller);
     const drafted = this.#deps.registry.draft(template, input, { isLimited });
     const tried = drafted.then((definition) => this.#open(definition, signal));

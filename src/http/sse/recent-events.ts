@@ -103,9 +103,8 @@ export class RecentEvents {
     reader: StreamReader,
   ): Observable<StreamEvent> {
     return new Observable((subscriber) => {
-      if (this.#shares.isFull) return subscriber.error(eventStreamLimit(HTTP_LIMITS.eventStreams, false));
-      if (this.#shares.isShareFull(owner.id))
-        return subscriber.error(eventStreamLimit(this.#shares.share, true));
+      const exceeded = this.#shares.exceededBy(owner.id);
+      if (exceeded !== undefined) return subscriber.error(eventStreamLimit(exceeded));
       this.#shares.take(owner.id);
       subscriber.add(() => this.#shares.release(owner.id));
       const { start, missed } = this.#startAfter(after);

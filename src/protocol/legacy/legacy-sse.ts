@@ -7,7 +7,7 @@
 
 import { filter, firstValueFrom, map, race, Subject } from 'rxjs';
 import { shuttingDown } from '../../domain/errors/errors.ts';
-import { sessionLimit, sessionShareLimit } from '../../domain/errors/session-errors.ts';
+import { sessionLimit } from '../../domain/errors/session-errors.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
@@ -168,8 +168,8 @@ export class LegacySse {
   #checkRoom(ownerId: string): void {
     const unopened = new UserShares(MAX_UNOPENED);
     for (const other of this.#connections.values()) if (!other.hasSession) unopened.take(other.ownerId);
-    if (unopened.isFull) throw sessionLimit(MAX_UNOPENED);
-    if (unopened.isShareFull(ownerId)) throw sessionShareLimit(unopened.share);
+    const exceeded = unopened.exceededBy(ownerId);
+    if (exceeded !== undefined) throw sessionLimit(exceeded);
   }
 }
 

@@ -62,8 +62,8 @@ export class ListenStreams {
     const { id, backends, owner, params } = request;
     const { profile } = request.envelope;
     const { shown, wanted } = grant(params, capabilities);
-    if (this.#shares.isFull) throw listenLimit(MAX_STREAMS, false);
-    if (this.#shares.isShareFull(owner.id)) throw listenLimit(this.#shares.share, true);
+    const exceeded = this.#shares.exceededBy(owner.id);
+    if (exceeded !== undefined) throw listenLimit(exceeded);
     const bytes = keptBytes([profile, shown, idValue(id)]);
     if (!this.#declarations.take(owner.id, bytes)) throw declarationsTooLarge('QUEUE_FULL');
     const stream = reply.stream();
