@@ -5,8 +5,7 @@
 
 import type { Observer, Subscription } from 'rxjs';
 import type { CallVerdict, SentCall } from '../../balancing/outliers.ts';
-import { ANONYMOUS } from '../../domain/accounts/account.ts';
-import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { type ExchangeRequest, ownerIdOf } from '../../domain/calls/exchange.ts';
 import {
   type CallOutcome,
   type ExchangeEvent,
@@ -97,7 +96,7 @@ export class Attempt implements Observer<ExchangeEvent> {
     this.number = number;
     this.waitMs = this.sent.atMs - call.deadline.beganAtMs;
     this.isRepeatable = isRepeatable(plan.request, ref);
-    this.#ownerId = plan.request.caller ?? ANONYMOUS.id;
+    this.#ownerId = ownerIdOf(plan.request);
     this.#trace = parent?.attempt({
       method: plan.request.method,
       params: plan.request.params,

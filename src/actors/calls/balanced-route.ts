@@ -2,7 +2,7 @@
 
 import type { StrategyRequest } from '../../balancing/strategy.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
-import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { type ExchangeRequest, ownerIdOf } from '../../domain/calls/exchange.ts';
 import { isRepeatable } from '../../domain/calls/retry-rules.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
@@ -47,7 +47,7 @@ export class BalancedRoute implements CallRoute, StrategyRequest {
    * undefined if there is none. Source: ADR 41.
    */
   next(excluded: ExcludedIds): InstanceRef | undefined {
-    const ownerId = this.#request.caller ?? ANONYMOUS.id;
+    const ownerId = ownerIdOf(this.#request);
     const isRepeatableAt = (ref: InstanceRef) => isRepeatable(this.#request, ref);
     return (
       this.#pool.pick(excluded, isRepeatableAt, this) ??

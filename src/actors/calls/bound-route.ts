@@ -1,7 +1,6 @@
 // The route of calls that only one given instance may answer.
 
-import { ANONYMOUS } from '../../domain/accounts/account.ts';
-import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { type ExchangeRequest, ownerIdOf } from '../../domain/calls/exchange.ts';
 import type { InstanceState } from '../../domain/instances/instance.ts';
 import type { CallConversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -43,7 +42,7 @@ export class BoundRoute implements CallRoute {
   }
 
   next(excluded: ExcludedIds): InstanceRef | undefined {
-    const hasCapacity = this.onlyInstance.hasCapacityFor(this.#request.caller ?? ANONYMOUS.id);
+    const hasCapacity = this.onlyInstance.hasCapacityFor(ownerIdOf(this.#request));
     return hasCapacity && this.isOpen(excluded) ? this.onlyInstance : undefined;
   }
 

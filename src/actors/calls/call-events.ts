@@ -2,9 +2,8 @@
 // same order, so that V8 gives them one hidden class: a call usually emits at most four, and thousands of events are
 // kept.
 
-import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { withoutCredentials } from '../../domain/accounts/written-credentials.ts';
-import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
+import { type ExchangeRequest, ownerIdOf, toolOf } from '../../domain/calls/exchange.ts';
 import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import type { ErrorCode, GatewayError } from '../../domain/errors/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
@@ -126,7 +125,7 @@ export class CallEvents {
       method: short(request.method),
       tool: tool && short(tool),
       view: request.view,
-      principal: request.caller ?? ANONYMOUS.id,
+      principal: ownerIdOf(request),
       requestId: request.requestId,
       instanceId: ref.id,
       serverId: ref.serverId,
@@ -162,7 +161,7 @@ export class CallEvents {
       method: short(request.method),
       tool: tool && short(tool),
       view: request.view,
-      principal: request.caller ?? ANONYMOUS.id,
+      principal: ownerIdOf(request),
       requestId: request.requestId,
     };
   }

@@ -8,8 +8,7 @@
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
-import { ANONYMOUS } from '../../domain/accounts/account.ts';
-import { type SourcedEvent, toolOf } from '../../domain/calls/exchange.ts';
+import { ownerIdOf, type SourcedEvent, toolOf } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { decideAfter, isRepeatable, mayHedge } from '../../domain/calls/retry-rules.ts';
 import { backendTimeout, queueFull } from '../../domain/errors/error-catalogue.ts';
@@ -88,7 +87,7 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
   // --- for the queue and the route -------------------------------------------------------------------------
 
   get ownerId(): string {
-    return this.#input.request.caller ?? ANONYMOUS.id;
+    return ownerIdOf(this.#input.request);
   }
 
   mayTake(target: QueueTarget): boolean {

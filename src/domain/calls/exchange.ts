@@ -1,6 +1,7 @@
 // One exchange: a request to a backend and all messages that come back for it. It is an Observable of
 // ExchangeEvent (exchange-event.ts); its errors are GatewayError (errors.ts).
 
+import { ANONYMOUS } from '../accounts/account.ts';
 import type { JsonFields, JsonObject } from '../json/json.ts';
 import type { ToolRights } from '../rights/rights.ts';
 import { type CallEnd, type ExchangeEvent, type FinalEvent, isFinal } from './exchange-event.ts';
@@ -100,6 +101,11 @@ export interface Canceller {
 /** The params of `notifications/cancelled`. */
 export function cancellation(requestId: number, reason = 'no caller waits for the answer'): JsonObject {
   return { requestId, reason };
+}
+
+/** Id of the principal for which a request is counted. */
+export function ownerIdOf({ caller = ANONYMOUS.id }: Pick<ExchangeRequest, 'caller'>): string {
+  return caller;
 }
 
 /** Name of the tool that a request calls, if any. */

@@ -4,7 +4,12 @@
 import { map, type Observable, Subscription } from 'rxjs';
 import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
-import type { ExchangeOptions, ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
+import {
+  type ExchangeOptions,
+  type ExchangeRequest,
+  ownerIdOf,
+  type SourcedEvent,
+} from '../../domain/calls/exchange.ts';
 import { viewNotFound } from '../../domain/errors/view-errors.ts';
 import { countHealth } from '../../domain/instances/instance.ts';
 import { definedFields, jsonCopy } from '../../domain/json/json.ts';
@@ -220,7 +225,7 @@ export class Views implements ServedViews {
     const view = this.#of(id);
     if (view === undefined) throw viewNotFound(id);
     const owner: Owner = {
-      id: request.caller ?? ANONYMOUS.id,
+      id: ownerIdOf(request),
       ...definedFields({ tools: request.tools }),
     };
     const { instanceId: _, ...others } = options;
