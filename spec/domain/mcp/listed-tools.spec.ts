@@ -160,17 +160,20 @@ test('the tools of a pinned template are compared and removed in several tasks; 
     areUsedEverywhere: async () => false,
     listed: async () => undefined,
   };
-  const { answer, waiting } = await withTrustedTools(answerOf(), trust, scheduler);
+  const { trusted, waiting } = await withTrustedTools(answerOf(), trust, scheduler);
   const kept = TOOLS.filter(({ name }) => !name.endsWith('5'));
   const text = JSON.stringify({ tools: [...kept, {}, 1], n: 1.5 });
-  assert.is(answer.event.kind === 'result' && answer.event.result.text, text);
+  assert.is(trusted.event.kind === 'result' && trusted.event.result.text, text);
   assert.is(waiting?.size, TOOLS.length);
   const [ofNames = 0, ofItems = 0] = tasks;
   assert.ok(ofNames >= TOOLS.length / MOST_IN_TASK && ofItems > 2, String(tasks));
   const none = await withTrustedTools(answerOf(), { ...trust, isApproved: () => false }, scheduler);
-  assert.is(none.answer.event.kind === 'result' && none.answer.event.result.text, '{"tools":[{},1],"n":1.5}');
+  assert.is(
+    none.trusted.event.kind === 'result' && none.trusted.event.result.text,
+    '{"tools":[{},1],"n":1.5}',
+  );
   const all = answerOf();
-  assert.is((await withTrustedTools(all, { ...trust, isApproved: () => true }, scheduler)).answer, all);
+  assert.is((await withTrustedTools(all, { ...trust, isApproved: () => true }, scheduler)).trusted, all);
 });
 
 test.run();

@@ -86,10 +86,10 @@ export class Dispatcher {
    * Removes tools that are not trusted from a list. Such a list may be newer than the instance's own list, by which
    * calls are refused: the instance is therefore informed of these tools.
    */
-  async #trusted(template: string, answer: SourcedEvent, trust: ToolTrust): Promise<SourcedEvent> {
-    const { answer: trusted, waiting } = await withTrustedTools(answer, trust, this.#deps.scheduler);
+  async #trusted(template: string, sourced: SourcedEvent, trust: ToolTrust): Promise<SourcedEvent> {
+    const { trusted, waiting } = await withTrustedTools(sourced, trust, this.#deps.scheduler);
     if (waiting === undefined) return trusted;
-    const instance = this.#deps.fleet.find(template, answer.instanceId);
+    const instance = this.#deps.fleet.find(template, sourced.instanceId);
     if (instance instanceof InstanceRef) void instance.tools?.distrust(waiting);
     return trusted;
   }

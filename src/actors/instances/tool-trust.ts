@@ -45,7 +45,7 @@ export type TrustOf = (template: string) => ToolTrust | undefined;
 
 interface TrustedList {
   /** The answer without tools whose definition is not trusted; the same object when all are. */
-  readonly answer: SourcedEvent;
+  readonly trusted: SourcedEvent;
   /**
    * The definitions of the list by name, if one of them waits for approval of the template or of a view; undefined
    * otherwise.
@@ -55,15 +55,15 @@ interface TrustedList {
 
 /** Removes tools that are not trusted from the tool list in an answer, and records definitions that wait for approval. */
 export async function withTrustedTools(
-  answer: SourcedEvent,
+  sourced: SourcedEvent,
   trust: ToolTrust,
   scheduler: Pick<TaskScheduler, 'each'>,
 ): Promise<TrustedList> {
-  const { event } = answer;
-  if (event.kind !== 'result') return { answer };
+  const { event } = sourced;
+  if (event.kind !== 'result') return { trusted: sourced };
   const listed = toolsIn(await readPage('tools', event.result, scheduler));
   const digests = await trust.digestsOf(listed.filter(isNamed));
-  if (await trust.areUsedEverywhere(digests)) return { answer };
+  if (await trust.areUsedEverywhere(digests)) return { trusted: sourced };
   await trust.listed(digests, false);
   const waiting = new Map<string, ToolDigests>();
   const withheld = new Set<unknown>();
@@ -76,9 +76,9 @@ export async function withTrustedTools(
       }
     },
   );
-  if (withheld.size === 0) return { answer, waiting };
+  if (withheld.size === 0) return { trusted: sourced, waiting };
   const result = await listWithout(withheld, listed, event.result, scheduler);
-  return { answer: { ...answer, event: { ...event, result } }, waiting };
+  return { trusted: { ...sourced, event: { ...event, result } }, waiting };
 }
 
 /** Returns the result without these tools of its list, which was read as `listed`. Everything else keeps its bytes. */
@@ -104,13 +104,13 @@ const NO_TOOLS = Buffer.from('[]');
 
 /** Adds the annotations that the template sets to the tool list in an answer. */
 export async function withHints(
-  answer: SourcedEvent,
+  sourced: SourcedEvent,
   hints: Hints,
   scheduler: Pick<TaskScheduler, 'each'>,
 ): Promise<SourcedEvent> {
-  const { event } = answer;
+  const { event } = sourced;
   const listed = event.kind === 'result' ? memberBytes(event.result.bytes, 'tools') : undefined;
-  if (event.kind !== 'result' || listed === undefined) return answer;
+  if (event.kind !== 'result' || listed === undefined) return sourced;
   const pieces: Buffer[] = [];
   let keptFrom = 0;
   await scheduler.each(partsOf(listed), (part) => {
@@ -122,10 +122,10 @@ export async function withHints(
       keptFrom = start + tool.length;
     }
   });
-  if (pieces.length === 0) return answer;
+  if (pieces.length === 0) return sourced;
   const tools = Buffer.concat([...pieces, listed.subarray(keptFrom)]);
   const shown = editedFields(event.result.bytes, (key) => (key === 'tools' ? tools : undefined));
-  return { ...answer, event: { ...event, result: JsonText.ofBytes(shown) } };
+  return { ...sourced, event: { ...event, result: JsonText.ofBytes(shown) } };
 }
 
 /**

@@ -188,8 +188,8 @@ export class ClientSession implements McpSession, SessionCore {
     return listedAnswers(this.template, request, events$, this.deps);
   }
 
-  reserve(answer: SourcedEvent, lost: (error: GatewayError) => void) {
-    return this.#ensuredCalls.reserve(answer, lost);
+  reserve(sourced: SourcedEvent, lost: (error: GatewayError) => void) {
+    return this.#ensuredCalls.reserve(sourced, lost);
   }
   dismiss(error: GatewayError): void {
     this.#calls?.dismiss(error);

@@ -45,21 +45,21 @@ interface LimitedRequest extends ExchangeRequest {
 
 async function listedAnswer(
   request: LimitedRequest,
-  answer: SourcedEvent,
+  sourced: SourcedEvent,
   { scheduler, listReader }: AnswersDeps,
 ): Promise<SourcedEvent> {
-  const { event } = answer;
-  if (!isSourcedAnswer(answer) || event.kind !== 'result') return answer;
+  const { event } = sourced;
+  if (!isSourcedAnswer(sourced) || event.kind !== 'result') return sourced;
   const tooLarge = tooLargePage(request, event.result);
   if (tooLarge !== undefined) throw tooLarge;
-  await listReader.turn(answer); // many may have arrived together
+  await listReader.turn(sourced); // many may have arrived together
   const { bytes } = event.result;
   const listed = memberBytes(bytes, 'tools') ?? NO_TOOLS;
   const work = allowedItems(request.template, request.tools, listed, scheduler);
-  const allowed = arrayOf(await listReader.during(answer, work));
+  const allowed = arrayOf(await listReader.during(sourced, work));
   // Everything else keeps its bytes.
   const shown = editedFields(bytes, (key) => (key === 'tools' ? allowed : undefined));
-  return { ...answer, event: { kind: 'result', result: JsonText.ofBytes(shown) } };
+  return { ...sourced, event: { kind: 'result', result: JsonText.ofBytes(shown) } };
 }
 
 const NO_TOOLS = Buffer.from('[]');

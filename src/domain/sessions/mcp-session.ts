@@ -43,7 +43,7 @@ export interface McpSession {
    * SESSION_NOT_FOUND, SHUTTING_DOWN, or QUEUE_FULL when too many calls wait for their client.
    * Undefined for a session with several templates, whose parts reserve.
    */
-  reserve?(answer: SourcedEvent, lost: (error: GatewayError) => void): Reservation;
+  reserve?(sourced: SourcedEvent, lost: (error: GatewayError) => void): Reservation;
   /**
    * Passes a notification of the client to the backend. The endpoint itself handles those about the handshake and
    * about cancelled requests. Throws QUEUE_FULL when waiting messages of the owner use too much memory.

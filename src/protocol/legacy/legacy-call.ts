@@ -48,9 +48,9 @@ export class LegacyCall extends ClientCall<SourcedEvent> {
     this.post.open();
   }
 
-  take(answer: SourcedEvent): void {
-    this.noteInstanceOf(answer);
-    this.#handle(answer.event);
+  take(sourced: SourcedEvent): void {
+    this.noteInstanceOf(sourced);
+    this.#handle(sourced.event);
   }
 
   failureOf(thrown: unknown): RpcFailure {

@@ -55,23 +55,23 @@ function isModern(session: McpSession): session is ReservingSession {
   return session.handshake.era === 'modern' && session.reserve !== undefined;
 }
 
-function inWords(method: string, answer: SourcedEvent, declared: JsonObject): SourcedEvent {
-  const { event } = answer;
-  if (event.kind !== 'error' || !(event.error instanceof ConnectionRequired)) return answer;
-  return { ...answer, event: connectionInWords(method, event.error, declared) ?? event };
+function inWords(method: string, sourced: SourcedEvent, declared: JsonObject): SourcedEvent {
+  const { event } = sourced;
+  if (event.kind !== 'error' || !(event.error instanceof ConnectionRequired)) return sourced;
+  return { ...sourced, event: connectionInWords(method, event.error, declared) ?? event };
 }
 
 /**
  * Returns an answer without the fields that only the modern era defines, as the server would give it in a session.
  * Source: ADR 106.
  */
-function legacyAnswer(answer: SourcedEvent): SourcedEvent {
-  const { event } = answer;
-  if (event.kind !== 'result' || (resultTypeOf(event.result) ?? COMPLETE) !== COMPLETE) return answer;
+function legacyAnswer(sourced: SourcedEvent): SourcedEvent {
+  const { event } = sourced;
+  if (event.kind !== 'result' || (resultTypeOf(event.result) ?? COMPLETE) !== COMPLETE) return sourced;
   const { bytes } = event.result;
   const edited = editedFields(bytes, legacyField);
-  if (edited === bytes) return answer;
-  return { ...answer, event: { kind: 'result', result: JsonText.ofBytes(edited) } };
+  if (edited === bytes) return sourced;
+  return { ...sourced, event: { kind: 'result', result: JsonText.ofBytes(edited) } };
 }
 
 const COMPLETE = 'complete';
@@ -150,7 +150,7 @@ function inputFor(
 /** Asks the client, and continues with its answers; when there is nothing to ask, continues after a pause. */
 function askClient(
   round: Round,
-  answer: SourcedEvent,
+  sourced: SourcedEvent,
   { requests, requestState }: InputRequired,
 ): Observable<SourcedEvent> {
   const { session, request, clock, count = 0 } = round;
@@ -159,7 +159,7 @@ function askClient(
     const answers = new Map<string, JsonValue>();
     const held: (() => void)[] = [];
     // While an exchange is under way, the exchange itself reports the error.
-    const reservation = session.reserve(answer, (error) => isAsking && subscriber.error(error));
+    const reservation = session.reserve(sourced, (error) => isAsking && subscriber.error(error));
     round.reservation?.leave();
     const retry = (): void => {
       isAsking = false;
@@ -175,7 +175,7 @@ function askClient(
     };
     const fail = (why: string): void => {
       const message = `Fulfilling input required by '${request.method}' failed: ${why}`;
-      subscriber.next({ ...answer, event: failure(request.method, message) });
+      subscriber.next({ ...sourced, event: failure(request.method, message) });
       subscriber.complete();
     };
     const cancelTimer =
@@ -190,7 +190,7 @@ function askClient(
     };
     for (const [key, asked] of requests) {
       const event = { kind: 'request', ...asked, answer: take.bind(undefined, key) } as const;
-      subscriber.next({ ...answer, event });
+      subscriber.next({ ...sourced, event });
     }
     return () => {
       cancelTimer();

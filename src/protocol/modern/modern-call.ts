@@ -66,9 +66,9 @@ export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
     return this.#stream;
   }
 
-  take(answer: SourcedEvent | ClientQuestion): void {
-    if ('kind' in answer) this.#ask(answer);
-    else this.#handle(answer);
+  take(sourced: SourcedEvent | ClientQuestion): void {
+    if ('kind' in sourced) this.#ask(sourced);
+    else this.#handle(sourced);
   }
 
   failureOf(thrown: unknown): RpcFailure {
@@ -87,17 +87,17 @@ export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
 
   // ---------------------------------------------------------------------------------------------------------
 
-  #handle(answer: SourcedEvent): void {
-    const { event } = answer;
-    this.noteInstanceOf(answer);
+  #handle(sourced: SourcedEvent): void {
+    const { event } = sourced;
+    this.noteInstanceOf(sourced);
     switch (event.kind) {
       case 'result':
-        this.#answerWith(this.#finished(event.result, answer), event);
+        this.#answerWith(this.#finished(event.result, sourced), event);
         return;
       case 'error':
-        if (event.error instanceof ConnectionRequired) this.#requireConnection(event.error, answer);
-        else if (event.error instanceof ConfirmationRequired) this.#requireConfirmation(event.error, answer);
-        else this.#takeError(event.error, answer);
+        if (event.error instanceof ConnectionRequired) this.#requireConnection(event.error, sourced);
+        else if (event.error instanceof ConfirmationRequired) this.#requireConfirmation(event.error, sourced);
+        else this.#takeError(event.error, sourced);
         return;
       case 'notification':
         this.#notify(event);
@@ -123,24 +123,24 @@ export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
     resumed?.subscribe({ error: () => undefined }).unsubscribe();
   }
 
-  #takeError(error: JsonRpcError, answer: SourcedEvent): void {
+  #takeError(error: JsonRpcError, sourced: SourcedEvent): void {
     const { method, params } = this.#request;
     const visits = hasRounds(method) ? requestedVisits(error) : undefined;
     if (visits === undefined) this.#fail(modernError(method, params, error));
-    else this.#require(visits, stateAt(answer), answer.confirmed === undefined ? undefined : CONFIRM_MS);
+    else this.#require(visits, stateAt(sourced), sourced.confirmed === undefined ? undefined : CONFIRM_MS);
   }
 
-  #requireConnection(error: ConnectionRequired, answer: SourcedEvent): void {
+  #requireConnection(error: ConnectionRequired, sourced: SourcedEvent): void {
     const { method, envelope } = this.#request;
     const event = connectionInWords(method, error, envelope.profile.capabilities);
-    if (event !== undefined) this.#handle({ ...answer, event });
-    else this.#require(requestedVisits(error) ?? {}, stateAt(answer), CONNECT_LINK_MS);
+    if (event !== undefined) this.#handle({ ...sourced, event });
+    else this.#require(requestedVisits(error) ?? {}, stateAt(sourced), CONNECT_LINK_MS);
   }
 
   /** Asks the user to confirm the call; a client that cannot be asked gets the message in words. */
-  #requireConfirmation({ message, request, tool }: ConfirmationRequired, answer: SourcedEvent): void {
+  #requireConfirmation({ message, request, tool }: ConfirmationRequired, sourced: SourcedEvent): void {
     if (this.#missing([request]) !== undefined)
-      this.#handle({ ...answer, event: failure(this.#request.method, message) });
+      this.#handle({ ...sourced, event: failure(this.#request.method, message) });
     else this.#require({ [CONFIRM]: request }, { [ASKED]: tool }, CONFIRM_MS);
   }
 
@@ -171,13 +171,13 @@ export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
     return missingCapabilities(requests, this.#request.envelope.profile.capabilities);
   }
 
-  #finished(result: JsonText, answer: SourcedEvent): JsonText {
-    const { instanceId } = answer;
+  #finished(result: JsonText, sourced: SourcedEvent): JsonText {
+    const { instanceId } = sourced;
     const { affinity } = this.#deps;
     const request = this.#request;
     const type = resultTypeOf(result);
     if (type === 'input_required' && hasRounds(request.method))
-      return affinity.encryptState(request, result, answer);
+      return affinity.encryptState(request, result, sourced);
     if ((type !== undefined && type !== 'complete') || request.params.task !== undefined)
       affinity.learnTask(request, result, instanceId);
     const listed = affinity.encryptCursor(request, result, instanceId);

@@ -250,13 +250,13 @@ class CallWithQuestions {
     return this.#subscriber === undefined;
   }
 
-  next(answer: SourcedEvent): void {
-    this.#instanceId = answer.instanceId;
-    if (answer.event.kind === 'request') this.#addQuestion(answer.event);
-    else if (isFinal(answer.event))
-      this.#finish((subscriber) => subscriber.next(answer), sizeOf(answer.event));
-    else if (this.#subscriber !== undefined) this.#subscriber.next(answer);
-    else this.#buffered.put(answer, 'params' in answer.event ? answer.event.params : {});
+  next(sourced: SourcedEvent): void {
+    this.#instanceId = sourced.instanceId;
+    if (sourced.event.kind === 'request') this.#addQuestion(sourced.event);
+    else if (isFinal(sourced.event))
+      this.#finish((subscriber) => subscriber.next(sourced), sizeOf(sourced.event));
+    else if (this.#subscriber !== undefined) this.#subscriber.next(sourced);
+    else this.#buffered.put(sourced, 'params' in sourced.event ? sourced.event.params : {});
   }
 
   error(thrown: unknown): void {

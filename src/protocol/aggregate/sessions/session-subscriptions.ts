@@ -102,11 +102,11 @@ export class NamedUpdates {
   }
 
   /** As `messages`, for what comes while the template answers. */
-  answers(template: string, answer: SourcedEvent): readonly SourcedEvent[] {
-    const { event } = answer;
-    if (!isUpdate(event)) return [answer];
+  answers(template: string, sourced: SourcedEvent): readonly SourcedEvent[] {
+    const { event } = sourced;
+    if (!isUpdate(event)) return [sourced];
     const updates = updatesAsAsked(event, this.#namesAt(template), (uri) => this.#isServed(template, uri));
-    return updates.map((update) => ({ ...answer, event: update }));
+    return updates.map((update) => ({ ...sourced, event: update }));
   }
 
   #namesAt(template: string): AskedNames {

@@ -66,10 +66,10 @@ function refuseOver({ retryAfterSeconds }: CountedCall, { tool, most }: LimitedC
 }
 
 /** The answer with a result within the limit. */
-export function boundedAnswer(answer: SourcedEvent, { result_bytes: most }: ViewLimit): SourcedEvent {
-  const { event } = answer;
-  if (most === undefined || event.kind !== 'result' || event.result.bytes.length <= most) return answer;
-  return { ...answer, event: { ...event, result: JsonText.ofValue(boundedResult(event.result, most)) } };
+export function boundedAnswer(sourced: SourcedEvent, { result_bytes: most }: ViewLimit): SourcedEvent {
+  const { event } = sourced;
+  if (most === undefined || event.kind !== 'result' || event.result.bytes.length <= most) return sourced;
+  return { ...sourced, event: { ...event, result: JsonText.ofValue(boundedResult(event.result, most)) } };
 }
 
 /** Blocks of text are cut, with a last line about the rest. Anything else that is too large becomes an error. */
