@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
 import { ClusterCounts } from '../../src/counts/cluster-counts.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
-import { createMetricsApp } from '../../src/http/app.ts';
+import { createMetricsApp } from '../../src/http/small-apps.ts';
 import { METRICS } from '../../src/metrics/metric-table.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { eventually } from '../helpers/eventually.ts';

@@ -1,4 +1,4 @@
-// What the handlers of routes use. app.ts puts it together, also from the parts of the gateway that its public API does not have.
+// What the handlers of routes use. make-services.ts makes it.
 
 import type { Auth } from '../auth/auth.ts';
 import type { ForwardingPeers } from '../cluster/channel/peers.ts';

@@ -1,0 +1,87 @@
+// Makes what the handlers of routes use: from the gateway, also from those parts that its public API does not have, and from
+// the options of the app.
+
+import type { Logger } from 'pino';
+import { PerList } from '../domain/memory/per-list.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import { LoadHistory } from '../metrics/load-history.ts';
+import { Samples } from '../metrics/samples.ts';
+import type { McpEndpoint } from '../protocol/endpoint-types.ts';
+import type { TemplateDefinition } from '../templates/definition.ts';
+import { Deployment } from './all-nodes/deployment.ts';
+import { PeerEvents } from './all-nodes/peer-events.ts';
+import { PeerLoads } from './all-nodes/peer-loads.ts';
+import { consoleReply } from './docs/console.ts';
+import { documentsOf } from './docs/documents.ts';
+import type { LazyAuthorizationServer } from './oauth/lazy-authorization-server.ts';
+import { ROUTES } from './routes/index.ts';
+import type { Services } from './services.ts';
+import { RecentEvents } from './sse/recent-events.ts';
+
+export interface ServicesOptions
+  extends Pick<Services, 'auth' | 'allowedCommands' | 'settings' | 'deniedNetworks' | 'signIn'> {
+  /** Default: that of the gateway. */
+  readonly mcp?: McpEndpoint;
+  readonly log: Logger;
+  /** Origin of the gateway for its clients. Default: that of each request. */
+  readonly publicUrl?: string | undefined;
+  /** Default: only callers with rights see what it offers. */
+  readonly registry?: { readonly isPublic?: boolean };
+  /** Undefined: this node is the whole deployment. */
+  readonly others?: Pick<Services, 'peers' | 'nodes'>;
+  /** Template definitions, for `POST /servers` and for the variables that a command may get. */
+  readonly definitions: readonly TemplateDefinition[];
+  /** Folder of the built console. Default: that of this package. */
+  readonly consoleFolder?: URL;
+}
+
+export function servicesOf(
+  gateway: Gateway,
+  options: ServicesOptions,
+  metrics: Services['metrics'],
+  authorizationServer: LazyAuthorizationServer | undefined,
+): Services {
+  const { peers, nodes } = options.others ?? {};
+  const { requestBytes, scheduler, backendAccounts, readiness } = gateway.internals;
+  const { approvals, requests, traffic, definitions: stored } = gateway.internals;
+  const inFolder = new Map(options.definitions.map((definition) => [definition.id, definition]));
+  const deployment = new Deployment(options.others ?? {});
+  const events = new RecentEvents(gateway.events$);
+  const loads = new PeerLoads({ others: () => deployment.others() });
+  return {
+    gateway,
+    requestBytes,
+    scheduler,
+    backendAccounts,
+    readiness,
+    approvals,
+    requests,
+    traffic,
+    auth: options.auth,
+    listAnswers: new PerList(),
+    mcp: options.mcp ?? gateway.mcp,
+    allowedCommands: options.allowedCommands,
+    definitions: { get: (id) => inFolder.get(id) ?? stored.find(id) },
+    storedDefinitions: stored,
+    settings: options.settings,
+    log: options.log,
+    documents: documentsOf(async () => {
+      // Loaded on demand: the module is large, and most apps never serve the description.
+      const { openApiDocument } = await import('./openapi/document.ts');
+      return openApiDocument(ROUTES);
+    }),
+    metrics,
+    deniedNetworks: options.deniedNetworks,
+    registry: { ...options.registry, publicUrl: options.publicUrl },
+    peers,
+    nodes,
+    signIn: options.signIn,
+    authorizationServer,
+    deployment,
+    events,
+    peerEvents: peers && new PeerEvents({ deployment, peers, events, loads }),
+    consoleReply: consoleReply(options.consoleFolder),
+    samples: new Samples(gateway, peers === undefined ? {} : { others: loads }),
+    history: new LoadHistory(gateway, { isAdded: peers !== undefined }),
+  };
+}

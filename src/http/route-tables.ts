@@ -1,0 +1,132 @@
+// The tables of routes, and the steps of a request in the order of their execution: one table for clients, one for what other
+// nodes forward to this one. route-listener.ts joins each for koa.
+
+import type { Logger } from 'pino';
+import type { RateLimiter } from '../auth/limits/rate-limiter.ts';
+import { routeNotFound } from '../domain/errors/error-catalogue.ts';
+import type { OwnWorker } from '../domain/nodes/workers.ts';
+import { mayUse, mayUseView } from '../domain/rights/rights.ts';
+import type { Prometheus } from '../metrics/prometheus.ts';
+import { Samples } from '../metrics/samples.ts';
+import { Tracing } from '../tracing/tracing.ts';
+import type { MayUsePath } from './caller-check.ts';
+import { challenges } from './challenge.ts';
+import { ForwardedCallers } from './forwarding/forwarded-callers.ts';
+import { HTTP_LIMITS } from './limits.ts';
+import { observe, reportLog } from './middleware/access-log.ts';
+import { auditTrail, callTrail } from './middleware/audit-trail.ts';
+import { admission, authorize, localAccounts } from './middleware/authorize.ts';
+import { errors, rpcErrors } from './middleware/errors.ts';
+import { type HostOriginCheckOptions, hostOriginCheck } from './middleware/host-origin-check.ts';
+import { handle, knownPath, unmatched } from './middleware/routing.ts';
+import type { OpenRequests } from './open-requests.ts';
+import type { Proxies } from './proxies.ts';
+import type { ReportListener, RouteMiddleware } from './request.ts';
+import type { Route } from './route.ts';
+import type { RouteTable } from './route-listener.ts';
+import { ROUTES } from './routes/index.ts';
+import type { Services } from './services.ts';
+import type { EventStreams } from './sse/event-stream.ts';
+import { tellingOthers } from './worker-routes.ts';
+
+export interface RouteTablesOptions {
+  readonly services: Services;
+  readonly log: Logger;
+  readonly proxies: Proxies;
+  readonly streams: EventStreams;
+  readonly open: OpenRequests;
+  /** Counts the answers to clients. */
+  readonly metrics: Pick<Prometheus, 'countAnswer'>;
+  /** Which hosts and origins may call. */
+  readonly origins: Omit<HostOriginCheckOptions, 'proxies' | 'signIn' | 'isRegistryPublic'>;
+  readonly worker: OwnWorker | undefined;
+}
+
+/** How the requests of clients and those of other nodes differ. */
+interface Callers {
+  /** The steps that find the caller of a request. */
+  readonly authorizeAt: (route: Route) => readonly RouteMiddleware[];
+  /** Counts messages that do not count as requests. Undefined: another node has counted them. */
+  readonly limiter?: Pick<RateLimiter, 'takeFree'>;
+  readonly services: Services;
+}
+
+export interface RouteTables {
+  readonly ofClients: RouteTable;
+  /** For requests that other nodes forward. Not made before it is needed: most gateways have no other nodes. */
+  readonly ofNodes: () => RouteTable;
+}
+
+export function routeTables(options: RouteTablesOptions): RouteTables {
+  const { services, log, proxies, streams, open, metrics, origins, worker } = options;
+  const { gateway, auth, signIn, authorizationServer } = services;
+  const trail = auditTrail(auth.audit, proxies);
+  const challenge = challenges(signIn, proxies, log);
+  const [logCall, auditCall] = [reportLog(log), callTrail(auth.audit)];
+  const onReport: ReportListener = (report, context) => {
+    logCall(report, context);
+    auditCall(report, context);
+  };
+  const replies = { proxies, streams, open, onReport };
+  const mayUsePath: MayUsePath = (principal, name) =>
+    gateway.views.has(name) ? mayUseView(principal, name) : mayUse(principal, name);
+  const isRegistryPublic = services.registry?.isPublic;
+
+  const stepsFor =
+    (callers: Callers): RouteTable['stepsOf'] =>
+    (route, readBody) => [
+      ...trail(route),
+      ...callers.authorizeAt(route),
+      ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
+      ...admission(route, gateway, streams.unread, callers.limiter),
+      ...readBody,
+      handle(route, callers.services, replies),
+    ];
+
+  const ofClients: RouteTable = {
+    routes: publicRoutes(isRegistryPublic, worker),
+    first: [
+      errors(log),
+      observe(log, metrics, new Tracing()),
+      hostOriginCheck({ ...origins, proxies, signIn, isRegistryPublic }),
+    ],
+    stepsOf: stepsFor({
+      authorizeAt: (route) => [
+        ...localAccounts(route, auth.isEnabled, proxies),
+        authorize(route, auth, proxies, mayUsePath, challenge(route)),
+      ],
+      limiter: auth.limiter,
+      services,
+    }),
+    besides: authorizationServer?.step(),
+    unmatched: (router) => unmatched(router, auth, proxies),
+  };
+
+  const ofNodes = (): RouteTable => {
+    const callers = new ForwardedCallers(auth.changed$);
+    // A request that was forwarded here is not forwarded again.
+    const samples = new Samples(gateway, { isPart: true });
+    const here = { ...services, peers: undefined, deployment: undefined, peerEvents: undefined, samples };
+    return {
+      routes: ROUTES.filter(({ speaks, isForwarded }) => speaks === 'json-rpc' || isForwarded),
+      // The node that received the request counts its answer.
+      first: [errors(log), observe(log, { countAnswer: () => {} }, new Tracing())],
+      stepsOf: stepsFor({ authorizeAt: (route) => [callers.assume(route, mayUsePath)], services: here }),
+      unmatched:
+        () =>
+        ({ method, path }) => {
+          throw routeNotFound(method, path.slice(0, HTTP_LIMITS.loggedPathCharacters));
+        },
+    };
+  };
+
+  return { ofClients, ofNodes };
+}
+
+/** The routes as this app serves them. */
+function publicRoutes(isRegistryPublic = false, worker: OwnWorker | undefined): readonly Route[] {
+  const routes = isRegistryPublic
+    ? ROUTES.map((route): Route => (route.isRegistry ? { ...route, scope: 'open' } : route))
+    : ROUTES;
+  return worker === undefined ? routes : routes.map((route) => tellingOthers(route, worker));
+}

@@ -1,0 +1,58 @@
+// The apps that serve no routes: the one while the gateway starts, and the one of the listener for Prometheus.
+
+import type { RequestListener } from 'node:http';
+import Koa from 'koa';
+import type { Logger } from 'pino';
+import { isLoopback } from '../config/config.ts';
+import { methodNotAllowed } from '../domain/errors/error-catalogue.ts';
+import { GatewayError, gatewayStarting } from '../domain/errors/errors.ts';
+import { METRICS_TYPE, type Prometheus } from '../metrics/prometheus.ts';
+import { errors, refuse } from './middleware/errors.ts';
+import { hostOriginCheck } from './middleware/host-origin-check.ts';
+import { identify, requestIds } from './middleware/request-id.ts';
+import { createProxies } from './proxies.ts';
+import { NOT_STORED } from './records/schemas.ts';
+import { bytes, json } from './replies/reply.ts';
+import { respond } from './replies/respond.ts';
+import type { RequestState } from './request.ts';
+import { appListener } from './route-listener.ts';
+import { startingReply } from './routes/health.ts';
+
+/** Answers requests until the gateway is created: 503 with Retry-After, and `/livez` as usual. It writes no log lines. */
+export function createStartingApp(): RequestListener {
+  const app = new Koa<RequestState, Record<never, never>>();
+  const newId = requestIds();
+  app.use((context) => {
+    identify(context, newId);
+    if (context.path === '/livez') respond(context, json(200, { status: 'alive' }));
+    else refuse(context, startingReply(context.state.requestId));
+  });
+  return app.callback();
+}
+
+/**
+ * Answers only `/metrics`, without credentials: the bound address decides which callers reach it. On loopback the
+ * Host must be this machine or an allowed one, so that no web page reads it by DNS rebinding. `metrics`: undefined
+ * while the gateway starts.
+ */
+export function createMetricsApp(
+  { host, allowedHosts }: { readonly host: string; readonly allowedHosts: readonly string[] },
+  metrics: () => Pick<Prometheus, 'text'> | undefined,
+  log: Pick<Logger, 'error'>,
+): RequestListener {
+  const app = new Koa<RequestState, Record<never, never>>();
+  const origins = { allowedOrigins: [], corsOrigins: [], isPublic: false };
+  app.use(errors(log));
+  // On another address it is for other machines, by any name; web pages cannot read its answers.
+  if (isLoopback(host)) app.use(hostOriginCheck({ ...origins, allowedHosts, proxies: createProxies([]) }));
+  app.use(async (context) => {
+    const { path, method } = context;
+    if (path !== '/metrics') throw new GatewayError('NOT_FOUND', 'Only /metrics is served here.');
+    if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(method, path, ['GET', 'HEAD']);
+    const source = metrics();
+    if (source === undefined) throw gatewayStarting();
+    const text = await source.text();
+    respond(context, { ...bytes(200, text, { headers: NOT_STORED }), type: METRICS_TYPE });
+  });
+  return appListener(app, log);
+}
