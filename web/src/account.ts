@@ -45,6 +45,7 @@ export async function loadAccount(): Promise<void> {
 
 export async function signIn(username: string, password: string): Promise<void> {
   await change('POST', 'auth/login', { username, password });
+  otherPages.postMessage('signed in'); // not later: another account loads this page again
   await loadAccount();
   if (account.value === null) throw new ApiError('The browser did not keep the session cookie.', 0);
 }
@@ -53,6 +54,15 @@ export async function signOut(): Promise<void> {
   await change('POST', 'auth/logout');
   hasExpired.value = false;
   account.value = null;
+  otherPages.postMessage('signed out');
+}
+
+/** The other pages of the console in this browser: they share the cookie, and so the account. */
+const otherPages = new BroadcastChannel('stagedoor-account');
+
+/** Follows the sign-ins and sign-outs of other pages: requests of this page are those of the new account. */
+export function watchOtherPages(): void {
+  otherPages.onmessage = () => void loadAccount();
 }
 
 /** Asks for sign-in when the gateway refuses the session. */

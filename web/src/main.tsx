@@ -1,7 +1,7 @@
 // The entry point of the console.
 
 import { render } from 'preact';
-import { loadAccount, watchRefusals } from './account.ts';
+import { loadAccount, watchOtherPages, watchRefusals } from './account.ts';
 import { App } from './app.tsx';
 import './parts/common.ts';
 import { preparePage } from './pages.ts';
@@ -13,6 +13,7 @@ import { startTheme } from './theme.ts';
 startTheme();
 startRouter(preparePage);
 watchRefusals();
+watchOtherPages();
 startStore();
 void loadAccount();
 

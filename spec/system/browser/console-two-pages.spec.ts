@@ -1,0 +1,58 @@
+// Two pages of the console in one browser, which share its session: a sign-in or sign-out at one of them is seen by the other.
+
+import type { Page } from 'playwright-core';
+import * as assert from 'uvu/assert';
+import { type Browser, launchBrowser } from '../../helpers/browser.ts';
+import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
+import { type McpHarness, PASSWORD, startGuarded } from '../../helpers/mcp-program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('two pages of the console', { timeoutMs: 60_000 });
+const inBrowser = test.needs(canUseConsole, NO_CONSOLE);
+
+const folder = folderOfAll(test)();
+let gateway: McpHarness;
+let browser: Browser;
+test.before(async () => {
+  if (!canUseConsole) return;
+  gateway = await startGuarded({ folder });
+  const ada = { username: 'ada', email: 'ada@localhost', password: PASSWORD, role: 'user' };
+  assert.is((await gateway.admin('POST /auth/users', ada)).status, 201);
+  browser = await launchBrowser();
+});
+test.after(async () => {
+  await browser?.close();
+  await gateway?.remove();
+});
+
+inBrowser(
+  'a page asks for sign-in when the account signs out at the other, and shows who signs in there',
+  async () => {
+    const [first, second] = [await open(), await open()];
+    await signIn(first);
+    await second.getByRole('button', { name: 'Sign out' }).waitFor();
+    await second.goto(`${gateway.url}/console/users`);
+    await second.getByText('ada@localhost').waitFor();
+    await signOut(first);
+    await second.getByLabel('Password').waitFor();
+    await signIn(first, 'ada');
+    // The requests of the second page would be those of ada from now on: it must not show what the admin sees.
+    await second.getByText('ada', { exact: true }).waitFor();
+    assert.is(await second.getByText('ada@localhost').count(), 0);
+    assert.is(await second.getByRole('link', { name: 'Users and keys' }).count(), 0);
+  },
+);
+
+async function open(): Promise<Page> {
+  const { page } = await browser.open();
+  page.setDefaultTimeout(3_000);
+  await page.goto(`${gateway.url}/console`);
+  return page;
+}
+
+function signOut(page: Page): Promise<void> {
+  return page.getByRole('button', { name: 'Sign out' }).click();
+}
+
+test.run();
