@@ -13,6 +13,7 @@ import {
 import { folderOfAll } from '../helpers/folder.ts';
 import { messageOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
+import { turnsOf } from '../helpers/turns.ts';
 
 const test = suite('registry file');
 const folder = folderOfAll(test);
@@ -215,6 +216,24 @@ test('says that a key is too long in YAML', async () => {
   const failure = await failureOf(parseRegistryDocument(`${'s3cret'.repeat(200)}: 1\n`, 'r.yaml'));
   assert.match(failure, 'not YAML: The : indicator must be at most 1024 chars after the start of');
   assert.not.match(failure, 's3cret');
+});
+
+test('a long document in YAML is parsed beside the event loop, with the same faults as a short one', async () => {
+  const stats = '  - { id: one, requests: 5, at: 2026-01-01T00:00:00Z }\n'.repeat(3_000);
+  const text = `servers: { weather: { url: "http://127.0.0.1:1" } }\nstats:\n${stats}`;
+  const turns = await turnsOf(async () => {
+    const { entries, problems } = await parseRegistryDocument(text, 'r.yaml');
+    assert.equal([entries.map(({ template }) => template), problems], [['weather'], []]);
+  });
+  assert.ok(turns > 100, `${turns} turns passed`);
+  for (const [line, fault] of [
+    ['stats: 5', 'Map keys must be unique at line 3003, column 1'],
+    ['a: "\\q"', 'Invalid escape sequence at line 3003, column 5'],
+  ])
+    assert.is(
+      await failureOf(parseRegistryDocument(`${text}${line}\n`, 'r.yaml')),
+      `registry file r.yaml: not YAML: ${fault}`,
+    );
 });
 
 test('is JSON or YAML by its extension, else by its first character', async () => {

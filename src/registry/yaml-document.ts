@@ -1,0 +1,67 @@
+// Parses a document in YAML. The parser takes half a second for some thousand servers, so that a long text is parsed by a thread.
+
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { yamlFault } from '../config/yaml-fault.ts';
+
+/** UTF-16 units of a text that takes about 20 ms. */
+const LONG_TEXT = 32_768;
+/** MiB of memory of the thread: a text of some MB can take GB. */
+const THREAD_MIB = 1_024;
+
+/** What the thread posts. */
+export type YamlAnswer = { readonly value: unknown } | { readonly fault: string };
+
+/** Rejects with an Error whose message is what is wrong, without text of the document. */
+export async function parseYaml(text: string): Promise<unknown> {
+  const answer = text.length > LONG_TEXT ? await parseInThread(text) : await readYaml(text);
+  if ('fault' in answer) throw new Error(answer.fault);
+  return answer.value;
+}
+
+/** Parses in this thread; the first fault counts. */
+export async function readYaml(text: string): Promise<YamlAnswer> {
+  const { isScalar, LineCounter, parseDocument, visit } = await import('yaml');
+  const lines = new LineCounter();
+  try {
+    // The parser's own search for repeated keys takes 8 s for 20,000 servers.
+    const document = parseDocument(text, { uniqueKeys: false, lineCounter: lines });
+    const [fault] = document.errors;
+    if (fault !== undefined) throw fault;
+    visit(document, {
+      Map: (_, { items }) => {
+        const seen = new Set<unknown>();
+        for (const { key } of items) {
+          if (!isScalar(key)) continue;
+          if (!seen.has(key.value)) {
+            seen.add(key.value);
+            continue;
+          }
+          const { line, col } = lines.linePos(key.range?.[0] ?? 0);
+          throw new Error(`Map keys must be unique at line ${line}, column ${col}`);
+        }
+      },
+    });
+    return { value: document.toJS() };
+  } catch (thrown) {
+    return { fault: yamlFault(thrown) };
+  }
+}
+
+/** Rejects when the thread needs too much memory. */
+async function parseInThread(text: string): Promise<YamlAnswer> {
+  // The program of a package has its modules in one folder: ADR 286.
+  const module = new URL(`./yaml-thread${extname(import.meta.url)}`, import.meta.url);
+  const { promise, resolve, reject } = Promise.withResolvers<YamlAnswer>();
+  const thread = new Worker(module, {
+    workerData: text,
+    resourceLimits: { maxOldGenerationSizeMb: THREAD_MIB },
+  });
+  thread.on('message', resolve).on('error', reject);
+  thread.on('exit', () => reject(new Error('the parser ended without an answer')));
+  try {
+    return await promise;
+  } finally {
+    await thread.terminate();
+  }
+}
