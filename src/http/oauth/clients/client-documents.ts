@@ -6,7 +6,8 @@ import { LruMap } from '../../../domain/memory/lru-map.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { clientKeyOf, oauthKey } from '../../../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../../../persistence/oauth-store.ts';
-import { BadClient, type ClientRecord, clientOf, readClient } from './client-record.ts';
+import { BadClient, type ClientRecord, clientOf } from './client-record.ts';
+import { readClient } from './client-rows.ts';
 import { FetchFailure, type GuardedFetch } from './guarded-fetch.ts';
 
 /** The document of a client cannot be used. The message names no part of it. */

@@ -3,14 +3,10 @@
 // profiles. Source: RFC 7591, ADR 203.
 
 import type { AllClientMetadata } from 'oidc-provider';
-import Type from 'typebox';
-import { StoredLists, StoredScopes } from '../../../auth/oauth/grant-rows.ts';
 import type { Scope } from '../../../domain/accounts/account.ts';
 import { isJsonObject } from '../../../domain/json/json.ts';
 import type { RightsLists } from '../../../domain/rights/rights.ts';
 import { plainLine } from '../../../domain/text.ts';
-import { rowReader } from '../../../persistence/oauth-rows.ts';
-import type { OAuthRow } from '../../../persistence/oauth-store.ts';
 
 export interface ClientRecord {
   readonly id: string;
@@ -49,25 +45,8 @@ export const COMMAND_LINE: ClientRecord = {
   scopes: ['gateway:write', 'admin'],
 };
 
-const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic', 'private_key_jwt'] as const;
+export const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic', 'private_key_jwt'] as const;
 type AuthMethod = (typeof AUTH_METHODS)[number];
-
-export const readClient: (row: OAuthRow) => ClientRecord = rowReader(
-  Type.Object({
-    id: Type.String(),
-    name: Type.String(),
-    redirectUris: Type.Array(Type.String()),
-    mayRefresh: Type.Boolean(),
-    mayAssert: Type.Optional(Type.Boolean()),
-    authMethod: Type.Enum([...AUTH_METHODS]),
-    source: Type.Enum(['registered', 'document', 'added']),
-    scopes: StoredScopes,
-    lists: Type.Optional(StoredLists),
-    secret: Type.Optional(Type.String()),
-    jwks: Type.Optional(Type.Unknown()),
-    jwksUri: Type.Optional(Type.String()),
-  }),
-);
 
 const MAX_URIS = 10;
 const LONGEST_URI = 500;

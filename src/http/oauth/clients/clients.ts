@@ -19,8 +19,8 @@ import {
   clientOf,
   isLoopbackRedirect,
   JWT_BEARER,
-  readClient,
 } from './client-record.ts';
+import { readClient } from './client-rows.ts';
 
 /** Which clients may sign users in: any, those that an admin added, or those of these hosts as well. */
 export type ClientRule = 'any' | 'known' | readonly string[];
