@@ -1,6 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of clients
 // Import of the files of other clients and of server.json, against a real gateway.
 
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { existsSync, writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { readImported } from '../../../src/templates/imported.ts';
@@ -71,6 +72,23 @@ test('says which programs do not exist', async () => {
     /gone-1 could not be started: ENOENT, .*; install the program where the gateway runs, or correct the command/,
   );
   assert.not.match(err, 'here-1');
+});
+
+test('a program that exists, and is still starting, is not waited for', async () => {
+  const looks: string[] = [];
+  const look = (message: unknown) => {
+    const { url } = Object(message).request;
+    if (url === '/gateway/registry') looks.push(url);
+  };
+  subscribe('stagedoor:request', look);
+  try {
+    const slow = { command: process.execPath, args: ['-e', 'setInterval(() => {}, 1_000)'] };
+    const { err } = await run({ mcpServers: { slow } }, '--yes');
+    assert.is(err, '');
+  } finally {
+    unsubscribe('stagedoor:request', look);
+  }
+  assert.ok(looks.length <= 4, `${looks.length} lists of all instances`);
 });
 
 test('shows commands first, then asks; without a terminal it needs --yes or --dry-run', async () => {

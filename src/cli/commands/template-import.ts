@@ -189,9 +189,9 @@ async function importOne(planned: PlannedImport, gateway: Remote, values: Placeh
   }
 }
 
-/** Between two looks at instances that start, in ms, and how often: a program that does not exist is known at once. */
-const LOOK_MS = 200;
+/** How often it looks at instances that start, in ms between the first two looks, then twice as long each time. */
 const LOOKS = 5;
+const LOOK_MS = 50;
 
 /** Names the imported instances whose program does not exist on the machine of the gateway. */
 async function complainOfMissing(rows: readonly Row[], gateway: Remote, terminal: Terminal): Promise<void> {
@@ -200,18 +200,23 @@ async function complainOfMissing(rows: readonly Row[], gateway: Remote, terminal
   );
   let found: readonly Fields[] = [];
   for (let looks = 0; ids.size > 0 && looks < LOOKS; looks += 1) {
-    if (looks > 0) await sleep(LOOK_MS);
+    if (looks > 0) await sleep(LOOK_MS * 2 ** (looks - 1));
     // Without the right to see the registry there is no such hint.
     const registry = await gateway.request('/gateway/registry').catch(() => undefined);
     const imported = instancesOf(registry).filter((each) => ids.has(`${each.template_name}/${each.id}`));
     found = imported.filter(({ command }) => typeof command === 'string');
-    if (found.every((record) => record.state !== 'starting' || shownReasonOf(record) !== '')) break;
+    if (!found.some(mayBeMissing)) break;
   }
   for (const record of found) {
     const reason = shownReasonOf(record);
     const remedy = 'install the program where the gateway runs, or correct the command';
     if (isMissing(reason)) terminal.complain(printable(`${record.id} ${reason}; ${remedy}`));
   }
+}
+
+/** A program that starts has a process as soon as it was found, which may be queued. */
+function mayBeMissing(record: Fields): boolean {
+  return record.state === 'starting' && record.pid === null && shownReasonOf(record) === '';
 }
 
 function rowOf({ server, template }: PlannedImport, outcome: string): Row {
