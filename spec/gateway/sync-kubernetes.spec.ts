@@ -1,6 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createServer as createTlsServer } from 'node:tls';
@@ -27,6 +28,8 @@ test.after.each(async () => {
   await cluster.close();
 });
 
+/** Of 256 TiB, though its size is 0. */
+const ENDLESS = '/proc/self/pagemap';
 const NOWHERE = 'unix:///nowhere/engine.sock';
 const NO_ENGINES = { DOCKER_HOST: NOWHERE, CONTAINER_HOST: NOWHERE };
 
@@ -287,6 +290,18 @@ test('reports what is wrong with a kubeconfig', async () => {
   assert.match(warnings.join(), 'config: is not a file of up to 16 MiB');
   await rm(folder('config'));
 });
+
+test.needs(existsSync(ENDLESS), 'only Linux has such files')(
+  'refuses a kubeconfig that is longer than its size says',
+  async () => {
+    const { gateway } = await gatewayOf();
+    await rm(folder('config'));
+    await symlink(ENDLESS, folder('config'));
+    const { warnings } = await gateway.sync();
+    assert.match(warnings.join(), 'config: is not a file of up to 16 MiB');
+    await rm(folder('config'));
+  },
+);
 
 test('finds the kubeconfig in the home folder, on Windows in the profile of the user', async () => {
   await gatewayOf();

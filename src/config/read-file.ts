@@ -12,7 +12,7 @@ import {
   type Stats,
   statSync,
 } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { codeOf, OperatorError } from '../domain/errors/errors.ts';
 import { sleep, systemClock } from '../domain/time/clock.ts';
@@ -109,10 +109,24 @@ export async function readPemFile(path: string, check?: (stats: Stats) => void):
     const stats = await file.stat();
     if (!stats.isFile() || stats.size > MOST_PEM_BYTES) throw new OperatorError('it is not a file in PEM');
     check?.(stats);
-    return await file.readFile('utf8');
+    const content = await contentUpTo(MOST_PEM_BYTES, file);
+    if (content === undefined) throw new OperatorError('it is not a file in PEM');
+    return content.toString('utf8');
   } finally {
     await file.close();
   }
+}
+
+/** Undefined for a longer file. Files of the system have the size 0, whatever they contain. */
+export async function contentUpTo(mostBytes: number, file: FileHandle): Promise<Buffer | undefined> {
+  const pieces: Buffer[] = [];
+  for (let bytes = 0; bytes <= mostBytes; ) {
+    const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(PIECE_BYTES));
+    if (bytesRead === 0) return Buffer.concat(pieces);
+    pieces.push(buffer.subarray(0, bytesRead));
+    bytes += bytesRead;
+  }
+  return undefined;
 }
 
 /** Waits for the program of a pipe. Empty at the end. */

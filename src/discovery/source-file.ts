@@ -1,10 +1,11 @@
 // The files that sync reads at each turn: kubeconfigs, and what they name.
 
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { SourceError } from './provider.ts';
 
 /** Certificates and configurations have some kB. */
 const MOST_BYTES = 16 * 2 ** 20;
+const PIECE_BYTES = 65_536;
 
 /**
  * Throws the error of the file system, and SourceError for a pipe or a device, which would stop the process, and
@@ -15,10 +16,23 @@ export function readSourceFile(path: string): Buffer {
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
     const stats = fstatSync(fd);
-    if (!stats.isFile() || stats.size > MOST_BYTES)
-      throw new SourceError(`${path}: is not a file of up to 16 MiB, which sync can read again`);
-    return readFileSync(fd);
+    const content = stats.isFile() && stats.size <= MOST_BYTES ? contentOf(fd) : undefined;
+    if (content !== undefined) return content;
+    throw new SourceError(`${path}: is not a file of up to 16 MiB, which sync can read again`);
   } finally {
     closeSync(fd);
   }
+}
+
+/** Undefined for a file that is too long. Files of the system have the size 0, whatever they contain. */
+function contentOf(fd: number): Buffer | undefined {
+  const pieces: Buffer[] = [];
+  for (let bytes = 0; bytes <= MOST_BYTES; ) {
+    const piece = Buffer.allocUnsafe(PIECE_BYTES);
+    const count = readSync(fd, piece);
+    if (count === 0) return Buffer.concat(pieces);
+    pieces.push(piece.subarray(0, count));
+    bytes += count;
+  }
+  return undefined;
 }

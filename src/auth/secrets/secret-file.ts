@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { constants, type FileHandle, link, open, unlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ConfigError } from '../../config/config-error.ts';
+import { contentUpTo } from '../../config/read-file.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
 
 /** Most bytes of a file with one line. */
@@ -40,9 +41,10 @@ export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): 
       throw new ConfigError(
         `${path}: ${what} can be read by other users; "chmod 600" it, or delete it to get a new one (what it encrypted cannot be read then)`,
       );
-    if (size > LONGEST_BYTES)
-      throw new ConfigError(`${path}: not a file with a secret: it has ${size} bytes`);
-    return (await file.readFile('utf8')).trim();
+    const content = size > LONGEST_BYTES ? undefined : await contentUpTo(LONGEST_BYTES, file);
+    if (content === undefined)
+      throw new ConfigError(`${path}: not a file with a secret: it has over ${LONGEST_BYTES} bytes`);
+    return content.toString('utf8').trim();
   } finally {
     await file.close();
   }

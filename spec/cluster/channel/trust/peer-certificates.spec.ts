@@ -2,6 +2,7 @@
 
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect as connectTls } from 'node:tls';
@@ -17,6 +18,9 @@ import { folderOfEach } from '../../../helpers/folder.ts';
 import { messageOf } from '../../../helpers/outcome.ts';
 import { suite } from '../../../helpers/suite.ts';
 import { ask, Deployment, forward, type PeerNode } from '../peer-nodes.ts';
+
+/** On Linux, of 256 TiB, though its size is 0. */
+const ENDLESS = '/proc/self/pagemap';
 
 const test = suite('certificates of the peer channel', { timeoutMs: 60_000 });
 const openssl = test.needs(hasOpenssl(), 'no openssl here');
@@ -136,7 +140,7 @@ openssl('files that are missing or do not fit are named at the start', async () 
   const missing = await messageOf(read({ ...good, key: folder('none') }), OperatorError);
   assert.match(missing, /^cluster\.tls\.key: .*none cannot be read/);
   execFileSync('mkfifo', [folder('pipe')]);
-  for (const path of [folder('pipe'), '/dev/zero'])
+  for (const path of [folder('pipe'), '/dev/zero', ...[ENDLESS].filter(existsSync)])
     assert.match(await messageOf(read({ ...good, key: path }), OperatorError), /not a file in PEM/);
   const mixed = await messageOf(read({ ...good, key: files('ca', 'b').key }), OperatorError);
   assert.match(mixed, /^cluster\.tls: the certificate, its key and the authority cannot be used/);
