@@ -66,7 +66,6 @@ async function busySession() {
 
 const WAYS: Readonly<Record<string, (session: ClientSession) => unknown>> = {
   root: () => harness.fleet.root.stop(),
-  template: () => harness.fleet.root.send({ type: 'template.close', template: 't' }),
   instance: () => harness.fleet.remove('t', 'a', 0),
   'client session': (session) => session.close(),
 };

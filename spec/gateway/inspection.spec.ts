@@ -68,8 +68,8 @@ test('shows an observer the sessions of clients, in one system, until they have 
 test('shows a function the instances, with their state, and events; it may throw', async () => {
   gateway = await createGateway({ inspect: look });
   await gateway.register('t', { id: 'a', endpoint: backend.url }, { waitMs: 5_000 });
-  const { connection, duty } = Object(actorsOf('instance-1')[0]?.getSnapshot()).value;
-  assert.equal([typeof connection, duty, events.has('template.open')], ['object', 'serving', true]);
+  const { connection, duty } = Object(actorsOf('instance.1')[0]?.getSnapshot()).value;
+  assert.equal([typeof connection, duty, events.has('transport.opened')], ['object', 'serving', true]);
 });
 
 test.run();

@@ -22,8 +22,7 @@ import { instanceMachine } from './instances/instance.machine.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
 import { UnreachableInstance } from './instances/unreachable-instance.ts';
-import { type RootActor, startRoot } from './root.machine.ts';
-import type { TemplateActor } from './template.machine.ts';
+import { instanceActorId, type RootActor, startRoot } from './root.machine.ts';
 import { type Instance, TemplateGroup } from './template-group.ts';
 
 interface FleetOptions
@@ -52,7 +51,7 @@ interface Restarted {
 /** All instances of a gateway, and the groups of their templates. */
 export class Fleet {
   readonly #options: FleetOptions;
-  /** The parent of the template supervisors and of the session actors. */
+  /** The parent of all actors. */
   readonly root: RootActor;
   /**
    * The groups by template. The group of a deleted template is kept while sessions or leaving instances use it; the
@@ -79,6 +78,8 @@ export class Fleet {
   constructor(options: FleetOptions) {
     this.#options = options;
     this.root = startRoot(options, options.inspect);
+    this.root.subscribe({ complete: () => this.#stopped() });
+    this.root.on('instance.ended', ({ actorId }) => this.#freeIds.push(actorId));
   }
 
   /**
@@ -164,7 +165,7 @@ export class Fleet {
     const group = this.group(template);
     this.#dismissPredecessor(template, id);
     const own = { definition, policy: group.policy, hints: () => group.policy.annotate, open, isElsewhere };
-    const ref = this.#start(group, { ...this.#options, ...own });
+    const ref = this.#start({ ...this.#options, ...own });
     this.#list(ref);
     ref.onEmission((emission) => this.#emitEmission(ref, emission));
     ref.state$.subscribe((state) => {
@@ -263,30 +264,16 @@ export class Fleet {
     this.root.stop();
   }
 
-  /** Starts the actor of an instance under the supervisor of its template. */
-  #start(group: TemplateGroup, input: InstanceActorInput): InstanceRef {
-    group.supervisor ??= this.#openSupervisor(group);
+  #start(input: InstanceActorInput): InstanceRef {
     if (this.#freeIds.length === 0) this.#ids += 1;
-    const id = this.#freeIds.pop() ?? `instance-${this.#ids}`;
-    return new InstanceRef(createActor(instanceMachine, { id, parent: group.supervisor, input }).start());
+    const id = this.#freeIds.pop() ?? instanceActorId(this.#ids);
+    return new InstanceRef(createActor(instanceMachine, { id, parent: this.root, input }).start());
   }
 
-  #openSupervisor(group: TemplateGroup): TemplateActor {
-    const { template } = group;
-    this.root.send({ type: 'template.open', template });
-    const supervisor = this.root.getSnapshot().children[template];
-    if (supervisor === undefined) throw new Error(`the root did not start a supervisor for ${template}`);
-    supervisor.subscribe({ complete: () => this.#stopped(group) });
-    supervisor.on('instance.ended', ({ actorId }) => this.#freeIds.push(actorId));
-    return supervisor;
-  }
-
-  /** Ends the remaining instances of a group at once, after its supervisor was stopped, perhaps with the root. */
-  #stopped(group: TemplateGroup): void {
-    group.supervisor = undefined;
-    const instances = [...group.instances, ...this.#endings.refs];
-    for (const instance of instances)
-      if (instance instanceof InstanceRef && instance.template === group.template) instance.leave(0);
+  /** The root was stopped: ends the remaining instances at once. */
+  #stopped(): void {
+    const groups = [...this.#groups.values()];
+    for (const instance of [...groups.flatMap(({ refs }) => refs), ...this.#endings.refs]) instance.leave(0);
   }
 
   #emitEmission(ref: InstanceRef, emission: InstanceEmission): void {
@@ -356,10 +343,9 @@ export class Fleet {
     return this.#endings.add(ref, end, () => this.release(group));
   }
 
-  #forgetUnused({ template, isDeleted, users, supervisor }: TemplateGroup): void {
+  #forgetUnused({ template, isDeleted, users }: TemplateGroup): void {
     if (!isDeleted || users > 0 || this.#isClosing) return;
     this.#groups.delete(template);
-    if (supervisor !== undefined) this.root.send({ type: 'template.close', template });
     this.forgotten$.next(template);
   }
 

@@ -1,40 +1,45 @@
-// The root of a gateway spawns the supervisors of its templates; two gateways in one process have separate roots. Actors of
-// instances and of client sessions have a parent here but are not among its children, which are copied at each change: their
-// owners start and end them, also when the root is stopped.
+// The root of a gateway: the parent of the actors of instances and of client sessions, which share its clock and its
+// inspection; two gateways in one process have separate roots. The actors are not among its children, which are copied at
+// each change: their owners start and end them, also when the root is stopped.
 //
-//   root       running ── template.open ──► (spawns)        template.close ──► (stops)
-//              xstate.error ──► an uncaught error, because nothing could replace a supervisor or the actor of a client
+//   root       running ── an instance actor has ended or crashed ──► (emits instance.ended)
+//              xstate.error of another actor ──► an uncaught error, because nothing could replace the actor of a client
 
 import { randomUUID } from 'node:crypto';
 import {
   type Actor,
   type AnyActorRef,
   createActor,
+  type DoneActorEvent,
   type ErrorActorEvent,
+  emit,
   setup,
-  spawnChild,
-  stopChild,
 } from 'xstate';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
 import { type Clock, machineClock } from '../domain/time/clock.ts';
-import { templateMachine } from './template.machine.ts';
 
 export type RootActor = Actor<typeof rootMachine>;
 
-type RootEvent =
-  | { readonly type: 'template.open' | 'template.close'; readonly template: string }
-  | ErrorActorEvent;
+type RootEvent = DoneActorEvent | ErrorActorEvent;
+
+/** Emitted when an instance actor has ended or crashed: its id may be used again. */
+type RootEmission = { readonly type: 'instance.ended'; readonly actorId: string };
 
 /**
- * The id of the actors of client sessions, which no template can have. It is the same for all of them, because a
- * machine keeps every event type that it has seen, and the end of an actor is an event with its id.
+ * The id of the actors of client sessions. It is the same for all of them, because a machine keeps every event type
+ * that it has seen, and the end of an actor is an event with its id.
  */
 export const SESSION_ACTOR_ID = 'client session';
 
+/** The id of an instance actor; `number` is used again after its end. */
+export function instanceActorId(number: number): string {
+  return `instance.${number}`;
+}
+
 const rootMachine = setup({
-  types: { events: {} as RootEvent },
-  actors: { template: templateMachine },
+  types: { events: {} as RootEvent, emitted: {} as RootEmission },
   actions: {
+    report: emit(({ event: { actorId } }) => ({ type: 'instance.ended', actorId })),
     throwUncaught: ({ event }) =>
       queueMicrotask(() => {
         throw 'error' in event ? event.error : event;
@@ -46,8 +51,8 @@ const rootMachine = setup({
   states: {
     running: {
       on: {
-        'template.open': { actions: spawnChild('template', { id: ({ event }) => event.template }) },
-        'template.close': { actions: stopChild(({ event }) => event.template) },
+        'xstate.done.actor.instance.*': { actions: 'report' },
+        'xstate.error.actor.instance.*': { actions: 'report' },
         'xstate.error.actor.*': { actions: 'throwUncaught' },
       },
     },

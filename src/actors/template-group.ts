@@ -27,7 +27,6 @@ import type { InstanceActorInput } from './instances/instance-setup.ts';
 import type { TrustOf } from './instances/tool-trust.ts';
 import { elsewhereReason, type UnreachableInstance } from './instances/unreachable-instance.ts';
 import { CapabilityChanges } from './subscriptions/capability-changes.ts';
-import type { TemplateActor } from './template.machine.ts';
 
 /** A registered instance: reachable from this node (InstanceRef), or only listed (UnreachableInstance). */
 export type Instance = InstanceRef | UnreachableInstance;
@@ -58,8 +57,6 @@ export class TemplateGroup {
    * there are any.
    */
   users = 0;
-  /** The parent of the actors of its instances; undefined before the first instance. */
-  supervisor: TemplateActor | undefined;
   readonly #changes = new Subject<PoolChange<InstanceRef>>();
   /** The queue of calls and searches for bindings that wait for an instance that is starting. */
   readonly #startQueue: WaitQueue;

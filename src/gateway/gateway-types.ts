@@ -118,8 +118,8 @@ export interface GatewayOptions {
   /** Sources of `Gateway.sync`: container engines, clusters and a registry file. Default: none. */
   readonly discovery?: DiscoveryOptions;
   /**
-   * Gets xstate's inspection events of the gateway's actor tree: the root, a supervisor per template, the instances with their
-   * sessions and the conversations of single clients, and the sessions of clients. It runs within each step, so it must be quick;
+   * Gets xstate's inspection events of the gateway's actor tree: the root, the instances, and the sessions of
+   * clients. It runs within each step, so it must be quick;
    * errors it throws are dropped. Default: no inspection.
    * @example
    * const gateway = await createGateway({
