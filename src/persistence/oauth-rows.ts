@@ -18,7 +18,8 @@ export function clientKeyOf(clientId: string): string {
 
 /**
  * Makes a function that reads the JSON values of rows of one kind. It throws StoreOpenError for a damaged row: one whose value
- * has not the fields with which it was written. Further fields, of other releases, are kept.
+ * has not the fields with which it was written. Further fields, of other releases, are kept. Users give the function the type
+ * that they write, which the compiler compares with the schema.
  */
 export function rowReader<S extends TSchema>(
   schema: S,
