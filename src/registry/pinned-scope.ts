@@ -3,6 +3,8 @@
 import { createHash } from 'node:crypto';
 import type { GatewayEvent } from '../domain/events.ts';
 import { canonicalText, type JsonObject } from '../domain/json/json.ts';
+import { eachInGroups } from '../domain/tasks/task-groups.ts';
+import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import {
   type Approval,
@@ -41,9 +43,16 @@ export interface ListedTool {
   readonly definition: JsonObject;
 }
 
+interface WaitingDefinition {
+  readonly definition: JsonObject;
+  /** UTF-16 units of its text. */
+  readonly units: number;
+}
+
 export interface PinnedScopeDeps {
   readonly emit: (event: GatewayEvent) => void;
   readonly clock: Pick<Clock, 'wall'>;
+  readonly scheduler: Pick<TaskScheduler, 'each'>;
   /** The first list is to be approved. */
   readonly onFirst: (scope: PinnedScope) => void;
 }
@@ -61,7 +70,7 @@ export class PinnedScope {
   /** By tool, the approved digests; undefined before they were read from the store. */
   #approved: Map<string, readonly string[]> | undefined;
   /** By tool and digest, the newest last. */
-  readonly #waiting = new Map<string, Map<string, JsonObject>>();
+  readonly #waiting = new Map<string, Map<string, WaitingDefinition>>();
   #units = 0;
   /** More is about to be listed. */
   isGathering = false;
@@ -78,11 +87,15 @@ export class PinnedScope {
   }
 
   /**
-   * Notes what is not approved; true when a tool waits since now. `isComplete`: all is listed, so that a first
-   * list can be approved.
+   * Notes what is not approved, in several turns; true when a tool waits since now. `isComplete`: all is listed, so
+   * that a first list can be approved.
    */
-  listed(tools: readonly ListedTool[], isComplete: boolean): boolean {
-    const isNew = tools.map((tool) => this.#note(tool)).some(Boolean);
+  async listed(tools: readonly ListedTool[], isComplete: boolean): Promise<boolean> {
+    let isNew = false;
+    const note = (tool: ListedTool): void => {
+      isNew = this.#note(tool) || isNew;
+    };
+    await eachInGroups(tools, note, this.#deps.scheduler);
     if (isComplete && this.isFirst && !this.isGathering && this.#waiting.size > 0) this.#deps.onFirst(this);
     return isNew;
   }
@@ -118,7 +131,7 @@ export class PinnedScope {
   waiting(tools: Iterable<string> = this.#waiting.keys()): NewApproval[] {
     return [...new Set(tools)].flatMap((tool) => {
       const [...definitions] = this.#waiting.get(tool) ?? [];
-      const definition = definitions.at(-1)?.[1];
+      const definition = definitions.at(-1)?.[1].definition;
       if (definition === undefined) return [];
       const before = this.#approved?.get(tool) ?? [];
       const digests = [...before, ...definitions.map(([digest]) => digest)].slice(-MAX_DIGESTS);
@@ -130,7 +143,7 @@ export class PinnedScope {
     const names = new Set([...(this.#approved?.keys() ?? []), ...this.#waiting.keys()]);
     return [...names].sort().map((tool) => {
       const before = approved.get(tool);
-      const listed = [...(this.#waiting.get(tool)?.values() ?? [])].at(-1);
+      const listed = [...(this.#waiting.get(tool)?.values() ?? [])].at(-1)?.definition;
       const state = listed === undefined ? 'approved' : before === undefined ? 'new' : 'changed';
       return { tool, state, ...(before && { approved: before }), ...(listed && { listed }) };
     });
@@ -163,12 +176,12 @@ export class PinnedScope {
 
   /** True for a tool that waits since now. */
   #note({ tool, digest, definition: listed }: ListedTool): boolean {
-    const definitions = this.#waiting.get(tool) ?? new Map<string, JsonObject>();
+    const definitions = this.#waiting.get(tool) ?? new Map<string, WaitingDefinition>();
     if (this.#approved?.get(tool)?.includes(digest) === true || definitions.has(digest)) return false;
     const text = JSON.stringify(approvedPart(listed));
     if (this.#units + text.length > MAX_WAITING_UNITS || definitions.size >= MAX_DIGESTS) return false;
     this.#units += text.length;
-    definitions.set(digest, JSON.parse(text));
+    definitions.set(digest, { definition: JSON.parse(text), units: text.length });
     this.#waiting.set(tool, definitions);
     if (this.isFirst || this.#approved === undefined) return false;
     const fields = this.eventOf(tool);
@@ -181,9 +194,7 @@ export class PinnedScope {
   #drop(tool: string, digests: readonly string[]): void {
     const definitions = this.#waiting.get(tool);
     for (const digest of digests) {
-      const definition = definitions?.get(digest);
-      if (definition === undefined) continue;
-      this.#units -= JSON.stringify(definition).length;
+      this.#units -= definitions?.get(digest)?.units ?? 0;
       definitions?.delete(digest);
     }
     if (definitions?.size === 0) this.#waiting.delete(tool);

@@ -15,6 +15,7 @@ import { toolNotFound } from '../domain/errors/error-catalogue.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import type { Tool, WithheldItem } from '../domain/mcp/mcp.ts';
 import { groupsToMatch } from '../domain/rights/globs.ts';
+import { eachInGroups, inGroups } from '../domain/tasks/task-groups.ts';
 import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import { type Approval, type NewApproval, splitToolKey, toolKey } from '../domain/views/approval.ts';
 import type { ToolHints, ViewDefinition } from '../domain/views/view.ts';
@@ -33,7 +34,7 @@ import {
 
 export interface ToolApprovalsDeps extends Pick<PinnedScopeDeps, 'emit' | 'clock'> {
   readonly store: ApprovalStore;
-  readonly scheduler: Pick<TaskScheduler, 'each'>;
+  readonly scheduler: Pick<TaskScheduler, 'each' | 'turn'>;
   /** The annotations of tools that the template sets. */
   readonly hintsOf: (template: string) => Readonly<Record<string, ToolHints>>;
   /** What is approved of a template has changed. */
@@ -170,15 +171,23 @@ export class ToolApprovals {
       reason,
     }));
 
-  /** The items in a list of the view that are not approved; they are noted. */
-  readonly waitingIn = (view: string, chosen: readonly ChosenItem[]): ReadonlyMap<ChosenItem, Waiting> => {
+  /** The items in a list of the view that are not approved; they are noted, in several turns. */
+  readonly waitingIn = async (
+    view: string,
+    chosen: readonly ChosenItem[],
+  ): Promise<ReadonlyMap<ChosenItem, Waiting>> => {
     const scope = this.#views.get(view)?.scope;
     if (scope === undefined) return new Map();
-    const listed = chosen.map((item) => [item, this.#shown.listedIn(item)] as const);
-    const refused = listed.filter(([, { tool, digest }]) => !scope.has(tool, digest));
-    const tools = listed.map(([, tool]) => tool);
-    scope.listed(tools, true);
-    return new Map(refused.map(([item, { tool }]) => [item, scope.waitingOf(tool)]));
+    const tools: ListedTool[] = [];
+    const waiting = new Map<ChosenItem, Waiting>();
+    const look = (item: ChosenItem): void => {
+      const listed = this.#shown.listedIn(item);
+      tools.push(listed);
+      if (!scope.has(listed.tool, listed.digest)) waiting.set(item, scope.waitingOf(listed.tool));
+    };
+    await eachInGroups(chosen, look, this.#deps.scheduler);
+    await scope.listed(tools, true);
+    return waiting;
   };
 
   /**
@@ -255,12 +264,18 @@ export class ToolApprovals {
     scope: PinnedScope,
     approvals: readonly NewApproval[] = scope.waiting(),
   ): Promise<number | undefined> {
-    const { store, emit } = this.#deps;
+    const { store, emit, scheduler } = this.#deps;
     let revision: number | undefined;
-    for (let at = 0; at < approvals.length; at += MAX_ROWS)
-      revision = await store.save(approvals.slice(at, at + MAX_ROWS));
-    scope.add(approvals);
-    for (const { tool } of approvals) emit({ type: 'tool.approved', ...scope.eventOf(tool) });
+    for (const rows of inGroups(approvals, MAX_ROWS)) {
+      await scheduler.turn(rows.length);
+      revision = await store.save(rows);
+    }
+    scope.add(approvals); // all in one turn: a part would make the other tools new ones
+    await eachInGroups(
+      approvals,
+      ({ tool }) => emit({ type: 'tool.approved', ...scope.eventOf(tool) }),
+      scheduler,
+    );
     if (approvals.length > 0 && this.#templates.has(scope.id)) this.#deps.onChanged(scope.id);
     return revision;
   }
@@ -359,7 +374,7 @@ class TemplateTrust implements ToolTrust {
     const asListed = [...digests].map(([tool, { own: digest }]) => {
       return { tool: tool.name, digest, definition: tool as JsonObject };
     });
-    let isNew = own?.listed(asListed, isComplete) ?? false;
+    let isNew = (await own?.listed(asListed, isComplete)) ?? false;
     const shown = new Map<JsonObject, string>();
     if (views.length > 0)
       await scheduler.each(digests, ([tool, { shown: digest }]) => {
@@ -372,7 +387,7 @@ class TemplateTrust implements ToolTrust {
         return { tool: toolKey(template, name), digest: shown.get(listed) ?? '', definition: listed };
       });
       // Not complete: a view is listed with all of its templates.
-      isNew = scope.listed(chosen, false) || isNew;
+      isNew = (await scope.listed(chosen, false)) || isNew;
     }
     if (isNew) onWaiting();
   }

@@ -52,7 +52,9 @@ export interface ViewDirectoryDeps {
   /** Shared by the views of a gateway. Default: one of its own. */
   readonly compiledLists?: LruMap<CompiledLists> | undefined;
   /** The tools that wait for approval, which are noted. Default: none does. */
-  readonly waiting?: ((chosen: readonly ChosenItem[]) => ReadonlyMap<ChosenItem, Waiting>) | undefined;
+  readonly waiting?:
+    | ((chosen: readonly ChosenItem[]) => Promise<ReadonlyMap<ChosenItem, Waiting>>)
+    | undefined;
 }
 
 /** A list of the view that was compiled from lists of its templates. */
@@ -309,8 +311,7 @@ export class ViewDirectory implements Directory {
     for (const each of this.#compiling)
       if (isSame(each) && each.version === version && each.uris === uris) return each.compiled;
     const all = inputs.flatMap(({ template, items }) => view.chosen(list, template, items));
-    const waiting = (list === 'tools' ? this.#deps.waiting?.(all) : undefined) ?? new Map();
-    const from = { inputs, list, isLegacy, view, version, uris, waiting };
+    const from = { inputs, list, isLegacy, view, version, uris };
     const compiling = { ...from, compiled: this.#named(list, all, owner, from) };
     this.#compiling.add(compiling);
     const compiled = await compiling.compiled.finally(() => this.#compiling.delete(compiling));
@@ -351,14 +352,14 @@ export class ViewDirectory implements Directory {
     list: ListField,
     all: readonly ChosenItem[],
     owner: Owner,
-    from: Compilable & Pick<Compiled, 'waiting'>,
+    from: Compilable,
   ): Promise<Compiled> {
     if (list !== 'tools' && list !== 'prompts') {
       const items = await this.uris.shownItems(list, all, owner);
       const names = { given: NO_GIVEN, byName: new Map(), byOwn: new Map(), asking: undefined };
-      return { ...from, ...names, chosen: all, items, result: undefined };
+      return { ...from, ...names, waiting: new Map(), chosen: all, items, result: undefined };
     }
-    const { waiting } = from;
+    const waiting = (list === 'tools' ? await this.#deps.waiting?.(all) : undefined) ?? new Map();
     // Another instance may still have the approved definition of a changed tool: its calls find that one.
     const callable = all.filter((item) => waiting.get(item)?.hasApproved !== false);
     const { names = 'bare', name_length: length = 64 } = from.view.definition;
@@ -380,6 +381,7 @@ export class ViewDirectory implements Directory {
     });
     return {
       ...from,
+      waiting,
       chosen: shown.map(([, each]) => each),
       given: {
         listed: shown.map(([name]) => name),

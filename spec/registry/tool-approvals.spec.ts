@@ -1,0 +1,56 @@
+// Long lists of pinned templates and views: what is noted of them takes turns of the event loop. What approvals do is in
+// gateway/pinned-tools.spec.ts.
+
+import * as assert from 'uvu/assert';
+import { systemClock } from '../../src/domain/time/clock.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
+import { CompiledView } from '../../src/protocol/aggregate/views/view-choices.ts';
+import { ToolApprovals } from '../../src/registry/tool-approvals.ts';
+import { suite } from '../helpers/suite.ts';
+import { passTurns, TurnCounter, turnsOf, untimedScheduler } from '../helpers/turns.ts';
+
+const test = suite('tool approvals');
+const TOOLS = Array.from({ length: 10_000 }, (_, n) => ({
+  name: `tool-${n}`,
+  inputSchema: { type: 'object' },
+}));
+
+function setUp() {
+  const approved = new TurnCounter();
+  const approvals = new ToolApprovals({
+    store: new MemoryStore().approvals,
+    scheduler: untimedScheduler(),
+    emit: ({ type }) => type === 'tool.approved' && approved.note(),
+    clock: systemClock,
+    hintsOf: () => ({}),
+    onChanged: () => {},
+  });
+  return { approvals, approved };
+}
+
+test('10,000 tools of a pinned template are noted and approved in several turns', async () => {
+  const { approvals, approved } = setUp();
+  approvals.setPinned('t', true);
+  await approvals.read([], []);
+  const trust = approvals.trustOf('t');
+  const digests = await trust?.digestsOf(TOOLS);
+  assert.ok(trust !== undefined && digests !== undefined);
+  const turns = await turnsOf(() => trust.listed(digests, true));
+  assert.ok(turns >= 4, `${turns} turns`);
+  while (approved.all < TOOLS.length) await passTurns(1);
+  assert.ok(approved.fullest <= TOOLS.length / 4, `${approved.fullest} in one turn`);
+  assert.equal(approvals.withheldFrom('t'), []);
+});
+
+test('so are those of a pinned view', async () => {
+  const { approvals } = setUp();
+  const view = { id: 'v', title: 'V', from: [{ template: 't' }], approve: 'pinned' } as const;
+  approvals.setView('v', view);
+  await approvals.read([], []);
+  const chosen = new CompiledView(view).chosen('tools', 't', TOOLS);
+  assert.is(chosen.length, TOOLS.length);
+  const turns = await turnsOf(() => approvals.waitingIn('v', chosen));
+  assert.ok(turns >= 8, `${turns} turns`);
+});
+
+test.run();
