@@ -40,8 +40,8 @@ function setUp(transport: TransportKind = 'stdio') {
 test('reports why a conversation could not be opened, unless its use had ended', async () => {
   const { events, open, use } = setUp();
   const failure = () => Promise.reject(backendUnavailable('exited with code 1', { delivered: 'no' }));
-  const { conversation, release } = use(failure());
-  release();
+  const { conversation, end } = use(failure());
+  end();
   assert.is(await codeOf(conversation.opening), 'BACKEND_UNAVAILABLE');
   assert.equal(events, []);
   assert.is(await codeOf(open(failure())), 'BACKEND_UNAVAILABLE');
@@ -63,7 +63,7 @@ test('ends an idle conversation to make room for a new one, of the same owner wh
   const take = (id: string, idleMs?: number) =>
     conversations.use({ owner: { id }, profile: PLAIN, ...(idleMs === undefined ? {} : { idleMs }) });
   const mine = Array.from({ length: 8 }, () => take('ann', 60_000));
-  take('di', 60_000).release();
+  take('di', 60_000).end();
   await settled();
   const refused = (id: string, idleMs?: number) => codeOf((async () => take(id, idleMs))());
   assert.equal([await refused('ann'), await refused('ann', 60_000)], ['QUEUE_FULL', 'QUEUE_FULL']);
@@ -71,13 +71,13 @@ test('ends an idle conversation to make room for a new one, of the same owner wh
   await settled();
   assert.is(await refused('cy'), 'QUEUE_FULL');
   for (const process of processes) process.closesSlowly = true;
-  mine[3]?.release();
+  mine[3]?.end();
   const session = take('ann');
   await settled();
   assert.equal([processes[3]?.isClosed, processes.length], [true, 10], 'it waits until the other has ended');
   processes[3]?.finishClosing();
   assert.is(await session.conversation.opening, processes[10]);
-  other.release();
+  other.end();
   assert.is(await refused('cy'), 'QUEUE_FULL', 'one that is ending counts until its end');
   processes[9]?.finishClosing();
   await settled();

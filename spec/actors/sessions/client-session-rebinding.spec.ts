@@ -487,13 +487,13 @@ test('binds again to the instance that it left only if there is no other', async
   for (let n = 0; n < 4; n += 1) {
     const binding = await binder.findBinding(needs, order, signal);
     assert.is(binding.ref.id, 'b');
-    binding.retire();
+    binding.leave();
   }
   harness.ref('b').drain();
   await settled();
   const binding = await binder.findBinding(needs, order, signal);
   assert.is(binding.ref.id, 'a');
-  binding.retire();
+  binding.leave();
 });
 
 /** Ways to lose an instance; after each of them it may not be used. */

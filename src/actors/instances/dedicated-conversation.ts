@@ -114,7 +114,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   /** The number of uses of sessions, which keep them between their calls. */
   #sessions = 0;
   usedAtMs: number;
-  #isRetired = false;
+  #refusesUses = false;
   /** True once the conversation has ended, and its calls have got their error; its process may still be ending. */
   isOver = false;
   /** True when the conversation ended because another one needed its place. */
@@ -171,26 +171,26 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     return this.inner !== undefined && this.#uses === this.#sessions;
   }
   get acceptsAnotherUse(): boolean {
-    return !this.#isRetired && (!this.isExclusive || this.isIdle);
+    return !this.#refusesUses && (!this.isExclusive || this.isIdle);
   }
 
   /** Counts one more use. `isSession`: by a session, which uses the conversation only while it calls. */
-  acquire(isSession = false): void {
+  addUse(isSession = false): void {
     this.#uses += 1;
     if (isSession) this.#sessions += 1;
   }
 
-  release(isSession = false): void {
+  endUse(isSession = false): void {
     this.#uses -= 1;
     if (isSession) this.#sessions -= 1;
     this.usedAtMs = this.#clock.now();
-    if (this.isIdle && (this.#isRetired || this.#idleMs === 0)) void this.close();
+    if (this.isIdle && (this.#refusesUses || this.#idleMs === 0)) void this.close();
   }
 
   /** Refuses further uses, and ends the conversation when it has none left. Idempotent. */
-  retire(): void {
-    if (this.#isRetired) return;
-    this.#isRetired = true;
+  refuseUses(): void {
+    if (this.#refusesUses) return;
+    this.#refusesUses = true;
     this.#disarm?.();
     if (this.isIdle) void this.close();
   }
@@ -257,7 +257,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   /** Ends the conversation. An opening is aborted; if it succeeds all the same, the conversation is closed then. */
   async #close(): Promise<void> {
     this.#ending.abort();
-    this.retire();
+    this.refuseUses();
     try {
       const conversation = this.inner ?? (await this.opening);
       if (conversation !== undefined) await closeQuietly(conversation);
@@ -270,7 +270,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   #finish(): void {
     if (this.#isGone) return;
     this.#isGone = true;
-    this.retire();
+    this.refuseUses();
     this.#listener.gone(this);
     this.#resolveGone();
   }
@@ -279,7 +279,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   #arm(waitMs: number): () => void {
     return this.#clock.alarm(waitMs, () => {
       const idleMs = this.isIdle ? this.#clock.now() - this.usedAtMs : 0;
-      if (idleMs >= this.#idleMs) this.retire();
+      if (idleMs >= this.#idleMs) this.refuseUses();
       else this.#disarm = this.#arm(this.#idleMs - idleMs);
     });
   }

@@ -31,8 +31,8 @@ export interface ConversationUse {
   readonly conversation: DedicatedConversation;
   /** True when the conversation was opened for this use. */
   readonly isNew: boolean;
-  /** Ends the use. Idempotent. */
-  readonly release: () => void;
+  /** Ends the use. Idempotent. `isOver` false: the backend may still send something about the call. Default: true. */
+  readonly end: (isOver?: boolean) => void;
 }
 
 export interface DedicatedConversationsOptions
@@ -90,12 +90,12 @@ export class DedicatedConversations implements ConversationListener {
     const conversation = known ?? this.#open(request, key);
     let isHeld = true;
     const isSession = request.session !== undefined;
-    conversation.acquire(isSession);
-    const release = (): void => {
-      if (isHeld) conversation.release(isSession);
+    conversation.addUse(isSession);
+    const end = (): void => {
+      if (isHeld) conversation.endUse(isSession);
       isHeld = false;
     };
-    return { conversation, isNew: known === undefined, release };
+    return { conversation, isNew: known === undefined, end };
   }
 
   /**

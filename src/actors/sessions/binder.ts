@@ -160,8 +160,8 @@ export class Binder {
       const isLegacy = era !== undefined && era !== 'modern';
       this.#keepsDedicated.set(handshake, isLegacy); // before the others continue
       if (isLegacy) return use;
-      use.conversation.retire();
-      use.release();
+      use.conversation.refuseUses();
+      use.end();
       return undefined;
     };
     const start = async () => (this.#keepsDedicated.has(handshake) ? undefined : useIfLegacy());
@@ -179,11 +179,12 @@ async function useAt(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal)
   const extensions = isShareable(ref, group.policy, needs) ? extensionsOf(profile) : undefined;
   const shared = extensions === undefined ? {} : sharedBy(extensions);
   const use = ref.use({ owner: { id: ownerId }, profile, session, ...shared });
-  signal.addEventListener('abort', use.release, { once: true });
+  const abort = (): void => use.end();
+  signal.addEventListener('abort', abort, { once: true });
   try {
     await use.conversation.opening;
     return use;
   } finally {
-    signal.removeEventListener('abort', use.release);
+    signal.removeEventListener('abort', abort);
   }
 }

@@ -128,18 +128,18 @@ export class Binding {
       (conversation ?? ref).notify(method, params, ownerId);
   }
 
-  /** Called when a call begins in this binding, which keeps the conversation open until `release`. */
-  acquire(): void {
-    this.#use?.conversation.acquire();
+  /** A call begins in this binding, which keeps the conversation open until `endCall`. */
+  beginCall(): void {
+    this.#use?.conversation.addUse();
   }
 
-  release(): void {
-    this.#use?.conversation.release();
+  endCall(): void {
+    this.#use?.conversation.endUse();
   }
 
-  /** Called when the session has moved: a dedicated conversation is closed after its last call. */
-  retire(): void {
-    this.#use?.release();
+  /** The session has moved: a dedicated conversation is closed after its last call. */
+  leave(): void {
+    this.#use?.end();
   }
 
   /**
@@ -147,7 +147,7 @@ export class Binding {
    * rejects.
    */
   async close(): Promise<void> {
-    if (this.isShared) this.#use?.release();
+    if (this.isShared) this.#use?.end();
     else await this.#use?.conversation.close();
   }
 

@@ -425,7 +425,7 @@ export class ClientSession implements McpSession, SessionCore {
     const previous = previousBinding(from, binding);
     if (previous !== undefined) this.deps.emit(sessionMoved(this, previous, this.deps));
     this.#row?.changed();
-    from.binding?.retire();
+    from.binding?.leave();
   }
 
   /** Ends the session. Callers are answered before the binding is closed. */

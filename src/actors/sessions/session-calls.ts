@@ -83,7 +83,7 @@ export class SessionCalls {
     const leave = (): void => {
       if (!reservations.delete(reserved)) return;
       watching.unsubscribe();
-      binding?.release();
+      binding?.endCall();
       session.callEnded();
     };
     const end = (error: GatewayError): void => {
@@ -94,7 +94,7 @@ export class SessionCalls {
     const reserved: Reserved = { end };
     reservations.add(reserved);
     if (binding !== undefined) {
-      binding.acquire();
+      binding.beginCall();
       const isContinuation = route?.reservation === binding;
       const couldMove = mayMove(session.value, session.group);
       const complete = () => {

@@ -107,7 +107,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   use(binding: Binding): void {
     if (this.binding === binding) return;
     this.#release();
-    binding.acquire();
+    binding.beginCall();
     this.binding = binding;
   }
 
@@ -131,7 +131,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   end(): void {
     this.#release();
-    for (const binding of this.#hedgeBindings.splice(0)) binding.retire(); // closed when its last call has ended
+    for (const binding of this.#hedgeBindings.splice(0)) binding.leave(); // closed when its last call has ended
   }
 
   // --- for the calls of its session, and for the queue -----------------------------------------------------
@@ -237,7 +237,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
       const over = new AbortController();
       const found = (binding: Binding): void => {
         if (over.signal.aborted) {
-          binding.retire();
+          binding.leave();
           return;
         }
         this.#hedgeBindings.push(binding);
@@ -253,7 +253,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   #release(): void {
     const binding = this.binding;
     this.binding = undefined;
-    binding?.release();
+    binding?.endCall();
   }
 
   get #isReserved(): boolean {

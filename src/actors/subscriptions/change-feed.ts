@@ -190,7 +190,7 @@ export class ChangeFeed {
     let isAgain = isLate;
     let tries = 0;
     return defer(() => {
-      const { conversation, release } = statelessConversations.use(ref, client);
+      const { conversation, end } = statelessConversations.use(ref, client);
       return from(conversation.untilOpen).pipe(
         switchMap(() => {
           tries = 0;
@@ -198,7 +198,7 @@ export class ChangeFeed {
         }),
         finalize(() => {
           isAgain = true;
-          release(true);
+          end();
         }),
       );
     }).pipe(

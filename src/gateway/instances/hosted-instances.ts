@@ -59,7 +59,7 @@ export class HostedInstances implements InstanceHost {
       ? { isShared, isExclusive: false, idleMs: LIMITS.extensionIdleMs }
       : { isExclusive: true };
     const use = ref.use({ owner: { id: ownerId }, profile, ...shared });
-    const abort = (): void => use.release();
+    const abort = (): void => use.end();
     signal.addEventListener('abort', abort);
     try {
       const conversation = await use.conversation.opening;
@@ -69,10 +69,10 @@ export class HostedInstances implements InstanceHost {
         ...this.#hosted(ref, conversation, way),
         ...nothing,
         closed$: conversation.closed$,
-        release: use.release,
+        release: use.end,
       };
     } catch (thrown) {
-      use.release();
+      use.end();
       throw thrown;
     } finally {
       signal.removeEventListener('abort', abort);

@@ -49,7 +49,7 @@ test('uses an SSE conversation in which the client can be asked to one call at a
   const askable = { ...guest('ann'), profile: ASKABLE };
   const first = stateless.use(one, askable);
   assert.is.not(stateless.use(one, askable).conversation, first.conversation);
-  first.release(true);
+  first.end();
   assert.is(stateless.use(one, askable).conversation, first.conversation);
   const plain = stateless.use(one, guest('ann'));
   assert.is(stateless.use(one, guest('ann')).conversation, plain.conversation, 'nothing can be asked');
@@ -84,9 +84,9 @@ test('makes room by ending the least recently used conversation', async () => {
   const uses = Array.from({ length: MOST }, (_, n) => stateless.use(one, guest(`owner ${n}`)));
   assert.is(refused(one), true);
   mock.timers.tick(1);
-  uses[7]?.release(true);
+  uses[7]?.end();
   mock.timers.tick(1);
-  uses[3]?.release(true);
+  uses[3]?.end();
   stateless.use(one, guest('ann'));
   assert.equal(
     [uses[7]?.conversation.acceptsAnotherUse, uses[3]?.conversation.acceptsAnotherUse],
@@ -99,10 +99,10 @@ test('makes room by ending the least recently used conversation', async () => {
 
 test('opens at most as many conversations again while the old ones are still closing', async () => {
   const one = await instanceOf('stdio');
-  for (let n = 0; n < MOST; n += 1) stateless.use(one, guest(`owner ${n}`)).release(true);
+  for (let n = 0; n < MOST; n += 1) stateless.use(one, guest(`owner ${n}`)).end();
   await settled();
   for (const conversation of harness.conversations('a')) conversation.closesSlowly = true;
-  for (let n = 0; n < MOST; n += 1) stateless.use(one, guest(`other ${n}`)).release(true);
+  for (let n = 0; n < MOST; n += 1) stateless.use(one, guest(`other ${n}`)).end();
   assert.is(refused(one), true);
   for (const conversation of harness.conversations('a')) conversation.finishClosing();
   await settled();
@@ -205,7 +205,7 @@ function instanceOf(transport: TransportKind, id = 'a'): Promise<InstanceRef> {
 /** True when there is no room for one more, which is given back at once. */
 function refused(one: InstanceRef): boolean {
   try {
-    stateless.use(one, guest('one more')).release(true);
+    stateless.use(one, guest('one more')).end();
     return false;
   } catch (thrown) {
     if (!hasCode(thrown, 'QUEUE_FULL')) throw thrown;

@@ -33,15 +33,6 @@ import { tellsCallsApart } from '../../instances/process-sharing.ts';
 type UsableInstance = Pick<InstanceRef, 'definition' | 'use'>;
 
 /**
- * One use of a conversation until `release`, which is called once. `isOver`: the backend sends nothing more about the
- * call. When a backend may still ask its client, the conversation is not used again, since the question would reach
- * the next call.
- */
-export interface StatelessUse extends Omit<ConversationUse, 'release'> {
-  readonly release: (isOver: boolean) => void;
-}
-
-/**
  * The dedicated conversations of requests without a session, and kept for a while for the next request of the
  * same client.
  */
@@ -68,14 +59,15 @@ export class StatelessConversations {
 
   /**
    * Takes a conversation with this instance for one call. It is exclusive unless its messages can be attributed to
-   * calls; then further calls of the client may use it at the same time. Throws QUEUE_FULL like DedicatedConversations.use, also
-   * for too large profiles, and SHUTTING_DOWN after `close`.
+   * calls; then further calls of the client may use it at the same time. If the backend may still ask its client when
+   * the use ends, the conversation is not used again: the question would reach the next call. Throws QUEUE_FULL like
+   * DedicatedConversations.use, also for too large profiles, and SHUTTING_DOWN after `close`.
    */
-  use(instance: UsableInstance, { owner, profile }: Client): StatelessUse {
+  use(instance: UsableInstance, { owner, profile }: Client): ConversationUse {
     if (this.#isClosed) throw shuttingDown();
     const isExclusive = !tellsCallsApart(instance.definition, profile);
     const mayAsk = acceptsServerRequests(profile);
-    const { conversation, isNew, release } = instance.use({
+    const { conversation, isNew, end } = instance.use({
       owner,
       profile: { ...profile, protocolVersion: LEGACY_VERSIONS[0] },
       isExclusive,
@@ -88,7 +80,7 @@ export class StatelessConversations {
       const bytes = profileBytes(profile);
       if (!this.#declarations.take(owner.id, bytes)) {
         void conversation.close();
-        release();
+        end();
         throw declarationsTooLarge('QUEUE_FULL');
       }
       this.#known.set(conversation, instance);
@@ -101,9 +93,10 @@ export class StatelessConversations {
     return {
       conversation,
       isNew,
-      release: (isOver) => {
-        if (!isOver && isExclusive && mayAsk && conversation.forCalls !== undefined) conversation.retire();
-        release();
+      end: (isOver = true) => {
+        if (!isOver && isExclusive && mayAsk && conversation.forCalls !== undefined)
+          conversation.refuseUses();
+        end();
       },
     };
   }
@@ -112,7 +105,7 @@ export class StatelessConversations {
    * Takes the conversation that clients with these extensions share. Throws QUEUE_FULL like DedicatedConversations.use, and
    * SHUTTING_DOWN after `close`.
    */
-  useShared(instance: UsableInstance, owner: Owner, extensions: JsonObject): StatelessUse {
+  useShared(instance: UsableInstance, owner: Owner, extensions: JsonObject): ConversationUse {
     if (this.#isClosed) throw shuttingDown();
     const use = instance.use({ owner, ...sharedBy(extensions) });
     const { conversation } = use;

@@ -15,6 +15,7 @@ import type { Clock } from '../../../domain/time/clock.ts';
 import { forLegacy, isLogged, logLevelOf } from '../../../transports/legacy-form.ts';
 import type { CallConversation } from '../../../transports/transport.ts';
 import { NO_SUBSCRIBER } from '../../instances/dedicated-conversation.ts';
+import type { ConversationUse } from '../../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 import { type ConversationChoice, conversationFor, NO_TASKS } from '../../instances/process-sharing.ts';
 import type { TemplateGroup } from '../../template-group.ts';
@@ -37,7 +38,7 @@ import {
   type StepReason,
 } from '../call-route.ts';
 import type { EqualToolLists } from './equal-tool-lists.ts';
-import type { StatelessConversations, StatelessUse } from './stateless-conversations.ts';
+import type { StatelessConversations } from './stateless-conversations.ts';
 
 interface StatelessRouteInput {
   readonly deps: Pick<Clock, 'now' | 'alarm'> & { readonly statelessConversations: StatelessConversations };
@@ -87,7 +88,7 @@ export class StatelessRoute implements CallRoute {
   #reopensAfter({ plan, error }: StepReason): boolean {
     if (!(plan instanceof DedicatedPlan) || error.delivered !== 'no' || !isUnanswered(error)) return false;
     const { ref, use } = plan.held;
-    use.conversation.retire();
+    use.conversation.refuseUses();
     if (use.isNew || this.#isReopened) return false;
     this.#isReopened = true;
     this.#dedicatedAt = this.#routeTo(ref);
@@ -97,7 +98,7 @@ export class StatelessRoute implements CallRoute {
   end(): void {
     const held = this.#held;
     this.#forget();
-    held?.use.release(true);
+    held?.use.end();
   }
 
   #next(excluded: ExcludedIds): InstanceRef | undefined {
@@ -173,7 +174,7 @@ export class StatelessRoute implements CallRoute {
 
   #take(ref: InstanceRef, isExtended = false): HeldUse {
     const { deps, client } = this.#input;
-    this.#held?.use.release(true); // of an attempt that was not made
+    this.#held?.use.end(); // of an attempt that was not made
     this.#held = undefined;
     const extensions = isExtended ? extensionsOf(client.profile) : undefined;
     const use =
@@ -257,7 +258,7 @@ export class StatelessRoute implements CallRoute {
 /** A dedicated conversation for an attempt that is not sent yet. */
 interface HeldUse {
   readonly ref: InstanceRef;
-  readonly use: StatelessUse;
+  readonly use: ConversationUse;
   /** The open conversation; undefined until the call may be sent in it. */
   conversation: CallConversation | undefined;
 }
@@ -286,7 +287,7 @@ class DedicatedPlan implements AttemptPlan {
   }
 
   ended({ outcome, error }: AttemptEnding): void {
-    this.held.use.release(isAnswered(outcome) || error?.delivered === 'no');
+    this.held.use.end(isAnswered(outcome) || error?.delivered === 'no');
   }
 }
 
@@ -298,7 +299,7 @@ function isDedicated(choice: ConversationChoice): boolean {
   return choice === 'dedicated' || choice === 'extended';
 }
 
-async function ready({ conversation }: StatelessUse, logLevel: string | undefined): Promise<void> {
+async function ready({ conversation }: ConversationUse, logLevel: string | undefined): Promise<void> {
   await conversation.untilOpen;
   if (logLevel !== undefined) await conversation.requireLogLevel(logLevel);
 }
