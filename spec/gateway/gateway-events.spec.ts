@@ -3,7 +3,7 @@
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { filter, firstValueFrom } from 'rxjs';
+import { filter, firstValueFrom, map, mergeMap, take } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { GatewayEvent } from '../../src/domain/events.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
@@ -89,6 +89,50 @@ test('listeners whose promises reject do not end the process, and are warned abo
     assert.ok(texts.length >= events.length + 2);
     for (const bomb of bombs) bomb.unsubscribe();
   } finally {
+    warned.restore();
+  }
+});
+
+test('listeners behind operators, and what operators throw, do not end the process, and are warned about', async () => {
+  const { mock: warned } = mock.method(process, 'emitWarning', () => {});
+  const fatal: unknown[] = [];
+  const note = (thrown: unknown) => fatal.push(String(thrown));
+  process.on('uncaughtException', note).on('unhandledRejection', note);
+  const explode = (how: string) => () => raise(new Error(how));
+  const reject = (how: string) => async () => raise(new Error(how));
+  try {
+    const piped$ = gateway.events$.pipe(filter(() => true));
+    const bombs = [
+      piped$.subscribe(explode('thrown')),
+      piped$.subscribe(reject('rejected')),
+      piped$.pipe(map(() => 1)).subscribe(reject('rejected behind two')),
+      gateway
+        .on('call.started')
+        .pipe(take(1))
+        .subscribe({ complete: reject('rejected at the end') }),
+      gateway.events$.pipe(mergeMap(reject('rejected in an operator'))).subscribe(),
+    ];
+    const received: string[] = [];
+    piped$.subscribe(({ type }) => received.push(type));
+    await gateway.register('t', { id: 'a', handler: serving({ echo: () => ({}) }) }, WAIT);
+    assert.is((await gateway.call('t', 'echo')).instanceId, 'a');
+    await new Promise((resolve) => setTimeout(resolve)); // rxjs throws what it does not handle from a timer
+    assert.equal(
+      received,
+      events.map(({ type }) => type),
+    );
+    const texts = new Set(warned.calls.map((call) => String(Object(call.arguments[0]).message)));
+    const told = [
+      'thrown',
+      'rejected',
+      'rejected behind two',
+      'rejected at the end',
+      'rejected in an operator',
+    ];
+    assert.equal([[...texts].sort(), fatal], [told.sort(), []]);
+    for (const bomb of bombs) bomb.unsubscribe();
+  } finally {
+    process.off('uncaughtException', note).off('unhandledRejection', note);
     warned.restore();
   }
 });

@@ -1,7 +1,7 @@
 // The event stream of the gateway. Hot, no replay. A listener that throws, or whose promise rejects, harms neither the
 // others nor the gateway.
 
-import { filter, Observable, type Observer, Subscriber, type Subscription } from 'rxjs';
+import { filter, Observable, type Observer, Subscriber, type Subscription, type UnaryFunction } from 'rxjs';
 import { messageOf } from '../domain/errors/errors.ts';
 import type { EventName, GatewayEvent } from '../domain/events.ts';
 
@@ -23,8 +23,7 @@ export class EventBus {
   readonly #pending: GatewayEvent[] = [];
   #isEmitting = false;
   /**
-   * Isolated: what a directly subscribed listener throws, or its promise rejects with, becomes a process warning, not an
-   * uncaught exception.
+   * Isolated: what a listener throws, or its promise rejects with, becomes a process warning, not an uncaught exception.
    */
   readonly events$: Observable<GatewayEvent> = isolateListeners(this.#all$);
 
@@ -57,8 +56,9 @@ export class EventBus {
 }
 
 /**
- * The stream for listeners of other code: what a direct listener throws, or its promise rejects with, becomes a warning of the
- * process and reaches no other listener. Operators subscribe as usual.
+ * The stream for listeners of other code: what a listener throws, or its promise rejects with, becomes a warning of the process
+ * and reaches no other listener. So does an error of an operator that no listener takes. The streams that `pipe` makes of it
+ * are such streams, too; operators subscribe as usual.
  */
 export function isolateListeners<T>(source: Observable<T>): Observable<T> {
   const isolatedStream = new Observable<T>((subscriber) => source.subscribe(subscriber));
@@ -88,7 +88,13 @@ export function isolateListeners<T>(source: Observable<T>): Observable<T> {
       complete: () => attempt(() => observer.complete?.()),
     });
   };
-  return isolatedStream;
+  const pipe = (...operators: UnaryFunction<unknown, unknown>[]): unknown => {
+    const piped = operators.reduce((input: unknown, operator) => operator(input), isolatedStream);
+    // Not one with methods of its own, such as a Subject.
+    const isPlain = piped instanceof Observable && Object.getPrototypeOf(piped) === Observable.prototype;
+    return isPlain && piped !== isolatedStream ? isolateListeners(piped) : piped;
+  };
+  return Object.assign(isolatedStream, { pipe });
 }
 
 type Listener<T> = { readonly [Name in keyof Observer<T>]?: Observer<T>[Name] | null | undefined };
