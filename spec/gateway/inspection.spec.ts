@@ -72,6 +72,20 @@ test('shows a function the instances, with their state, and events; it may throw
   assert.equal([typeof connection, duty, events.has('transport.opened')], ['object', 'serving', true]);
 });
 
+test('drops what the promise of an observer rejects with', async () => {
+  const fatal: unknown[] = [];
+  const note = (thrown: unknown) => fatal.push(thrown);
+  process.on('unhandledRejection', note);
+  gateway = await createGateway({
+    inspect: async () => {
+      throw new Error('a fault of the inspector');
+    },
+  });
+  await gateway.register('t', { id: 'a', endpoint: backend.url }, { waitMs: 5_000 });
+  process.off('unhandledRejection', note);
+  assert.equal(fatal, []);
+});
+
 test.run();
 
 /** The actors that were created with that id. */

@@ -251,6 +251,37 @@ test('registers a container that started while the database was unavailable', as
   assert.equal(notices, ['sync: The database does not answer. The sync is incomplete: repeat it.']);
 });
 
+for (const [kind, fault] of Object.entries({
+  throws: () => {
+    throw new Error('a listener of the embedder');
+  },
+  rejects: () => Promise.reject(new Error('a listener of the embedder')),
+}))
+  test(`follows an engine when the listener of notices ${kind}`, async () => {
+    const engine = await engineWith();
+    const store = failingStore();
+    const notices: string[] = [];
+    const onNotice = (line: string): unknown => {
+      notices.push(line);
+      return fault();
+    };
+    const env = { DOCKER_HOST: engine.address, CONTAINER_HOST: engine.address };
+    const gateway = await gatewayAt([], { store, discovery: { env, onNotice } });
+    await gateway.followSources();
+    await engine.followed();
+    store.failure = () => databaseUnavailable(new Error('away'));
+    store.failing.add('instances.save');
+    engine.containers = [{ id: 'aa', labels: marked('web'), ports: { '80/tcp': at('', '1001') } }];
+    engine.emit('start', 'aa');
+    await eventually(
+      async () => notices.length,
+      (length) => length > 0,
+    );
+    const registered = next(gateway, 'instance.registered');
+    store.failing.clear();
+    assert.is(await registered, 'web-aa000000');
+  });
+
 test('reads the registry file again, and needs no engine for that', async () => {
   const { path, write, gateway } = await gatewayWithFile();
   const at = (port: number) => ({ endpoint: `http://127.0.0.1:${port}/mcp` });

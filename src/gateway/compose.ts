@@ -9,6 +9,7 @@ import { DEFAULT_POLICY } from '../balancing/policy.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import { TrafficCounts } from '../counts/traffic-counts.ts';
 import type { ActorInspection, ActorInspector } from '../domain/actor-inspection.ts';
+import { droppingErrors } from '../domain/errors/dropping-errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { DENIED_NETWORKS } from '../domain/instances/endpoint.ts';
 import { ListReader } from '../domain/mcp/list-reader.ts';
@@ -362,14 +363,9 @@ function trafficCountsOf({ events, clock }: Base, fleet: Fleet, { views }: Regis
   return new TrafficCounts(events.events$, hasTemplate, clock, hasView);
 }
 
-/** Drops errors of the inspector: they would stop the inspected actor. */
+/** Without errors of the inspector: they would stop the inspected actor. */
 function safeInspector(inspect: ActorInspector): (event: ActorInspection) => void {
-  return (event) => {
-    try {
-      if (typeof inspect === 'function') inspect(event);
-      else inspect.next?.(event);
-    } catch {
-      // The error is the inspector's own.
-    }
-  };
+  return droppingErrors((event: ActorInspection) =>
+    typeof inspect === 'function' ? inspect(event) : inspect.next?.(event),
+  );
 }

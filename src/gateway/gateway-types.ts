@@ -202,7 +202,7 @@ export interface DiscoveryOptions {
   readonly namespace?: string | undefined;
   /** Path of the registry file that `sync` reads again; `importFile` takes it in at the start. Default: none. */
   readonly registryFile?: string | undefined;
-  /** Gets one line for each source that is lost, or found again, while it is followed. */
+  /** Gets one line for each source that is lost, or found again, while it is followed. Errors it throws are dropped. */
   readonly onNotice?: (line: string) => void;
 }
 

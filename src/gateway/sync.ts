@@ -12,6 +12,7 @@ import {
   SourceError,
   type TemplateHints,
 } from '../discovery/provider.ts';
+import { droppingErrors } from '../domain/errors/dropping-errors.ts';
 import { messageOf } from '../domain/errors/errors.ts';
 import type {
   ImportReport,
@@ -46,6 +47,7 @@ const SOME_UNUSABLE = 'some entries cannot be used';
 
 export class Sync {
   readonly #deps: SyncDeps;
+  readonly #notice: (line: string) => void;
   readonly #closing = new AbortController();
   readonly #logins: DiscoveryContext['logins'] = new Map();
   readonly #followed = new Map<string, Promise<void>>();
@@ -54,6 +56,7 @@ export class Sync {
 
   constructor(deps: SyncDeps) {
     this.#deps = deps;
+    this.#notice = droppingErrors(deps.onNotice);
   }
 
   /** Reads the registry file again and lists every source once. A source without an answer is a warning; its instances remain. */
@@ -170,13 +173,12 @@ export class Sync {
   /** Every change causes a listing; an ended container or pod is removed at once. */
   async #followOne(source: Source): Promise<void> {
     const { signal } = this.#closing;
-    const { onNotice = () => {} } = this.#deps;
     const changes$ = new Subject<void>();
     const listings = catchUp(changes$, {
       clock: systemClock,
       work: () => this.#sync(source),
       gapMs: 0,
-      onFailure: (thrown) => signal.aborted || onNotice(`sync: ${messageOf(thrown)}`),
+      onFailure: (thrown) => signal.aborted || this.#notice(`sync: ${messageOf(thrown)}`),
     });
     const takeChange = (ended?: string): void => {
       if (ended !== undefined) this.#withdraw(source.origin, ended);
@@ -185,7 +187,7 @@ export class Sync {
     let waitMs = FIRST_WAIT_MS;
     let isLost = false;
     const opened = () => {
-      if (isLost) onNotice(`sync: ${source.address} is available again`);
+      if (isLost) this.#notice(`sync: ${source.address} is available again`);
       isLost = false;
       waitMs = FIRST_WAIT_MS;
       changes$.next();
@@ -195,7 +197,7 @@ export class Sync {
         await source.watch(takeChange, opened);
       } catch (thrown) {
         if (!isLost && !signal.aborted)
-          onNotice(`sync: ${messageOf(thrown)}; its instances are left unchanged`);
+          this.#notice(`sync: ${messageOf(thrown)}; its instances are left unchanged`);
         isLost = true;
       }
       waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);

@@ -144,7 +144,7 @@ export interface EndpointOptions {
   readonly stateKeys: StateKeys;
   /**
    * Gets internal errors that end a request under way, or prevent the writing of a message, since no answer shows
-   * them. Earlier errors are thrown. It must not throw: see nonThrowing.
+   * them. Earlier errors are thrown. It must not throw: see droppingErrors.
    */
   readonly onFault: FaultListener;
   /**
@@ -179,20 +179,6 @@ export interface McpEndpoint {
 }
 
 export type FaultListener = (error: unknown) => void;
-
-/**
- * Wraps the listener so that its own errors are dropped, since it is called in the middle of answers. Default: no
- * listener.
- */
-export function nonThrowing(listener: FaultListener = () => {}): FaultListener {
-  return (error) => {
-    try {
-      listener(error);
-    } catch {
-      // The listener for errors failed itself, and there is no other one.
-    }
-  };
-}
 
 /** Returns the exchange, and counts the body as held while it has a subscriber: it may outlive its HTTP request. */
 export function holdingBody<T>(

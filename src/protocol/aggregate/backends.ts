@@ -71,7 +71,7 @@ export interface AggregateOptions extends Omit<AggregateSessionDeps, 'search' | 
   readonly lists: AggregateLists;
   /** Search indexes of everything with search mode. */
   readonly indexes: ToolIndexes;
-  /** Gets, once for each look-up, why templates of subscribed resources cannot be found. See nonThrowing. Default: ignored. */
+  /** Gets, once for each look-up, why templates of subscribed resources cannot be found. It must not throw. Default: ignored. */
   readonly onFault?: FaultListener | undefined;
 }
 
