@@ -249,6 +249,20 @@ for (const [outcome, wakes] of [
   });
 }
 
+test('a call that waits for a connection may not be sent while it is in doubt whether the node holds its session', async () => {
+  const held: ScriptedExchange[] = [];
+  const session = await openOnA('always', (exchange) => held.push(exchange));
+  const call = ask(session, 'write');
+  await settled();
+  const { request } = held[0] ?? {};
+  assert.is(request?.mayBeSent?.(), true);
+  harness.certain = () => new Promise(() => {});
+  assert.is(request?.mayBeSent?.(), false);
+  harness.certain = () => undefined;
+  held[0]?.result({});
+  await call.end;
+});
+
 test('an unsafe call that did not arrive does not keep the session from moving', async () => {
   const session = await openOnA('auto', fails('no'));
   const call = ask(session, 'write');

@@ -59,6 +59,19 @@ const expected: readonly [FailureName, 'no' | 'unknown', suspicious: boolean, wo
   ['truncated-sse', 'unknown', true, 'without an answer'],
 ];
 
+test('a request that may not be sent any more when there is a connection for it is not', async () => {
+  await inEachEra(async ({ transport, server }) => {
+    const asked: boolean[] = [];
+    const mayBeSent = () => {
+      asked.push(true);
+      return false;
+    };
+    const seen = await see(transport.exchange({ ...echo('hello'), mayBeSent }));
+    assert.equal([seen.events, failure(seen.end)], [[], { code: 'BACKEND_UNAVAILABLE', delivered: 'no' }]);
+    assert.equal([suspicious(seen), asked, calls(server)], [false, [true], 0]);
+  });
+});
+
 for (const [how, delivered, doubtful, words] of expected) {
   test(`a backend that answers ${how} is unavailable, delivered: ${delivered}`, async () => {
     await inEachEra(async ({ transport, server }) => {

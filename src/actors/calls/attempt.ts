@@ -175,7 +175,7 @@ export class Attempt implements Observer<ExchangeEvent> {
       return;
     }
     const error = asGatewayError(thrown);
-    if (error.facts.isRepaired && !this.#isResent && this.plan.mayBeResent?.() !== false) {
+    if (error.facts.isRepaired && !this.#isResent && this.plan.request.mayBeSent?.() !== false) {
       this.#isResent = true;
       this.start();
       return;

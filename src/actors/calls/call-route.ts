@@ -141,8 +141,6 @@ export interface AttemptPlan {
   /** Gets each event of the backend before the client does. Returns false to withhold the event from the client. */
   receive?(event: ExchangeEvent): boolean;
   ended?(ending: AttemptEnding): void;
-  /** False: the request is not sent again in a conversation that was repaired; the call decides. Default: it is. */
-  mayBeResent?(): boolean;
 }
 
 /** Sends a request unchanged. The object is the step and its plan at once, to make only one object per call. */

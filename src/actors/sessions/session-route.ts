@@ -75,7 +75,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   constructor(session: SessionCore, request: ExchangeRequest, reservation: Binding | undefined) {
     this.#session = session;
-    this.#request = request;
+    this.#request =
+      session.deps.certain === undefined ? request : { ...request, mayBeSent: () => this.isCertain };
     this.reservation = reservation;
   }
 
@@ -345,10 +346,6 @@ class SessionStep implements SendStep, AttemptPlan {
     this.#route.use(this.binding);
     this.#route.lastEvent = event;
     return this.#forwarded?.receive?.(event) !== false;
-  }
-
-  mayBeResent(): boolean {
-    return this.#route.isCertain;
   }
 
   ended({ error }: AttemptEnding): void {

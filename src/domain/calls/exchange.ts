@@ -35,6 +35,11 @@ interface CallContext {
   readonly tracker?: Tracker;
   /** Id of the HTTP request, for events. */
   readonly requestId?: string | undefined;
+  /**
+   * Asked before it is sent again, and when it has waited for a connection. False, after a freeze: another node may serve
+   * its session. Default: true.
+   */
+  readonly mayBeSent?: () => boolean;
 }
 
 /** A request for a backend. The transport gives it an id; `_meta` of the caller stays in `params`. */

@@ -33,6 +33,8 @@ import { readRefusal, refusalText } from './refusal-text.ts';
 import { SseReader } from './sse-reader.ts';
 
 export interface AnswerSink {
+  /** Asked when there is a connection for the request. False: it is not sent, and the sink gets nothing more. */
+  mayBeSent?(): boolean;
   began?(): void;
   /** A message of a success, in order of arrival. */
   message(message: BackendMessage): void;
@@ -157,6 +159,7 @@ export class HttpAnswer implements AnswerReceiver {
   }
 
   onRequestStart(connection: Http1Connection): boolean {
+    if (!this.#isOver && this.#sink.mayBeSent?.() === false) this.#end();
     if (!this.#isOver) this.#connection = connection;
     return !this.#isOver;
   }

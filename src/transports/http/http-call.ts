@@ -115,6 +115,15 @@ export class HttpCall implements AnswerSink {
     this.#subscriber.next({ kind: 'notification', method, params: callerParams });
   }
 
+  /** A stream of its answer is always read. */
+  mayBeSent(): boolean {
+    if (this.#polling !== undefined || this.#request.mayBeSent?.() !== false) return true;
+    this.#fail(
+      backendUnavailable('this node stood still while it waited for a connection', { delivered: 'no' }),
+    );
+    return false;
+  }
+
   emit(event: ExchangeEvent): void {
     this.#subscriber.next(event);
   }
