@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { ewma } from '../../../src/balancing/health-score.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
-import type { ErrorDetails } from '../../../src/domain/errors/errors.ts';
+import type { ErrorFacts } from '../../../src/domain/errors/errors.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
@@ -39,7 +39,7 @@ const INTERVAL = 30_000;
 const passes = (transport: ScriptedTransport): void => {
   transport.onExchange = (exchange) => exchange.request.method === 'ping' && exchange.result();
 };
-type HttpRefusal = Pick<ErrorDetails, 'backendStatus' | 'backendWaitMs'>;
+type HttpRefusal = Pick<ErrorFacts, 'backendStatus' | 'backendWaitMs'>;
 const fails = (transport: ScriptedTransport, refusal?: HttpRefusal): void => {
   transport.onExchange = (exchange) => {
     if (exchange.request.method !== 'ping') return;

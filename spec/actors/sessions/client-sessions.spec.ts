@@ -347,7 +347,7 @@ test('a place with one template is made by ending a whole session with all templ
   const part = await harness.openSession();
   await pass(1_000);
   const plain = await harness.openSession();
-  whole.innerSessionIds.push(part.id);
+  whole.partIds.push(part.id);
   whole.onClose = () => void part.close();
   for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionReplaceableMs]) await pass(ms);
   await harness.openSession();
@@ -440,7 +440,7 @@ async function rest(): Promise<void> {
 
 /** A session with all templates: one of the sessions until it is closed. */
 class AggregateSession extends ScriptedSession {
-  readonly innerSessionIds: string[] = [];
+  readonly partIds: string[] = [];
   endReason: EndReason | undefined;
   onClose = () => {};
 

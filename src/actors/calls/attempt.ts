@@ -73,7 +73,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   /** The number of the backend's questions that the client has not answered yet. */
   #unanswered = 0;
   isAwaitingClient = false;
-  /** True after the request was sent a second time in the same conversation: see ErrorDetails.isRepaired. */
+  /** True after the request was sent a second time in the same conversation: see ErrorFacts.isRepaired. */
   #isResent = false;
   /** Handles the failure of the next attempt, when that one failed synchronously: runs after the end of this attempt. */
   afterEnd: (() => void) | undefined;

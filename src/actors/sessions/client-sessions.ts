@@ -333,8 +333,8 @@ export class ClientSessions implements AllSessions {
   /** Returns the open sessions without the parts of sessions with several templates. */
   #ofClients(): McpSession[] {
     const sessions = [...this.#open.values()];
-    const innerIds = new Set(sessions.flatMap(({ innerSessionIds = [] }) => innerSessionIds));
-    return sessions.filter(({ id }) => !innerIds.has(id));
+    const parts = new Set(sessions.flatMap(({ partIds = [] }) => partIds));
+    return sessions.filter(({ id }) => !parts.has(id));
   }
 
   #all(): McpSession[] {
@@ -346,7 +346,7 @@ export class ClientSessions implements AllSessions {
     const bound =
       session instanceof ClientSession
         ? [session]
-        : (session.innerSessionIds ?? []).flatMap((innerId) => this.find(innerId) ?? []);
+        : (session.partIds ?? []).flatMap((partId) => this.find(partId) ?? []);
     return {
       id: sessionFingerprint(session.id),
       ownerId: session.ownerId,

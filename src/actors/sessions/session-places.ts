@@ -87,8 +87,8 @@ export function longestAway(
   for (const session of sessions) {
     if (session.usedAtMs > sinceMs) continue; // a busy session counts as used: see ClientSessions
     if (ownerId !== undefined && session.ownerId !== ownerId) continue;
-    const { innerSessionIds } = session;
-    const isHolder = kind === 'template' ? innerSessionIds?.length !== 0 : innerSessionIds !== undefined;
+    const { partIds } = session;
+    const isHolder = kind === 'template' ? partIds?.length !== 0 : partIds !== undefined;
     if (!isHolder) continue;
     longest = session;
     sinceMs = session.usedAtMs;

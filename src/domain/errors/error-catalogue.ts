@@ -8,13 +8,7 @@ import { LIMITS } from '../limits.ts';
 import type { Exceeded } from '../memory/user-shares.ts';
 import { cutText } from '../text.ts';
 import type { ConnectionNeed } from '../vault/account-connection.ts';
-import {
-  type Delivered,
-  type ErrorDetails,
-  GatewayError,
-  retryAfter,
-  type ValidationItem,
-} from './errors.ts';
+import { type Delivered, type ErrorFacts, GatewayError, retryAfter, type ValidationItem } from './errors.ts';
 
 // --- requests ----------------------------------------------------------------------------------------------
 
@@ -78,7 +72,7 @@ export function unsupportedMediaType(contentType: string, accepted = 'applicatio
 export function validationFailed(
   items: readonly ValidationItem[],
   what = 'The request',
-  details: Omit<ErrorDetails, 'items'> = {},
+  details: Omit<ErrorFacts, 'items'> = {},
 ): GatewayError {
   const [first, ...more] = items;
   const issue = [first?.loc.slice(1).join('.'), first?.msg].filter(Boolean).join(': ');
@@ -200,7 +194,7 @@ export function queueFull(template: string): GatewayError {
 
 type SessionFact = 'isSessionLost' | 'isRepaired';
 type BackendFacts = Pick<
-  ErrorDetails,
+  ErrorFacts,
   'cause' | 'stderr' | 'suspicious' | 'unreachable' | 'backendStatus' | 'backendWaitMs' | SessionFact
 > & { delivered: Delivered };
 

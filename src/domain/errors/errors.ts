@@ -17,7 +17,7 @@ export interface ValidationItem {
   readonly type: string;
 }
 
-export interface ErrorDetails {
+export interface ErrorFacts {
   readonly cause?: unknown;
   /** Set when it differs from the status of the code: see OTHER_STATUS. */
   readonly status?: number;
@@ -68,9 +68,9 @@ export interface ErrorDetails {
 export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
-  readonly facts: ErrorDetails;
+  readonly facts: ErrorFacts;
 
-  constructor(code: ErrorCode, message: string, facts: ErrorDetails = {}) {
+  constructor(code: ErrorCode, message: string, facts: ErrorFacts = {}) {
     const { stackTraceLimit } = Error;
     if (facts.delivered !== undefined) Error.stackTraceLimit = 0; // see withoutFrames
     super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
@@ -129,7 +129,7 @@ export function nodeCutOff(): GatewayError {
 }
 
 /** Details of an error: the call or request was not carried out, and may succeed after this time. */
-export function retryAfter(retryAfterSeconds: number): ErrorDetails {
+export function retryAfter(retryAfterSeconds: number): ErrorFacts {
   return { delivered: 'no', retryAfterSeconds };
 }
 

@@ -91,7 +91,7 @@ export interface McpSession {
    * The session ids of the parts of a session with several templates, which are sessions as well; undefined for a
    * session with one template.
    */
-  readonly innerSessionIds?: readonly string[];
+  readonly partIds?: readonly string[];
   /** True while a stream of the client is open. */
   readonly isStreaming: boolean;
   /** The number of calls under way. */

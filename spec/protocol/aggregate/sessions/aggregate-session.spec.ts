@@ -1,4 +1,4 @@
-// One client’s session with all templates: the inner sessions it opens, the messages it passes on, and how it ends.
+// One client’s session with all templates: the parts it opens, the messages it passes on, and how it ends.
 
 import { mock } from 'node:test';
 import { firstValueFrom, NEVER, Observable, Subject, throwError } from 'rxjs';
@@ -64,7 +64,7 @@ function setUp(owner: Owner = ADA, scheduler = untimedScheduler()) {
   return { a, b, session, ask, call, listChanges$, templates, uses };
 }
 
-test('a call waits for an inner session only within its timeout, and the session opens all the same', async () => {
+test('a call waits for a part only within its timeout, and the part opens all the same', async () => {
   const { a, session, call } = setUp();
   const open = a.openSession.bind(a);
   const opening = Promise.withResolvers<void>();
@@ -86,7 +86,7 @@ test('a call waits for an inner session only within its timeout, and the session
   assert.equal([session.calls, session.setIdle()], [0, true]);
 });
 
-test('an inner session that opens after the end of its session ends at once', async () => {
+test('a part that opens after the end of its session ends at once', async () => {
   const { a, session, call } = setUp();
   const lost = call('a__x').catch(codeOf);
   await session.close();
@@ -102,7 +102,7 @@ test('a call of a session that another life takes over is refused with NODE_UNAV
   assert.equal([await opening, await call('a__x').catch(codeOf)], [refusal, refusal]);
 });
 
-test('its inner sessions end as tasks: one for each template would be too many for one turn', async () => {
+test('its parts end as tasks: one for each template would be too many for one turn', async () => {
   const turns: (() => void)[] = [];
   const scheduler = new TaskScheduler({ perTurn: 1, nextTurn: (run) => turns.push(run) });
   const { a, b, session, call } = setUp(ADA, scheduler);
@@ -118,7 +118,7 @@ test('its inner sessions end as tasks: one for each template would be too many f
   await closed;
 });
 
-test('sends the log level to inner sessions with logging, at once or when they are opened', async () => {
+test('sends the log level to parts with logging, at once or when they are opened', async () => {
   const { a, b, session, ask, call } = setUp();
   await call('a__x');
   const request = { method: 'logging/setLevel', params: { level: 'debug' } };
@@ -150,7 +150,7 @@ test('refuses a level that there is not, which changes nothing', async () => {
   assert.equal([session.logLevel, a.asked.at(-1)?.method], [undefined, 'tools/call']);
 });
 
-test('passes on messages of its inner sessions, later ones included, and list changes of its templates', async () => {
+test('passes on messages of its parts, later ones included, and list changes of its templates', async () => {
   const { a, b, session, call, listChanges$ } = setUp({ id: 'key:1', templates: new Set(['a', 'b']) });
   await call('a__x');
   const received: ServerMessage[] = [];
@@ -180,7 +180,7 @@ test('passes on messages of its inner sessions, later ones included, and list ch
   assert.equal([a.sessions[0]?.messages.observed, listChanges$.observed], [false, false]);
 });
 
-test('a call whose inner session ends meanwhile fails, and later ones are made in a new one', async () => {
+test('a call whose part ends meanwhile fails, and later ones are made in a new one', async () => {
   const { a, session, call } = setUp();
   await call('a__x');
   const [inner] = a.sessions;
@@ -191,13 +191,13 @@ test('a call whose inner session ends meanwhile fails, and later ones are made i
   if (inner !== undefined) inner.exchange = () => refusing$;
   assert.equal(await call('a__x').catch(codeOf), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
   assert.equal(await call('a__x'), { called: { name: 'x' } });
-  assert.equal([a.sessions.length, session.innerSessionIds], [2, ['session-1']]);
+  assert.equal([a.sessions.length, session.partIds], [2, ['session-1']]);
   assert.equal(a.openings, Array(2).fill({ isPart: true, unsafeMark: undefined, isRecovered: false }));
   await session.close();
   assert.is(a.sessions[1]?.isClosed, true);
 });
 
-test('an inner session gets the subscriptions that the previous one had', async () => {
+test('a part gets the subscriptions that the previous one had', async () => {
   const { a, ask, call } = setUp();
   a.lists = { tools: [{ name: 'x' }], resources: [{ uri: 'a:1' }, { uri: 'a:2' }] };
   const about = (method: string, uri: string) => ask({ method: `resources/${method}`, params: { uri } });
@@ -214,7 +214,7 @@ test('an inner session gets the subscriptions that the previous one had', async 
   assert.equal(found, ['resources/subscribe a:2', 'tools/call undefined']);
 });
 
-test('the end of an inner session does not end that of the client', async () => {
+test('the end of a part does not end that of the client', async () => {
   const { a, session, call } = setUp();
   a.instead = throwError(() => perhapsDelivered(sessionLost('it was ended')));
   assert.equal(await call('a__x').catch(codeOf), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
@@ -224,7 +224,7 @@ test('the end of an inner session does not end that of the client', async () => 
   assert.equal([found, session.setIdle()], [2, true]);
 });
 
-test('a request about a task goes to the inner session of its instance, and to no new one', async () => {
+test('a request about a task goes to the part at its instance, and to no new one', async () => {
   const { a, session, call } = setUp();
   await call('a__x');
   const found = ['a/one', 'a/two', 'b/one', 'one'].map((instanceId) => session.isAt(instanceId));
@@ -237,7 +237,7 @@ test('a request about a task goes to the inner session of its instance, and to n
   assert.equal([a.sessions.length, session.setIdle()], [1, true]);
 });
 
-test('a client that waits for updates gets a new inner session without a call', async () => {
+test('a client that waits for updates gets a new part without a call', async () => {
   const { a, session, ask } = setUp();
   a.lists = { resources: [{ uri: 'a:1' }] };
   await ask({ method: 'resources/subscribe', params: { uri: 'a:1' } });
@@ -284,7 +284,7 @@ test('a client that waits for updates gets a new inner session without a call', 
   assert.is(attempts, 5, 'a client that reconnects often does not open more often');
 });
 
-test('after a new inner session has its subscriptions, the client gets an update of each, by its own names', async () => {
+test('after a new part has its subscriptions, the client gets an update of each, by its own names', async () => {
   const { a, b, session, ask } = setUp();
   for (const backends of [a, b]) {
     backends.handshake = { ...HANDSHAKE, capabilities: { tools: {}, resources: {} } };

@@ -183,7 +183,7 @@ export class AggregateSession implements McpSession {
     return Math.max(LIMITS.callDefaultBoundMs, ...this.#parts.all.map(({ questionMs }) => questionMs));
   }
 
-  get innerSessionIds(): readonly string[] {
+  get partIds(): readonly string[] {
     return this.#parts.all.map(({ id }) => id);
   }
 
