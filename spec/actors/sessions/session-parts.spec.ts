@@ -37,7 +37,9 @@ test.after.each(() => harness.close());
 async function openPart(failover: SessionFailover, backend: BackendOptions, client = PLAIN) {
   harness.setPolicy({ sessionFailover: failover });
   await harness.add('a', backend);
-  const session = await harness.sessions.open('t', 'ann', client, { isPart: true });
+  const session = await harness.sessions.open('t', 'ann', client, {
+    part: { unsafeMark: undefined, isRecovered: false },
+  });
   if (failover === 'auto') await resultOf(ask(session, 'write'));
   return session;
 }
@@ -82,7 +84,9 @@ test('while no other instance could serve it, it keeps its conversation', async 
 test('starts no process after the other for a client that only listens', async () => {
   harness.setPolicy({ processSharing: 'isolated', sessionFailover: 'never' });
   await harness.add('a', { handshake: FULL, fields: STDIO });
-  const session = await harness.sessions.open('t', 'ann', PLAIN, { isPart: true });
+  const session = await harness.sessions.open('t', 'ann', PLAIN, {
+    part: { unsafeMark: undefined, isRecovered: false },
+  });
   listenTo(session);
   for (let crashes = 0; crashes < 40; crashes += 1) {
     harness.conversations('a').at(-1)?.disconnect();

@@ -112,7 +112,7 @@ export class ClientSession implements McpSession, SessionCore {
     return this.#binder.deps;
   }
   get isPart(): boolean {
-    return this.#options.isPart === true;
+    return this.#options.part !== undefined;
   }
   /** The value of the session in every state. It can be stored, and the session made again from it. */
   get value(): SessionValue {
@@ -282,7 +282,7 @@ export class ClientSession implements McpSession, SessionCore {
     return context !== undefined && isServed(context) ? context.binding : undefined;
   }
   get unsafeMark(): SessionCore['unsafeMark'] {
-    return this.#options.unsafeMark ?? this.#row;
+    return this.#options.part?.unsafeMark ?? this.#row;
   }
   get uris(): ResourceUris {
     return this.value.uris.length === 0 ? NO_URIS : this.#ensuredBackendState.uris;
@@ -305,7 +305,7 @@ export class ClientSession implements McpSession, SessionCore {
     const from = context.binding?.ref;
     const only =
       (this.#waiting?.needsDedicated && isServed(context)) || isReturning(context) ? from : undefined;
-    const isRecovered = this.generation !== undefined || this.#options.isRecovered === true;
+    const isRecovered = this.generation !== undefined || this.#options.part?.isRecovered === true;
     const options = { first: this.#first, only, last: from, withinMs: bindTimeoutMs(context), isRecovered };
     return this.#binder.findBinding(this.#needs, options, signal);
   }

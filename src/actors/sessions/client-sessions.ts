@@ -114,7 +114,7 @@ export class ClientSessions implements AllSessions {
     { signal, id = this.newId(), ...options }: SessionOptions = {},
   ): Promise<ClientSession> {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
-    if (options.isPart !== true) this.#requireNewSessions();
+    if (options.part === undefined) this.#requireNewSessions();
     if (signal?.aborted) throw sessionEnded('disconnected');
     this.#makeRoom(ownerId, 'template');
     const session = this.#create(id, newSession(template, ownerId, profile), options);

@@ -50,12 +50,15 @@ export interface SessionOpening {
   /** Aborting it rejects the opening; no session is left open then. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * True for a part of a session with several templates: where another session would end, it begins anew at an
-   * instance.
+   * For a part of a session with several templates: where another session would end, it begins anew at an instance.
+   * Undefined for other sessions.
    */
-  readonly isPart?: boolean | undefined;
-  /** For a part of a stored session: the mark of the whole session. */
-  readonly unsafeMark?: UnsafeMark | undefined;
-  /** True for a part of a recovered session. */
-  readonly isRecovered?: boolean | undefined;
+  readonly part?: SessionPart | undefined;
+}
+
+/** What a part has from the whole session. */
+interface SessionPart {
+  /** The mark of a stored session. */
+  readonly unsafeMark: UnsafeMark | undefined;
+  readonly isRecovered: boolean;
 }

@@ -104,7 +104,7 @@ for (const [state, enter] of Object.entries(STATES)) {
     assert.equal(await ask(recovered, callOf('a__x')), { called: { name: 'x' } });
     assert.equal(await ask(recovered, callOf('b__y')), { called: { name: 'y' } });
     assert.equal([after.a.sessions.length, after.b.sessions.length], [1, 1]);
-    const waitsForItsTurn = ({ a }: Gateway) => a.openings.map(({ isRecovered }) => isRecovered);
+    const waitsForItsTurn = ({ a }: Gateway) => a.openings.map(({ part }) => part?.isRecovered);
     assert.equal([waitsForItsTurn(before).includes(true), waitsForItsTurn(after)], [false, [true]]);
     const repeated = after.a.asked.map(({ method }) => method).filter((method) => !method.endsWith('/list'));
     const level = session.logLevel === undefined ? [] : ['logging/setLevel'];

@@ -192,7 +192,7 @@ test('a call whose part ends meanwhile fails, and later ones are made in a new o
   assert.equal(await call('a__x').catch(codeOf), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
   assert.equal(await call('a__x'), { called: { name: 'x' } });
   assert.equal([a.sessions.length, session.partIds], [2, ['session-1']]);
-  assert.equal(a.openings, Array(2).fill({ isPart: true, unsafeMark: undefined, isRecovered: false }));
+  assert.equal(a.openings, Array(2).fill({ part: { unsafeMark: undefined, isRecovered: false } }));
   await session.close();
   assert.is(a.sessions[1]?.isClosed, true);
 });

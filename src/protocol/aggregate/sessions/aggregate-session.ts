@@ -364,8 +364,8 @@ export class AggregateSession implements McpSession {
   #openPart(template: string): Promise<McpSession> {
     const backends = this.#deps.backendsOf(template);
     const unsafeMark = this.#row && this.#marksOf(this.#row).of(template);
-    const options = { isPart: true, unsafeMark, isRecovered: this.generation !== undefined };
-    return backends.openSession(this.#owner, this.profile, options);
+    const part = { unsafeMark, isRecovered: this.generation !== undefined };
+    return backends.openSession(this.#owner, this.profile, { part });
   }
 
   #marksOf(row: SessionRow): UnsafeMarks {
