@@ -1,13 +1,13 @@
 // Requests of the gateway itself, which no Call carries: health probes, lists, and state of a client that its backend
 // has to remember.
 
-import { catchError, defer, filter, lastValueFrom, map, type Observable, race } from 'rxjs';
+import { catchError, defer, filter, lastValueFrom, type Observable, race } from 'rxjs';
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
 import { type ExchangeEvent, type FinalEvent, isFinal } from '../domain/calls/exchange-event.ts';
 import { backendTimeout } from '../domain/errors/error-catalogue.ts';
 import { asGatewayError } from '../domain/errors/errors.ts';
 import type { Clock } from '../domain/time/clock.ts';
-import { timer$ } from '../domain/time/clock-streams.ts';
+import { failAfter$ } from '../domain/time/clock-streams.ts';
 import type { Conversation } from './transport.ts';
 
 /** Sends a request of the gateway itself; cold, like `exchange`. */
@@ -32,10 +32,6 @@ export function answerOf(
   timeoutMs: number,
   clock: Pick<Clock, 'alarm'>,
 ): Promise<FinalEvent> {
-  const late$ = timer$(clock, timeoutMs).pipe(
-    map(() => {
-      throw backendTimeout(timeoutMs);
-    }),
-  );
+  const late$ = failAfter$(clock, timeoutMs, () => backendTimeout(timeoutMs));
   return lastValueFrom(race(exchange$.pipe(filter(isFinal)), late$));
 }

@@ -13,6 +13,11 @@ export function timer$(clock: Pick<Clock, 'alarm'>, ms: number): Observable<void
   );
 }
 
+/** Errors after `ms`. */
+export function failAfter$(clock: Pick<Clock, 'alarm'>, ms: number, error: () => Error): Observable<never> {
+  return new Observable((subscriber) => clock.alarm(ms, () => subscriber.error(error())));
+}
+
 /** Emits each `everyMs`, the first time after the first of them. Never completes. */
 export function ticks$(clock: Pick<Clock, 'every'>, everyMs: number): Observable<void> {
   return new Observable((subscriber) => clock.every(everyMs, () => subscriber.next()));

@@ -2,7 +2,7 @@
 // through a dedicated conversation of the owner, taken once the instance is chosen (stateless-conversations.ts).
 // process-sharing.ts has the rules for this choice; everything else is in calls/call.ts.
 
-import { from, Observable, of, race, tap } from 'rxjs';
+import { defer, from, type Observable, of, race, tap } from 'rxjs';
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import { type ExchangeEvent, type FinalEvent, isAnswered } from '../../../domain/calls/exchange-event.ts';
 import { backendTimeout } from '../../../domain/errors/error-catalogue.ts';
@@ -12,6 +12,7 @@ import { type Client, extensionsOf } from '../../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../../domain/mcp/jsonrpc.ts';
 import { listOf } from '../../../domain/mcp/mcp.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
+import { failAfter$ } from '../../../domain/time/clock-streams.ts';
 import { forLegacy, isLogged, logLevelOf } from '../../../transports/legacy-form.ts';
 import type { CallConversation } from '../../../transports/transport.ts';
 import { NO_SUBSCRIBER } from '../../instances/dedicated-conversation.ts';
@@ -224,9 +225,9 @@ export class StatelessRoute implements CallRoute {
 
   #halfTime(timeoutAtMs: number): Observable<never> {
     const { deps } = this.#input;
-    return new Observable((subscriber) => {
+    return defer(() => {
       const waitMs = Math.max(0, Math.ceil((timeoutAtMs - deps.now()) / 2));
-      return deps.alarm(waitMs, () => subscriber.error(backendTimeout(waitMs, 'no')));
+      return failAfter$(deps, waitMs, () => backendTimeout(waitMs, 'no'));
     });
   }
 
