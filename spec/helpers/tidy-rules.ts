@@ -32,6 +32,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/actors/sessions/session-keeper.ts',
   'src/actors/instances/instance-ref.ts',
   'src/cluster/lone-node.ts',
+  'src/cluster/node-table/node-rules.ts',
   'src/cluster/node-table/node-table.ts',
   'src/http/routes/health.ts',
   'src/metrics/samples.ts',

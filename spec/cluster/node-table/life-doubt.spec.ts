@@ -11,7 +11,11 @@ const test = suite('life doubt');
 simulateTime(test);
 
 test('a request that waits is refused after 2.5 s; who does not wait leaves no rejection behind', async () => {
-  const doubt = new LifeDoubt({ node: 'a', clock: simulatedClock, isInDoubt: () => true, ask: () => {} });
+  const doubt = new LifeDoubt({
+    node: 'a',
+    clock: simulatedClock,
+    rules: { isInDoubt: true, isStopped: false, handle: () => {} },
+  });
   let waits = 'yes';
   doubt.certain()?.catch(({ code }) => {
     waits = code;
@@ -26,10 +30,15 @@ test('a request that waits is refused after 2.5 s; who does not wait leaves no r
 });
 
 test('the 2.5 s begin with the doubt: a later request waits for the rest of them, and asks', async () => {
-  let isInDoubt = true;
   let asked = 0;
-  const ask = () => (asked += 1);
-  const doubt = new LifeDoubt({ node: 'a', clock: simulatedClock, isInDoubt: () => isInDoubt, ask });
+  const rules = {
+    isInDoubt: true,
+    isStopped: false,
+    handle: () => {
+      asked += 1;
+    },
+  };
+  const doubt = new LifeDoubt({ node: 'a', clock: simulatedClock, rules });
   const waits: unknown[] = [];
   const wait = () =>
     doubt.certain()?.then(
@@ -47,14 +56,14 @@ test('the 2.5 s begin with the doubt: a later request waits for the rest of them
   await settled();
   assert.equal([waits, asked], [['NODE_UNAVAILABLE', 'NODE_UNAVAILABLE'], 2]);
 
-  isInDoubt = false;
+  rules.isInDoubt = false;
   doubt.settle();
   assert.is(doubt.certain(), undefined);
-  isInDoubt = true;
+  rules.isInDoubt = true;
   void wait();
   mock.timers.tick(2_400);
   await settled();
-  isInDoubt = false;
+  rules.isInDoubt = false;
   doubt.settle();
   await settled();
   assert.is(waits.at(-1), 'certain', 'another doubt has its own time');

@@ -5,6 +5,7 @@
 import { COPIED_DATABASE, otherDatabase, type ShownNode } from '../../domain/nodes/nodes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { PeerProber } from '../channel/peer-prober.ts';
+import type { KnownLives } from './known-lives.ts';
 import type { ReadLife } from './life-rows.ts';
 
 /**
@@ -40,12 +41,14 @@ export class CopiedDatabases {
     this.#options = options;
   }
 
-  /** After each read of the rows. `isSure`: the process of an ended life would have learned of its end by now. */
-  look(known: ReadonlyMap<string, ReadLife>, isSure: (life: string) => boolean): void {
-    for (const life of this.#asked.keys()) if (!known.has(life)) this.#asked.delete(life);
+  /** After each read of the rows. */
+  look(known: KnownLives): void {
+    for (const life of this.#asked.keys()) if (!known.get(life)) this.#asked.delete(life);
     const nowMs = this.#options.clock.now();
-    for (const [life, one] of known) {
-      if (one.stored.end?.cause !== 'expired' || !one.isMember || !isSure(life)) continue;
+    for (const one of known.all) {
+      const { life, end } = one.stored;
+      // Its process would have learned of its end by now.
+      if (end?.cause !== 'expired' || !one.isMember || !known.hasEnded(life, nowMs)) continue;
       const asked = this.#asked.get(life) ?? { fromMs: nowMs, firstAnswerMs: undefined };
       this.#asked.set(life, asked);
       if (nowMs - asked.fromMs < ASKED_MS && !this.#found.has(life)) this.#ask(one, asked, nowMs);

@@ -4,21 +4,19 @@
 
 import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
 import type { PeerProber } from '../channel/peer-prober.ts';
-import type { ReachableLife } from '../reachable-life.ts';
-import type { NodeEvent } from '../rules/node.ts';
 import type { LifeAction } from '../rules/own-life.ts';
 import type { Moment } from '../rules/rows.ts';
+import { ANSWER_MS } from '../rules/times.ts';
+import type { KnownLives } from './known-lives.ts';
+import type { NodeRules } from './node-rules.ts';
 
 export interface DatabaseOpinionsOptions {
+  readonly rules: NodeRules;
+  readonly known: KnownLives;
   readonly prober: Pick<PeerProber, 'askDatabase'>;
   readonly clock: Pick<Clock, 'alarm' | 'background'>;
   /** Asks the database something small. */
   readonly check: () => Promise<unknown>;
-  /** Longest wait for its answer, in ms. */
-  readonly answerMs: number;
-  readonly now: () => Moment;
-  readonly handle: (event: NodeEvent) => void;
-  readonly find: (life: string) => ReachableLife | undefined;
 }
 
 type OpinionAction = Extract<LifeAction, { readonly type: 'ask' | 'say' | 'check' }>;
@@ -35,44 +33,46 @@ export class DatabaseOpinions {
 
   /** The answer for a member that asks. Undefined: this node has no life, or does not know it in time. Never rejects. */
   async isAway(from: string): Promise<boolean | undefined> {
-    const { now, handle, clock, answerMs } = this.#options;
-    const sent = now();
+    const { rules, clock } = this.#options;
+    const sent = rules.now;
     const given = Promise.withResolvers<void>();
     let isAway: boolean | undefined;
     this.#questions.set(sent, (opinion) => {
       isAway = opinion;
       given.resolve();
     });
-    handle({ type: 'asked', from, sent });
-    await settlesWithin(given.promise, answerMs * 2, clock);
+    rules.handle({ type: 'asked', from, sent });
+    await settlesWithin(given.promise, ANSWER_MS * 2, clock);
     this.#questions.delete(sent);
     return isAway;
   }
 
   act(action: OpinionAction): void {
-    const { prober, handle, find } = this.#options;
+    const { prober, rules, known } = this.#options;
     const { sent } = action;
     if (action.type === 'say') this.#questions.get(sent)?.(action.isAway);
     else if (action.type === 'check') {
       const { to: from } = action;
       this.#check ??= this.#answers();
-      void this.#check.then((isAnswered) => handle({ type: 'databaseChecked', from, sent, isAnswered }));
+      void this.#check.then((isAnswered) =>
+        rules.handle({ type: 'databaseChecked', from, sent, isAnswered }),
+      );
     } else if (action.type === 'ask') {
       const { life } = action;
-      const peer = find(life);
+      const peer = known.find(life);
       if (peer !== undefined)
-        prober.askDatabase(peer, (isAway) => handle({ type: 'opinion', life, isAway, sent }));
+        prober.askDatabase(peer, (isAway) => rules.handle({ type: 'opinion', life, isAway, sent }));
     } else action satisfies never;
   }
 
   /** One check answers all that ask meanwhile. */
   async #answers(): Promise<boolean> {
-    const { check, answerMs, clock } = this.#options;
+    const { check, clock } = this.#options;
     let isAnswered = false;
     const asking = check().then(() => {
       isAnswered = true;
     });
-    await settlesWithin(asking, answerMs, clock);
+    await settlesWithin(asking, ANSWER_MS, clock);
     this.#check = undefined;
     return isAnswered;
   }

@@ -8,9 +8,11 @@ import type { LeasedPrograms, NodeLife } from '../../domain/nodes/nodes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { compileShape } from '../../domain/validation.ts';
 import type { ProgramStore, StoredProgram } from '../../persistence/store.ts';
-import type { NodeEvent, NodeState } from '../rules/node.ts';
+import type { NodeState } from '../rules/node.ts';
 import type { ProgramAction } from '../rules/program-leases.ts';
 import type { ProgramRow } from '../rules/rows.ts';
+import type { KnownLives } from './known-lives.ts';
+import type { NodeRules } from './node-rules.ts';
 
 /** The lease of a program that is not registered is deleted after this time, in ms: all nodes know that by then. */
 const FORGOTTEN_MS = 600_000;
@@ -29,21 +31,14 @@ type Marks = Static<typeof Marks>;
 const MARKS = compileShape(Marks, 'body');
 
 export interface LeaseRunnerOptions {
+  readonly rules: NodeRules;
+  readonly known: KnownLives;
   /** Id of this node. */
   readonly node: string;
   readonly store: ProgramStore;
   readonly programs: LeasedPrograms;
   readonly clock: Pick<Clock, 'now'>;
   readonly counts?: ClusterCounts | undefined;
-  /** Calls back with the answer of an operation, or with undefined if it fails or takes too long, which the rules know then. */
-  readonly operate: <Result>(
-    operation: Promise<Result>,
-    onAnswer: (result: Result) => void,
-    onFailure?: () => void,
-  ) => void;
-  readonly handle: (event: NodeEvent) => void;
-  /** The member with this life, or this node. */
-  readonly find: (life: string) => NodeLife | undefined;
 }
 
 export class LeaseRunner {
@@ -82,24 +77,26 @@ export class LeaseRunner {
   }
 
   act(action: ProgramAction): void {
-    const { store, programs, operate, handle, counts } = this.#options;
+    const { store, programs, rules, counts } = this.#options;
     const { program } = action;
     if (action.type === 'take') {
       const { generation, life } = action;
       const answer = (isOurs: boolean | undefined): void => {
         if (isOurs && counts) counts.leases.taken += 1;
-        handle({ type: 'taken', program, generation, isOurs });
+        rules.handle({ type: 'taken', program, generation, isOurs });
       };
-      operate(store.take(program, generation, life), answer, () => answer(undefined));
+      rules.operate(store.take(program, generation, life), answer, () => answer(undefined));
     } else if (action.type === 'release') {
       const { generation, life, failedOn } = action;
       const lease = { program, life, generation, marks: this.#markedBy(program, failedOn) };
       const answer = (isReleased: boolean): void => {
         if (isReleased && counts) counts.leases.released += 1;
-        handle({ type: 'released', program, isReleased });
+        rules.handle({ type: 'released', program, isReleased });
       };
       // It may be waiting for its next attempt.
-      void programs.stop(program).then(() => operate(store.release(lease), answer, () => answer(false)));
+      void programs
+        .stop(program)
+        .then(() => rules.operate(store.release(lease), answer, () => answer(false)));
     } else if (action.type === 'start') this.#start(program, action.start);
     else if (action.type === 'stopProgram') void this.#end(program, false);
     else if (action.type === 'killProgram') void this.#end(program, true);
@@ -113,11 +110,11 @@ export class LeaseRunner {
 
   /** Tells the gateway where its programs run now. */
   place({ programs: before }: NodeState, { programs: after }: NodeState): void {
-    const { programs, find } = this.#options;
+    const { programs } = this.#options;
     for (const [program, { row }] of after) {
       const { row: former } = before.get(program) ?? {};
       if (row.life === former?.life && row.failedOn.length === former?.failedOn.length) continue;
-      const where = row.life === undefined ? undefined : find(row.life);
+      const where = this.#holderOf(row);
       const marks = this.#marksOf(program).map(({ node, reason }) => `not on "${node}": ${reason}`);
       programs.place(program, where, marks.length === 0 ? undefined : marks.join('; '));
     }
@@ -126,24 +123,31 @@ export class LeaseRunner {
   }
 
   #start(program: string, start: number): void {
-    const { programs, handle } = this.#options;
+    const { programs, rules } = this.#options;
     this.#starts.set(program, { start });
     programs.start(program, {
-      onStarted: () => handle({ type: 'started', program, start: this.#startOf(program) }),
+      onStarted: () => rules.handle({ type: 'started', program, start: this.#startOf(program) }),
       onEnded: (reason, isRefused) => {
         const ended = this.#startOf(program);
         this.#starts.set(program, { start: ended, reason });
-        handle({ type: 'programGone', program, start: ended, isRefused });
+        rules.handle({ type: 'programGone', program, start: ended, isRefused });
         // The gateway starts it again by itself: there is a process group from now on.
-        handle({ type: 'tick' });
+        rules.handle({ type: 'tick' });
       },
     });
   }
 
   async #end(program: string, isAtOnce: boolean): Promise<void> {
-    const { programs, handle } = this.#options;
+    const { programs, rules } = this.#options;
     await (isAtOnce ? programs.kill(program) : programs.stop(program));
-    handle({ type: 'programGone', program, start: this.#startOf(program), isRefused: false });
+    rules.handle({ type: 'programGone', program, start: this.#startOf(program), isRefused: false });
+  }
+
+  /** The member that has this lease, or this node. */
+  #holderOf({ life }: Pick<ProgramRow, 'life'>): NodeLife | undefined {
+    const { rules, known, node } = this.#options;
+    if (life === undefined) return undefined;
+    return life === rules.life ? { node, life } : known.find(life);
   }
 
   #startOf(program: string): number {
@@ -164,14 +168,14 @@ export class LeaseRunner {
   }
 
   #deleteForgotten(): void {
-    const { store, clock, operate, find } = this.#options;
+    const { store, clock, rules } = this.#options;
     const nowMs = clock.now();
     const old: StoredProgram[] = [];
     for (const row of this.#stored.values()) {
       if (this.#changedAt.has(row.program)) continue;
       const sinceMs = this.#forgottenAtMs.get(row.program) ?? nowMs;
       this.#forgottenAtMs.set(row.program, sinceMs);
-      const holder = row.life === undefined ? undefined : find(row.life);
+      const holder = this.#holderOf(row);
       const isOwn = holder?.node === this.#options.node;
       if (nowMs - sinceMs >= FORGOTTEN_MS && (holder === undefined || isOwn)) old.push(row);
     }
@@ -179,6 +183,6 @@ export class LeaseRunner {
       if (this.#changedAt.has(program) || !this.#stored.has(program)) this.#forgottenAtMs.delete(program);
     for (const program of this.#starts.keys())
       if (!this.#changedAt.has(program)) this.#starts.delete(program);
-    if (old.length > 0) operate(store.delete(old), () => {});
+    if (old.length > 0) rules.operate(store.delete(old));
   }
 }

@@ -4,6 +4,7 @@
 
 import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
 import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
+import type { NodeRules } from './node-rules.ts';
 
 /** Requests wait for so long after the beginning of a doubt, in ms: the first question of a woken node may fail after 1.5 s. */
 const DOUBT_MS = 2_500;
@@ -12,9 +13,7 @@ export interface LifeDoubtOptions {
   /** Id of the node. */
   readonly node: string;
   readonly clock: Pick<Clock, 'now' | 'alarm'>;
-  readonly isInDoubt: () => boolean;
-  /** Asks the database. */
-  readonly ask: () => void;
+  readonly rules: Pick<NodeRules, 'isInDoubt' | 'isStopped' | 'handle'>;
 }
 
 export class LifeDoubt {
@@ -23,6 +22,8 @@ export class LifeDoubt {
   #over: PromiseWithResolvers<void> | undefined;
   /** When the doubt was first seen. */
   #sinceMs: number | undefined;
+  /** The sessions of a life that others ended are ending. */
+  #isDropping = false;
 
   constructor(options: LifeDoubtOptions) {
     this.#options = options;
@@ -34,12 +35,11 @@ export class LifeDoubt {
    * the beginning of the doubt.
    */
   certain(): Promise<void> | undefined {
-    const { isInDoubt, ask } = this.#options;
-    if (!isInDoubt()) return undefined; // nearly always
+    if (!this.#isInDoubt) return undefined; // nearly always
     this.#noteDoubt();
     this.#over ??= Promise.withResolvers();
     const { promise } = this.#over;
-    ask();
+    this.#options.rules.handle({ type: 'tick' }); // a heartbeat is due
     const within = this.#within(promise);
     within.catch(() => undefined); // who asks only whether there is a doubt does not wait, and leaves the promise
     return within;
@@ -47,13 +47,27 @@ export class LifeDoubt {
 
   /** Something may have been learned: the requests go on if there is no doubt any more. */
   settle(): void {
-    if (this.#options.isInDoubt()) {
+    if (this.#isInDoubt) {
       this.#noteDoubt();
       return;
     }
     this.#sinceMs = undefined;
     this.#over?.resolve();
     this.#over = undefined;
+  }
+
+  /** Others have ended the life of this node: requests wait until its sessions are dropped, too. `dropped` never rejects. */
+  untilDropped(dropped: Promise<void>): void {
+    this.#isDropping = true;
+    void dropped.then(() => {
+      this.#isDropping = false;
+      this.settle();
+    });
+  }
+
+  get #isInDoubt(): boolean {
+    const { rules } = this.#options;
+    return rules.isInDoubt || (this.#isDropping && !rules.isStopped);
   }
 
   #noteDoubt(): number {

@@ -5,11 +5,15 @@
 import type { ClusterCounts } from '../../counts/cluster-counts.ts';
 import { newLife } from '../../domain/nodes/life.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { NodeStore, StoredLife } from '../../persistence/store.ts';
+import type { NodeStore } from '../../persistence/store.ts';
 import type { PeerProber } from '../channel/peer-prober.ts';
 import type { ReachableLife } from '../reachable-life.ts';
-import type { NodeAction, NodeEvent } from '../rules/node.ts';
+import type { NodeAction } from '../rules/node.ts';
+import type { KnownLives } from './known-lives.ts';
+import type { LifeDoubt } from './life-doubt.ts';
+import type { LifeReads } from './life-reads.ts';
 import type { LifeRows } from './life-rows.ts';
+import type { NodeRules } from './node-rules.ts';
 
 /** Why a life was ended, as a clause. */
 const END_REASONS = {
@@ -27,6 +31,10 @@ type RunnerAction = Exclude<
 type ActionOf<Type extends RunnerAction['type']> = Extract<RunnerAction, { readonly type: Type }>;
 
 export interface LifeRunnerOptions {
+  readonly rules: NodeRules;
+  readonly known: KnownLives;
+  readonly reads: LifeReads;
+  readonly doubt: LifeDoubt;
   readonly nodes: Pick<NodeStore, 'insert' | 'beat' | 'end'>;
   readonly rows: Pick<LifeRows, 'storedOf' | 'reportOf'>;
   readonly prober: Pick<PeerProber, 'ping' | 'askThird'>;
@@ -35,16 +43,6 @@ export interface LifeRunnerOptions {
   readonly onNotice: (line: string) => void;
   /** See NodeTableOptions. */
   readonly onNextLife: (life: string) => Promise<void>;
-  /** The sessions of the former life have ended. */
-  readonly onDropped: () => void;
-  /** Calls back with the answer of an operation; the rules learn of one that fails or takes too long. */
-  readonly operate: <Result>(operation: Promise<Result>, onAnswer: (result: Result) => void) => void;
-  readonly handle: (event: NodeEvent) => void;
-  /** The row of a life, from the last read. */
-  readonly rowOf: (life: string) => StoredLife | undefined;
-  readonly find: (life: string) => ReachableLife | undefined;
-  /** See NodeTable.refresh. */
-  readonly refresh: (isNeeded?: boolean) => Promise<void>;
 }
 
 export class LifeRunner {
@@ -52,7 +50,6 @@ export class LifeRunner {
   readonly #joined = Promise.withResolvers<void>();
   /** The life after the end of the present one by others. */
   #nextLife = newLife();
-  #isDropping = false;
   #stopped: Promise<unknown> = Promise.resolve();
 
   constructor(options: LifeRunnerOptions) {
@@ -69,21 +66,16 @@ export class LifeRunner {
     return this.#stopped;
   }
 
-  /** Whether the sessions of the former life are ending. */
-  get isDropping(): boolean {
-    return this.#isDropping;
-  }
-
   /** Asks the member with this life at once whether it is still there. */
   ping(life: string): void {
-    const { clock, prober, find, handle, refresh } = this.#options;
-    const peer = find(life);
+    const { clock, prober, rules, reads } = this.#options;
+    const peer = this.#find(life);
     if (peer === undefined) return;
     const sentAtMs = clock.now();
     prober.ping(peer, (result) => {
-      if (result === 'answered') handle({ type: 'answered', life, sentAtMs });
-      else if (result === 'refused') handle({ type: 'refused', life });
-      else void refresh(); // it may go on under another life
+      if (result === 'answered') rules.handle({ type: 'answered', life, sentAtMs });
+      else if (result === 'refused') rules.handle({ type: 'refused', life });
+      else void reads.unlessRecent(); // it may go on under another life
     });
   }
 
@@ -100,31 +92,31 @@ export class LifeRunner {
   }
 
   #join({ row, sent }: ActionOf<'join'>): void {
-    const { nodes, rows, operate, handle } = this.#options;
+    const { nodes, rows, rules } = this.#options;
     const inserting = nodes.insert(rows.storedOf(row)).then(() => {
-      // Also late: the row is there.
-      handle({ type: 'confirmed', life: row.life, sent });
+      // Counts even after the time limit: the row exists.
+      rules.handle({ type: 'confirmed', life: row.life, sent });
       this.#joined.resolve();
     });
-    operate(inserting, () => {});
+    rules.operate(inserting);
   }
 
   #beat({ life, sees, sent }: ActionOf<'heartbeat'>): void {
-    const { nodes, rows, operate, handle } = this.#options;
-    operate(nodes.beat(life, rows.reportOf(sees)), (isBeaten) =>
-      handle(isBeaten ? { type: 'confirmed', life, sent } : { type: 'heartbeatMissed', life }),
+    const { nodes, rows, rules } = this.#options;
+    rules.operate(nodes.beat(life, rows.reportOf(sees)), (isBeaten) =>
+      rules.handle(isBeaten ? { type: 'confirmed', life, sent } : { type: 'heartbeatMissed', life }),
     );
   }
 
   #end({ life, counter, end }: ActionOf<'end'>): void {
-    const { nodes, rowOf, operate, handle, refresh, counts, onNotice } = this.#options;
-    const isFirst = rowOf(life)?.end === undefined; // its programs may be freed later
-    operate(nodes.end(life, counter, end), (isEnded) => {
-      void refresh(true);
+    const { nodes, rules, known, reads, counts, onNotice } = this.#options;
+    const isFirst = known.rowOf(life)?.end === undefined; // its programs may be freed later
+    rules.operate(nodes.end(life, counter, end), (isEnded) => {
+      void reads.again();
       if (isEnded && isFirst) counts?.endedLife(end.cause);
-      if (!isEnded) handle({ type: 'endNotWritten', life });
+      if (!isEnded) rules.handle({ type: 'endNotWritten', life });
       else if (end.frees === 'sessions' || end.cause === 'expired')
-        onNotice(`the node "${rowOf(life)?.node}" is gone: ${END_REASONS[end.cause]}`);
+        onNotice(`the node "${known.rowOf(life)?.node}" is gone: ${END_REASONS[end.cause]}`);
     });
   }
 
@@ -138,31 +130,33 @@ export class LifeRunner {
   }
 
   #askThird({ life, third }: ActionOf<'askThird'>): void {
-    const { prober, find, handle } = this.#options;
-    const peer = find(third);
+    const { prober, rules } = this.#options;
+    const peer = this.#find(third);
     if (peer === undefined) return;
-    prober.askThird(peer, life, (isRefused) => handle({ type: 'thirdAnswered', life, isRefused }));
+    prober.askThird(peer, life, (isRefused) => rules.handle({ type: 'thirdAnswered', life, isRefused }));
+  }
+
+  /** The member with this life, unless this node has stopped. */
+  #find(life: string): ReachableLife | undefined {
+    const { rules, known } = this.#options;
+    return rules.isStopped ? undefined : known.find(life);
   }
 
   /** Draws the next life, and ends the sessions of the present one. */
   #dropSessions(): void {
-    const { counts, onNextLife, onDropped, onNotice, handle } = this.#options;
+    const { counts, onNextLife, doubt, onNotice, rules } = this.#options;
     this.#nextLife = newLife();
-    this.#isDropping = true;
     if (counts) counts.livesLost += 1;
-    void onNextLife(this.#nextLife).then(() => {
-      this.#isDropping = false;
-      onDropped();
-    });
+    doubt.untilDropped(onNextLife(this.#nextLife));
     onNotice(
       'other nodes took this one for gone, and may have taken over its sessions; it goes on under a new life',
     );
-    queueMicrotask(() => handle({ type: 'tick' }));
+    queueMicrotask(() => rules.handle({ type: 'tick' }));
   }
 
   #renew(): void {
-    const { handle } = this.#options;
-    handle({ type: 'renewed', life: this.#nextLife });
-    handle({ type: 'tick' }); // requests wait for the new life
+    const { rules } = this.#options;
+    rules.handle({ type: 'renewed', life: this.#nextLife });
+    rules.handle({ type: 'tick' }); // requests wait for the new life
   }
 }

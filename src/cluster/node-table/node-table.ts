@@ -26,27 +26,18 @@ import type {
 import type { PeerProber } from '../channel/peer-prober.ts';
 import { KEY_SETTING, knowsDeploymentKey, otherKey } from '../deployment-key.ts';
 import type { ReachableLife } from '../reachable-life.ts';
-import {
-  isAlone,
-  type NodeAction,
-  type NodeEvent,
-  type NodeState,
-  newNode,
-  standings,
-  stepNode,
-} from '../rules/node.ts';
-import { isInDoubt } from '../rules/own-life.ts';
-import type { LifeRow, Moment } from '../rules/rows.ts';
+import { isAlone, type NodeAction, type NodeState, standings } from '../rules/node.ts';
+import type { LifeRow } from '../rules/rows.ts';
 import { ANSWER_MS, KNOWN_MS } from '../rules/times.ts';
 import { CopiedDatabases } from './copied-databases.ts';
 import { DatabaseOpinions } from './database-opinions.ts';
-import { EndedLives } from './ended-lives.ts';
+import { KnownLives } from './known-lives.ts';
 import { LeaseRunner } from './lease-runner.ts';
 import { LifeDoubt } from './life-doubt.ts';
 import { LifeReads } from './life-reads.ts';
 import { LifeRows, type LifeRowsOptions, memberRowOf, type ReadLife, shownNodeOf } from './life-rows.ts';
 import { LifeRunner } from './life-runner.ts';
-import { answeredInTime } from './timely-answer.ts';
+import { NodeRules } from './node-rules.ts';
 
 const TICK_MS = 500;
 /** A database that is only slow answers a read within this time, in ms. */
@@ -74,79 +65,53 @@ export class NodeTable {
   /** Whether it knows where shared programs run. */
   readonly knowsPrograms: boolean;
   readonly #options: NodeTableOptions;
+  readonly #rules: NodeRules;
   readonly #rows: LifeRows;
+  readonly #known = new KnownLives();
+  readonly #doubt: LifeDoubt;
   readonly #lives: LifeRunner;
   readonly #programs: LeaseRunner | undefined;
   readonly #opinions: DatabaseOpinions;
   readonly #reads: LifeReads;
-  #state: NodeState;
-  /** By life, from the last read. */
-  #known: ReadonlyMap<string, ReadLife> = new Map();
-  readonly #ended = new EndedLives();
   readonly #copies: CopiedDatabases;
   /** The last answer to a read, also a late one. */
   #answeredAtMs = Number.NEGATIVE_INFINITY;
   #stopTicks = (): void => {};
   #onChanged = (): void => {};
-  readonly #doubt: LifeDoubt;
 
   constructor(options: NodeTableOptions) {
-    const { own, clock, programs, counts } = options;
+    const { own, clock, programs, takesNoPrograms } = options;
     this.#options = options;
     this.knowsPrograms = programs !== undefined;
     this.#copies = new CopiedDatabases(options);
     this.#reads = new LifeReads(clock, () => this.#read());
     this.#rows = new LifeRows({ ...options, since: new Date(clock.wall()).toISOString() });
-    this.#state = newNode(own.node, own.life, this.#now, undefined, options.takesNoPrograms);
-    this.#doubt = new LifeDoubt({
-      node: own.node,
+    const rules = new NodeRules({
+      ...own,
       clock,
-      isInDoubt: () => this.#isInDoubt,
-      ask: () => this.#handle({ type: 'tick' }), // a heartbeat is due
+      takesNoPrograms,
+      onStep: (...step) => this.#onStep(...step),
     });
-    this.#lives = new LifeRunner({
-      ...options,
-      rows: this.#rows,
-      onDropped: () => this.#doubt.settle(),
-      operate: (operation, onAnswer) => this.#operate(operation, onAnswer),
-      handle: (event) => this.#handle(event),
-      rowOf: (life) => this.#known.get(life)?.stored,
-      find: (life) => (this.#isStopped ? undefined : this.find(life)),
-      refresh: (isNeeded) => this.refresh(isNeeded),
-    });
+    this.#rules = rules;
+    this.#doubt = new LifeDoubt({ node: own.node, clock, rules });
+    const parts = { ...options, rules, known: this.#known };
+    this.#lives = new LifeRunner({ ...parts, rows: this.#rows, reads: this.#reads, doubt: this.#doubt });
     this.#programs =
       programs &&
-      new LeaseRunner({
-        node: own.node,
-        store: programs.store,
-        programs: programs.host,
-        clock,
-        counts,
-        operate: (operation, onAnswer, onFailure) => this.#operate(operation, onAnswer, onFailure),
-        handle: (event) => this.#handle(event),
-        find: (life) => (life === this.life ? { ...own, life } : this.find(life)),
-      });
-    this.#opinions = new DatabaseOpinions({
-      prober: options.prober,
-      clock,
-      answerMs: ANSWER_MS,
-      now: () => this.#now,
-      check: () => options.settings.read(KEY_SETTING),
-      handle: (event) => this.#handle(event),
-      find: (life) => this.find(life),
-    });
+      new LeaseRunner({ ...parts, node: own.node, store: programs.store, programs: programs.host });
+    this.#opinions = new DatabaseOpinions({ ...parts, check: () => options.settings.read(KEY_SETTING) });
     programs?.host.onChanged(() => void this.#reads.again());
   }
 
   /** The present life of this node. */
   get life(): string {
-    return this.#state.own.life;
+    return this.#rules.life;
   }
 
   /** Others may end this life, and take over its sessions, while it is cut off from the database: it opens no more. */
   get isCutOff(): boolean {
     const nowMs = this.#options.clock.now();
-    return nowMs - this.#answeredAtMs >= UNANSWERED_MS && isAlone(this.#state, nowMs);
+    return nowMs - this.#answeredAtMs >= UNANSWERED_MS && isAlone(this.#rules.state, nowMs);
   }
 
   /** The life that serves a stored session. DATABASE_UNAVAILABLE: its holder is not known, and the members cannot be read. */
@@ -171,10 +136,10 @@ export class NodeTable {
   async mayBeStoredLater(life: string): Promise<boolean> {
     if (life === this.life) return false;
     await this.#lookUp(life, () => this.#reads.soon());
-    return this.find(life) !== undefined || this.#ended.mayReturn(this.#known.get(life), this.#now.atMs);
+    return this.find(life) !== undefined || this.#known.mayReturn(life, this.#options.clock.now());
   }
 
-  readonly hasEnded = (life: string) => this.#ended.isSure(this.#known.get(life), this.#now.atMs);
+  readonly hasEnded = (life: string) => this.#known.hasEnded(life, this.#options.clock.now());
 
   /**
    * Whether the member with this life is to get new sessions of clients that came here. A worker of the same gateway is
@@ -187,12 +152,12 @@ export class NodeTable {
 
   /** Whether the member with this life does not answer this node, and its life goes on. */
   isSilent(life: string): boolean {
-    return standings(this.#state).get(life) === 'silent';
+    return standings(this.#rules.state).get(life) === 'silent';
   }
 
   /** Lives that may open sessions that this node cannot, while it is cut off from the database or one of them is silent. */
   get openers(): readonly string[] {
-    const standing = standings(this.#state);
+    const standing = standings(this.#rules.state);
     const isApart = this.isCutOff || [...standing.values()].includes('silent');
     return isApart ? [...standing.keys()].filter((life) => this.takesSessions(life)) : [];
   }
@@ -217,19 +182,17 @@ export class NodeTable {
 
   /** The member with this life; undefined for a life that has ended, and for one that the last read did not have. */
   find(life: string): ReachableLife | undefined {
-    const known = this.#known.get(life);
-    if (known === undefined || !known.isMember || known.stored.end !== undefined) return undefined;
-    return { node: known.stored.node, life, address: known.address };
+    return this.#known.find(life);
   }
 
   /** The other node that runs this program or reaches its container; undefined while there is none. */
   runsOn({ nodeId, serverId }: Pick<InstanceDefinition, 'nodeId' | 'serverId'>): ReachableLife | undefined {
     if (runsAnywhere({ nodeId })) {
-      const { life } = this.#state.programs.get(serverId)?.row ?? {};
+      const { life } = this.#rules.state.programs.get(serverId)?.row ?? {};
       return life === undefined || life === this.life ? undefined : this.find(life);
     }
-    const runners = [...this.#known].filter(([, { stored }]) => runsProgramsOf(stored.node, nodeId));
-    return runners.map(([life]) => this.find(life)).find((peer) => peer !== undefined);
+    const runners = this.#known.all.filter(({ stored }) => runsProgramsOf(stored.node, nodeId));
+    return runners.map(({ stored }) => this.find(stored.life)).find((peer) => peer !== undefined);
   }
 
   /** Reads the members again, unless that was less than a second ago, or it is needed. Never rejects. */
@@ -239,7 +202,7 @@ export class NodeTable {
 
   /** What the supervisor of this process sees of its other ones. Never rejects. */
   async processes(running: readonly string[], gone: string | undefined): Promise<void> {
-    this.#handle({ type: 'processes', running, gone });
+    this.#rules.handle({ type: 'processes', running, gone });
     if (gone !== undefined) await this.#reads.again();
   }
 
@@ -262,8 +225,8 @@ export class NodeTable {
 
   /** All lives that have a row, with the present one of this node first. */
   list(): ShownNode[] {
-    const standing = standings(this.#state);
-    const others = [...this.#known.values()].filter(({ stored }) => stored.life !== this.life);
+    const standing = standings(this.#rules.state);
+    const others = this.#known.all.filter(({ stored }) => stored.life !== this.life);
     const views = others.map((known) => shownNodeOf(known, standing.get(known.stored.life)));
     return this.#copies.mark([this.#rows.ownShownNode(this.life), ...views]);
   }
@@ -273,8 +236,8 @@ export class NodeTable {
     const { clock, settings, secrets, own, onNotice } = this.#options;
     if (!(await knowsDeploymentKey(settings, secrets))) onNotice(otherKey(own.node));
     await this.#reads.now();
-    this.#handle({ type: 'tick' });
-    this.#stopTicks = clock.background.every(TICK_MS, () => this.#handle({ type: 'tick' }));
+    this.#rules.handle({ type: 'tick' });
+    this.#stopTicks = clock.background.every(TICK_MS, () => this.#rules.handle({ type: 'tick' }));
     if (await settlesWithin(this.#lives.joined, JOIN_MS, clock)) return;
     this.#stopTicks();
     throw new OperatorError(`the row of this node could not be written within ${JOIN_MS / 1_000} s`);
@@ -282,42 +245,24 @@ export class NodeTable {
 
   /** Ends the own life: others claim its sessions at once. */
   async close(): Promise<void> {
-    if (this.#isStopped) return;
+    if (this.#rules.isStopped) return;
     this.#stopTicks();
-    this.#handle({ type: 'stop' });
+    this.#rules.handle({ type: 'stop' });
     await settlesWithin(this.#lives.stopped, STOP_MS, this.#options.clock);
   }
 
   /** As `close`, and waits until the other members have read that this life is over, so that they send it no more requests. */
   async leave(untilRead: () => Promise<unknown> = () => sleep(this.#options.clock, KNOWN_MS)): Promise<void> {
-    const hasOthers = [...this.#known.keys()].some((life) => life !== this.life && this.find(life));
+    const hasOthers = this.#known.all.some(({ stored: { life } }) => life !== this.life && this.find(life));
     await this.close();
     if (hasOthers) await untilRead();
   }
 
-  get #now(): Moment {
-    const { clock } = this.#options;
-    return { atMs: clock.now(), wallMs: clock.wall() };
-  }
-
-  #handle(event: NodeEvent): void {
-    if (this.#isStopped) return;
-    const before = this.#state;
-    const { state, actions } = stepNode(before, event, this.#now);
-    this.#state = state;
+  #onStep(before: NodeState, actions: readonly NodeAction[]): void {
+    const { state } = this.#rules;
     if (state.programs !== before.programs) this.#programs?.place(before, state);
     for (const action of actions) this.#act(action);
-    if (!this.#isStopped) this.#doubt.settle();
-  }
-
-  get #isStopped(): boolean {
-    return this.#state.own.stage === 'stopped';
-  }
-
-  get #isInDoubt(): boolean {
-    return (
-      !this.#isStopped && (this.#lives.isDropping || isInDoubt(this.#state.own, this.#options.clock.now()))
-    );
+    if (!this.#rules.isStopped) this.#doubt.settle();
   }
 
   #act(action: NodeAction): void {
@@ -325,7 +270,7 @@ export class NodeTable {
     else if (action.type === 'killPrograms') this.#programs?.killAll();
     else if (action.type === 'lease') this.#options.programs?.host.lease(action.untilMs);
     else if (action.type === 'read')
-      void (this.#state.own.stage === 'joining' ? this.#reads.again() : this.#reads.now());
+      void (this.#rules.state.own.stage === 'joining' ? this.#reads.again() : this.#reads.now());
     else if (action.type === 'ask' || action.type === 'say' || action.type === 'check')
       this.#opinions.act(action);
     else this.#lives.act(action);
@@ -333,15 +278,15 @@ export class NodeTable {
 
   /** The live members that are not drained: their nodes by life. */
   get #ready(): ReadonlyMap<string, string> {
-    const standing = standings(this.#state);
+    const standing = standings(this.#rules.state);
     const isReady = ({ stored, report }: ReadLife) =>
       standing.get(stored.life) === 'live' && report?.is_draining === false;
-    const ready = [...this.#known.values()].filter(isReady);
+    const ready = this.#known.all.filter(isReady);
     return new Map(ready.map(({ stored }) => [stored.life, stored.node]));
   }
 
   #isKnown(life: string): boolean {
-    return life === this.life || this.#known.has(life);
+    return life === this.life || this.#known.get(life) !== undefined;
   }
 
   /** DATABASE_UNAVAILABLE. */
@@ -362,24 +307,24 @@ export class NodeTable {
       takeOver = () => this.#takeOver(rows, leases);
     };
     await settlesWithin(reading(), ANSWER_MS, clock);
-    if (takeOver === undefined) this.#handle({ type: 'failed', sentAtMs });
+    if (takeOver === undefined) this.#rules.handle({ type: 'failed', sentAtMs });
     return takeOver;
   }
 
   #takeOver(rows: readonly StoredLife[], leases: readonly StoredProgram[]): void {
     const { nodes, clock, prober, report, sessionIdleMs = LIMITS.sessionIdleMs } = this.#options;
-    this.#known = this.#rows.read(rows);
-    const lives = [...this.#known.values()].flatMap((known) => (known.isMember ? memberRowOf(known) : []));
-    this.#handle({ type: 'read', rows: { programs: this.#programs?.rowsOf(leases) ?? [], lives } });
+    this.#known.replace(this.#rows.read(rows));
+    const lives = this.#known.all.flatMap((known) => (known.isMember ? memberRowOf(known) : []));
+    this.#rules.handle({ type: 'read', rows: { programs: this.#programs?.rowsOf(leases) ?? [], lives } });
     const { isDraining } = report();
-    if (isDraining !== this.#state.own.isDraining) this.#handle({ type: 'drain', isDraining });
+    if (isDraining !== this.#rules.state.own.isDraining) this.#rules.handle({ type: 'drain', isDraining });
     prober.keep(new Set(lives.flatMap(({ life, end }) => (end === undefined ? [life] : []))));
     this.#reportFormer(lives);
-    const old = this.#ended.old(this.#known, clock.now(), sessionIdleMs);
-    this.#copies.look(this.#known, this.hasEnded);
-    if (old.length > 0) this.#operate(nodes.delete(old), () => {});
+    const old = this.#known.old(clock.now(), sessionIdleMs);
+    this.#copies.look(this.#known);
+    if (old.length > 0) this.#rules.operate(nodes.delete(old));
     this.#onChanged();
-    if (this.#state.own.stage === 'joining') this.#handle({ type: 'tick' });
+    if (this.#rules.state.own.stage === 'joining') this.#rules.handle({ type: 'tick' });
   }
 
   /**
@@ -389,25 +334,10 @@ export class NodeTable {
   #reportFormer(lives: readonly LifeRow[]): void {
     for (const { life, node, end } of lives)
       if (node === this.#options.own.node && life !== this.life && end?.frees !== 'all')
-        this.#handle({
+        this.#rules.handle({
           type: 'formerLifeGone',
           life,
           isCleared: this.#options.programs?.host.mayFormerRun !== true,
         });
-  }
-
-  #operate<Result>(
-    operation: Promise<Result>,
-    onAnswer: (result: Result) => void,
-    onFailure = (): void => {},
-  ): void {
-    answeredInTime(this.#options.clock, operation, {
-      answerMs: ANSWER_MS,
-      onAnswer,
-      onFailure: (sentAtMs) => {
-        this.#handle({ type: 'failed', sentAtMs });
-        onFailure();
-      },
-    });
   }
 }

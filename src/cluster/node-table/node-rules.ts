@@ -1,0 +1,86 @@
+// The rules of this node in their present state (rules/node.ts): takes the events of all parts of the table, and
+// hands the actions that follow to the table.
+
+import type { Clock } from '../../domain/time/clock.ts';
+import { type NodeAction, type NodeEvent, type NodeState, newNode, stepNode } from '../rules/node.ts';
+import { isInDoubt } from '../rules/own-life.ts';
+import type { Moment } from '../rules/rows.ts';
+import { ANSWER_MS } from '../rules/times.ts';
+
+export interface NodeRulesOptions {
+  readonly node: string;
+  readonly life: string;
+  readonly takesNoPrograms?: boolean | undefined;
+  readonly clock: Pick<Clock, 'now' | 'wall' | 'background'>;
+  /** Carries out what follows from an event, when `state` is the new state. */
+  readonly onStep: (before: NodeState, actions: readonly NodeAction[]) => void;
+}
+
+export class NodeRules {
+  readonly #options: NodeRulesOptions;
+  #state: NodeState;
+
+  constructor(options: NodeRulesOptions) {
+    this.#options = options;
+    this.#state = newNode(options.node, options.life, this.now, undefined, options.takesNoPrograms);
+  }
+
+  get state(): NodeState {
+    return this.#state;
+  }
+
+  /** The present life of this node. */
+  get life(): string {
+    return this.#state.own.life;
+  }
+
+  /** After the event `stop`: further events have no effect. */
+  get isStopped(): boolean {
+    return this.#state.own.stage === 'stopped';
+  }
+
+  /** Others may have ended the life of this node. */
+  get isInDoubt(): boolean {
+    return isInDoubt(this.#state.own, this.#options.clock.now());
+  }
+
+  get now(): Moment {
+    const { clock } = this.#options;
+    return { atMs: clock.now(), wallMs: clock.wall() };
+  }
+
+  handle(event: NodeEvent): void {
+    if (this.isStopped) return;
+    const before = this.#state;
+    const { state, actions } = stepNode(before, event, this.now);
+    this.#state = state;
+    this.#options.onStep(before, actions);
+  }
+
+  /**
+   * Waits for an answer of the database. If the operation fails or takes too long, the rules get to know that first,
+   * and its late answer is dropped, because it counts as a failure.
+   */
+  operate<Result>(
+    operation: Promise<Result>,
+    onAnswer: (result: Result) => void = () => {},
+    onFailure: () => void = () => {},
+  ): void {
+    const { clock } = this.#options;
+    const sentAtMs = clock.now();
+    let isOver = false;
+    const fail = (): void => {
+      if (isOver) return;
+      isOver = true;
+      this.handle({ type: 'failed', sentAtMs });
+      onFailure();
+    };
+    const cancel = clock.background.alarm(ANSWER_MS, fail);
+    operation
+      .then((result) => {
+        if (!isOver) onAnswer(result);
+        isOver = true;
+      }, fail)
+      .finally(cancel);
+  }
+}
