@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { Prometheus } from '../../src/metrics/prometheus.ts';
 import { suite } from '../helpers/suite.ts';
+import { turnsOf } from '../helpers/turns.ts';
 
 const test = suite('scrapes of metrics');
 
@@ -26,6 +27,26 @@ test('that viewers of the same templates begin together share one text, and thos
   await metrics.text({ templates: new Set(['t0']) });
   assert.is(made, 5);
   await gateway.close();
+});
+
+test('the lines of thousands of templates are made in several turns, below one heading for each metric', async () => {
+  const scrape = async (count: number) => {
+    const definitions = Array.from({ length: count }, (_, at) => ({ id: `t${at}` }));
+    const gateway = await createGateway({ definitions });
+    const metrics = new Prometheus(gateway);
+    await metrics.text(); // loads the package
+    let text = '';
+    const turns = await turnsOf(async () => {
+      text = await metrics.text();
+    });
+    await gateway.close();
+    const headings = text.split('\n').filter((line) => line.startsWith('#'));
+    return { turns, headings, lines: text.split('\n').length };
+  };
+  const [few, many] = [await scrape(1), await scrape(2_000)];
+  assert.equal(many.headings, few.headings);
+  assert.ok(many.lines > few.lines + 15_000, `${many.lines} lines`);
+  assert.ok(many.turns > few.turns + 10, `${many.turns} turns`);
 });
 
 test.run();

@@ -1,6 +1,7 @@
 // The text of `GET /metrics`, made by prom-client. That package is loaded at the first scrape: it takes longer to
 // load than the whole app. Its objects are made for each scrape, from the counts of counts/traffic-counts.ts and the present
-// state, so that a deregistered instance has no line. Other work gets a turn of the event loop between two metrics.
+// state, so that a deregistered instance has no line. Other work gets a turn of the event loop between two metrics,
+// and between the parts of a long one.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -23,6 +24,11 @@ export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 /** Gauges with names of counters, which Prometheus rejects; each is the sum of a gauge that is kept. */
 const MISNAMED = ['handles', 'requests', 'resources'].map((each) => `nodejs_active_${each}_total`);
+
+/** Lines of one metric that are made in one turn of the event loop. */
+const LINES_AT_ONCE = 1_000;
+/** The lines of prom-client about the metric. */
+const HEADING = /^(?:# .*\n)+/;
 
 type Lag = ReturnType<typeof monitorEventLoopDelay>;
 
@@ -96,9 +102,14 @@ export class Prometheus {
     for (const metric of METRICS) {
       const { name, help, kind: type, labels } = metric;
       if (!seesAll && !labels.includes('template')) continue;
-      const filled = { name, help, type, aggregator: 'sum', values: valuesOf(metric, reading, this.#labels) };
-      texts.push(await client.AggregatorRegistry.aggregate([[filled]]).getSingleMetricAsString(name));
-      await turn();
+      const values = valuesOf(metric, reading, this.#labels);
+      for (let from = 0; from === 0 || from < values.length; from += LINES_AT_ONCE) {
+        const some = values.slice(from, from + LINES_AT_ONCE);
+        const filled = { name, help, type, aggregator: 'sum', values: some };
+        const text = await client.AggregatorRegistry.aggregate([[filled]]).getSingleMetricAsString(name);
+        texts.push(from === 0 ? text : text.replace(HEADING, ''));
+        await turn();
+      }
     }
     if (seesAll) {
       texts.push((await this.#ofProcess(client).metrics()).trimEnd());
