@@ -20,6 +20,7 @@ import { OpenConnections } from '../../src/server/open-connections.ts';
 import { accepts, openRaw, readAll, readUntil, sendRaw, untilClosed } from '../helpers/http-raw.ts';
 import { messageOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
+import { TurnCounter } from '../helpers/turns.ts';
 
 const test = suite('listeners');
 const cleanups: (() => unknown)[] = [];
@@ -141,6 +142,39 @@ test('cuts a client that sends its body too slowly, and still serves others', as
   assert.match(answer, /^(?:HTTP\/1\.1 408 |$)/);
   assert.is(await (await fetch(String(listeners.urls[0]))).text(), 'hello');
   assert.is(ends[0], 'broken off');
+});
+
+test('closes hundreds of connections whose headers are late in several turns, each with 408', async () => {
+  const closes = new TurnCounter();
+  class Counted extends OpenConnections {
+    override add(...[socket, ...more]: Parameters<OpenConnections['add']>): void {
+      super.add(socket, ...more);
+      socket.once('close', closes.note);
+    }
+  }
+  const patience = { headersMs: 1_000, requestMs: 1_000, checkMs: 500 };
+  const port = portOf(await open([0], { patience, connections: new Counted() }));
+  const answers = await Promise.all(
+    Array.from({ length: 400 }, async () => {
+      const socket = await openRaw(port);
+      socket.write('GET / HTTP/1.1\r\nHost: x\r\nX: ');
+      return readAll(socket);
+    }),
+  );
+  const late = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n';
+  assert.equal([new Set(answers), closes.all], [new Set([late]), 400]);
+  assert.ok(closes.fullest <= 100, `${closes.fullest} in one turn`);
+});
+
+test('answers what is no HTTP, and headers that are too long, as Node does', async () => {
+  const port = portOf(await open([0], { headerBytes: 4_096 }));
+  const end = 'Connection: close\r\n\r\n';
+  assert.is(await sendRaw(port, 'nonsense\r\n\r\n'), `HTTP/1.1 400 Bad Request\r\n${end}`);
+  const long = `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(8_000)}\r\n\r\n`;
+  assert.is(await sendRaw(port, long), `HTTP/1.1 431 Request Header Fields Too Large\r\n${end}`);
+  const chunk = `1;${'x'.repeat(20_000)}\r\nx\r\n0\r\n\r\n`;
+  const body = `POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}`;
+  assert.match(await sendRaw(port, body), /^HTTP\/1\.1 (?:413|200) /);
 });
 
 test('closes the answers of a connection that ends, also pipelined ones before their turn, once', async () => {
@@ -375,10 +409,11 @@ async function open(
     serve?: RequestListener;
     patience?: ReceiveTimeouts;
     headerBytes?: number;
+    connections?: OpenConnections;
   } = {},
 ): Promise<Listeners> {
   const { host = '127.0.0.1', portsDefaulted = false, serve = hello, patience, headerBytes } = options;
-  const connections = new OpenConnections({ ...(headerBytes && { headerBytes }) });
+  const { connections = new OpenConnections({ ...(headerBytes && { headerBytes }) }) } = options;
   const wanted = ports.map((port) => ({ host, port, label: 'gateway' as const }));
   const listeners = await openListeners(
     { listeners: wanted, portsDefaulted },

@@ -9,6 +9,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { BodyRequest } from '../http/body/body-request.ts';
+import { endFaultyConnections } from './faulty-connections.ts';
 import { OpenConnections } from './open-connections.ts';
 import type { PublicTls } from './public-tls.ts';
 import { secureServer } from './secure-server.ts';
@@ -171,6 +172,7 @@ function listenerOn(
   };
   const server =
     tls === undefined ? createServer(limits, receive) : secureServer(limits, receive, tls, connections);
+  endFaultyConnections(server);
   server.on('connection', (socket) => connections.add(socket, server, tls !== undefined));
   // Node silently drops headers over this count: one more than allowed shows that there were too many.
   server.maxHeadersCount = LIMITS.requestHeaders + 1;
