@@ -212,6 +212,11 @@ for (const [written, fault] of [
     assert.is(failure, `registry file r.yaml: not YAML: ${fault}`);
   });
 
+test('says where a document in YAML is nested too deeply', async () => {
+  const failure = await failureOf(parseRegistryDocument(`a: ${'['.repeat(12_000)}`, 'r.yaml'));
+  assert.match(failure, /^registry file r\.yaml: not YAML: Nested too deeply at line 1, column \d+$/);
+});
+
 test('says that a key is too long in YAML', async () => {
   const failure = await failureOf(parseRegistryDocument(`${'s3cret'.repeat(200)}: 1\n`, 'r.yaml'));
   assert.match(failure, 'not YAML: The : indicator must be at most 1024 chars after the start of');

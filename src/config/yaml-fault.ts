@@ -3,11 +3,12 @@
 
 import { codeOf, messageOf } from '../domain/errors/errors.ts';
 
-/** Codes of the parser whose messages have text of the document in their midst. */
+/** Codes of the parser whose messages have text of the document in their midst, or name no fault of it. */
 const FAULTS: Readonly<Record<string, string>> = {
   TAG_RESOLVE_FAILED: 'Unresolved tag',
   BAD_DIRECTIVE: 'Invalid directive',
   BAD_DQ_ESCAPE: 'Invalid escape sequence',
+  RESOURCE_EXHAUSTION: 'Nested too deeply',
 };
 
 /** One clause, with the place if the parser names it. */
