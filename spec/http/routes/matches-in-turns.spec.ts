@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { ToolRights } from '../../../src/domain/rights/rights.ts';
+import { Gateway } from '../../../src/gateway/gateway.ts';
 import type { Credentials } from '../../helpers/http-accounts.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Doors, openDoors } from './doors.ts';
@@ -71,5 +72,34 @@ for (const [method, path] of [
     assert.ok(seen.mostAtOnce <= MOST_AT_ONCE, `${seen.mostAtOnce} at once`);
   });
 }
+
+test('GET /gateway/registry makes the records of few templates in a turn', async () => {
+  const { app } = doors;
+  for (let index = 0; index < 200; index += 1)
+    await app.gateway.register(`t${index}`, { id: 'a', handler: () => ({}) });
+  const { servers } = Gateway.prototype;
+  const seen = { all: 0, mostAtOnce: 0 };
+  let atOnce = 0;
+  Gateway.prototype.servers = function (...call) {
+    if (atOnce === 0)
+      setImmediate(() => {
+        atOnce = 0;
+      });
+    atOnce += servers.apply(this, call).length;
+    seen.all += 1;
+    seen.mostAtOnce = Math.max(seen.mostAtOnce, atOnce);
+    return servers.apply(this, call);
+  };
+  try {
+    const { status, text } = await app.as(app.admin, 'GET', '/gateway/registry');
+    assert.is(status, 200);
+    const { templates, stats } = JSON.parse(text);
+    const names = Object.keys(templates);
+    assert.equal([names, stats.total_templates, stats.total_instances], [names.toSorted(), 201, 201]);
+    assert.ok(seen.mostAtOnce <= 50, `${seen.mostAtOnce} at once`);
+  } finally {
+    Gateway.prototype.servers = servers;
+  }
+});
 
 test.run();

@@ -20,7 +20,7 @@ import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
 import type { Services } from '../services.ts';
-import { visibleServers, visibleTemplates } from '../visible.ts';
+import { visibleTemplates } from '../visible.ts';
 import { Withheld, withheldFor } from './health.ts';
 
 const Texts = Type.Array(Type.String());
@@ -117,23 +117,23 @@ async function registryRecord(
   { gateway, scheduler }: Pick<Services, 'gateway' | 'scheduler'>,
   known: KnownInstances,
 ): Promise<Static<typeof RegistryRecord>> {
-  const records = visibleServers(gateway, viewer).map((server) => recordWith(known, server, viewer));
-  const byTemplate = Map.groupBy(records, (record) => record.template_name);
-  const templates = await Promise.all(
-    visibleTemplates(gateway, viewer).map(async (template) => {
-      const view = gateway.template(template);
-      const shown = {
-        instances: byTemplate.get(template) ?? [],
-        load_balancer: loadBalancerView(view.policy),
-      };
-      return [template, { ...shown, ...(await withheldFor(viewer, template, view, scheduler)) }] as const;
-    }),
-  );
+  type Shown = Static<typeof RegistryRecord>['templates'][string];
+  const templates: Record<string, Shown> = {};
+  const records: InstanceRecord[] = [];
+  await scheduler.each(visibleTemplates(gateway, viewer), async (template) => {
+    if (!gateway.hasTemplate(template)) return; // deleted since the turn before
+    const view = gateway.template(template);
+    const instances = gateway.servers(template).map((server) => recordWith(known, server, viewer));
+    records.push(...instances);
+    const shown: Shown = { instances, load_balancer: loadBalancerView(view.policy) };
+    templates[template] = shown; // in the order of the names
+    Object.assign(shown, await withheldFor(viewer, template, view, scheduler));
+  });
   const { total, healthy } = countHealth(records);
   return {
-    templates: Object.fromEntries(templates),
+    templates,
     stats: {
-      total_templates: templates.length,
+      total_templates: Object.keys(templates).length,
       total_instances: total,
       healthy_instances: healthy,
       unhealthy_instances: total - healthy,
