@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import type { Auth } from '../auth/auth.ts';
 import { WindowCounter } from '../auth/limits/rate-limiter.ts';
 import type { InstanceHost } from '../cluster/channel/instances/instance-host.ts';
-import { serveInstances } from '../cluster/channel/instances/instance-listener.ts';
+import { InstanceListener } from '../cluster/channel/instances/instance-listener.ts';
 import {
   openPeerListener,
   type PeerListener,
@@ -95,7 +95,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
     isRefused: async (life: string) => (await nodes?.isRefused(life)) ?? false,
     isDatabaseAway: async (life: string) => nodes?.isDatabaseAway(life),
     serve,
-    instances: serveInstances(host, onRefused),
+    instances: new InstanceListener(host, onRefused),
     onRefused,
   };
   const listeners: PeerListener[] = [];

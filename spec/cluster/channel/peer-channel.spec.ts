@@ -10,7 +10,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 import * as assert from 'uvu/assert';
 import { secretId } from '../../../src/auth/secrets/secrets.ts';
-import { serveInstances } from '../../../src/cluster/channel/instances/instance-listener.ts';
+import { InstanceListener } from '../../../src/cluster/channel/instances/instance-listener.ts';
 import { MAX_CALLS } from '../../../src/cluster/channel/peer-client.ts';
 import { PeerProber } from '../../../src/cluster/channel/peer-prober.ts';
 import { INSTANCE_PATHS } from '../../../src/cluster/channel/peer-protocol.ts';
@@ -899,7 +899,7 @@ test('a session that a live node released leads where it went on, and to this no
 test('a request about an instance that is malformed is refused by name, as not delivered', async () => {
   const a = await deployment.node(A);
   const gateway = await createGateway();
-  await deployment.node(B, { instances: serveInstances(gateway.internals.host, () => {}) });
+  await deployment.node(B, { instances: new InstanceListener(gateway.internals.host, () => {}) });
   const head = (fields: object) => `${JSON.stringify({ conversation: 'x', method: 'ping', ...fields })}\n`;
   const bodies = ['', '{', 'null\n', '[]\n', head({ method: 1 }), head({ params: [] }), head({ texts: 7 })];
   for (const body of [

@@ -6,7 +6,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { serveInstances } from '../../../src/cluster/channel/instances/instance-listener.ts';
+import { InstanceListener } from '../../../src/cluster/channel/instances/instance-listener.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { serving, text } from '../../helpers/function-backend.ts';
@@ -44,7 +44,7 @@ test('calls of a program leave nothing to full collections', async () => {
     { waitMs: 5_000 },
   );
   const a = await deployment.node(A);
-  await deployment.node(B, { instances: serveInstances(gateway.internals.host, () => {}) });
+  await deployment.node(B, { instances: new InstanceListener(gateway.internals.host, () => {}) });
   const { definition } = gateway.instance('demo', 'one');
   const way = a.peers.openInstance({ ...definition, nodeId: `node ${B}` });
   const transport = await way(new AbortController().signal);

@@ -2,7 +2,7 @@
 // members are a map that the spec changes.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ServedInstances } from '../../../src/cluster/channel/instances/instance-listener.ts';
+import type { ServedInstances } from '../../../src/cluster/channel/peer-listener.ts';
 import {
   openPeerListener,
   type PeerListener,

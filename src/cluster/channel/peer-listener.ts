@@ -58,11 +58,19 @@ export interface PeerListenerOptions {
   /** Serves a request that another node forwards. */
   readonly serve: ServePeer;
   /** Serves what another node sends to an instance of this one. Default: nothing is served. */
-  readonly instances?: { readonly request: ServePeer; readonly exchange: ServeExchange };
+  readonly instances?: ServedInstances;
   readonly onRefused: (refusal: PeerRefusal) => void;
 }
 
 export type ServePeer = (request: IncomingMessage, response: ServerResponse, caller: ForwardedCaller) => void;
+
+/** What other nodes reach of the instances of this one. */
+export interface ServedInstances {
+  /** A request on a connection of its own. */
+  readonly request: ServePeer;
+  /** A request on a connection that exchanges share. */
+  readonly exchange: ServeExchange;
+}
 
 export interface PeerListener {
   readonly port: number;

@@ -4,7 +4,7 @@
 import { firstValueFrom, lastValueFrom, NEVER, Subject, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { InstanceHost } from '../../../../src/cluster/channel/instances/instance-host.ts';
-import { serveInstances } from '../../../../src/cluster/channel/instances/instance-listener.ts';
+import { InstanceListener } from '../../../../src/cluster/channel/instances/instance-listener.ts';
 import { exchangeBody } from '../../../../src/cluster/channel/instances/peer-frames.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../../../../src/cluster/channel/peer-protocol.ts';
 import { type KnownNodes, Peers } from '../../../../src/cluster/channel/peers.ts';
@@ -64,7 +64,7 @@ test.before.each(async () => {
   deployment = new Deployment();
   a = await deployment.node(A);
   b = await deployment.node(B, {
-    instances: serveInstances(gateway.internals.host, (refusal) => b.refusals.push(refusal)),
+    instances: new InstanceListener(gateway.internals.host, (refusal) => b.refusals.push(refusal)),
   });
 });
 test.after.each(async () => {
@@ -168,7 +168,9 @@ test('an instance that its node does not have, or a node that is away, is an ope
 
 test('a question of the backend that no client can answer is refused, as at its own node', async () => {
   const messages$ = new Subject<ServerMessage>();
-  const c = await deployment.node('CCCCCCCC', { instances: serveInstances(hostOf(messages$), () => {}) });
+  const c = await deployment.node('CCCCCCCC', {
+    instances: new InstanceListener(hostOf(messages$), () => {}),
+  });
   const transport = await open('one', c.member.node);
   const opened = await transport.openConversation?.({
     profile: PROFILE,
@@ -194,7 +196,9 @@ test('a question of the backend that no client can answer is refused, as at its 
 
 test('each question gets its reply, however many are answered at once', async () => {
   const messages$ = new Subject<ServerMessage>();
-  const c = await deployment.node('CCCCCCCC', { instances: serveInstances(hostOf(messages$), () => {}) });
+  const c = await deployment.node('CCCCCCCC', {
+    instances: new InstanceListener(hostOf(messages$), () => {}),
+  });
   const transport = await open('one', c.member.node);
   const opened = await transport.openConversation?.({
     profile: PROFILE,
@@ -301,7 +305,7 @@ test('an instance that runs at a third node is not reached through this one: two
   const openElsewhere = (definition: InstanceDefinition) => c.peers.openInstance(definition);
   const between = await createGateway({ node: { id: nodeId }, others: { openElsewhere } });
   const c = await deployment.node(C, {
-    instances: serveInstances(between.internals.host, (refusal) => c.refusals.push(refusal)),
+    instances: new InstanceListener(between.internals.host, (refusal) => c.refusals.push(refusal)),
   });
   const there = { id: 'one', command: 'run', node: `node ${B}` };
   await between.register('demo', there, { waitMs: 5_000 });

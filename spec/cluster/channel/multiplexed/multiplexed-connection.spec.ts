@@ -7,10 +7,7 @@ import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import {
-  type ServedInstances,
-  serveInstances,
-} from '../../../../src/cluster/channel/instances/instance-listener.ts';
+import { InstanceListener } from '../../../../src/cluster/channel/instances/instance-listener.ts';
 import { exchangeBody, frameOf } from '../../../../src/cluster/channel/instances/peer-frames.ts';
 import {
   MESSAGE,
@@ -19,6 +16,7 @@ import {
   MULTIPLEXED_PROTOCOL,
   PART_BYTES,
 } from '../../../../src/cluster/channel/multiplexed/multiplexed-wire.ts';
+import type { ServedInstances } from '../../../../src/cluster/channel/peer-listener.ts';
 import { INSTANCE_PATHS } from '../../../../src/cluster/channel/peer-protocol.ts';
 import { channelKeys } from '../../../../src/cluster/channel/trust/channel-keys.ts';
 import { TokenIssuer, TokenVerifier } from '../../../../src/cluster/channel/trust/peer-tokens.ts';
@@ -344,7 +342,7 @@ test.run();
 
 /** Notes the ways of requests. */
 function instancesOf({ internals }: Gateway): ServedInstances {
-  const { request, exchange } = serveInstances(internals.host, (refusal) => b.refusals.push(refusal));
+  const { request, exchange } = new InstanceListener(internals.host, (refusal) => b.refusals.push(refusal));
   return {
     request: (...given) => {
       ways.alone.push(given[0].url ?? '');

@@ -23,7 +23,7 @@ import type { ForwardedCaller } from '../../../domain/nodes/forwarding.ts';
 import { mayUse } from '../../../domain/rights/rights.ts';
 import { REFUSED } from '../../../transports/caller-messages.ts';
 import type { ExchangeAnswer, ServeExchange } from '../multiplexed/multiplexed-listener.ts';
-import type { PeerRefusal, ServePeer } from '../peer-listener.ts';
+import type { PeerRefusal, ServedInstances, ServePeer } from '../peer-listener.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../peer-protocol.ts';
 import type { HostedConversation, InstanceHost, InstanceWay } from './instance-host.ts';
 import { exchangeIn, failureOf, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';
@@ -35,87 +35,77 @@ const REQUEST_BYTES = 2 * LIMITS.requestBodyBytes;
 /** A connection without a sign of life for this time is probed by the system. */
 const KEEP_ALIVE_DELAY_MS = 10_000;
 
-/** A conversation that another node has open. */
-interface Held {
-  readonly template: string;
-  readonly hosted: HostedConversation;
-  /** Questions to the client, by number. */
-  readonly questions: Map<number, ServerRequest>;
-}
-
 /** With the conversations that were opened through it. */
 interface Way extends InstanceWay {
   conversations: number;
 }
 
-/** What other nodes reach of the instances of this one. */
-export interface ServedInstances {
-  /** A request on a connection of its own. */
-  readonly request: ServePeer;
-  /** One on a connection that exchanges share. */
-  readonly exchange: ServeExchange;
-}
+type RefusedRequest = Pick<PeerRefusal, 'method' | 'path' | 'caller' | 'address'>;
 
-export function serveInstances(
-  host: InstanceHost,
-  onRefused: (refusal: PeerRefusal) => void,
-): ServedInstances {
-  const conversations = new Map<string, Held>();
-  const ways = new Map<string, Way>();
-  let questions = 0;
+export class InstanceListener implements ServedInstances {
+  readonly #host: InstanceHost;
+  readonly #onRefused: (refusal: PeerRefusal) => void;
+  readonly #conversations = new Map<string, OpenConversation>();
+  readonly #ways = new Map<string, Way>();
   /** Backends of the conversations that clients share. */
-  const backends = new WeakMap<HostedConversation['conversation'], string>();
+  readonly #backends = new WeakMap<HostedConversation['conversation'], string>();
 
-  /** The number of the question; undefined for one that is refused, because too many are open. */
-  const ask = (held: Held, question: ServerRequest, answer: ExchangeAnswer): number | undefined => {
-    if (held.questions.size >= MAX_QUESTIONS) {
-      question.answer(REFUSED);
-      return undefined;
+  constructor(host: InstanceHost, onRefused: (refusal: PeerRefusal) => void) {
+    this.#host = host;
+    this.#onRefused = onRefused;
+  }
+
+  readonly request: ServePeer = (request, response, caller) => {
+    const { method = '', url: path = '', socket } = request;
+    const { id: callerId } = caller.principal;
+    const refused = { method, path, caller: callerId, address: socket.remoteAddress };
+    if (!mayDo(caller.principal, ['tools:call'])) {
+      this.#onRefused({ reason: 'unauthorized caller', status: 403, ...refused });
+      response.writeHead(403, { 'Content-Length': 0 }).end();
+      return;
     }
-    questions += 1;
-    held.questions.set(questions, question);
-    const { method, params } = question;
-    write(answer, { kind: 'question', question: questions, method, params });
-    return questions;
+    const answer = new OwnAnswer(response);
+    const failed = (thrown: unknown): void => this.#fail(answer, refused, thrown);
+    const serve = (body: Buffer): void => {
+      response.setHeader('Content-Type', 'application/octet-stream');
+      if (path === INSTANCE_PATHS.conversation) this.#converse(body, response, caller).catch(failed);
+      else this.#serve(path, body, answer, caller);
+    };
+    try {
+      count(this.#host.requestBytes, callerId, Number(request.headers['content-length']), answer);
+      readBody(request, serve, failed);
+    } catch (thrown) {
+      failed(thrown);
+    }
   };
 
-  const enter = (id: string): Way => {
-    const way = ways.get(id) ?? { calls: 0, conversations: 0 };
-    way.conversations += 1;
-    ways.set(id, way);
-    return way;
-  };
-  const leave = (id: string): void => {
-    const way = ways.get(id);
-    if (way === undefined) return;
-    way.conversations -= 1;
-    if (way.conversations === 0) ways.delete(id);
+  readonly exchange: ServeExchange = (path, body, answer, caller) => {
+    const { principal } = caller;
+    try {
+      if (!mayDo(principal, ['tools:call'])) throw unauthorized();
+      count(this.#host.requestBytes, principal.id, body.length, answer);
+      this.#serve(path, body, answer, caller);
+    } catch (thrown) {
+      this.#fail(answer, { method: 'POST', path, caller: principal.id, address: undefined }, thrown);
+    }
   };
 
-  /** The conversation of a request; throws for one that has ended, or whose template its caller may not use. */
-  const heldOf = (id: unknown, { principal }: ForwardedCaller): Held => {
-    const held = typeof id === 'string' ? conversations.get(id) : undefined;
-    if (held === undefined) throw backendUnavailable('its conversation has ended', { delivered: 'no' });
-    checkTemplate(principal, held.template);
-    return held;
-  };
-
-  const converse = async (body: Buffer, response: ServerResponse, caller: ForwardedCaller): Promise<void> => {
+  /** Opens a conversation, which ends with the connection of its answer. */
+  async #converse(body: Buffer, response: ServerResponse, caller: ForwardedCaller): Promise<void> {
     const name = randomUUID();
     const { template = '', id = '', profile, isShared = false, way: wayId = name } = Object(objectIn(body));
-    const answer = new OwnAnswer(response);
     checkTemplate(caller.principal, template, id);
-    if (!host.has(template, id)) {
+    if (!this.#host.has(template, id)) {
       const error = backendUnavailable('its node does not have it', { delivered: 'no' });
       throw new Refused('unknown instance', 404, `${template}/${id}`, error);
     }
     const ending = new AbortController();
     response.once('close', () => ending.abort());
     response.socket?.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
-    const way = enter(wayId);
-    response.once('close', () => leave(wayId));
+    const way = this.#enter(wayId);
+    response.once('close', () => this.#leave(wayId));
     const wanted = { template, id, profile, isShared, ownerId: caller.principal.id, way };
-    const hosted = await host.open(wanted, ending.signal);
+    const hosted = await this.#host.open(wanted, ending.signal);
     if (hosted === undefined) {
       response.end(frameOf({ kind: 'none' }));
       return;
@@ -124,145 +114,172 @@ export function serveInstances(
       hosted.release();
       return;
     }
-    const held: Held = { template, hosted, questions: new Map() };
-    conversations.set(name, held);
-    const { conversation, duty$, otherCalls$, closed$ } = hosted;
-    const { handshake, pid, isIndependent, endsAfterCall } = conversation;
-    const backend = profile === undefined ? (backends.get(conversation) ?? name) : undefined;
-    if (backend !== undefined) backends.set(conversation, backend);
-    const opened = {
-      conversation: name,
-      backend,
-      peer: handshake,
-      pid,
-      isIndependent,
-      endsAfterCall,
-      sharesExchanges: true,
-    };
-    response.write(frameOf({ kind: 'opened', ...opened }));
-    const following = new Subscription();
+    const open = new OpenConversation(template, hosted);
+    this.#conversations.set(name, open);
+    const backend = profile === undefined ? this.#backendOf(hosted, name) : undefined;
+    response.write(openedFrame(name, backend, hosted));
+    const following = open.follow(response);
     response.once('close', () => {
       following.unsubscribe();
-      conversations.delete(name);
+      this.#conversations.delete(name);
       hosted.release();
     });
+  }
+
+  #serve(path: string, body: Buffer, answer: ExchangeAnswer, caller: ForwardedCaller): void {
+    if (path === INSTANCE_PATHS.exchange) {
+      this.#exchange(body, answer, caller);
+      return;
+    }
+    this.#note(path, body, caller);
+    answer.end();
+  }
+
+  #exchange(body: Buffer, answer: ExchangeAnswer, caller: ForwardedCaller): void {
+    const { conversation, request, trace } = exchangeIn(body);
+    const open = this.#conversationOf(conversation, caller);
+    const { principal, requestId } = caller;
+    open.exchange(
+      {
+        ...request,
+        requestId,
+        caller: principal.id === NO_CALLER ? undefined : principal.id,
+        ...(trace === undefined ? {} : { trace: passedTrace(trace) }),
+      },
+      answer,
+    );
+  }
+
+  /** Takes what has no answer: a notification, and the reply of a client to a question. */
+  #note(path: string, body: Buffer, caller: ForwardedCaller): void {
+    const { conversation, method, params, question, reply } = Object(objectIn(body));
+    const open = this.#conversationOf(conversation, caller);
+    if (path === INSTANCE_PATHS.reply) open.reply(Number(question), reply);
+    else if (typeof method === 'string' && isJsonObject(params))
+      open.hosted.conversation.notify(method, params, caller.principal.id);
+  }
+
+  /** The conversation of a request; throws for one that has ended, or whose template its caller may not use. */
+  #conversationOf(id: unknown, { principal }: ForwardedCaller): OpenConversation {
+    const open = typeof id === 'string' ? this.#conversations.get(id) : undefined;
+    if (open === undefined) throw backendUnavailable('its conversation has ended', { delivered: 'no' });
+    checkTemplate(principal, open.template);
+    return open;
+  }
+
+  /** The name of the backend of a conversation that clients share: the first name that it was opened with. */
+  #backendOf({ conversation }: HostedConversation, name: string): string {
+    const backend = this.#backends.get(conversation) ?? name;
+    this.#backends.set(conversation, backend);
+    return backend;
+  }
+
+  #enter(id: string): Way {
+    const way = this.#ways.get(id) ?? { calls: 0, conversations: 0 };
+    way.conversations += 1;
+    this.#ways.set(id, way);
+    return way;
+  }
+
+  #leave(id: string): void {
+    const way = this.#ways.get(id);
+    if (way === undefined) return;
+    way.conversations -= 1;
+    if (way.conversations === 0) this.#ways.delete(id);
+  }
+
+  /** Ends the answer of a request that is not served. */
+  #fail(answer: ExchangeAnswer, request: RefusedRequest, thrown: unknown): void {
+    if (thrown instanceof Refused) {
+      const { reason, status, instance, cause } = thrown;
+      this.#onRefused({ ...request, reason, status, instance });
+      fail(answer, cause);
+    } else fail(answer, asGatewayError(thrown));
+  }
+}
+
+/** A conversation that another node has open. */
+class OpenConversation {
+  readonly template: string;
+  readonly hosted: HostedConversation;
+  /** Questions to the client that have no answer yet, by number. */
+  readonly #questions = new Map<number, ServerRequest>();
+  #lastQuestion = 0;
+
+  constructor(template: string, hosted: HostedConversation) {
+    this.template = template;
+    this.hosted = hosted;
+  }
+
+  /** Writes what concerns the whole conversation, until it has ended. */
+  follow(response: ServerResponse): Subscription {
+    const { conversation, duty$, otherCalls$, closed$ } = this.hosted;
+    const answer = new OwnAnswer(response);
+    const following = new Subscription();
     following.add(duty$.subscribe((duty) => write(answer, { kind: 'duty', ...duty })));
     following.add(otherCalls$.subscribe((otherCalls) => write(answer, { kind: 'load', otherCalls })));
     following.add(
       conversation.messages$.subscribe((message) => {
-        if (message.kind === 'request') ask(held, message, answer);
+        if (message.kind === 'request') this.#ask(message, answer);
         else write(answer, message);
       }),
     );
     following.add(closed$.subscribe((closed) => response.end(frameOf({ kind: 'closed', ...closed }))));
-  };
+    return following;
+  }
 
-  const exchange = (body: Buffer, answer: ExchangeAnswer, caller: ForwardedCaller): void => {
-    const { conversation, request, trace } = exchangeIn(body);
-    const held = heldOf(conversation, caller);
-    const { principal, requestId } = caller;
+  exchange(request: ExchangeRequest, answer: ExchangeAnswer): void {
     const asked = new Set<number>();
-    const sent: ExchangeRequest = {
-      ...request,
-      requestId,
-      caller: principal.id === NO_CALLER ? undefined : principal.id,
-      ...(trace === undefined ? {} : { trace: passedTrace(trace) }),
-    };
-    const subscription = held.hosted.exchange(sent).subscribe({
+    const subscription = this.hosted.exchange(request).subscribe({
       next: (event) => {
-        switch (event.kind) {
-          case 'result':
-            if (event.cut !== undefined) answer.write(frameOf({ kind: 'cut', cut: event.cut }));
-            answer.end(frameOf({ kind: 'result', result: event.result }));
-            return;
-          case 'error':
-            answer.end(frameOf(event));
-            return;
-          case 'request': {
-            const question = ask(held, event, answer);
-            if (question !== undefined) asked.add(question);
-            return;
-          }
-          default:
-            write(answer, event);
-        }
+        if (event.kind === 'result') {
+          if (event.cut !== undefined) answer.write(frameOf({ kind: 'cut', cut: event.cut }));
+          answer.end(frameOf({ kind: 'result', result: event.result }));
+        } else if (event.kind === 'error') answer.end(frameOf(event));
+        else if (event.kind === 'request') {
+          const question = this.#ask(event, answer);
+          if (question !== undefined) asked.add(question);
+        } else write(answer, event);
       },
       error: (thrown) => fail(answer, asGatewayError(thrown)),
       complete: () => answer.breakOff(),
     });
     answer.onOver(() => {
       subscription.unsubscribe();
-      for (const question of asked) held.questions.delete(question);
+      for (const question of asked) this.#questions.delete(question);
     });
-  };
+  }
 
-  const note = (path: string, body: Buffer, caller: ForwardedCaller): void => {
-    const { conversation, method, params, question, reply } = Object(objectIn(body));
-    const held = heldOf(conversation, caller);
-    if (path === INSTANCE_PATHS.reply) {
-      const asked = held.questions.get(Number(question));
-      held.questions.delete(Number(question));
-      asked?.answer(reply);
-    } else if (typeof method === 'string' && isJsonObject(params))
-      held.hosted.conversation.notify(method, params, caller.principal.id);
-  };
+  /** The answer of a client to the question with this number. */
+  reply(question: number, reply: Parameters<ServerRequest['answer']>[0]): void {
+    const asked = this.#questions.get(question);
+    this.#questions.delete(question);
+    asked?.answer(reply);
+  }
 
-  /** What the request of a caller comes to, when it is not served. */
-  const failing =
-    (answer: ExchangeAnswer, request: Pick<PeerRefusal, 'method' | 'path' | 'caller' | 'address'>) =>
-    (thrown: unknown): void => {
-      if (thrown instanceof Refused) {
-        const { reason, status, instance, cause } = thrown;
-        onRefused({ ...request, reason, status, instance });
-        fail(answer, cause);
-      } else fail(answer, asGatewayError(thrown));
-    };
-
-  const serve = (path: string, body: Buffer, answer: ExchangeAnswer, caller: ForwardedCaller): void => {
-    if (path === INSTANCE_PATHS.exchange) {
-      exchange(body, answer, caller);
-      return;
+  /** The number of the question; undefined for one that is refused, because too many are open. */
+  #ask(question: ServerRequest, answer: ExchangeAnswer): number | undefined {
+    if (this.#questions.size >= MAX_QUESTIONS) {
+      question.answer(REFUSED);
+      return undefined;
     }
-    note(path, body, caller);
-    answer.end();
-  };
+    this.#lastQuestion += 1;
+    const number = this.#lastQuestion;
+    this.#questions.set(number, question);
+    const { method, params } = question;
+    write(answer, { kind: 'question', question: number, method, params });
+    return number;
+  }
+}
 
-  return {
-    request: (request, response, { principal, ...others }) => {
-      const { method = '', url: path = '', socket } = request;
-      const refused = { method, path, caller: principal.id, address: socket.remoteAddress };
-      const caller = { principal, ...others };
-      if (!mayDo(principal, ['tools:call'])) {
-        onRefused({ reason: 'unauthorized caller', status: 403, ...refused });
-        response.writeHead(403, { 'Content-Length': 0 }).end();
-        return;
-      }
-      const answer = new OwnAnswer(response);
-      const fails = failing(answer, refused);
-      const served = (body: Buffer): void => {
-        response.setHeader('Content-Type', 'application/octet-stream');
-        if (path === INSTANCE_PATHS.conversation) converse(body, response, caller).catch(fails);
-        else serve(path, body, answer, caller);
-      };
-      try {
-        count(host.requestBytes, principal.id, Number(request.headers['content-length']), answer);
-        readBody(request, served, fails);
-      } catch (thrown) {
-        fails(thrown);
-      }
-    },
-    exchange: (path, body, answer, caller) => {
-      const { principal } = caller;
-      const fails = failing(answer, { method: 'POST', path, caller: principal.id, address: undefined });
-      try {
-        if (!mayDo(principal, ['tools:call'])) throw unauthorized();
-        count(host.requestBytes, principal.id, body.length, answer);
-        serve(path, body, answer, caller);
-      } catch (thrown) {
-        fails(thrown);
-      }
-    },
-  };
+function openedFrame(
+  name: string,
+  backend: string | undefined,
+  { conversation }: HostedConversation,
+): Buffer {
+  const { handshake, pid, isIndependent, endsAfterCall } = conversation;
+  const opened = { conversation: name, backend, peer: handshake, pid, isIndependent, endsAfterCall };
+  return frameOf({ kind: 'opened', ...opened, sharesExchanges: true });
 }
 
 /** A request that no node sends, unless what it knows of the instance is old: the audit log records it. */
