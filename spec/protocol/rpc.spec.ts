@@ -4,7 +4,7 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
-import { ERROR_STATUS, type ErrorCode, GatewayError } from '../../src/domain/errors/errors.ts';
+import { ERRORS, type ErrorCode, GatewayError } from '../../src/domain/errors/errors.ts';
 import { JsonText } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { isProfileTooLarge, isTooLong } from '../../src/protocol/client-bounds.ts';
@@ -16,9 +16,9 @@ const test = suite('rpc');
 
 test('no error code of the gateway collides with codes that JSON-RPC or SDKs reserve', () => {
   const known = [-32700, -32602, -32603, -32000, -32001];
-  for (const code of Object.keys(ERROR_STATUS) as ErrorCode[]) {
+  for (const code of Object.keys(ERRORS) as ErrorCode[]) {
     const failure = rpcFailureOf(new GatewayError(code, 'x'));
-    assert.is(failure.status, ERROR_STATUS[code]);
+    assert.is(failure.status, ERRORS[code].status);
     const { code: rpcCode } = failure.error;
     assert.ok(known.includes(rpcCode) || rpcCode < -32768 || rpcCode > -32000, `${code} is ${rpcCode}`);
   }

@@ -2,7 +2,7 @@
 // bytes of a result are copied from the answer of the backend and never parsed. Errors of the gateway are converted
 // here; error answers of backends are no failures, and pass unchanged.
 
-import { asGatewayError, type ErrorCode, GatewayError } from '../domain/errors/errors.ts';
+import { asGatewayError, type ErrorCode, GatewayError, rpcCodeOf } from '../domain/errors/errors.ts';
 import type { JsonFields, JsonObject, JsonText } from '../domain/json/json.ts';
 import { idValue, type JsonRpcError, type JsonRpcId, RPC } from '../domain/mcp/jsonrpc.ts';
 
@@ -40,21 +40,6 @@ export class RpcFailure extends Error {
     return errorMessage(this.id, this.error);
   }
 }
-
-/** Errors of the catalogue for which JSON-RPC, MCP or its SDKs define a code. */
-const CODES: Partial<Record<ErrorCode, number>> = {
-  MALFORMED_JSON: RPC.parseError,
-  VALIDATION_ERROR: RPC.invalidParams,
-  INVALID_TOOL_ARGUMENTS: RPC.invalidParams,
-  TOOL_NOT_FOUND: RPC.invalidParams,
-  PROMPT_NOT_FOUND: RPC.invalidParams,
-  RESOURCE_NOT_FOUND: RPC.invalidParams,
-  PAYLOAD_TOO_LARGE: RPC.badRequest,
-  UNSUPPORTED_MEDIA_TYPE: RPC.badRequest,
-  METHOD_NOT_ALLOWED: RPC.badRequest,
-  SESSION_NOT_FOUND: RPC.sessionNotFound,
-  INTERNAL_ERROR: RPC.internalError,
-};
 
 /**
  * Converts anything thrown into a failure; a failure itself only gets a missing id. The code is the one of JSON-RPC
@@ -100,7 +85,7 @@ function jsonRpcErrorOf(error: GatewayError): JsonRpcError {
   if (instanceId !== undefined) data.instance_id = instanceId;
   if (retryAfterSeconds !== undefined) data.retry_after_seconds = retryAfterSeconds;
   if (error.delivered === 'unknown') data.delivered = 'unknown';
-  return { code: CODES[error.code] ?? error.status, message: messageOf(error), data };
+  return { code: rpcCodeOf(error), message: messageOf(error), data };
 }
 
 /** Returns the message of an error for clients, see messageOf. An unknown error gets no details. */

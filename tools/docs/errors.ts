@@ -1,6 +1,6 @@
 // Every error code with its status, causes and remedy. The type requires an entry for each code of the catalogue.
 
-import { ERROR_STATUS, type ErrorCode, statusesOf } from '../../src/domain/errors/errors.ts';
+import { ERRORS, type ErrorCode, statusesOf } from '../../src/domain/errors/errors.ts';
 import { item, linked } from './markdown.ts';
 
 interface Advice {
@@ -245,7 +245,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
 };
 
 export function errorsReference(): string {
-  const codes = Object.keys(ERROR_STATUS) as ErrorCode[];
+  const codes = Object.keys(ERRORS) as ErrorCode[];
   return codes
     .map((name) => {
       const { cause, remedy } = ADVICE[name];

@@ -3,7 +3,7 @@
 // code. What happens to the backends meanwhile is in events.ts.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { ERROR_STATUS } from '../../../src/domain/errors/errors.ts';
+import { ERRORS } from '../../../src/domain/errors/errors.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
 import type { Dice } from '../../helpers/dice.ts';
 import { LegacyClient, ModernClient, type Outcome, textOf } from '../../helpers/mcp-client.ts';
@@ -16,7 +16,7 @@ const patienceMs = 25_000;
 /** Longest pause between two calls. */
 const breathMs = 250;
 /** Codes that a client may receive: all of the catalogue but INTERNAL_ERROR. */
-const CODES = new Set<unknown>(Object.keys(ERROR_STATUS).filter((code) => code !== 'INTERNAL_ERROR'));
+const CODES = new Set<unknown>(Object.keys(ERRORS).filter((code) => code !== 'INTERNAL_ERROR'));
 /** Errors of the protocol without such a code: the session ended, or the server refuses the request. */
 const PLAIN = new Set([-32001, -32601, -32602]);
 /** Ways to answer wrongly, on a pipe and over HTTP (fixtures/misbehave.ts). */

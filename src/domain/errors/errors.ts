@@ -1,10 +1,10 @@
-// The error type, its codes with their HTTP status, the errors of the gateway itself, and functions of errors. Others
+// The error type, the table of codes, the errors of the gateway itself, and functions of errors. Others
 // are in the files …-errors.ts and error-catalogue.ts; one that a single file throws may be made there.
 // http/middleware/errors.ts makes HTTP answers of errors.
 
 import type { Scope } from '../accounts/account.ts';
 import { definedFields } from '../json/json.ts';
-import type { JsonRpcError } from '../mcp/jsonrpc.ts';
+import { type JsonRpcError, RPC } from '../mcp/jsonrpc.ts';
 import type { ConnectionNeed } from '../vault/account-connection.ts';
 
 /** Whether a call reached its backend, or a change its database. `no`: certainly not; `yes`: it was answered. */
@@ -19,7 +19,7 @@ export interface ValidationItem {
 
 export interface ErrorFacts {
   readonly cause?: unknown;
-  /** Set when it differs from the status of the code: see OTHER_STATUS. */
+  /** Set when it differs from the status of the code: see `otherStatus` of ERRORS. */
   readonly status?: number;
   /** Set on every failure between the gateway and a backend or its database; failover and Retry-After depend on it. */
   readonly delivered?: Delivered;
@@ -77,7 +77,7 @@ export class GatewayError extends Error {
     Error.stackTraceLimit = stackTraceLimit;
     this.name = 'GatewayError';
     this.code = code;
-    this.status = facts.status ?? ERROR_STATUS[code];
+    this.status = facts.status ?? ERRORS[code].status;
     this.facts = facts;
   }
 
@@ -190,66 +190,82 @@ export function isUnanswered({ code, facts: { backendStatus = 0 } }: GatewayErro
   return code === 'BACKEND_UNAVAILABLE' && !(backendStatus >= 400 && backendStatus < 500);
 }
 
-/** Every code with its HTTP status. Source: ADR 5. */
-export const ERROR_STATUS = {
-  MALFORMED_JSON: 400,
-  INVALID_CURSOR: 400,
-  DUPLICATE_USERNAME: 400,
-  DUPLICATE_SERVER: 400,
-  DUPLICATE_TEMPLATE: 400,
-  DUPLICATE_VIEW: 400,
-  LAST_ADMIN: 400,
-  REGISTRY_FULL: 400,
-  CONFIG_INCOMPLETE: 400,
-  ENDPOINT_NOT_ALLOWED: 400,
-  INVALID_TOOL_ARGUMENTS: 400,
-  AUTHENTICATION_REQUIRED: 401,
-  INVALID_CREDENTIALS: 401,
-  TOKEN_EXPIRED: 401,
-  INSUFFICIENT_PERMISSIONS: 403,
-  PASSWORDS_OFF: 403,
-  COMMAND_NOT_ALLOWED: 403,
-  ORIGIN_NOT_ALLOWED: 403,
-  CONNECTION_REQUIRED: 403,
-  CONFIRMATION_REQUIRED: 403,
-  TEMPLATE_NOT_FOUND: 404,
-  VIEW_NOT_FOUND: 404,
-  SERVER_NOT_FOUND: 404,
-  TOOL_NOT_FOUND: 404,
-  RESOURCE_NOT_FOUND: 404,
-  PROMPT_NOT_FOUND: 404,
-  USER_NOT_FOUND: 404,
-  API_KEY_NOT_FOUND: 404,
-  SESSION_NOT_FOUND: 404,
-  NOT_FOUND: 404,
-  METHOD_NOT_ALLOWED: 405,
-  PRECONDITION_FAILED: 412,
-  PAYLOAD_TOO_LARGE: 413,
-  UNSUPPORTED_MEDIA_TYPE: 415,
-  VALIDATION_ERROR: 422,
-  RATE_LIMIT_EXCEEDED: 429,
-  QUEUE_FULL: 429,
-  TOO_MANY_ATTEMPTS: 429,
-  TOOL_EXECUTION_FAILED: 500,
-  INTERNAL_ERROR: 500,
-  NO_HEALTHY_INSTANCE: 503,
-  BACKEND_UNAVAILABLE: 503,
-  BACKEND_TIMEOUT: 503,
-  SESSION_LIMIT: 503,
-  NODE_UNAVAILABLE: 503,
-  SHUTTING_DOWN: 503,
-  DATABASE_UNAVAILABLE: 503,
-  ISSUER_UNAVAILABLE: 503,
-} as const;
+interface ErrorRow {
+  readonly status: number;
+  /** A second status. */
+  readonly otherStatus?: number;
+  /** The code for MCP clients. Default: the status. */
+  readonly rpc?: number;
+}
 
-/** A second status of a code. 403: it depends on the caller; 400: the command is refused to all callers. Source: ADR 87. */
-const OTHER_STATUS: Readonly<Partial<Record<ErrorCode, number>>> = { COMMAND_NOT_ALLOWED: 400 };
+/**
+ * Every error code with its HTTP status, and, where JSON-RPC, MCP or its SDKs define one, with its code for MCP clients.
+ * Source: ADR 5.
+ */
+export const ERRORS = {
+  MALFORMED_JSON: { status: 400, rpc: RPC.parseError },
+  INVALID_CURSOR: { status: 400 },
+  DUPLICATE_USERNAME: { status: 400 },
+  DUPLICATE_SERVER: { status: 400 },
+  DUPLICATE_TEMPLATE: { status: 400 },
+  DUPLICATE_VIEW: { status: 400 },
+  LAST_ADMIN: { status: 400 },
+  REGISTRY_FULL: { status: 400 },
+  CONFIG_INCOMPLETE: { status: 400 },
+  ENDPOINT_NOT_ALLOWED: { status: 400 },
+  INVALID_TOOL_ARGUMENTS: { status: 400, rpc: RPC.invalidParams },
+  AUTHENTICATION_REQUIRED: { status: 401 },
+  INVALID_CREDENTIALS: { status: 401 },
+  TOKEN_EXPIRED: { status: 401 },
+  INSUFFICIENT_PERMISSIONS: { status: 403 },
+  PASSWORDS_OFF: { status: 403 },
+  // 403: it depends on the caller; 400: the command is refused to all callers. Source: ADR 87.
+  COMMAND_NOT_ALLOWED: { status: 403, otherStatus: 400 },
+  ORIGIN_NOT_ALLOWED: { status: 403 },
+  CONNECTION_REQUIRED: { status: 403 },
+  CONFIRMATION_REQUIRED: { status: 403 },
+  TEMPLATE_NOT_FOUND: { status: 404 },
+  VIEW_NOT_FOUND: { status: 404 },
+  SERVER_NOT_FOUND: { status: 404 },
+  TOOL_NOT_FOUND: { status: 404, rpc: RPC.invalidParams },
+  RESOURCE_NOT_FOUND: { status: 404, rpc: RPC.invalidParams },
+  PROMPT_NOT_FOUND: { status: 404, rpc: RPC.invalidParams },
+  USER_NOT_FOUND: { status: 404 },
+  API_KEY_NOT_FOUND: { status: 404 },
+  SESSION_NOT_FOUND: { status: 404, rpc: RPC.sessionNotFound },
+  NOT_FOUND: { status: 404 },
+  METHOD_NOT_ALLOWED: { status: 405, rpc: RPC.badRequest },
+  PRECONDITION_FAILED: { status: 412 },
+  PAYLOAD_TOO_LARGE: { status: 413, rpc: RPC.badRequest },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, rpc: RPC.badRequest },
+  VALIDATION_ERROR: { status: 422, rpc: RPC.invalidParams },
+  RATE_LIMIT_EXCEEDED: { status: 429 },
+  QUEUE_FULL: { status: 429 },
+  TOO_MANY_ATTEMPTS: { status: 429 },
+  TOOL_EXECUTION_FAILED: { status: 500 },
+  INTERNAL_ERROR: { status: 500, rpc: RPC.internalError },
+  NO_HEALTHY_INSTANCE: { status: 503 },
+  BACKEND_UNAVAILABLE: { status: 503 },
+  BACKEND_TIMEOUT: { status: 503 },
+  SESSION_LIMIT: { status: 503 },
+  NODE_UNAVAILABLE: { status: 503 },
+  SHUTTING_DOWN: { status: 503 },
+  DATABASE_UNAVAILABLE: { status: 503 },
+  ISSUER_UNAVAILABLE: { status: 503 },
+} as const satisfies Readonly<Record<string, ErrorRow>>;
 
-export type ErrorCode = keyof typeof ERROR_STATUS;
+export type ErrorCode = keyof typeof ERRORS;
 
 /** Every status with which a code may be answered. */
 export function statusesOf(code: ErrorCode): readonly number[] {
-  return [ERROR_STATUS[code], OTHER_STATUS[code] ?? []].flat();
+  const { status, otherStatus }: ErrorRow = ERRORS[code];
+  return otherStatus === undefined ? [status] : [status, otherStatus];
+}
+
+/** The code of an error for MCP clients. */
+export function rpcCodeOf({ code, status }: GatewayError): number {
+  const { rpc }: ErrorRow = ERRORS[code];
+  return rpc ?? status;
 }
 
 /** The same error, with the instance that failed the call. */

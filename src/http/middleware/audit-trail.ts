@@ -6,7 +6,7 @@ import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import { nameOf } from '../../domain/accounts/account.ts';
 import { CALL_ACTION } from '../../domain/audit/audit.ts';
 import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
-import { asGatewayError, ERROR_STATUS, type ErrorCode } from '../../domain/errors/errors.ts';
+import { asGatewayError, ERRORS, type ErrorCode } from '../../domain/errors/errors.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';
@@ -118,7 +118,7 @@ export function callTrail(audit: Pick<AuditLog, 'recordsCalls' | 'recordCall'>):
 function statusOf(outcome: CallOutcome, code: ErrorCode | number | undefined): number {
   if (outcome === 'cancelled') return CLIENT_CLOSED_REQUEST;
   if (outcome === 'result' || outcome === 'tool_error') return 200;
-  return typeof code === 'string' ? ERROR_STATUS[code] : 500;
+  return typeof code === 'string' ? ERRORS[code].status : 500;
 }
 
 const TOO_MANY_REQUESTS = 429;

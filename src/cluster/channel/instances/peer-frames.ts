@@ -6,7 +6,7 @@ import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import type { HttpRefusal } from '../../../domain/calls/exchange-event.ts';
 import type { TraceFields } from '../../../domain/calls/request-trace.ts';
 import { backendUnavailable } from '../../../domain/errors/error-catalogue.ts';
-import { type Delivered, ERROR_STATUS, type ErrorCode, GatewayError } from '../../../domain/errors/errors.ts';
+import { type Delivered, ERRORS, type ErrorCode, GatewayError } from '../../../domain/errors/errors.ts';
 import {
   definedFields,
   isJsonObject,
@@ -266,7 +266,6 @@ export function failureOf({ code, message, facts }: GatewayError): Failure {
 }
 
 export function errorIn({ code, message, facts }: Failure, delivered: Delivered): GatewayError {
-  const known =
-    typeof code === 'string' && code in ERROR_STATUS ? (code as ErrorCode) : 'BACKEND_UNAVAILABLE';
+  const known = typeof code === 'string' && code in ERRORS ? (code as ErrorCode) : 'BACKEND_UNAVAILABLE';
   return new GatewayError(known, String(message), { delivered, ...Object(facts) });
 }
