@@ -20,6 +20,9 @@ export interface Browser {
   close(): Promise<void>;
 }
 
+/** Longest wait for one condition, in ms, on a busy machine, too. The time limit of a test ends it earlier or later. */
+const WAIT_MS = 100_000;
+
 /** A page, its requests and its errors. */
 export interface WatchedPage {
   readonly page: Page;
@@ -52,6 +55,7 @@ export async function launchBrowser(): Promise<Browser> {
 
 async function watch(context: BrowserContext): Promise<WatchedPage> {
   const page = await context.newPage();
+  page.setDefaultTimeout(WAIT_MS);
   const requests: string[] = [];
   const complaints: string[] = [];
   // The page reports violations itself, with more detail than the console.
