@@ -9,10 +9,10 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('kinds of transport');
 const folder = new URL('../../src/transports/', import.meta.url);
 
-test('each kind has a folder with a module of its name, which exports `open`; besides there is the client of two of them', async () => {
+test('each kind has a folder with a module of its name, which exports `open`, and there is no other', async () => {
   const entries = await readdir(folder, { withFileTypes: true });
   const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
-  assert.equal(folders.sort(), [...TRANSPORT_KINDS, 'http1'].sort());
+  assert.equal(folders.sort(), [...TRANSPORT_KINDS].sort());
   for (const kind of TRANSPORT_KINDS) {
     const { open } = await import(new URL(`${kind}/${kind}.ts`, folder).href);
     assert.type(open, 'function', kind);
