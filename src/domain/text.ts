@@ -78,6 +78,11 @@ export function cutText(text: string, units: number): string {
   return text.length <= units ? text : text.slice(0, units).replace(/[\ud800-\udbff]$/, '');
 }
 
+/** The text of at most `most` bytes of UTF-8, cut between two characters. */
+export function cutBytes(bytes: Uint8Array, most: number): string {
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(0, most), { stream: true });
+}
+
 /** A text as a header value: unchanged if it is plain ASCII, else encoded. */
 export function encodeHeader(text: string): string {
   return PLAIN.test(text) && !ENCODED.test(text)

@@ -3,7 +3,7 @@
 
 import { type JsonFields, type JsonObject, JsonText } from '../json/json.ts';
 import { type JsonRpcError, RPC } from '../mcp/jsonrpc.ts';
-import { cutText } from '../text.ts';
+import { cutBytes, cutText } from '../text.ts';
 import { toolKey } from '../views/approval.ts';
 
 /** How long a question may be answered, and an answer be used. */
@@ -75,7 +75,7 @@ function question({ listed, template, own }: ConfirmedTool, args: JsonFields[str
 }
 
 const NO_ARGUMENTS = Buffer.from('{}');
-/** For the words at the end. */
+/** Bytes kept free for `… (n bytes of arguments are not shown)`. */
 const REST_BYTES = 60;
 
 function shownName(name: string): string {
@@ -91,9 +91,4 @@ function visible(text: string): string {
 function escaped(character: string): string {
   const units = Array.from({ length: character.length }, (_, at) => character.charCodeAt(at));
   return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
-}
-
-/** At a character. */
-function cutBytes(bytes: Buffer, most: number): string {
-  return new TextDecoder().decode(bytes.subarray(0, most), { stream: true });
 }

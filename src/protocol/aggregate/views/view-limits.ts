@@ -8,6 +8,7 @@ import { isJsonObject, type JsonObject, JsonText } from '../../../domain/json/js
 import { hasMoreValues } from '../../../domain/json/json-scanner.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
+import { cutBytes } from '../../../domain/text.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import type { CallLimiter, CountedCall, ViewLimit } from '../../../domain/views/view.ts';
 
@@ -86,7 +87,7 @@ function boundedResult(result: JsonText, most: number): JsonObject {
   const kept: JsonObject[] = [];
   let left = most;
   for (const block of texts) {
-    const text = cutBytes(block.text, Math.max(left, 0));
+    const text = cutBytes(Buffer.from(block.text), Math.max(left, 0));
     left -= Buffer.byteLength(text);
     if (text !== '') kept.push({ ...block, text });
   }
@@ -112,16 +113,3 @@ function textsIn(content: unknown): readonly TextBlock[] | undefined {
 function isTextBlock(block: unknown): block is TextBlock {
   return isJsonObject(block) && block.type === 'text' && typeof block.text === 'string';
 }
-
-/** At a character. */
-function cutBytes(text: string, most: number): string {
-  const bytes = Buffer.from(text);
-  if (bytes.length <= most) return text;
-  let end = most;
-  while (end > 0 && ((bytes[end] ?? 0) & CONTINUATION_MASK) === CONTINUATION) end -= 1;
-  return bytes.toString('utf8', 0, end);
-}
-
-/** The bits that mark a continuation byte of UTF-8. */
-const CONTINUATION_MASK = 0xc0;
-const CONTINUATION = 0x80;
