@@ -47,7 +47,7 @@ export interface AuthOptions extends Pick<Config, AuthSettings>, KnownRoles {
   /** False: only the first admin logs in with a password, and loudly. Default true. */
   readonly hasPasswordLogins?: boolean | undefined;
   readonly log: Pick<Logger, 'info' | 'warn'>;
-  /** Default: that of this process. */
+  /** Default: the clock of this process. */
   readonly clock?: Clock;
   /** The instance that first-admin.ts also uses. Default: a new one of cost 12. */
   readonly passwords?: Passwords;
@@ -94,7 +94,7 @@ export interface Auth {
   checkPassword(attempt: LoginAttempt): Promise<User>;
   /** The token of a user whom an identity provider signed in. */
   tokenOfProvider(user: User): Promise<IssuedToken>;
-  /** See GatewayProofs.prove. */
+  /** Proves to a client that this gateway knows its token, see GatewayProofs.prove. */
   prove(request: ProofRequest, own: OwnAddress, clientAddress: string): Promise<string>;
   /** With it our own command line checks the proof of a gateway before it sends a token of this grant. */
   proofOfGrant(grantId: string): TokenProof;
@@ -133,7 +133,7 @@ export async function createAuth(options: AuthOptions & Pick<Config, 'redisUrl'>
 
 const UNKNOWN_ADDRESS: AddressOf = () => 'unknown';
 
-/** The same without Redis, unless `shared` counts the requests. */
+/** Composes authentication. `shared` counts requests for all gateways; without it each counts its own. */
 export function authOf(options: AuthOptions, shared?: SharedCounter): Auth {
   const { store, log, clock = systemClock, passwords = new Passwords() } = options;
   const { now, wall, background } = clock;

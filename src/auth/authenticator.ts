@@ -37,7 +37,7 @@ import {
 
 /** Longest credential, in characters: tokens have about 400, API keys 63. */
 const LONGEST_CREDENTIAL = 4_096;
-/** With other issuers: their tokens may contain many groups. */
+/** The longest credential where other issuers are trusted, whose tokens may contain many groups. */
 const LONGEST_FOREIGN = 12 * 1_024;
 const SCHEME = 'bearer ';
 /** Longest wait of a known caller for a store that was silent before, in ms. */
@@ -130,7 +130,7 @@ export class Authenticator {
     this.#lookups = new KeyLookups(options.accounts, options.clock.now);
   }
 
-  /** See Auth.authenticate. */
+  /** Finds the principal of a request by its credentials; the errors are those of Auth.authenticate. */
   authenticate(
     { authorization, apiKey, connection }: Credentials,
     address: AddressOf,

@@ -66,7 +66,7 @@ export class CredentialCache<V extends Verified> {
 /** The cache takes 128 MiB at most: a caller with long lists of rights counts several times. */
 const ENTRY_BYTES = 13_422;
 
-/** As how many entries of the cache a caller counts. */
+/** The number of entries of the cache for which a caller counts. */
 export function entriesOf({ principal }: { readonly principal: Rights }): number {
   return 1 + Math.floor(rightsBytes(principal) / ENTRY_BYTES);
 }

@@ -44,7 +44,7 @@ export class Flusher {
     return this.#next;
   }
 
-  /** As `now`, for a reader: resolves after 1 s at the latest. */
+  /** Writes what is buffered before a read, waiting 1 s at most. */
   async beforeReading(): Promise<void> {
     await settlesWithin(this.now(), READ_MS, this.#clock);
   }

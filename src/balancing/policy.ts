@@ -165,7 +165,7 @@ const POLICY = {
     title: 'Session failover',
     doc: 'Whether an MCP session moves to another instance when its own is gone.',
   }),
-  /** Source: ADR 243. */
+  /** Replaces the hints that servers send, so that an admin decides what may be repeated. Source: ADR 243. */
   annotate: row({
     name: 'annotate',
     kind: hintsByTool(),

@@ -185,7 +185,7 @@ export interface ListenAddress {
   readonly portSource?: string;
 }
 
-/** Two: clients of either part of the API find the gateway at the port that they expect. */
+/** Without settings: templates on 8080, servers on 8000, as clients of the two parts of the API expect. Source: ADR 1. */
 const DEFAULTS = [
   { label: 'templates', prefix: 'MCP_GATEWAY_', defaultPort: 8080 },
   { label: 'servers', prefix: 'GATEWAY_', defaultPort: 8000 },

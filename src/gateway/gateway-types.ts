@@ -234,7 +234,7 @@ export interface ConnectionTestOptions {
   readonly signal?: AbortSignal;
   /** Id of the calling principal, whose share of the tests bounds it. Default: none; all tests may be its own. */
   readonly caller?: string;
-  /** As of a registration. */
+  /** The caller is limited to some templates. Default false. */
   readonly isLimited?: boolean;
 }
 
@@ -295,7 +295,7 @@ export interface Server {
    * known, it is `any`.
    */
   readonly runner?: string | undefined;
-  /** One line each: faults that do not stop the instance from working. */
+  /** Faults that do not stop the instance from working, a line for each. */
   readonly warnings?: readonly string[];
   /** The open sessions and dedicated processes of MCP clients at the instance. */
   readonly clients: InstanceClients;

@@ -27,7 +27,7 @@ export class Readiness {
     return this.#phase;
   }
 
-  /** See Gateway.isReady. */
+  /** True while calls are accepted, and the instances of the start have opened, failed or had their time. */
   get isReady(): boolean {
     if (this.#opening.every(({ state }) => state !== 'starting')) this.#opening = [];
     return this.#phase === 'running' && !this.isLeaving && this.#opening.length === 0;

@@ -58,7 +58,7 @@ export interface ErrorAnswer {
   readonly instanceId: string;
 }
 
-/** As Gateway.exchange. */
+/** The signature of Gateway.exchange. */
 export type Exchange = (
   template: string,
   request: ExchangeRequest,

@@ -20,7 +20,7 @@ import { RecentEvents } from './sse/recent-events.ts';
 
 export interface ServicesOptions
   extends Pick<Services, 'auth' | 'allowedCommands' | 'settings' | 'deniedNetworks' | 'signIn'> {
-  /** Default: that of the gateway. */
+  /** Default: the endpoint of the gateway. */
   readonly mcp?: McpEndpoint;
   readonly log: Logger;
   /** Origin of the gateway for its clients. Default: that of each request. */

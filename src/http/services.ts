@@ -44,7 +44,7 @@ export interface Services extends InternalParts {
   readonly nodes?: (() => readonly ShownNode[]) | undefined;
   /** Commands that callers without the scope `admin` may register. */
   readonly allowedCommands: readonly AllowedCommand[];
-  /** Those of the folder and the stored ones, by id. */
+  /** The definitions of the folder and the stored ones, by id. */
   readonly definitions: Pick<ReadonlyMap<string, TemplateDefinition>, 'get'>;
   readonly storedDefinitions: GatewayInternals['definitions'];
   /**

@@ -58,7 +58,7 @@ export class Prometheus {
   readonly #cluster: ClusterCounts | undefined;
   /** The texts that are being made, by the rights of their viewers; concurrent scrapes share them. */
   readonly #making = new Map<string, Promise<string>>();
-  /** Those for viewers of some templates are made one after the other. */
+  /** Texts for viewers with limited rights are made one at a time. */
   readonly #limited = new SerialQueue();
   /** Metrics of the process. Its collectors observe the garbage collector after the first scrape. */
   #process: Registry | undefined;

@@ -23,7 +23,7 @@ export interface RegistryEntry {
   readonly input: InstanceInput & { readonly id: string };
   /** SHA-256 of the template and the input, in hexadecimal digits. */
   readonly fingerprint: string;
-  /** As written: the server id of the instance where the entry was exported. */
+  /** As written in the file: the server id of the instance where the entry was exported. */
   readonly serverId?: string;
 }
 

@@ -22,7 +22,7 @@ import { parseYaml } from './yaml-document.ts';
 
 export interface RegistryContents {
   readonly views: readonly ViewDefinition[];
-  /** As written: for `db import` only. */
+  /** The definitions as they were written; only `db import` uses them. */
   readonly definitions: readonly StoredDefinition[];
   readonly templates: readonly TemplateSettings[];
   readonly entries: readonly RegistryEntry[];

@@ -304,7 +304,7 @@ class ShownDigests {
   });
 }
 
-/** As lists of several templates show it; none if they do not. */
+/** The tool as lists of several templates show it; none if they do not. */
 function shownItems(tool: Tool, hints: Readonly<Record<string, ToolHints>>): readonly JsonObject[] {
   const checked = checkedItem('tools', withOwnHints(tool, hints));
   return 'item' in checked ? [checked.item] : [];

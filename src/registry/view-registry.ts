@@ -62,7 +62,7 @@ export class ViewRegistry {
     return this.#views.get(id);
   }
 
-  /** In the order of their ids. */
+  /** All views, in the order of their ids. */
   list(): StoredView[] {
     return [...this.#views.values()].toSorted((a, b) => (a.definition.id < b.definition.id ? -1 : 1));
   }

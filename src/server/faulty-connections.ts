@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { codeOf } from '../domain/errors/errors.ts';
 import { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 
-/** Not imported: see listeners.ts. */
+/** An `import` would load Node's `fetch`, too (14 MB). */
 const { STATUS_CODES } = process.getBuiltinModule('node:http');
 const TOO_LATE = 'ERR_HTTP_REQUEST_TIMEOUT';
 const STATUSES: Readonly<Record<string, number>> = {
@@ -27,7 +27,7 @@ export function endFaultyConnections(server: Pick<Server, 'on'>): void {
 }
 
 function refuse(socket: Duplex, status: number, error: Error): void {
-  const hasAnswer = Object(socket)._httpMessage?._headerSent === true; // as Node decides
+  const hasAnswer = Object(socket)._httpMessage?._headerSent === true; // Node's own handler asks the same
   if (socket.writable && !hasAnswer)
     socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n\r\n`);
   socket.destroy(error);

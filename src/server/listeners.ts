@@ -29,7 +29,7 @@ export interface Listeners {
   readonly urls: readonly string[];
   /** The addresses for messages, with both forms of "all addresses": `0.0.0.0:8080 (http://127.0.0.1:8080 here)`. */
   readonly addresses: readonly string[];
-  /** One line each: a default port in use by another program. */
+  /** A line for each default port that another program uses. */
   readonly warnings: readonly string[];
   /** Each connection is closed after its next answer. New ones are accepted until `close`. */
   drain(): void;
@@ -245,12 +245,12 @@ function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
   return rawHeaders.findIndex(isHostName) !== rawHeaders.findLastIndex(isHostName);
 }
 
-/** In a list of names and values. */
+/** True for the name `host` in a list of names and values in turn. */
 function isHostName(text: string, index: number): boolean {
   return index % 2 === 0 && text.length === 4 && text.toLowerCase() === 'host';
 }
 
-/** As Node answers headers that it cannot parse. */
+/** Answers as Node does when it cannot parse headers. */
 function refuseHeaders(response: ServerResponse, status: number): void {
   response.writeHead(status, { Connection: 'close', 'Content-Length': '0' }).end();
 }

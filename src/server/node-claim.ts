@@ -157,7 +157,7 @@ interface ProcessIdentity {
   /** The namespaces in which the process id is valid, and the start time is counted. */
   readonly namespaces: string;
   readonly pid: number;
-  /** In clock ticks since the system started. */
+  /** When the process started, in clock ticks since the start of the system. */
   readonly startTime: string;
 }
 

@@ -33,7 +33,7 @@ const DEFAULT_CONNECTIONS: ConnectionBounds = {
   trustedProxies: [],
 };
 
-/** See `closeIdle` and `oldestOf`. */
+/** A connection may be closed as idle so long after its last answer, or its arrival, in ms. */
 const IDLE_MS = 500;
 /** A handshake counts after this time: thousands of clients may come at once after a restart. */
 const HANDSHAKE_MS = 1_000;
@@ -61,7 +61,7 @@ interface Connection {
 export class OpenConnections {
   readonly bounds: ConnectionBounds;
   readonly #isTrusted: AddressCheck;
-  /** In the order of their last answers, or arrivals, like those of one network. */
+  /** All connections in the order of their last answers, or arrivals; those of one network have the same order. */
   readonly #all = new Map<Socket, Connection>();
   readonly #ofNetwork = new Map<string, Set<Connection>>();
   /** So many have files; counted when one takes a file beyond the bound, and forgotten at intervals. */

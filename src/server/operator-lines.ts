@@ -49,7 +49,7 @@ export function countsOf({
   return Object.fromEntries(lists.map(([name, { length }]) => [name, length]));
 }
 
-/** One for each unusable entry, and for each problem of the source. */
+/** A line for each unusable entry, and for each problem of the source. */
 export function linesOf(source: string, problems: readonly string[], { skipped }: SyncReport): string[] {
   const skips = skipped.map(({ template, name, reason }) => `${template}/${name} is skipped: ${reason}`);
   return [...problems, ...skips].map((line) => `${source}: ${line}`);

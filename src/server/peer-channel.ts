@@ -135,7 +135,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
 interface Addresses {
   readonly listen: { readonly host: string | undefined; readonly port: number };
   readonly advertise: { readonly host: string; readonly port: number | undefined };
-  /** Both are loopback. */
+  /** True when the listen and the advertised address are loopback. */
   readonly isLocal: boolean;
 }
 

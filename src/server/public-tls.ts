@@ -20,8 +20,9 @@ export interface PublicTls {
 
 /** Renewed certificates are in use after this time, in ms. A watch would miss the links that Kubernetes replaces. */
 const READ_AGAIN_MS = 10_000;
-/** For group and others: write, and for others read. */
+/** Permission bits of a key file that are always refused: write for the group, read and write for others. */
 const OPEN_TO_OTHERS = 0o026;
+/** Refused, too, unless the gateway runs as root: read for the group. */
 const OPEN_TO_GROUP = 0o040;
 
 interface PublicTlsOptions {

@@ -95,7 +95,7 @@ export abstract class Channel implements Conversation, HandshakeChannel {
   /** Sends a request. Unsubscribing the returned value cancels it. */
   abstract send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined;
 
-  /** See Conversation.notify. A very long notification is also dropped. */
+  /** Sends a notification, see Conversation.notify. A very long one is dropped. */
   abstract notify(method: string, params: JsonObject, ownerId?: string): Promise<void> | void;
 
   initialized(): Promise<void> | void {

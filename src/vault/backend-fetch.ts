@@ -24,7 +24,7 @@ const MAX_BYTES = 64 * 1024;
 /** Most bytes of a body that is read partly. */
 const MAX_PARTLY_BYTES = 8 * 1024 * 1024;
 const TIMEOUT_MS = 10_000;
-/** Of the issuer that a backend names. */
+/** Characters that are shown of the issuer that a backend names. */
 const SHOWN_CHARACTERS = 200;
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
 
@@ -59,7 +59,7 @@ export interface BackendFetchRequest {
   readonly body?: string;
   /** Only the status and the headers are needed. */
   readonly isBodyIgnored?: boolean;
-  /** For a body that may never end: what came counts. */
+  /** Set for a body that may never end: what came of it counts. */
   readonly partly?: PartlyRead;
 }
 

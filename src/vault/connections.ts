@@ -81,7 +81,7 @@ export interface ConnectionsOptions extends Pick<Clock, 'wall'> {
 
 /** Most connections of one list, the newest. */
 const MAX_LISTED = 1_000;
-/** One that was ended, or not used, is deleted by the sweep after this time. */
+/** The sweep deletes a connection that was ended, or not used, for this time. */
 const KEPT_MS = 180 * 24 * 3_600_000;
 
 export function connectionKey(

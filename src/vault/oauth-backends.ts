@@ -87,7 +87,7 @@ interface OAuthBackendsOptions extends Pick<Clock, 'wall'> {
   readonly fetch: BackendFetch;
 }
 
-/** As a client sends it first. Its answer is not needed. */
+/** The request that a client sends first. Its answer is not needed. */
 const FIRST_REQUEST = JSON.stringify({
   jsonrpc: '2.0',
   id: 0,
@@ -106,7 +106,7 @@ export class OAuthBackends {
     this.#options = options;
   }
 
-  /** As it is stored; undefined: it was never found. */
+  /** The stored facts of a backend; undefined if its authorization server was never found. */
   async stored({ endpoint }: Pick<Target, 'endpoint'>): Promise<OAuthBackend | undefined> {
     const [row] = await this.#options.store.find('backend', [oauthKey('backend', endpoint)]);
     return row && readBackend(row);

@@ -117,7 +117,7 @@ export class OwnClients {
     return clientId === id ? { id, secret: clientSecret } : undefined;
   }
 
-  /** As the library wants it, with the way in which the gateway authenticates there. */
+  /** The client in the form of the library, and how the gateway authenticates as it. */
   async authOf(client: OwnClient, server: ServerMetadata): Promise<[OAuth.Client, OAuth.ClientAuth]> {
     const oauth = await import('oauth4webapi');
     if (client.secret === undefined) return [{ client_id: client.id }, oauth.None()];

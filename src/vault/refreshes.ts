@@ -144,7 +144,7 @@ export class Refreshes {
       const { value } = read;
       if (value.ended !== undefined) throw new NotConnected('ended');
       first ??= value.accessToken;
-      // One that was just made is used, however short its life, and also if it is the same as before.
+      // A token that changed meanwhile is used even if it expires soon; one that this call renewed also if it is the refused one.
       const isGood = value.accessToken !== first || !isDue(value, wall());
       if (isRenewed || (isGood && value.accessToken !== refused)) return this.#keep(key, value);
       if (this.#isHeld(value.lease)) {

@@ -118,12 +118,12 @@ export class Vault {
     return this.#backends.discover(target, issuer ?? true).catch(refuse);
   }
 
-  /** See Flow. */
+  /** Begins to connect an account: resolves with the address to which its user goes, see Flow. */
   begin(target: Target, request: BeginRequest): Promise<string> {
     return this.#flow.begin(target, request);
   }
 
-  /** See Flow. */
+  /** Ends the connecting of an account, when its user comes back, see Flow. */
   async finish(query: URLSearchParams, binding: string): Promise<Finished> {
     const finished = await this.#flow.finish(query, binding);
     const backend = await this.#backends.stored(finished.target);
@@ -146,7 +146,7 @@ export class Vault {
     return new VaultTokens(target, owner, this.#backends, this.#refreshes);
   }
 
-  /** For the transport of an instance. */
+  /** The account that the transport of an instance uses. */
   account(target: Target): BackendAccount {
     const { changes$ } = this.#options;
     return {

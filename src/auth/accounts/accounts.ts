@@ -98,7 +98,7 @@ export class Accounts {
     return this.#store.userIds();
   }
 
-  /** Default: all. */
+  /** The users with these ids. Default: all. */
   users(ids?: readonly string[]): Promise<User[]> {
     return this.#store.findUsers(ids);
   }
@@ -179,7 +179,7 @@ export class Accounts {
     return this.#store.apiKeyIds();
   }
 
-  /** Default: all. */
+  /** The keys with these ids. Default: all. */
   async apiKeys(ids?: readonly string[]): Promise<ShownApiKey[]> {
     const keys = await this.#store.findApiKeys(ids);
     const users = await this.#store.findUsers([...new Set(keys.flatMap(({ ownerId }) => ownerId ?? []))]);

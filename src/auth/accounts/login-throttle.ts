@@ -10,7 +10,7 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import { networkOf } from '../limits/network-of.ts';
 import { type Window, WindowCounter } from '../limits/rate-limiter.ts';
 
-/** Failures. An address (of IPv6: its /64 network) may be shared by many users, so it has more. */
+/** Failed attempts in one minute: 10 per user and address; 60 per address (IPv6: /64 network), which many users may share. */
 const WINDOW_SECONDS = 60;
 const PER_USER_AND_ADDRESS = 10;
 const PER_ADDRESS = 60;

@@ -47,7 +47,7 @@ export interface AuditOptions {
   readonly log: Pick<Logger, 'warn'>;
   readonly wall: Clock['wall'];
   readonly now: Clock['now'];
-  /** See Store. Default: the database has no clock of its own. */
+  /** The clock of the database (Store.serverTimeMs). Default: it has none of its own. */
   readonly serverTimeMs?: Store['serverTimeMs'];
   readonly settings: AuditSettings;
 }

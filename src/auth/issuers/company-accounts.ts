@@ -352,7 +352,7 @@ export class CompanyAccounts {
   }
 }
 
-/** As they are stored: null where the account has all. */
+/** Rights in the form in which they are stored: null where the account has all. */
 function rightsOf({ role, scopes, templates, views, tools }: GroupRole) {
   const isLimited = scopes !== undefined && (!isBuiltIn(role) || scopes.length < ROLE_SCOPES[role].length);
   return {

@@ -49,7 +49,7 @@ export class ProviderFailure extends Error {
 export interface SignInProof {
   readonly state: string;
   readonly nonce: string;
-  /** For PKCE. */
+  /** The code verifier of PKCE. */
   readonly verifier: string;
 }
 

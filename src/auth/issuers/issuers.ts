@@ -64,7 +64,7 @@ export interface IssuersOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
 export interface AssertionHolder {
   /** User of the grant. Without an account: the id of the principal that the subject has with a token of the issuer. */
   readonly userId: string;
-  /** As the audit log names it. */
+  /** Its name in the audit log. */
   readonly actor: string;
   readonly name: string;
   /** Without an account. */

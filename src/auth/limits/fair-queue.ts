@@ -41,7 +41,7 @@ type Order = readonly [notFirst: number, most: number, sum: number];
 export class FairQueue {
   readonly #options: FairQueueOptions;
   readonly #started: WindowCounter;
-  /** In the order of their arrival. */
+  /** Jobs that wait, in the order of their arrival. */
   #waiting: WaitingJob[] = [];
   #running = 0;
 

@@ -13,7 +13,7 @@ type GrantValue = Pick<
 
 const texts = Type.Array(Type.String());
 
-/** Of a later release there may be further scopes. */
+/** Any text: a later release may have stored scopes that this one does not know. */
 export const StoredScopes = Type.Array(Type.Unsafe<Scope>(Type.String()));
 
 export const StoredLists = Type.Object({

@@ -80,7 +80,7 @@ export class PeerClient {
   #multiplexedAgainAtMs = 0;
   #openStreams = 0;
   #hasEnded = false;
-  /** The one under way. */
+  /** The ping that has no answer yet. */
   #ping: Ping | undefined;
   #silentSinceMs: number | undefined;
   #heardAtMs = Number.NEGATIVE_INFINITY;

@@ -61,7 +61,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding, Linked {
     this.#answer.failed(error);
   }
 
-  /** See ForwardedAnswer.notHolder. */
+  /** Reports that the other node did not serve the request, because it has the session no more. */
   notHolder(sinceMs = this.waitsSinceMs): void {
     if (!this.#end('moved')) return;
     this.#connection?.abort(this);
@@ -128,7 +128,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding, Linked {
     this.onResponseEnd();
   }
 
-  /** As a refusal by a header. */
+  /** Notes why the node refuses the request, as the header of a refusal does. */
   refused(reason: string): void {
     this.#refusal = reason;
     this.onResponseEnd();

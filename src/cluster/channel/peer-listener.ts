@@ -47,7 +47,7 @@ export interface PeerListenerOptions {
   readonly tokens: TokenVerifier;
   /** Largest sum of the headers of a client's request, in bytes. */
   readonly headerBytes: number;
-  /** See LifeDoubt.certain: the receiver of a token is the present life of this node. */
+  /** While it is in doubt whether the life of this node goes on: resolves or rejects when that is known. */
   readonly certain: () => Promise<void> | undefined;
   /** Reads the table of nodes again, for a sender that it did not have. */
   readonly refreshNodes: () => Promise<void>;

@@ -20,7 +20,7 @@ export class LifeReads {
     this.#read = read;
   }
 
-  /** The one that is under way, if there is one. */
+  /** Reads the table; joins the read that is under way, if there is one. */
   now(): Promise<void> {
     this.#underWay ??= this.#readNow().finally(() => {
       this.#underWay = undefined;
@@ -28,18 +28,18 @@ export class LifeReads {
     return this.#underWay;
   }
 
-  /** One that begins after this call. */
+  /** Reads the table, beginning after this call. */
   async again(): Promise<void> {
     await this.#underWay;
     await this.now();
   }
 
-  /** As `now`, unless one ended less than a second ago. */
+  /** Reads the table as `now` does, unless a read ended less than a second ago. */
   async unlessRecent(): Promise<void> {
     if (this.#clock.now() - this.#atMs >= SOON_MS) await this.now();
   }
 
-  /** As `again`, a second after the one before. */
+  /** Reads the table as `again` does, a second after the end of the read before. */
   async soon(): Promise<void> {
     await this.#underWay;
     await sleep(this.#clock, Math.max(0, this.#atMs + SOON_MS - this.#clock.now()));

@@ -27,7 +27,7 @@ const Profile = Type.Object({
 const Report = Type.Object({
   sees: Type.Array(Type.String({ maxLength: 16 }), { maxItems: 1_000 }),
   is_draining: Type.Boolean(),
-  /** Not in rows of nodes that take them. */
+  /** Only in rows of nodes that take no programs. */
   takes_no_programs: Type.Optional(Type.Boolean()),
   programs: Type.Integer(),
   calls: Type.Integer(),

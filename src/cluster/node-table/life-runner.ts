@@ -41,7 +41,7 @@ export interface LifeRunnerOptions {
   readonly clock: Pick<Clock, 'now' | 'background'>;
   readonly counts?: ClusterCounts | undefined;
   readonly onNotice: (line: string) => void;
-  /** See NodeTableOptions. */
+  /** Other nodes ended the life of this node, which goes on under this one. Never rejects. */
   readonly onNextLife: (life: string) => Promise<void>;
 }
 

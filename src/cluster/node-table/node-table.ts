@@ -132,7 +132,10 @@ export class NodeTable {
     return lives[Number.parseInt(key.slice(0, 8) || '0', 16) % lives.length];
   }
 
-  /** See MayBeStoredLater. A life that is not known has just begun, or was never there: it is looked for, once a second at most. */
+  /**
+   * Whether this life may still store sessions. One that is not known has just begun, or was never there: it is looked
+   * for, once a second at most.
+   */
   async mayBeStoredLater(life: string): Promise<boolean> {
     if (life === this.life) return false;
     await this.#lookUp(life, () => this.#reads.soon());
@@ -165,7 +168,7 @@ export class NodeTable {
   /** This member refuses connections: it is asked at once whether it is still there. */
   readonly suspect = (life: string): void => this.#lives.ping(life);
 
-  /** See LifeDoubt.certain. */
+  /** A promise while it is in doubt whether this life goes on, see LifeDoubt.certain; undefined at nearly all times. */
   certain(): Promise<void> | undefined {
     return this.#doubt.certain();
   }

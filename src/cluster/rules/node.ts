@@ -344,7 +344,7 @@ function former(state: NodeState, life: string, isCleared: boolean): NodeTransit
   return { state, actions: [{ type: 'end', life, counter: row.counter, end }] };
 }
 
-/** The row of the ended life is read before the next one is inserted. */
+/** Begins the next life; its row is inserted only after a read that shows the old row as ended. */
 function renewed(state: NodeState, life: string, now: Moment): NodeTransition {
   if (state.own.stage !== 'ended') return { state, actions: [] };
   return { state: { ...state, hasRead: false, own: nextLife(state.own, life, now) }, actions: [] };

@@ -131,7 +131,7 @@ export interface LifeSurroundings {
   readonly followsRefusal: boolean;
   /** The lives whose opinion counts. */
   readonly sees: readonly string[];
-  /** See LongTimes. */
+  /** The opinion of others keeps the lease at most this long, in ms (LongTimes). */
   readonly keptMs: number;
 }
 

@@ -23,7 +23,7 @@ export interface ProgramLease {
   readonly phase: 'none' | 'taking' | 'starting' | 'running' | 'killing' | 'stopping' | 'releasing';
   /** Number of the last start, which `started` and `gone` name: an answer about an earlier process group says nothing. */
   readonly start: number;
-  /** In a row. */
+  /** Starts that failed one after the other. */
   readonly failedStarts: number;
   /** The generation whose release had no answer: it may still come. */
   readonly doubtfulGeneration: number | undefined;
@@ -40,7 +40,7 @@ export type ProgramAction =
     }
   /** Through the reaper, which must know the group before the program runs. */
   | { readonly type: 'start'; readonly program: string; readonly start: number }
-  /** In steps: calls wait as for a starting instance. */
+  /** Ends the program in steps; its calls wait as for a starting instance. */
   | { readonly type: 'stopProgram'; readonly program: string }
   | { readonly type: 'killProgram'; readonly program: string }
   | {

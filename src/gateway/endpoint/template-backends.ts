@@ -181,7 +181,7 @@ export class TemplateBackends implements Backends {
     this.#lists.noteChange(list);
   }
 
-  /** As an instance that gets calls lists it, if there is one: the lists of other instances may be older. */
+  /** The tool as an instance that gets calls lists it, if there is one: the lists of other instances may be older. */
   tool(name: string, owner?: Owner): Tool | undefined {
     if (owner !== undefined && !mayCall(owner, this.#template, name)) return undefined;
     return find(name, this.#healthy) ?? find(name, this.#deps.fleet.group(this.#template).refs);

@@ -261,7 +261,7 @@ export class Views implements ServedViews {
     this.#approveFirst(id);
   }
 
-  /** One of a registry file: its first list is approved without a client that asks for it. */
+  /** Approves the first list of a view of a registry file, without a client that asks for it. */
   #approveFirst(id: string): void {
     if (!this.#deps.approvals.awaitsFirst(id) || this.#settling.has(id)) return;
     this.problems(id).catch(() => undefined); // it may be gone

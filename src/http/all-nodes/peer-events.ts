@@ -51,7 +51,7 @@ interface FollowedPeer {
   stream: { readonly types: string; readonly openedAtMs: number; cancel: () => void } | undefined;
   /** True when the events of the node do not come, though they are wanted. */
   isMissing: boolean;
-  /** In a row. */
+  /** Requests that failed one after the other. */
   failures: number;
   /** When it may be asked again. */
   dueAtMs: number;

@@ -128,7 +128,7 @@ export const ASSETS: Readonly<Record<PageName, Assets>> = { docs: SWAGGER_ASSETS
 
 interface Page {
   readonly html: string;
-  /** As `[name, value, …]`. */
+  /** Names and values in turn: `[name, value, …]`. */
   readonly headers: readonly string[];
 }
 

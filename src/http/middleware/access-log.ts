@@ -111,7 +111,7 @@ function sessionOf(
 
 /** The id of a sign-in in the middle is also the value of its cookie; that of a connection is an address for one user. */
 const SIGN_IN_ID = /(?<=^\/(?:oauth\/(?:interaction|authorize)|connections)\/)[\w-]{32,}/;
-/** As its command shows it, or as it was mistyped. */
+/** A device code in a path, as its command shows it or mistyped: logged as `...`. */
 const USER_CODE = /(?<=^\/oauth\/device\/)[^/]+/;
 const SHOWN_CHARACTERS = 6;
 

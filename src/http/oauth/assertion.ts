@@ -140,7 +140,7 @@ export function assertionHandler(provider: Provider, options: AssertionOptions) 
   };
 }
 
-/** As an error of OAuth; a fault of the gateway stays one. */
+/** Throws it as an error of OAuth; a fault of the gateway stays one. */
 function refuse(thrown: unknown): never {
   const { code, message } = asGatewayError(thrown);
   if (code === 'ISSUER_UNAVAILABLE') {

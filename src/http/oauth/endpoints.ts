@@ -58,7 +58,7 @@ interface EndpointsOptions {
 interface Endpoint {
   /** Undefined: each. */
   readonly methods?: readonly string[];
-  /** With `/` at its end: all paths below it. */
+  /** A path with `/` at its end stands for all paths below it. */
   readonly path: string;
   /** `rest`: the path below. */
   readonly serve: (exchange: OAuthExchange, rest: string) => Promise<void> | void;
@@ -201,7 +201,7 @@ export class Endpoints {
     return this.#pass(exchange, { url: `/oauth/authorize?${fields}` });
   }
 
-  /** For our command line. Each is a row. */
+  /** Begins the sign-in of our command line. Each one is a row of the database. */
   async #authorizeDevice(exchange: OAuthExchange): Promise<void> {
     const { response, address } = exchange;
     const { count } = this.#devices.add(networkOf(address), this.#options.clock.now());

@@ -20,7 +20,7 @@ import { StoreTurns } from './store-turns.ts';
 /** What it needs of the app that it is a part of. */
 interface OwnApp extends Pick<InteractionOptions, 'templatesOf'> {
   readonly proxies: Proxies;
-  /** Those at backends, with their pages; undefined where there are none. */
+  /** The accounts at backends, with their pages; undefined where there are none. */
   readonly accounts: Accounts | undefined;
 }
 
@@ -32,7 +32,7 @@ const METADATA = /^\/\.well-known\/(?:oauth-authorization-server|openid-configur
 const CONNECTING = /^\/connections(?:\/|$)/;
 
 export class LazyAuthorizationServer {
-  /** Also for the login of the console. */
+  /** The sign-ins under way, those of the console among them. */
   readonly signIns: SignIns;
   readonly #options: OAuthServiceOptions;
   /** Network of the request that is being served. */
@@ -66,7 +66,7 @@ export class LazyAuthorizationServer {
     });
   }
 
-  /** For the routes of admins. */
+  /** The clients, for the routes of admins. */
   async clients(): Promise<Clients> {
     return (await this.#loaded()).clients;
   }

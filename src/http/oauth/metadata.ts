@@ -52,7 +52,7 @@ export function metadataDocument({ issuer, isOpen, scopes, hasAssertions }: Meta
   };
 }
 
-/** Source: draft-ietf-oauth-identity-assertion-authz-grant. */
+/** The profile of grants by identity assertions. Source: draft-ietf-oauth-identity-assertion-authz-grant. */
 const ID_JAG = 'urn:ietf:params:oauth:grant-profile:id-jag';
 const AUTH_METHODS = ['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'];
 /** Algorithms of keys of clients. */

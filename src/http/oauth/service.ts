@@ -49,7 +49,7 @@ export interface OAuthServiceOptions extends Pick<InteractionOptions, 'accountsO
   >;
   /** False: only the first admin signs in with a password. Default true. */
   readonly hasPasswordLogins?: boolean | undefined;
-  /** With whose accounts users sign in. */
+  /** The identity providers with whose accounts users sign in. */
   readonly providers?: readonly IdentityProvider[] | undefined;
   readonly keys: OAuthKeys;
   readonly secrets: Secrets;

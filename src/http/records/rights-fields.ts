@@ -15,7 +15,7 @@ import { definedFields } from '../../domain/json/json.ts';
 import type { RightsLists } from '../../domain/rights/rights.ts';
 import { nullableNames } from './schemas.ts';
 
-/** In bodies; null = all. */
+/** The lists of rights in bodies; null means all. */
 export const WRITTEN_LISTS = {
   templates: Type.Optional(Type.Union([TemplateList, Type.Null()], { examples: [null] })),
   /** Without `templates` null = all, else none. */
@@ -36,7 +36,7 @@ export function listsIn(written: WrittenLists): RightsLists {
   });
 }
 
-/** In records. */
+/** The lists of rights in records. */
 export function shownListFields(templates: readonly string[] | null) {
   return {
     templates: nullableNames(templates),

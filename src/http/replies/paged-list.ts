@@ -25,7 +25,7 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
 export const BY_CREATION =
   'In the order of their creation: all, or one page of `limit`; see `X-Total-Count` and `X-Next-Cursor`';
 
-/** As sorted text, for `idOf` of pagedList. */
+/** A text that sorts by the time of creation, for `idOf` of pagedList. */
 export function creationOf({ createdAt, id }: { readonly createdAt: string; readonly id: string }): string {
   return `${createdAt}.${id}`;
 }

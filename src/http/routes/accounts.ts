@@ -240,7 +240,7 @@ const UserChangeBody = closed({
 });
 
 const LinkBody = closed({
-  /** As in `auth.providers`. */
+  /** The issuer as `auth.providers` names it. */
   issuer: Type.String({ minLength: 1, maxLength: 2_048, examples: ['https://login.example.com'] }),
   /** The claim `sub`, or the one that `claims.subject` names. */
   subject: Type.String({ minLength: 1, maxLength: 1_024, examples: ['248289761001'] }),

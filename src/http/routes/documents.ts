@@ -127,5 +127,5 @@ export const homeRoutes: readonly Route[] = [
   }),
 ];
 
-/** Not stored, because the status changes. */
+/** The answer is not stored, because the status changes. */
 const COMMON = ['Vary', 'Accept', 'Cache-Control', 'no-store'];

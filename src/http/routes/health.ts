@@ -87,7 +87,7 @@ export async function healthOf({
 
 interface Counts {
   readonly instances: Static<typeof InstanceCounts>;
-  /** One is healthy at some node at least. */
+  /** True when at least one instance is healthy at some node. */
   readonly canServe: boolean;
   readonly partial: ReturnType<typeof missing>;
 }
@@ -261,9 +261,9 @@ export const healthRoutes: readonly Route[] = [
 ];
 
 const WithWarnings = {
-  /** With `?verbose`. */
+  /** Present with `?verbose`. */
   warnings: Type.Optional(NodeWarnings),
-  /** With `?verbose`. */
+  /** Present with `?verbose`. */
   partial: MissingNodes,
 };
 

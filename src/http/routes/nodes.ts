@@ -19,7 +19,7 @@ const NodeRecord = Type.Object({
   id: text('local'),
   /** One start of the node. */
   life: text('kX3v_0aB'),
-  /** For the other nodes; null when there are none. */
+  /** Where other nodes reach this one; null when there are none. */
   address: nullableText('http://127.0.0.1:40123'),
   version: text('0.1.0'),
   since: Time,

@@ -33,7 +33,7 @@ import { requireAdminToApprove } from './templates.ts';
 
 const TEMPLATE = { template_name: TemplateId, load_balancer: Type.Optional(LoadBalancerSettings) };
 
-/** With a nested instance, or flat. */
+/** A template with a nested instance, or both in one object. */
 const RegisterBody = Type.Union([
   closed({ ...TEMPLATE, instance: InstanceInput }),
   closed({ ...TEMPLATE, ...InstanceInput.properties }),

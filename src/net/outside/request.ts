@@ -8,7 +8,7 @@ import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { OutsideHandshakes } from '../tls/outside-handshakes.ts';
 
-/** See server/listeners.ts. */
+/** An `import` would load Node's `fetch`, too (14 MB). */
 const http = process.getBuiltinModule('node:http');
 const https = process.getBuiltinModule('node:https');
 

@@ -50,7 +50,6 @@ export function checkedItem(list: ListField, listed: unknown): CheckedItem {
   return { item: typeof item.name === 'string' ? item : { ...item, name } };
 }
 
-/** Returns the value that clients accept: the same one if they accept it as it is, undefined if it has to be left out. */
 /** Withheld items of one list that are reported, and UTF-16 units of their names. */
 const MAX_WITHHELD = 100;
 const WITHHELD_NAME_UNITS = 256;

@@ -149,7 +149,7 @@ class WaitingTransport implements EndpointTransport {
     try {
       await this.#account.tokens(SHARED).current();
     } catch {
-      return; // as before
+      return; // nobody has connected an account: the transport stays as it is
     }
     void this.end(IS_CONNECTED);
   }

@@ -24,7 +24,7 @@ interface Cookie {
 /** The request whose answer sets cookies. */
 interface Setter {
   readonly host: string;
-  /** With its query. */
+  /** The path of the request, with its query. */
   readonly path: string;
   /** Cookies that require a secure connection are kept. */
   readonly isSecure: boolean;
@@ -32,7 +32,7 @@ interface Setter {
 
 interface Kept {
   readonly name: string;
-  /** As in the header: `name=value`. */
+  /** `name=value`, as in the header. */
   readonly pair: string;
   readonly path: string;
   /** Monotonic, in ms. */

@@ -22,7 +22,7 @@ export type Headers = Sending['headers'];
 interface SendOptions {
   /** The cookies of the conversation. Default: none are sent or kept. */
   readonly jar?: CookieJar | undefined;
-  /** Default: that of the endpoint. */
+  /** Default: the path of the endpoint. */
   readonly path?: string | undefined;
   /** The answer is a stream that stays open: it gets a connection of its own, because calls need those of the pool. */
   readonly isLasting?: boolean;

@@ -58,7 +58,7 @@ export class HttpListener implements AnswerSink {
     this.#waitMs = waits.firstMs;
   }
 
-  /** As in Conversation. */
+  /** Resolves when the stream that is being opened is open or has failed; undefined when none is being opened. */
   get untilListening(): Promise<void> | undefined {
     return this.#opening?.promise;
   }

@@ -12,7 +12,7 @@ import { cutWithoutSecrets, longestOf, withoutSecrets } from '../secrets.ts';
 export class LineTail {
   readonly #secrets: () => readonly string[];
   readonly #decoder = new StringDecoder('utf8');
-  /** As they were written: programs may write far more lines than anyone reads. */
+  /** Lines as they were written: they become readable when someone reads them, because most are never read. */
   #finished: string[] = [];
   #unfinished = '';
 

@@ -9,7 +9,7 @@ import type { ProgramRun } from './program-run.ts';
 export interface OutgoingLine extends Linked {
   /** Without the line end. */
   readonly line: string;
-  /** For the budget of waiting messages. */
+  /** The caller for whom the budget of waiting messages counts the line. */
   readonly ownerId: string;
   /** Memory that is counted until the line is written or removed. */
   readonly waitingBytes: number;

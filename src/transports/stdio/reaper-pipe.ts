@@ -38,7 +38,7 @@ export class ReaperPipe {
     this.#options = options;
   }
 
-  /** For the reaper to inherit; undefined until `untilFree`, and where there is no pipe. */
+  /** The end of the pipe that the reaper inherits; undefined until `untilFree`, and where there is no pipe. */
   get fd(): number | undefined {
     return this.#fd;
   }

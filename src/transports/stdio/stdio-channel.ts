@@ -32,7 +32,7 @@ export interface ChannelOptions
     Partial<Pick<OpenOptions, 'answers' | 'clock' | 'waitingBytes' | 'history'>> {
   /** The program runs for a single client and may send it requests. Default false: its requests are refused. */
   readonly isDedicated?: boolean;
-  /** As in Conversation. Default: like `isDedicated`. */
+  /** True: the conversation goes on after its transport has ended. Default: like `isDedicated`. */
   readonly isIndependent?: boolean;
 }
 
@@ -48,7 +48,7 @@ const MAX_NOTIFICATION_CHARACTERS = 1024 * 1024;
 
 /** The pipe to one program, which is started at once. A failed start ends the channel. */
 export class StdioChannel extends Channel {
-  /** As in Conversation: set after the handshake. */
+  /** The id of the process if it is dedicated to one client, set after the handshake. */
   pid: number | undefined;
   readonly isIndependent: boolean;
   readonly #program: ProgramRun;

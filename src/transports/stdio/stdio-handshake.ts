@@ -32,7 +32,7 @@ export interface SharedOpening extends PipeOpening, Pick<OpenOptions, 'history'>
 
 interface Probe {
   readonly timeoutMs: number;
-  /** Also when the answer came after the timeout. */
+  /** True once the probe has an answer, even one after `timeoutMs`. */
   isAnswered: boolean;
 }
 

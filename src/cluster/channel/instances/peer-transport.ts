@@ -210,7 +210,7 @@ class FrameAnswer implements ForwardedAnswer {
   }
 }
 
-/** One that is under way, and what ends it. */
+/** An exchange under way, and what ends it. */
 interface Exchange extends Linked {
   readonly forwarding: Forwarding;
   readonly subscriber: Subscriber<ExchangeEvent>;

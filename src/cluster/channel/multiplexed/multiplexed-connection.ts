@@ -35,7 +35,7 @@ interface Pending {
 
 export interface MultiplexedConnectionOptions {
   readonly connector: Connector;
-  /** For the header of this name. */
+  /** The value of the `host` header. */
   readonly host: string;
   /** Token of this node. */
   readonly token: string;

@@ -90,7 +90,7 @@ export class MessageWriter {
   #messages: Buffer[] = [];
   #bytes = 0;
   #hasTurn = false;
-  /** In the order of their turns, by the number of the exchange. */
+  /** What waits to be written, by the number of its exchange, in the order of turns. */
   readonly #waiting = new Map<number, Waiting>();
 
   /** `beforeWrite`: adds the last messages of a turn. */

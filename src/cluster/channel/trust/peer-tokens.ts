@@ -201,7 +201,7 @@ function proofOfTime(key: Buffer, nonce: string, nowMs: number): string {
   return signatureOf(key, `time ${nonce} ${nowMs}`);
 }
 
-/** In constant time. */
+/** Compares in constant time. */
 function isSame(found: string, wanted: string): boolean {
   return found.length === wanted.length && timingSafeEqual(Buffer.from(found), Buffer.from(wanted));
 }

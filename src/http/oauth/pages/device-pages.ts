@@ -30,7 +30,7 @@ import { codePage, consentPage, decidedPage, faultPage, foreignFormPage, powerle
 /** Wrong codes of one network, and of one user, within a minute. There are 25,600 million codes. */
 const WRONG_PER_MINUTE = 10;
 const COUNTED = 10_000;
-/** As the library makes them: without vowels, so that no words come out. */
+/** Codes as the library makes them: without vowels, so that no words come out. */
 const CODE = /^[BCDFGHJKLMNPQRSTVWXZ]{8}$/;
 
 /** By it the row of a device code is found. */

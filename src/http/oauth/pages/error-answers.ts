@@ -10,7 +10,7 @@ import { faultPage, type Page } from './page.ts';
 
 interface Asked {
   readonly client: Pick<ClientRecord, 'id' | 'source'>;
-  /** One that the client may use. */
+  /** A redirect address that the client may use. */
   readonly redirectUri: string;
   /** Cookies of the browser. */
   readonly cookies: string | undefined;

@@ -272,7 +272,7 @@ interface Answered {
 interface Asked {
   readonly resource: string;
   readonly scopes: readonly Scope[];
-  /** Asked for, and not given to this client. */
+  /** Scopes that the client asks for and does not get. */
   readonly dropped: readonly Scope[];
 }
 

@@ -28,7 +28,7 @@ function written(fragment: Fragment): string {
 export interface Page {
   readonly status: number;
   readonly text: string;
-  /** As `[name, value, ...]`. */
+  /** Names and values in turn: `[name, value, ...]`. */
   readonly headers: readonly string[];
 }
 

@@ -32,7 +32,7 @@ function pathOf(purpose: Exclude<Purpose, { readonly kind: 'console' }>): string
   return purpose.kind === 'device' ? `${DEVICE_PATH}/${purpose.code}` : `/oauth/interaction/${purpose.uid}`;
 }
 
-/** As a login of the console: its token is a cookie, and the pages know the browser, too. */
+/** Continues as a login of the console: its token is a cookie, and the pages know the browser, too. */
 function consoleOf({ auth, signIns, issuer }: ContinuationOptions): Continuation {
   const { host, protocol } = new URL(issuer);
   return {

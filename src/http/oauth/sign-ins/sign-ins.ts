@@ -16,7 +16,7 @@ export interface SignedIn {
   readonly user: User;
   /** Ms since 1970. */
   readonly atMs: number;
-  /** For forms of this sign-in: a page of another origin cannot know it. */
+  /** Sent with forms of this sign-in: a page of another origin cannot know it. */
   readonly formToken: string;
 }
 
