@@ -13,7 +13,7 @@ import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import { Accounts } from './accounts/accounts.ts';
 import { KeyUse } from './accounts/api-keys.ts';
-import { checkPassword, type IssuedToken, type LoginAttempt, tokenFor } from './accounts/login.ts';
+import { type IssuedToken, type LoginAttempt, Logins } from './accounts/login.ts';
 import { LoginThrottle } from './accounts/login-throttle.ts';
 import { Passwords } from './accounts/passwords.ts';
 import { Tokens } from './accounts/tokens.ts';
@@ -182,44 +182,31 @@ export function authOf(options: AuthOptions, shared?: SharedCounter): Auth {
   });
   const throttle = new LoginThrottle(now);
   const proofs = new GatewayProofs(options.secrets, accounts, now);
-  const serverTimeMs = () => store.serverTimeMs();
   const audit = new AuditLog({
     store: store.audit,
     log,
     now,
     wall,
-    serverTimeMs,
+    serverTimeMs: () => store.serverTimeMs(),
     settings: options.audit,
   });
-  const checked = async (attempt: LoginAttempt): Promise<User> => {
-    const user = await checkPassword(attempt, { accounts, passwords, throttle, hasPasswordLogins });
-    if (hasPasswordLogins) return user;
-    const { address } = attempt;
-    log.warn({ address }, 'admin logged in with a password, while auth.passwords is false');
-    const subject = `/auth/users/${user.id}: a password, while auth.passwords is false`;
-    const actor = { actor: `user:${user.id}`, actorName: user.username };
-    audit.record({ ...actor, action: 'POST /auth/login', subject, status: 200, address });
-    return user;
-  };
-  const issued = (user: User, isOfProvider: boolean) =>
-    tokenFor(user, { tokens, isOfProvider, proofSecretOf: (id) => proofs.secretOf(id) });
+  const logins = new Logins({
+    accounts,
+    passwords,
+    throttle,
+    tokens,
+    proofs,
+    hasPasswordLogins,
+    audit,
+    log,
+  });
   const storeChanges = options.storeChanges$.subscribe(({ kind }) => {
     if (authenticator.onStoreChange(kind)) revalidator.storeChanged();
   });
   return {
     isEnabled,
-    principalOf: async (id) => {
-      const [key] = await accounts.findApiKeys([id]);
-      const [user] = await accounts.findUsers([key?.ownerId ?? id]);
-      if (key !== undefined) return keyPrincipal(key, user, options);
-      if (user === undefined) throw userNotFound(id);
-      return userPrincipal(user, options);
-    },
-    namesView: async (view) => {
-      const isNamed = ({ views }: Pick<User, 'views'>) => views?.includes(view) === true;
-      if (Object.values(options.roles ?? {}).some(isNamed)) return true;
-      return (await accounts.findUsers()).some(isNamed) || (await accounts.findApiKeys()).some(isNamed);
-    },
+    principalOf: (id) => principalOf(id, options),
+    namesView: (view) => namesView(view, options),
     roles: options.roles,
     accounts: new Accounts({
       store: accounts,
@@ -239,9 +226,9 @@ export function authOf(options: AuthOptions, shared?: SharedCounter): Auth {
     callLimiter: new RateLimiter(clock, shared, CALL_WINDOW_SECONDS),
     throttle,
     changed$: revalidator.changed$.asObservable(),
-    login: async (attempt) => issued(await checked(attempt), false),
-    checkPassword: checked,
-    tokenOfProvider: (user) => issued(user, true),
+    login: (attempt) => logins.login(attempt),
+    checkPassword: (attempt) => logins.checkPassword(attempt),
+    tokenOfProvider: (user) => logins.tokenOfProvider(user),
     prove: (request, own, clientAddress) => proofs.prove(request, own, clientAddress),
     proofOfGrant: (grantId) => proofs.proofOfGrant(grantId),
     authenticate: (credentials, address = UNKNOWN_ADDRESS) =>
@@ -258,4 +245,19 @@ export function authOf(options: AuthOptions, shared?: SharedCounter): Auth {
       await Promise.all([audit.close(), keyUse.close(), oauth?.grants.use.close()]);
     },
   };
+}
+
+async function principalOf(id: string, options: AuthOptions): Promise<Principal> {
+  const { accounts } = options.store;
+  const [key] = await accounts.findApiKeys([id]);
+  const [user] = await accounts.findUsers([key?.ownerId ?? id]);
+  if (key !== undefined) return keyPrincipal(key, user, options);
+  if (user === undefined) throw userNotFound(id);
+  return userPrincipal(user, options);
+}
+
+async function namesView(view: string, { store: { accounts }, roles = {} }: AuthOptions): Promise<boolean> {
+  const isNamed = ({ views }: Pick<User, 'views'>) => views?.includes(view) === true;
+  if (Object.values(roles).some(isNamed)) return true;
+  return (await accounts.findUsers()).some(isNamed) || (await accounts.findApiKeys()).some(isNamed);
 }

@@ -1,13 +1,15 @@
 // Exchanges a user name and a password for a token; login-throttle.ts limits failed attempts. An unknown user costs the
 // same work as a wrong password.
 
+import type { Logger } from 'pino';
 import { Check } from 'typebox/schema';
 import { NO_PASSWORD, type User, usernameKey } from '../../domain/accounts/account.ts';
 import { Username } from '../../domain/accounts/input-schemas.ts';
 import { invalidCredentials, passwordsOff } from '../../domain/errors/account-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import type { AccountStore } from '../../persistence/store.ts';
-import type { TokenProof } from '../secrets/gateway-proof.ts';
+import type { AuditLog } from '../audit/audit.ts';
+import type { GatewayProofs, TokenProof } from '../secrets/gateway-proof.ts';
 import { isFirstAdmin } from './accounts.ts';
 import type { CountedAttempt, LoginThrottle } from './login-throttle.ts';
 import type { Passwords } from './passwords.ts';
@@ -30,52 +32,75 @@ export interface IssuedToken {
   readonly proof: TokenProof;
 }
 
-interface PasswordOptions {
+export interface LoginsOptions {
   readonly accounts: Pick<AccountStore, 'findUserByName'>;
   readonly passwords: Passwords;
   readonly throttle: LoginThrottle;
-  /** False: only the first admin may. Default true. */
-  readonly hasPasswordLogins?: boolean | undefined;
-}
-
-interface TokenOptions {
   readonly tokens: Tokens;
-  readonly isOfProvider: boolean;
-  proofSecretOf(tokenId: string): string;
+  readonly proofs: Pick<GatewayProofs, 'secretOf'>;
+  /** False: only the first admin may log in with a password, and the log and the audit log say so. */
+  readonly hasPasswordLogins: boolean;
+  readonly audit: Pick<AuditLog, 'record'>;
+  readonly log: Pick<Logger, 'warn'>;
 }
 
-/** A token for a user whose password, or whose identity provider, was checked. */
-export async function tokenFor(
-  user: User,
-  { tokens, isOfProvider, proofSecretOf }: TokenOptions,
-): Promise<IssuedToken> {
-  const { id, ...issued } = await tokens.issue(user, isOfProvider);
-  return { ...issued, user, proof: { keyId: id, secret: proofSecretOf(id) } };
-}
+export class Logins {
+  readonly #options: LoginsOptions;
 
-/**
- * Checks a name and its password. Rejects with INVALID_CREDENTIALS, with the same message for all reasons, TOO_MANY_ATTEMPTS,
- * DATABASE_UNAVAILABLE, or PASSWORDS_OFF, before anything is looked at.
- */
-export async function checkPassword(attempt: LoginAttempt, options: PasswordOptions): Promise<User> {
-  if (options.hasPasswordLogins === false && !isFirstAdmin(attempt)) throw passwordsOff();
-  const counted = await options.throttle.admit(attempt);
-  try {
-    const user = await userOf(attempt, counted, options);
-    counted.settle('right');
-    return user;
-  } catch (error) {
-    // Only wrong credentials are a failure of the caller; an unavailable database or a full queue of hashes is not.
-    const isWrong = hasCode(error, 'INVALID_CREDENTIALS');
-    counted.settle(isWrong ? 'wrong' : 'unchecked');
-    throw isWrong ? (counted.refusal ?? error) : error;
+  constructor(options: LoginsOptions) {
+    this.#options = options;
+  }
+
+  /** The token of a user who logs in with a password. Rejects as `checkPassword` does. */
+  async login(attempt: LoginAttempt): Promise<IssuedToken> {
+    return this.#tokenFor(await this.checkPassword(attempt), false);
+  }
+
+  /** The token of a user whom an identity provider signed in. */
+  tokenOfProvider(user: User): Promise<IssuedToken> {
+    return this.#tokenFor(user, true);
+  }
+
+  /**
+   * Checks a name and its password. Rejects with INVALID_CREDENTIALS, with the same message for all reasons, TOO_MANY_ATTEMPTS,
+   * DATABASE_UNAVAILABLE, or PASSWORDS_OFF, before anything is looked at.
+   */
+  async checkPassword(attempt: LoginAttempt): Promise<User> {
+    const { hasPasswordLogins, throttle } = this.#options;
+    if (!hasPasswordLogins && !isFirstAdmin(attempt)) throw passwordsOff();
+    const counted = await throttle.admit(attempt);
+    try {
+      const user = await userOf(attempt, counted, this.#options);
+      counted.settle('right');
+      if (!hasPasswordLogins) this.#recordExceptional(user, attempt);
+      return user;
+    } catch (error) {
+      // Only wrong credentials are a failure of the caller; an unavailable database or a full queue of hashes is not.
+      const isWrong = hasCode(error, 'INVALID_CREDENTIALS');
+      counted.settle(isWrong ? 'wrong' : 'unchecked');
+      throw isWrong ? (counted.refusal ?? error) : error;
+    }
+  }
+
+  #recordExceptional(user: User, { address }: LoginAttempt): void {
+    const { log, audit } = this.#options;
+    log.warn({ address }, 'admin logged in with a password, while auth.passwords is false');
+    const subject = `/auth/users/${user.id}: a password, while auth.passwords is false`;
+    const actor = { actor: `user:${user.id}`, actorName: user.username };
+    audit.record({ ...actor, action: 'POST /auth/login', subject, status: 200, address });
+  }
+
+  async #tokenFor(user: User, isOfProvider: boolean): Promise<IssuedToken> {
+    const { tokens, proofs } = this.#options;
+    const { id, ...issued } = await tokens.issue(user, isOfProvider);
+    return { ...issued, user, proof: { keyId: id, secret: proofs.secretOf(id) } };
   }
 }
 
 async function userOf(
   { username, password, isLocal = false }: LoginAttempt,
   { network, isKnown }: CountedAttempt,
-  { accounts, passwords }: PasswordOptions,
+  { accounts, passwords }: Pick<LoginsOptions, 'accounts' | 'passwords'>,
 ): Promise<User> {
   // An invalid name is not looked up: it may have any length.
   const find = async () => (Check(Username, username) ? accounts.findUserByName(username) : undefined);
