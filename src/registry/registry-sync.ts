@@ -29,7 +29,7 @@ export async function syncListing(
   await registry.refresh();
   const wanted = found.map((each) => ({ ...each, fingerprint: fingerprintOf(origin, each) }));
   const isOwn = (definition: InstanceDefinition) => cameFrom(origin, definition);
-  return synchronize(registry, { source: 'sync', wanted, skipped, isOwn }, rules);
+  return new Synchronization(registry, { source: 'sync', wanted, skipped, isOwn }, rules).run();
 }
 
 /** Applies a registry file. VALIDATION_ERROR for invalid settings of a template, DATABASE_UNAVAILABLE, SHUTTING_DOWN. */
@@ -53,7 +53,8 @@ export async function importContents(
   const wanted = entries.map((entry) => ({ ...entry, id: entry.input.id }));
   // An unreadable entry may describe any instance of the file.
   const isOwn = ({ source }: InstanceDefinition) => source === 'file' && !isPartial;
-  const report = await synchronize(registry, { source: 'file', wanted, skipped: [], isOwn }, rules);
+  const origin: Origin = { source: 'file', wanted, skipped: [], isOwn };
+  const report = await new Synchronization(registry, origin, rules).run();
   // A caller with some templates only cannot judge views, which may be made of others.
   const areViewsWanted = views !== undefined && !isDryRun && rules.mayUse === undefined;
   const skipped = areViewsWanted ? await importViews(registry, views, isPartial).catch(fail) : [];
@@ -83,84 +84,118 @@ const LEAST_TOGETHER = 2;
  * Adds new instances, changes others, removes missing ones. Skips one that cannot be registered, with the reason. Those that
  * differ go to the store in groups; of a group with one that cannot be registered, each goes by itself.
  */
-async function synchronize(
-  registry: Registry,
-  { source, wanted, skipped, isOwn }: Origin,
-  { isDryRun = false, mayUse = () => true }: SyncOptions,
-): Promise<SyncReport> {
-  const report = {
+class Synchronization {
+  readonly report = {
     added: [] as SyncedInstance[],
     changed: [] as SyncedInstance[],
     removed: [] as SyncedInstance[],
     unchanged: [] as SyncedInstance[],
-    skipped: skipped.filter(({ template }) => mayUse(template)) as SkippedInstance[],
+    skipped: [] as SkippedInstance[],
   };
-  const skip = ({ template, name, id }: WantedInstance, reason: string) =>
-    report.skipped.push({ template, name: name ?? id, reason });
-  const present = new Set<string>();
-  const different: WantedInstance[] = [];
-  await eachInGroups(
-    wanted,
-    (each) => {
-      const { template, id, name, fingerprint } = each;
-      if (!mayUse(template)) return;
-      if (present.has(`${template}/${id}`)) {
-        skip(each, `"${id}" occurs more than once`);
-        return;
-      }
-      present.add(`${template}/${id}`);
-      const existing = registry.active.find(template, id);
-      if (existing !== undefined && existing.source !== source) {
-        skip(each, `"${id}" is already registered by another source (${existing.source})`);
-        // A locked instance is registered again: the origin has the secrets that cannot be read from the database.
-      } else if (existing?.fingerprint === fingerprint && existing.locked === undefined) {
-        report.unchanged.push({ template, id, ...definedFields({ name }) });
-      } else if (source === 'sync' && existing !== undefined && !registry.active.belongsHere(existing)) {
-        skip(each, `"${id}" belongs to the node "${existing.nodeId}"`);
-      } else different.push(each);
-    },
-    registry.scheduler,
-  );
-  await eachSavedGroup(registry, different, async (group) => {
+  readonly #registry: Registry;
+  readonly #origin: Origin;
+  readonly #isDryRun: boolean;
+  readonly #mayUse: (template: string) => boolean;
+  /** Wanted instances, by template and id. */
+  readonly #wanted = new Set<string>();
+
+  constructor(registry: Registry, origin: Origin, { isDryRun = false, mayUse = () => true }: SyncOptions) {
+    this.#registry = registry;
+    this.#origin = origin;
+    this.#isDryRun = isDryRun;
+    this.#mayUse = mayUse;
+  }
+
+  async run(): Promise<SyncReport> {
+    const { skipped, wanted } = this.#origin;
+    const { scheduler, active } = this.#registry;
+    this.report.skipped.push(...skipped.filter(({ template }) => this.#mayUse(template)));
+    const different: WantedInstance[] = [];
+    await eachInGroups(
+      wanted,
+      (each) => {
+        if (this.#mayUse(each.template) && this.#differs(each)) different.push(each);
+      },
+      scheduler,
+    );
+    await eachSavedGroup(this.#registry, different, (group) => this.#save(group));
+    const missing: InstanceDefinition[] = [];
+    await eachInGroups(
+      active.instanceDefinitions(),
+      (definition) => {
+        if (this.#isMissing(definition)) missing.push(definition);
+      },
+      scheduler,
+    );
+    await eachSavedGroup(this.#registry, missing, (group) => this.#remove(group));
+    return this.report;
+  }
+
+  /** True for an instance that has to be saved; the report has the others. */
+  #differs(wanted: WantedInstance): boolean {
+    const { template, id, name, fingerprint } = wanted;
+    const { active } = this.#registry;
+    const { source } = this.#origin;
+    if (this.#wanted.has(`${template}/${id}`)) return this.#skip(wanted, `"${id}" occurs more than once`);
+    this.#wanted.add(`${template}/${id}`);
+    const existing = active.find(template, id);
+    if (existing === undefined) return true;
+    if (existing.source !== source)
+      return this.#skip(wanted, `"${id}" is already registered by another source (${existing.source})`);
+    // A locked instance is registered again: the origin has the secrets that cannot be read from the database.
+    if (existing.fingerprint === fingerprint && existing.locked === undefined) {
+      this.report.unchanged.push({ template, id, ...definedFields({ name }) });
+      return false;
+    }
+    if (source === 'sync' && !active.belongsHere(existing))
+      return this.#skip(wanted, `"${id}" belongs to the node "${existing.nodeId}"`);
+    return true;
+  }
+
+  async #save(group: readonly WantedInstance[]): Promise<void> {
+    const registry = this.#registry;
     const tombstones = await tombstonesOf(registry, group);
     const isBuried = ({ template, id, fingerprint }: WantedInstance) =>
       tombstones.get(`${template}/${id}`) === fingerprint;
     for (const each of group.filter(isBuried))
-      skip(each, 'it was deregistered, and is added again when it changes');
+      this.#skip(each, 'it was deregistered, and is added again when it changes');
     const entries = group
       .filter((each) => !isBuried(each))
-      .map((each) => ({ each, ...entryOf(registry, source, each) }));
+      .map((each) => ({ each, ...entryOf(registry, this.#origin.source, each) }));
     const areTogether =
-      !isDryRun && entries.length > 1 && (await registry.registerTogether(entries).catch(fail));
+      !this.#isDryRun && entries.length > 1 && (await registry.registerTogether(entries).catch(fail));
     for (const { each, template, written, options, isNew } of entries) {
       try {
-        if (isDryRun) await registry.draft(template, written, options);
+        if (this.#isDryRun) await registry.draft(template, written, options);
         else if (!areTogether) await registry.register(template, written, options);
         const { id, name } = each;
-        report[isNew ? 'added' : 'changed'].push({ template, id, ...definedFields({ name }) });
+        this.report[isNew ? 'added' : 'changed'].push({ template, id, ...definedFields({ name }) });
       } catch (thrown) {
         if (concernsAll(thrown)) fail(thrown);
-        skip(each, asGatewayError(thrown).message);
+        this.#skip(each, asGatewayError(thrown).message);
       }
     }
-  });
-  const missing: InstanceDefinition[] = [];
-  await eachInGroups(
-    registry.active.instanceDefinitions(),
-    (definition) => {
-      const { template, id } = definition;
-      const isMissing = isOwn(definition) && mayUse(template) && !present.has(`${template}/${id}`);
-      if (isMissing && registry.active.belongsHere(definition)) missing.push(definition);
-    },
-    registry.scheduler,
-  );
-  await eachSavedGroup(registry, missing, async (group) => {
+  }
+
+  #isMissing(definition: InstanceDefinition): boolean {
+    const { template, id } = definition;
+    if (!this.#origin.isOwn(definition) || !this.#mayUse(template)) return false;
+    return !this.#wanted.has(`${template}/${id}`) && this.#registry.active.belongsHere(definition);
+  }
+
+  async #remove(group: readonly InstanceDefinition[]): Promise<void> {
     for (const [template, ids] of idsByTemplate(group)) {
-      const removed = isDryRun ? ids : await registry.withdraw(template, ids, source).catch(fail);
-      report.removed.push(...removed.map((id) => ({ template, id })));
+      const withdraw = () => this.#registry.withdraw(template, ids, this.#origin.source).catch(fail);
+      const removed = this.#isDryRun ? ids : await withdraw();
+      this.report.removed.push(...removed.map((id) => ({ template, id })));
     }
-  });
-  return report;
+  }
+
+  /** Reports why an instance is not saved. */
+  #skip({ template, name, id }: WantedInstance, reason: string): false {
+    this.report.skipped.push({ template, name: name ?? id, reason });
+    return false;
+  }
 }
 
 function entryOf(registry: Registry, source: 'file' | 'sync', wanted: WantedInstance) {
