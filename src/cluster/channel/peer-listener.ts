@@ -15,7 +15,11 @@ import type { ForwardedCaller, Hop } from '../../domain/nodes/forwarding.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import { limitKeyUpdatesOf } from '../../net/tls/key-updates.ts';
 import { handshakeBytes, ListenerHandshakes } from '../../net/tls/listener-handshakes.ts';
-import { MultiplexedListener, type ServeExchange } from './multiplexed/multiplexed-listener.ts';
+import {
+  MultiplexedListener,
+  type MultiplexedListenerOptions,
+  type ServeExchange,
+} from './multiplexed/multiplexed-listener.ts';
 import { MULTIPLEXED_PROTOCOL } from './multiplexed/multiplexed-wire.ts';
 import { INSTANCE_PATHS, PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
 import type { PeerTls } from './trust/peer-tls.ts';
@@ -103,7 +107,7 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
     noDelay: true,
   };
   const unproven = new UnprovenConnections(tls === undefined ? undefined : onRefused);
-  const serve = listenerOf(options, unproven);
+  const { serve, upgrade, multiplexed } = new PeerRequests(options, unproven);
   const server = tls === undefined ? plainServer(limits, serve) : secureServer(limits, tls, serve);
   server.maxConnections = MAX_CONNECTIONS;
   server.on('connection', (socket) => unproven.add(socket));
@@ -114,7 +118,7 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
     // Only members finish it.
     server.on('secureConnection', (secure) => unproven.prove(handshakes.end(secure)));
   }
-  const multiplexed = upgradeConnections(server, options, unproven);
+  server.on('upgrade', upgrade).on('connect', upgrade);
   await new Promise<void>((resolve, reject) => {
     server.on('error', (error) => {
       // While it listens, errors concern single connections that the system could not accept.
@@ -204,160 +208,166 @@ function secureServer(limits: ServerLimits, tls: PeerTls, serve: RequestListener
   return server;
 }
 
-function listenerOf(options: PeerListenerOptions, unproven: UnprovenConnections): RequestListener {
-  const { tokens, serve, instances, certain } = options;
-  /** What the answer to a greeting says more. */
-  const said = {
-    [PEER_PATHS.refusal]: async (life: string) => ({ is_refused: await options.isRefused(life) }),
-    [PEER_PATHS.database]: async (life: string) => ({ is_away: await options.isDatabaseAway(life) }),
-  };
-  const refuse = (request: IncomingMessage, response: ServerResponse, reason: PeerRefusal['reason']): void =>
-    answer(response, refusalOf(request, reason, options), reason);
-  const accept = (request: IncomingMessage, response: ServerResponse, principal: Principal): void => {
-    const isOfInstance = OF_INSTANCES.has(request.url ?? '');
-    const hop: Hop = isOfInstance ? 'instance' : 'session';
-    const serveIt = isOfInstance ? instances?.request : serve;
-    // A request that took two hops of one kind runs in a circle.
-    if (headerOf(request, PEER_HEADERS.hops) !== hop || serveIt === undefined) {
-      refuse(request, response, 'loop');
-      return;
-    }
-    const requestId = headerOf(request, 'x-request-id') ?? '';
-    const address = headerOf(request, PEER_HEADERS.clientAddress);
-    serveIt(request, response, { principal, requestId, address });
-  };
-  const listener: RequestListener = (request, response) => {
-    const token = headerOf(request, PEER_HEADERS.token);
-    const [path, life = ''] = request.url?.split('?') ?? [];
-    if (path !== undefined && isGreeting(path)) {
-      const greeting = tokens.greet(token);
-      const answerWith = (text: string) =>
-        response.writeHead(200, { 'Content-Type': 'application/json' }).end(text);
-      if (greeting === undefined) {
-        refuse(request, response, 'forged token');
-        return;
-      }
-      unproven.prove(request.socket);
-      if (path === PEER_PATHS.greeting) answerWith(greeting);
-      else
-        void said[path](life).then((more) =>
-          answerWith(JSON.stringify({ ...Object(jsonIn(greeting)), ...more })),
-        );
-      return;
-    }
-    admit(
-      token,
-      options,
-      (principal) => {
-        unproven.prove(request.socket);
-        accept(request, response, principal);
-      },
-      (problem) => refuse(request, response, problem),
-    );
-  };
-  return (request, response) => {
-    const isCertain = certain();
-    if (isCertain === undefined) listener(request, response);
-    else
-      isCertain.then(
-        () => listener(request, response),
-        () => answer(response, 503, IN_DOUBT, 'NODE_UNAVAILABLE'),
-      );
-  };
-}
+/** What of the request of another node the checks need. */
+type CheckedRequest = Pick<IncomingMessage, 'method' | 'url' | 'socket'>;
 
-/** Calls one of the two, once. A sender may have joined just now. */
-function admit(
-  token: string | undefined,
-  { tokens, refreshNodes }: Pick<PeerListenerOptions, 'tokens' | 'refreshNodes'>,
-  accept: (principal: Principal) => void,
-  refuse: (problem: TokenProblem) => void,
-): void {
-  const verified = tokens.verify(token);
-  if (typeof verified !== 'string') accept(verified);
-  else if (verified !== 'token of an unknown sender') refuse(verified);
-  else {
-    void refreshNodes().then(() => {
-      const again = tokens.verify(token);
-      if (typeof again === 'string') refuse(again);
-      else accept(again);
-    });
+/** The requests of other nodes, and the connections that they upgrade to multiplexed ones. */
+class PeerRequests {
+  /** The multiplexed connections that are open. */
+  readonly multiplexed = new Set<MultiplexedListener>();
+  readonly #options: PeerListenerOptions;
+  readonly #unproven: UnprovenConnections;
+
+  constructor(options: PeerListenerOptions, unproven: UnprovenConnections) {
+    this.#options = options;
+    this.#unproven = unproven;
   }
-}
 
-/** Reports a refusal. Returns the status of the answer. */
-function refusalOf(
-  { method = '', url = '', socket }: Pick<IncomingMessage, 'method' | 'url' | 'socket'>,
-  reason: PeerRefusal['reason'],
-  { onRefused }: Pick<PeerListenerOptions, 'onRefused'>,
-): number {
-  const [path = ''] = url.split('?', 1); // the query may name a session
-  const status = reason === 'loop' ? 421 : 401;
-  onRefused({ reason, status, method, path, address: socket.remoteAddress });
-  return status;
-}
+  readonly serve: RequestListener = (request, response) =>
+    this.#whenCertain(
+      () => this.#begin(request, response),
+      () => answer(response, 503, IN_DOUBT, 'NODE_UNAVAILABLE'),
+    );
 
-/** Upgrades connections that are to be multiplexed, and refuses tunnels. Returns those that are open. */
-function upgradeConnections(
-  server: Server,
-  options: PeerListenerOptions,
-  unproven: UnprovenConnections,
-): ReadonlySet<MultiplexedListener> {
-  const { instances, certain } = options;
-  const open = new Set<MultiplexedListener>();
-  const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
+  /** Upgrades a connection that is to be multiplexed, and refuses tunnels. */
+  readonly upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     socket.on('error', () => socket.destroy());
     const { url, headers } = request;
     const refuse = (reason: PeerRefusal['reason']): void => {
-      const status = refusalOf(request, reason, options);
+      const status = this.#noteRefusal(request, reason);
       // Else a program that does not close its end would keep the connection.
       socket.end(`HTTP/1.1 ${status} Refused\r\nconnection: close\r\n\r\n`, () => socket.destroy());
     };
     const isMultiplexed = url === INSTANCE_PATHS.multiplexed && headers.upgrade === MULTIPLEXED_PROTOCOL;
     const isFirstHop = headerOf(request, PEER_HEADERS.hops) === ('instance' satisfies Hop);
-    admit(
-      headerOf(request, PEER_HEADERS.token),
-      options,
-      () => {
-        if (!isMultiplexed || !isFirstHop || instances === undefined) {
-          refuse('loop');
-          return;
-        }
-        unproven.prove(request.socket);
-        const listener: MultiplexedListener = new MultiplexedListener(
-          socket,
-          head,
-          {
-            serve: instances.exchange,
-            admit: (token, accept, refuseIt, path) => {
-              const refused = (problem: TokenProblem): void => {
-                refusalOf({ method: 'POST', url: path, socket: request.socket }, problem, options);
-                refuseIt(problem);
-              };
-              const isCertain = certain();
-              if (isCertain === undefined) admit(token, options, accept, refused);
-              else
-                isCertain.then(
-                  () => admit(token, options, accept, refused),
-                  () => refuseIt(IN_DOUBT),
-                );
-            },
-          },
-          () => open.delete(listener),
-        );
-        open.add(listener);
-      },
-      refuse,
-    );
+    const accept = (): void => {
+      const { instances } = this.#options;
+      if (isMultiplexed && isFirstHop && instances !== undefined)
+        this.#multiplex(request, socket, head, instances.exchange);
+      else refuse('loop');
+    };
+    this.#admit(headerOf(request, PEER_HEADERS.token), accept, refuse);
   };
-  server.on('upgrade', upgrade).on('connect', upgrade);
-  return open;
+
+  /** Answers a greeting; gives any other request with a valid token to its server. */
+  #begin(request: IncomingMessage, response: ServerResponse): void {
+    const token = headerOf(request, PEER_HEADERS.token);
+    const [path, life = ''] = request.url?.split('?') ?? [];
+    if (path !== undefined && isGreeting(path)) {
+      this.#greet(request, response, path, life);
+      return;
+    }
+    this.#admit(
+      token,
+      (principal) => {
+        this.#unproven.prove(request.socket);
+        this.#pass(request, response, principal);
+      },
+      (problem) => this.#refuse(request, response, problem),
+    );
+  }
+
+  #greet(request: IncomingMessage, response: ServerResponse, path: GreetingPath, life: string): void {
+    const greeting = this.#options.tokens.greet(headerOf(request, PEER_HEADERS.token));
+    if (greeting === undefined) {
+      this.#refuse(request, response, 'forged token');
+      return;
+    }
+    this.#unproven.prove(request.socket);
+    const answerWith = (text: string) =>
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end(text);
+    if (path === PEER_PATHS.greeting) answerWith(greeting);
+    else
+      void this.#saidOf(path, life).then((said) =>
+        answerWith(JSON.stringify({ ...Object(jsonIn(greeting)), ...said })),
+      );
+  }
+
+  /** What the answer to a greeting says more. */
+  async #saidOf(path: Exclude<GreetingPath, typeof PEER_PATHS.greeting>, life: string): Promise<object> {
+    const { isRefused, isDatabaseAway } = this.#options;
+    if (path === PEER_PATHS.refusal) return { is_refused: await isRefused(life) };
+    return { is_away: await isDatabaseAway(life) };
+  }
+
+  #pass(request: IncomingMessage, response: ServerResponse, principal: Principal): void {
+    const { serve, instances } = this.#options;
+    const isOfInstance = OF_INSTANCES.has(request.url ?? '');
+    const hop: Hop = isOfInstance ? 'instance' : 'session';
+    const serveIt = isOfInstance ? instances?.request : serve;
+    // A request that took two hops of one kind runs in a circle.
+    if (headerOf(request, PEER_HEADERS.hops) !== hop || serveIt === undefined) {
+      this.#refuse(request, response, 'loop');
+      return;
+    }
+    const requestId = headerOf(request, 'x-request-id') ?? '';
+    const address = headerOf(request, PEER_HEADERS.clientAddress);
+    serveIt(request, response, { principal, requestId, address });
+  }
+
+  #multiplex({ socket: tcp }: IncomingMessage, socket: Duplex, head: Buffer, serve: ServeExchange): void {
+    this.#unproven.prove(tcp);
+    const admit: MultiplexedListenerOptions['admit'] = (token, accept, refuse, path) => {
+      const refused = (problem: TokenProblem): void => {
+        this.#noteRefusal({ method: 'POST', url: path, socket: tcp }, problem);
+        refuse(problem);
+      };
+      this.#whenCertain(
+        () => this.#admit(token, accept, refused),
+        () => refuse(IN_DOUBT),
+      );
+    };
+    const listener: MultiplexedListener = new MultiplexedListener(socket, head, { serve, admit }, () =>
+      this.multiplexed.delete(listener),
+    );
+    this.multiplexed.add(listener);
+  }
+
+  /** Calls one of the two, nearly always at once: a doubt about the life of this node is rare. */
+  #whenCertain(go: () => void, refuse: () => void): void {
+    const certain = this.#options.certain();
+    if (certain === undefined) go();
+    else certain.then(go, refuse);
+  }
+
+  /** Calls one of the two, once. A sender may have joined just now. */
+  #admit(
+    token: string | undefined,
+    accept: (principal: Principal) => void,
+    refuse: (problem: TokenProblem) => void,
+  ): void {
+    const { tokens, refreshNodes } = this.#options;
+    const verified = tokens.verify(token);
+    if (typeof verified !== 'string') accept(verified);
+    else if (verified !== 'token of an unknown sender') refuse(verified);
+    else {
+      void refreshNodes().then(() => {
+        const again = tokens.verify(token);
+        if (typeof again === 'string') refuse(again);
+        else accept(again);
+      });
+    }
+  }
+
+  #refuse(request: IncomingMessage, response: ServerResponse, reason: PeerRefusal['reason']): void {
+    answer(response, this.#noteRefusal(request, reason), reason);
+  }
+
+  /** Reports a refusal. Returns the status of the answer. */
+  #noteRefusal({ method = '', url = '', socket }: CheckedRequest, reason: PeerRefusal['reason']): number {
+    const [path = ''] = url.split('?', 1); // the query may name a session
+    const status = reason === 'loop' ? 421 : 401;
+    this.#options.onRefused({ reason, status, method, path, address: socket.remoteAddress });
+    return status;
+  }
 }
 
 const IN_DOUBT = 'its life is in doubt';
 const OF_INSTANCES: ReadonlySet<string> = new Set(Object.values(INSTANCE_PATHS));
 
-function isGreeting(path: string): path is (typeof PEER_PATHS)[keyof typeof PEER_PATHS] {
+type GreetingPath = (typeof PEER_PATHS)[keyof typeof PEER_PATHS];
+
+function isGreeting(path: string): path is GreetingPath {
   return Object.values<string>(PEER_PATHS).includes(path);
 }
 
