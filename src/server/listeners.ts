@@ -1,6 +1,6 @@
 // Opens and closes the listening sockets of a gateway. Closing lets answers under way arrive. config.ts decides the addresses.
 
-import type { IncomingMessage, RequestListener, ServerOptions, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerOptions, ServerResponse } from 'node:http';
 import { Server as NetServer, Socket } from 'node:net';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { OperatorError } from '../domain/errors/errors.ts';
@@ -95,7 +95,7 @@ export async function openListeners(
   });
   const tried = await Promise.all(
     listeners.map(async (wanted) => {
-      const listener = listenerOn(wanted, target, { connections, timeouts, tls }, scheduler);
+      const listener = new Listener(wanted, target, { connections, timeouts, tls }, scheduler);
       return { listener, wanted, error: await listener.open() };
     }),
   );
@@ -135,88 +135,120 @@ function settleShapes(): void {
   socket.destroy();
 }
 
-function listenerOn(
-  wanted: ListenAddress,
-  target: { readonly serve: RequestListener },
-  { connections, timeouts, tls }: Required<ListenOptions>,
-  scheduler: TaskScheduler,
-) {
+/** One address that is listened on, and the requests that come there. */
+class Listener {
+  readonly #wanted: ListenAddress;
+  readonly #target: { readonly serve: RequestListener };
+  readonly #connections: OpenConnections;
+  readonly #tls: PublicTls | undefined;
+  readonly #scheduler: TaskScheduler;
+  readonly #waiting: WaitingAnswers;
+  readonly #server: Server;
+  readonly #closed: Promise<unknown>;
   /** On a monotonic clock. */
-  let drainingSinceMs: number | undefined;
-  const { headerBytes } = connections.bounds;
-  const limits: Limits = {
-    IncomingMessage: BodyRequest,
-    maxHeaderSize: headerBytes,
-    headersTimeout: timeouts.headersMs,
-    requestTimeout: timeouts.requestMs,
-    connectionsCheckingInterval: timeouts.checkMs,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-  };
-  const begin: RequestListener = (request, response) => {
-    if (response.destroyed) return; // its client disconnected while it waited
-    if (drainingSinceMs !== undefined) response.setHeader('Connection', 'close');
-    if (request.rawHeaders.length > 2 * LIMITS.requestHeaders) refuseHeaders(response, 431);
-    else if (hasSeveralHosts(request) || !TARGET.test(request.url ?? '')) refuseHeaders(response, 400);
-    else target.serve(request, response);
-  };
-  const waiting = new WaitingAnswers(headerBytes);
-  const receive: RequestListener<typeof BodyRequest> = (request, response) => {
+  #drainingSinceMs: number | undefined;
+
+  constructor(
+    wanted: ListenAddress,
+    target: { readonly serve: RequestListener },
+    { connections, timeouts, tls }: Required<ListenOptions>,
+    scheduler: TaskScheduler,
+  ) {
+    this.#wanted = wanted;
+    this.#target = target;
+    this.#connections = connections;
+    this.#tls = tls;
+    this.#scheduler = scheduler;
+    const { headerBytes } = connections.bounds;
+    this.#waiting = new WaitingAnswers(headerBytes);
+    const limits: Limits = {
+      IncomingMessage: BodyRequest,
+      maxHeaderSize: headerBytes,
+      headersTimeout: timeouts.headersMs,
+      requestTimeout: timeouts.requestMs,
+      connectionsCheckingInterval: timeouts.checkMs,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+    };
+    const server =
+      tls === undefined
+        ? createServer(limits, this.#receive)
+        : secureServer(limits, this.#receive, tls, connections);
+    this.#server = server;
+    endFaultyConnections(server);
+    server.on('connection', (socket) => connections.add(socket, server, tls !== undefined));
+    // Node silently drops headers over this count: one more than allowed shows that there were too many.
+    server.maxHeadersCount = LIMITS.requestHeaders + 1;
+    this.#closed = new Promise((resolve) => server.once('close', resolve));
+  }
+
+  /** Resolves with the reason when it cannot listen. */
+  open(): Promise<ListenFailure> {
+    return new Promise((resolve) => {
+      this.#server.on('error', (error) => {
+        // While it listens, errors concern single connections that the system could not accept (no file handles left).
+        if (!this.#server.listening) resolve(error);
+      });
+      const { host, port } = this.#wanted;
+      this.#server.listen({ host, port, backlog: BACKLOG }, () => resolve(undefined));
+    });
+  }
+
+  /** URL on this machine: "all addresses" is not an address to connect to. */
+  get url(): string {
+    return localUrl(this.#wanted.host, this.#port, this.#tls === undefined ? 'http' : 'https');
+  }
+
+  get address(): string {
+    const bound = hostAndPort(this.#wanted.host, this.#port);
+    return this.url.endsWith(`//${bound}`) ? this.url : `${bound} (${this.url} here)`;
+  }
+
+  drain(): void {
+    this.#drainingSinceMs ??= systemClock.now();
+  }
+
+  /** Resolves when it is closed and its last connection has ended. */
+  async close(timeoutMs: number): Promise<void> {
+    const server = this.#server;
+    const connections = this.#connections;
+    this.#drainingSinceMs ??= systemClock.now();
+    const sinceMs = this.#drainingSinceMs;
+    // Not server.close(), which closes idle connections at once.
+    NetServer.prototype.close.call(server);
+    const endSweep = systemClock.every(SWEEP_MS, () => connections.closeIdle(server, sinceMs));
+    const cancelCut = systemClock.alarm(timeoutMs, () => connections.closeAll(server));
+    await this.#closed;
+    endSweep();
+    cancelCut();
+    server.close(); // ends its own interval
+  }
+
+  /** The actual port, also when port 0 was configured. */
+  get #port(): number {
+    const address = this.#server.address();
+    return typeof address === 'object' && address !== null ? address.port : this.#wanted.port;
+  }
+
+  readonly #receive: RequestListener<typeof BodyRequest> = (request, response) => {
     const { socket } = request;
     // Node goes on with what it has read of a connection that was closed.
     if (socket.destroyed) return;
-    connections.begin(request, response);
+    this.#connections.begin(request, response);
     const isWaiting = response.socket === null;
-    if (isWaiting) waiting.add(socket, response);
-    if (HEALTH_CHECKS.has(request.url ?? '')) begin(request, response);
-    else scheduler.run(isWaiting ? untilClosed(begin, request, response) : () => begin(request, response));
+    if (isWaiting) this.#waiting.add(socket, response);
+    if (HEALTH_CHECKS.has(request.url ?? '')) this.#begin(request, response);
+    else
+      this.#scheduler.run(
+        isWaiting ? untilClosed(this.#begin, request, response) : () => this.#begin(request, response),
+      );
   };
-  const server =
-    tls === undefined ? createServer(limits, receive) : secureServer(limits, receive, tls, connections);
-  endFaultyConnections(server);
-  server.on('connection', (socket) => connections.add(socket, server, tls !== undefined));
-  // Node silently drops headers over this count: one more than allowed shows that there were too many.
-  server.maxHeadersCount = LIMITS.requestHeaders + 1;
-  const closed = new Promise((resolve) => server.once('close', resolve));
-  /** The actual port, also when port 0 was configured. */
-  const portNow = (): number => {
-    const address = server.address();
-    return typeof address === 'object' && address !== null ? address.port : wanted.port;
-  };
-  return {
-    /** Resolves with the reason when it cannot listen. */
-    open: () =>
-      new Promise<ListenFailure>((resolve) => {
-        server.on('error', (error) => {
-          // While it listens, errors concern single connections that the system could not accept (no file handles left).
-          if (!server.listening) resolve(error);
-        });
-        const { host, port } = wanted;
-        server.listen({ host, port, backlog: BACKLOG }, () => resolve(undefined));
-      }),
-    /** URL on this machine: "all addresses" is not an address to connect to. */
-    get url() {
-      return localUrl(wanted.host, portNow(), tls === undefined ? 'http' : 'https');
-    },
-    get address() {
-      const bound = hostAndPort(wanted.host, portNow());
-      return this.url.endsWith(`//${bound}`) ? this.url : `${bound} (${this.url} here)`;
-    },
-    drain: () => {
-      drainingSinceMs ??= systemClock.now();
-    },
-    /** Resolves when it is closed and its last connection has ended. */
-    close: async (timeoutMs: number) => {
-      drainingSinceMs ??= systemClock.now();
-      const sinceMs = drainingSinceMs;
-      // Not server.close(), which closes idle connections at once.
-      NetServer.prototype.close.call(server);
-      const endSweep = systemClock.every(SWEEP_MS, () => connections.closeIdle(server, sinceMs));
-      const cancelCut = systemClock.alarm(timeoutMs, () => connections.closeAll(server));
-      await closed;
-      endSweep();
-      cancelCut();
-      server.close(); // ends its own interval
-    },
+
+  readonly #begin: RequestListener = (request, response) => {
+    if (response.destroyed) return; // its client disconnected while it waited
+    if (this.#drainingSinceMs !== undefined) response.setHeader('Connection', 'close');
+    if (request.rawHeaders.length > 2 * LIMITS.requestHeaders) refuseHeaders(response, 431);
+    else if (hasSeveralHosts(request) || !TARGET.test(request.url ?? '')) refuseHeaders(response, 400);
+    else this.#target.serve(request, response);
   };
 }
 
