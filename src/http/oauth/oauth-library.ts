@@ -104,17 +104,7 @@ export function makeProvider(options: ProviderOptions): Provider {
         getResourceServerInfo: resourceServer,
       },
     },
-    assertJwtClientAuthClaimsAndHeader: async (_, { exp, jti }) => {
-      if (Number(exp) * 1_000 > options.wall() + LONGEST_ASSERTION_MS || String(jti).length > LONGEST_ID)
-        throw new errors.InvalidClientAuth('it lives too long');
-      // Each is a row until it expires.
-      if (!options.clients.admitAssertion(options.causedBy())) {
-        const later = new errors.TemporarilyUnavailable('too many requests; try again in a minute');
-        later.status = 429;
-        later.statusCode = 429;
-        throw later;
-      }
-    },
+    assertJwtClientAuthClaimsAndHeader: async (_, claims) => checkAssertion(claims, options),
     pkce: { required: () => true },
     ttl: {
       AccessToken: options.tokenSeconds,
@@ -149,27 +139,8 @@ export function makeProvider(options: ProviderOptions): Provider {
     },
     renderError: renderFault,
   });
-  provider.use(async (ctx: KoaContextWithOIDC, next: () => Promise<void>) => {
-    await next();
-    const { body, oidc } = ctx;
-    if (oidc?.client?.clientId !== COMMAND_LINE.id || typeof Object(body).access_token !== 'string') return;
-    const { sub, grant_id: grantId } = claimsOf(Object(body).access_token);
-    ctx.body = { ...Object(body), ...(await options.ownAnswer(String(sub), String(grantId))) };
-  });
-  const refused = new WeakMap<object, errors.OIDCProviderError>();
-  provider.on('authorization.error', (ctx, error) => refused.set(ctx, error));
-  provider.use(async (ctx: KoaContextWithOIDC, next: () => Promise<void>) => {
-    await next();
-    const error = refused.get(ctx);
-    // `resume`: the answer to a page, which has decided.
-    if (error === undefined || ctx.status !== 303 || ctx.oidc.route === 'resume') return;
-    const client = await options.clients.find(ctx.oidc.client?.clientId ?? '', options.causedBy());
-    const asked = { redirectUri: String(ctx.oidc.params?.redirect_uri), cookies: ctx.get('cookie') };
-    if (client !== undefined && (await mayRedirect({ client, ...asked }, options))) return;
-    const answer = new URL(String(ctx.response.get('location')));
-    ctx.remove('location');
-    send(ctx, errorPage(client?.name ?? '', error.error_description ?? error.error, answer));
-  });
+  giveOwnAnswers(provider, options);
+  keepErrorsHere(provider, options);
   // The address that the library sees is written by request.ts.
   provider.proxy = true;
   provider.registerGrantType(
@@ -185,6 +156,50 @@ export function makeProvider(options: ProviderOptions): Provider {
     [],
   );
   return provider;
+}
+
+/** Our own command line gets more than tokens. */
+function giveOwnAnswers(provider: Provider, { ownAnswer }: Pick<ProviderOptions, 'ownAnswer'>): void {
+  provider.use(async (ctx: KoaContextWithOIDC, next: () => Promise<void>) => {
+    await next();
+    const { body, oidc } = ctx;
+    if (oidc?.client?.clientId !== COMMAND_LINE.id || typeof Object(body).access_token !== 'string') return;
+    const { sub, grant_id: grantId } = claimsOf(Object(body).access_token);
+    ctx.body = { ...Object(body), ...(await ownAnswer(String(sub), String(grantId))) };
+  });
+}
+
+/** Shows an error on a page of ours, unless the browser may be sent to the client with it. */
+function keepErrorsHere(provider: Provider, options: ProviderOptions): void {
+  const refused = new WeakMap<object, errors.OIDCProviderError>();
+  provider.on('authorization.error', (ctx, error) => refused.set(ctx, error));
+  provider.use(async (ctx: KoaContextWithOIDC, next: () => Promise<void>) => {
+    await next();
+    const error = refused.get(ctx);
+    // `resume`: the answer to a page, which has decided.
+    if (error === undefined || ctx.status !== 303 || ctx.oidc.route === 'resume') return;
+    const client = await options.clients.find(ctx.oidc.client?.clientId ?? '', options.causedBy());
+    const asked = { redirectUri: String(ctx.oidc.params?.redirect_uri), cookies: ctx.get('cookie') };
+    if (client !== undefined && (await mayRedirect({ client, ...asked }, options))) return;
+    const answer = new URL(String(ctx.response.get('location')));
+    ctx.remove('location');
+    send(ctx, errorPage(client?.name ?? '', error.error_description ?? error.error, answer));
+  });
+}
+
+/** Refuses an assertion of a client that lives too long, or is one too many. */
+function checkAssertion(
+  { exp, jti }: Readonly<Record<string, unknown>>,
+  { wall, clients, causedBy }: Pick<ProviderOptions, 'wall' | 'clients' | 'causedBy'>,
+): void {
+  if (Number(exp) * 1_000 > wall() + LONGEST_ASSERTION_MS || String(jti).length > LONGEST_ID)
+    throw new errors.InvalidClientAuth('it lives too long');
+  // Each is a row until it expires.
+  if (clients.admitAssertion(causedBy())) return;
+  const later = new errors.TemporarilyUnavailable('too many requests; try again in a minute');
+  later.status = 429;
+  later.statusCode = 429;
+  throw later;
 }
 
 /** The claims of a token that was signed just now. */

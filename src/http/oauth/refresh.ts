@@ -6,6 +6,7 @@
 import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
 import Type from 'typebox';
 import { grantOf, rowOfGrant } from '../../auth/oauth/grant-rows.ts';
+import type { Grant } from '../../domain/accounts/grant.ts';
 import { type Clock, sleep } from '../../domain/time/clock.ts';
 import { decryptBytes, encryptBytes, encryptionKeyFrom } from '../../persistence/cipher.ts';
 import { oauthKey, rowReader } from '../../persistence/oauth-rows.ts';
@@ -66,47 +67,148 @@ const readStored: (row: OAuthRow) => Stored = rowReader(
 );
 
 export function refreshHandler(provider: Provider, options: RefreshOptions) {
-  const { store, wall } = options;
+  const refresh = new RefreshGrantType(provider, options);
+  return (ctx: KoaContextWithOIDC): Promise<void> => refresh.answer(ctx);
+}
 
-  const endReplayed = async (grantId: string | undefined): Promise<never> => {
-    if (grantId !== undefined && (await store.end({ grantId }))) options.onReplay(grantId, 'refresh token');
-    throw new errors.InvalidGrant('refresh token already used');
-  };
+/** A request that may have new tokens. */
+interface Admitted {
+  readonly client: NonNullable<KoaContextWithOIDC['oidc']['client']>;
+  readonly token: string;
+  readonly row: OAuthRow;
+  readonly stored: Stored;
+  readonly grant: Grant;
+  readonly grantRow: OAuthRow;
+  /** The scopes of the new access token. */
+  readonly scopes: readonly string[];
+}
 
-  const isLate = ({ consumedAt }: OAuthRow): boolean =>
-    consumedAt !== undefined && wall() - Date.parse(consumedAt) > REPEATED_MS;
-  /** No answer was stored, so none was sent: the process has ended meanwhile, or the database did not answer. */
-  const isAbandoned = (row: OAuthRow): boolean => isLate(row) && readStored(row).answer === undefined;
+class RefreshGrantType {
+  readonly #provider: Provider;
+  readonly #options: RefreshOptions;
 
-  /** True for one caller on all nodes. */
-  const take = (row: OAuthRow, at: string): Promise<boolean> =>
-    row.consumedAt === undefined
-      ? store.consume('refresh', row.key, at)
-      : store.replace({ ...row, consumedAt: at }, row.version);
+  constructor(provider: Provider, options: RefreshOptions) {
+    this.#provider = provider;
+    this.#options = options;
+  }
+
+  async answer(ctx: KoaContextWithOIDC): Promise<void> {
+    const { store, wall } = this.#options;
+    const { client, params = {} } = ctx.oidc;
+    const token = params.refresh_token;
+    if (client === undefined || typeof token !== 'string' || token === '')
+      throw new errors.InvalidRequest("missing required parameter(s) 'refresh_token'");
+    const [row] = await store.find('refresh', [oauthKey('refresh', token)]);
+    if (row === undefined) throw new errors.InvalidGrant('refresh token not found');
+    const stored = readStored(row);
+    if (stored.clientId !== client.clientId) throw new errors.InvalidGrant('client mismatch');
+    const [grantRow] = await store.find('grant', [oauthKey('grant', row.grantId ?? '')]);
+    const grant = grantRow && grantOf(grantRow);
+    if (grantRow === undefined || grant === undefined || Date.parse(grant.expiresAt) <= wall())
+      throw new errors.InvalidGrant('the grant has ended');
+    const isUsed = row.consumedAt !== undefined && !this.#isAbandoned(row);
+    if (!isUsed) await this.#options.confirm(grant.userId);
+    if (!(await this.#options.isActive(grant.userId)))
+      throw new errors.InvalidGrant('the account cannot be used');
+    if (isUsed) {
+      ctx.body = await this.#repeated(ctx, token, row);
+      return;
+    }
+    const scopes = this.#admittedScopes(params, stored, grant);
+    ctx.body = await this.#renew(ctx, { client, token, row, stored, grant, grantRow, scopes });
+  }
+
+  /** The scopes of the new access token. Throws for a token or parameters that get none. */
+  #admittedScopes(
+    params: Readonly<Record<string, unknown>>,
+    stored: Stored,
+    grant: Grant,
+  ): readonly string[] {
+    const { wall, normalise } = this.#options;
+    if (stored.exp * 1_000 <= wall()) throw new errors.InvalidGrant('refresh token is expired');
+    const wanted = scopesOf(params.scope);
+    const granted = stored.scope.split(' ');
+    if (wanted?.some((scope) => !granted.includes(scope)))
+      throw new errors.InvalidScope('only scopes of the grant can be asked for', wanted.join(' '));
+    if (params.resource !== undefined && normalise(String(params.resource)) !== grant.resource)
+      throw new errors.InvalidTarget();
+    return wanted ?? granted;
+  }
+
+  /** New tokens, which the row stores as its answer; the answer of another request that was first. */
+  async #renew(ctx: KoaContextWithOIDC, admitted: Admitted): Promise<object> {
+    const { store, clients, wall } = this.#options;
+    const { token, row, stored, grant, grantRow } = admitted;
+    const consumedAt = new Date(wall()).toISOString();
+    if (!(await this.#take(row, consumedAt))) return this.#answerOfOther(ctx, token);
+    const rotations = (stored.rotations ?? 0) + 1;
+    const body = await this.#newTokens(admitted, rotations);
+    if (rotations % KEPT === 0) await forgetOldest(store, grant.id);
+    // It goes with its last token. A grant that has ended meanwhile stays ended.
+    const endMs = Math.min(Date.parse(grant.createdAt) + MAX_MS, wall() + IDLE_MS);
+    await store.replace(rowOfGrant({ ...grant, expiresAt: new Date(endMs).toISOString() }), grantRow.version);
+    await clients.used(grant.clientId);
+    const answer = encrypted(token, JSON.stringify(body));
+    const value: Stored = { ...stored, answer, successor: oauthKey('refresh', body.refresh_token) };
+    // Last: from then on there is an answer. `consume` leaves the version.
+    const version = row.consumedAt === undefined ? row.version : row.version + 1;
+    const isStored = await store.replace({ ...row, consumedAt, value: JSON.stringify(value) }, version);
+    return isStored ? body : this.#answerOfOther(ctx, token);
+  }
+
+  async #newTokens({ client, stored, grant, scopes }: Admitted, rotations: number) {
+    const provider = this.#provider;
+    const common = {
+      client,
+      accountId: grant.userId,
+      grantId: grant.id,
+      gty: 'authorization_code refresh_token',
+    };
+    const successor = new provider.RefreshToken({
+      ...common,
+      resource: grant.resource,
+      scope: stored.scope,
+      rotations,
+    });
+    const refreshToken = await successor.save();
+    const access = new provider.AccessToken(common);
+    const info = await this.#options.resourceServer();
+    access.resourceServer = new provider.ResourceServer(grant.resource, info);
+    access.scope = scopes.join(' ');
+    return {
+      access_token: await access.save(),
+      expires_in: access.expiration,
+      refresh_token: refreshToken,
+      scope: access.scope,
+      token_type: 'Bearer',
+    };
+  }
+
+  async #answerOfOther(ctx: KoaContextWithOIDC, token: string): Promise<object> {
+    const [present] = await this.#options.store.find('refresh', [oauthKey('refresh', token)]);
+    if (present === undefined) throw new errors.InvalidGrant('the grant has ended');
+    return this.#repeated(ctx, token, present);
+  }
 
   /** The answer that this token got before. */
-  const repeated = async (
-    ctx: KoaContextWithOIDC,
-    token: string,
-    key: string,
-    row: OAuthRow,
-  ): Promise<object> => {
-    if (isLate(row)) return endReplayed(row.grantId);
-    const untilMs = options.now() + WAIT_MS;
+  async #repeated(ctx: KoaContextWithOIDC, token: string, row: OAuthRow): Promise<object> {
+    const { store, now, alarm } = this.#options;
+    if (this.#isLate(row)) return this.#endReplayed(row.grantId);
+    const untilMs = now() + WAIT_MS;
     let lookMs = FIRST_LOOK_MS;
     for (
       let present: OAuthRow | undefined = row;
       present !== undefined;
-      [present] = await store.find('refresh', [key])
+      [present] = await store.find('refresh', [row.key])
     ) {
       const { answer, successor } = readStored(present);
       if (answer !== undefined && successor !== undefined) {
         const [next] = await store.find('refresh', [successor]);
-        if (next === undefined || next.consumedAt !== undefined) return endReplayed(row.grantId);
+        if (next === undefined || next.consumedAt !== undefined) return this.#endReplayed(row.grantId);
         return JSON.parse(decrypted(token, answer)) as object;
       }
-      if (options.now() >= untilMs) break;
-      await sleep({ alarm: options.alarm }, lookMs);
+      if (now() >= untilMs) break;
+      await sleep({ alarm }, lookMs);
       lookMs = Math.min(lookMs * 2, LONGEST_LOOK_MS);
     }
     ctx.set('Retry-After', '1');
@@ -114,94 +216,30 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
     late.status = 503;
     late.statusCode = 503;
     throw late;
-  };
+  }
 
-  return async (ctx: KoaContextWithOIDC): Promise<void> => {
-    const { client, params = {} } = ctx.oidc;
-    const token = params.refresh_token;
-    if (client === undefined || typeof token !== 'string' || token === '')
-      throw new errors.InvalidRequest("missing required parameter(s) 'refresh_token'");
-    const key = oauthKey('refresh', token);
-    const [row] = await store.find('refresh', [key]);
-    if (row === undefined) throw new errors.InvalidGrant('refresh token not found');
-    const stored = readStored(row);
-    if (stored.clientId !== client.clientId) throw new errors.InvalidGrant('client mismatch');
-    const [grantRow] = await store.find('grant', [oauthKey('grant', row.grantId ?? '')]);
-    const grant = grantRow && grantOf(grantRow);
-    if (grant === undefined || Date.parse(grant.expiresAt) <= wall())
-      throw new errors.InvalidGrant('the grant has ended');
-    const isUsed = row.consumedAt !== undefined && !isAbandoned(row);
-    if (!isUsed) await options.confirm(grant.userId);
-    if (!(await options.isActive(grant.userId))) throw new errors.InvalidGrant('the account cannot be used');
-    if (isUsed) {
-      ctx.body = await repeated(ctx, token, key, row);
-      return;
-    }
-    if (stored.exp * 1_000 <= wall()) throw new errors.InvalidGrant('refresh token is expired');
-    const wanted = scopesOf(params.scope);
-    const granted = stored.scope.split(' ');
-    if (wanted?.some((scope) => !granted.includes(scope)))
-      throw new errors.InvalidScope('only scopes of the grant can be asked for', wanted.join(' '));
-    if (params.resource !== undefined && options.normalise(String(params.resource)) !== grant.resource)
-      throw new errors.InvalidTarget();
-    const consumedAt = new Date(wall()).toISOString();
-    const answerOfOther = async (): Promise<object> => {
-      const [present] = await store.find('refresh', [key]);
-      if (present === undefined) throw new errors.InvalidGrant('the grant has ended');
-      return repeated(ctx, token, key, present);
-    };
-    if (!(await take(row, consumedAt))) {
-      ctx.body = await answerOfOther();
-      return;
-    }
+  async #endReplayed(grantId: string | undefined): Promise<never> {
+    const { store, onReplay } = this.#options;
+    if (grantId !== undefined && (await store.end({ grantId }))) onReplay(grantId, 'refresh token');
+    throw new errors.InvalidGrant('refresh token already used');
+  }
 
-    const rotations = (stored.rotations ?? 0) + 1;
-    const successor = new provider.RefreshToken({
-      client,
-      accountId: grant.userId,
-      grantId: grant.id,
-      gty: 'authorization_code refresh_token',
-      resource: grant.resource,
-      scope: stored.scope,
-      rotations,
-    });
-    const refreshToken = await successor.save();
-    const access = new provider.AccessToken({
-      client,
-      accountId: grant.userId,
-      grantId: grant.id,
-      gty: 'authorization_code refresh_token',
-    });
-    const info = await options.resourceServer();
-    access.resourceServer = new provider.ResourceServer(grant.resource, info);
-    access.scope = (wanted ?? granted).join(' ');
-    const body = {
-      access_token: await access.save(),
-      expires_in: access.expiration,
-      refresh_token: refreshToken,
-      scope: access.scope,
-      token_type: 'Bearer',
-    };
-    if (rotations % KEPT === 0) await forgetOldest(store, grant.id);
-    if (grantRow !== undefined) {
-      // It goes with its last token. A grant that has ended meanwhile stays ended.
-      const endMs = Math.min(Date.parse(grant.createdAt) + MAX_MS, wall() + IDLE_MS);
-      await store.replace(
-        rowOfGrant({ ...grant, expiresAt: new Date(endMs).toISOString() }),
-        grantRow.version,
-      );
-    }
-    await options.clients.used(grant.clientId);
-    const answer = encrypted(token, JSON.stringify(body));
-    const value: Stored = { ...stored, answer, successor: oauthKey('refresh', refreshToken) };
-    // Last: from then on there is an answer. `consume` leaves the version.
-    const version = row.consumedAt === undefined ? row.version : row.version + 1;
-    if (!(await store.replace({ ...row, consumedAt, value: JSON.stringify(value) }, version))) {
-      ctx.body = await answerOfOther();
-      return;
-    }
-    ctx.body = body;
-  };
+  /** True for one caller on all nodes. */
+  #take(row: OAuthRow, at: string): Promise<boolean> {
+    const { store } = this.#options;
+    return row.consumedAt === undefined
+      ? store.consume('refresh', row.key, at)
+      : store.replace({ ...row, consumedAt: at }, row.version);
+  }
+
+  #isLate({ consumedAt }: OAuthRow): boolean {
+    return consumedAt !== undefined && this.#options.wall() - Date.parse(consumedAt) > REPEATED_MS;
+  }
+
+  /** No answer was stored, so none was sent: the process has ended meanwhile, or the database did not answer. */
+  #isAbandoned(row: OAuthRow): boolean {
+    return this.#isLate(row) && readStored(row).answer === undefined;
+  }
 }
 
 /** Replaced tokens of one grant that are remembered, of which a second use ends the grant: a loop of refreshes must not fill the database. */
