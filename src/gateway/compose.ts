@@ -32,14 +32,14 @@ import type { InProcessHandler } from '../transports/open-options.ts';
 import { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 import { Reaper } from '../transports/stdio/reaper.ts';
 import { LazyVault } from '../vault/lazy-vault.ts';
-import { ClientSide, type ClientSideDeps } from './endpoint/client-side.ts';
+import { ClientSide } from './endpoint/client-side.ts';
 import { useOnceIn } from './endpoint/used-confirmations.ts';
 import type { EventBus } from './event-bus.ts';
 import type { GatewayOptions } from './gateway-types.ts';
 import { AccountsAtBackends } from './instances/accounts-at-backends.ts';
 import { ConnectionTests } from './instances/connection-tests.ts';
 import { HostedInstances } from './instances/hosted-instances.ts';
-import { type OpenTransportOptions, openTransportOf } from './instances/open-transport.ts';
+import { openTransportOf } from './instances/open-transport.ts';
 import type { Readiness } from './readiness.ts';
 import { Sync } from './sync.ts';
 
@@ -53,57 +53,17 @@ export function composeGateway(
   readiness: Readiness,
 ) {
   const base = baseOf(store, options, events);
-  const { clock, scheduler, policy, definitions, requestBytes, listReader } = base;
-
-  // Instances: how they are opened, which tools of theirs are approved, their actors, and what is stored of them.
-  const { reaper, leaseReaper } = reapersOf(base);
-  const { vault, backendAccounts } = backendAccountsOf(base, () => fleet);
-  const openTransport = openTransportOf({
-    ...openingOf(base),
-    reaper,
-    leaseReaper,
-    vault,
-    backendAccounts,
-    onRefused: (serverId) => fleetPrograms?.refused(serverId),
-  });
-  const approvals = approvalsOf(base, () => fleet);
-  const fleet: Fleet = fleetOf(base, openTransport, approvals);
-  const fleetPrograms = fleetProgramsOf(base, fleet, leaseReaper);
-  const registry = registryOf(base, { fleet, fleetPrograms, approvals });
-
-  // Calls to them, and their clients.
-  const tracing = new Tracing();
-  const calls = callsOf(base, { fleet, approvals, tracing, readiness });
-  const dispatcher = new Dispatcher({ ...calls, maxCallMs: options.maxCallMs });
-  const keeper = keeperOf(base);
-  const clientSide = clientSideOf(base, {
-    ...calls,
-    dispatcher,
-    keeper,
-    registry,
-    approvals,
-    backendAccounts,
-    readiness,
-  });
-
+  const instances = instancesOf(base);
+  const clients = clientsOf(base, instances, readiness);
+  const { clock, definitions, requestBytes } = base;
+  const { fleet, registry, openTransport } = instances;
+  const hasTemplate = (template: string): boolean => fleet.has(template);
+  const hasView = (view: string): boolean => registry.views.find(view) !== undefined;
   return {
-    clock,
-    scheduler,
-    policy,
-    definitions,
-    requestBytes,
-    listReader,
-    reaper,
-    backendAccounts,
-    approvals,
-    fleet,
-    fleetPrograms,
-    registry,
-    tracing,
-    dispatcher,
-    keeper,
-    clientSide,
-    traffic: trafficCountsOf(base, fleet, registry),
+    ...base,
+    ...instances,
+    ...clients,
+    traffic: new TrafficCounts(events.events$, hasTemplate, clock, hasView),
     sync: new Sync({ registry, definitions, ...options.discovery }),
     tests: new ConnectionTests({ openTransport, registry, ...clock }),
     host: new HostedInstances({ ...clock, fleet, requestBytes }),
@@ -115,20 +75,15 @@ type Base = ReturnType<typeof baseOf>;
 
 /** What most parts use. */
 function baseOf(store: Store, options: GatewayOptions, events: EventBus) {
-  const { clock: ownClock = systemClock, deniedNetworks = DENIED_NETWORKS, node = {}, others = {} } = options;
-  const { programs = {} } = options;
+  const { clock: ownClock = systemClock, deniedNetworks = DENIED_NETWORKS, node = {} } = options;
   const scheduler = new TaskScheduler();
   const clock = spreadClock(scheduler, ownClock);
   const bounds = memoryBounds(options.memoryBytes ?? availableMemoryBytes());
   const heldAnswers = new HeldBytes(bounds.backendAnswers, clock.now);
-  const own = store.file === undefined ? [] : protectedDatabase(store.file);
   return {
     store,
     options,
     events,
-    node,
-    others,
-    programs,
     scheduler,
     ownClock,
     clock,
@@ -139,25 +94,103 @@ function baseOf(store: Store, options: GatewayOptions, events: EventBus) {
     emit: (event: GatewayEvent) => events.emit(event),
     policy: { ...DEFAULT_POLICY, ...options.policy },
     definitions: new DefinitionsInForce(options.definitions),
-    handlers: new Map<string, InProcessHandler>(),
     isDenied: addressesIn(deniedNetworks),
-    systemLookups: new SystemLookups(ownClock),
-    protectedPaths: [...own, ...(programs.protectedPaths ?? [])],
-    user: programs.user,
     heldAnswers,
     listReader: new ListReader({ bounds: bounds.lists, answers: heldAnswers, scheduler }),
     requestBytes: new ByteBudget(options.requestBounds ?? bounds.requests),
   };
 }
 
-function reapersOf({ programs, others }: Base) {
+type Instances = ReturnType<typeof instancesOf>;
+
+/** The instances: how they are opened, which tools of theirs are approved, their actors, and what is stored of them. */
+function instancesOf(base: Base) {
+  const { store, options, clock, ownClock, scheduler, emit, bounds, isDenied, definitions } = base;
+  const { heldAnswers, policy } = base;
+  const { random = Math.random, inspect, storeChanges$, programs = {}, others = {}, node = {} } = options;
+  const { passEnv, user } = programs;
+  const handlers = new Map<string, InProcessHandler>();
+  const ownPaths = store.file === undefined ? [] : protectedDatabase(store.file);
+  const protectedPaths = [...ownPaths, ...(programs.protectedPaths ?? [])];
+  const systemLookups = new SystemLookups(ownClock);
+
   const reaper = new Reaper({ pipe: programs.reaperPipe });
-  return { reaper, leaseReaper: others.leasePrograms ? new LeaseReaper(reaper) : undefined };
+  const leaseReaper = others.leasePrograms && new LeaseReaper(reaper);
+  const { vault, backendAccounts } = backendAccountsOf(base, systemLookups, () => fleet);
+  const openTransport = openTransportOf({
+    clock: ownClock,
+    isDenied,
+    handlers,
+    scheduler,
+    protectedPaths,
+    user,
+    definitions,
+    heldAnswers,
+    lookup: systemLookups.lookup,
+    passEnv,
+    waitingBytes: base.requestBytes,
+    reaper,
+    leaseReaper,
+    vault,
+    backendAccounts,
+    onRefused: (serverId) => fleetPrograms?.refused(serverId),
+  });
+  const approvals = new ToolApprovals({
+    store: store.approvals,
+    scheduler,
+    emit,
+    clock: ownClock,
+    hintsOf: (template) => (fleet.has(template) ? (fleet.group(template).policy.annotate ?? {}) : {}),
+    onChanged: (template) => fleet.listChanged$.next({ template, list: 'tools' }),
+  });
+  const { openElsewhere } = others;
+  const fleet: Fleet = new Fleet({
+    ...clock,
+    random,
+    emit,
+    scheduler,
+    openTransport,
+    trustOf: approvals.trustOf,
+    inspect: inspect && safeInspector(inspect),
+    openElsewhere:
+      openElsewhere && ((definition) => openElsewhere(definition, heldAnswers.of(definition.serverId))),
+    dedicatedBounds: options.sessions,
+    toolLists: new ByteBudget(bounds.declarations),
+  });
+  // The programs that any node may run, if there are other nodes.
+  const fleetPrograms =
+    leaseReaper && new FleetPrograms({ fleet, reaper: leaseReaper, nodeId: base.ownNode });
+  if (fleetPrograms) others.leasePrograms?.(fleetPrograms);
+  const { id: nodeId, worker, isAnyDefault, hasEphemeralNodes } = node;
+  const usable = options.backendAccounts?.hasUsers === false ? 'shared' : 'all';
+  const registry = new Registry({
+    fleet,
+    fleetPrograms,
+    approvals,
+    store,
+    scheduler,
+    clock,
+    emit,
+    policy,
+    handlers,
+    definitions,
+    isDenied,
+    protectedPaths,
+    user,
+    storeChanges$,
+    nodeId,
+    worker,
+    isAnyDefault,
+    hasEphemeralNodes,
+    accounts: options.backendAccounts === undefined ? 'none' : usable,
+  });
+  return { reaper, backendAccounts, openTransport, approvals, fleet, fleetPrograms, registry };
 }
 
 /** The accounts at backends that want OAuth, if there can be any. */
 function backendAccountsOf(
-  { store, options, ownClock, isDenied, systemLookups }: Base,
+  { store, options, ownClock, isDenied }: Base,
+  systemLookups: SystemLookups,
   fleet: () => Fleet,
 ): { readonly vault?: LazyVault; readonly backendAccounts?: AccountsAtBackends } {
   const { backendAccounts } = options;
@@ -182,116 +215,13 @@ function backendAccountsOf(
   return { vault, backendAccounts: accounts };
 }
 
-function openingOf(base: Base): OpenTransportOptions {
-  const { programs, ownClock, isDenied, handlers, scheduler, definitions, heldAnswers } = base;
-  const { protectedPaths, user } = base;
-  return {
-    clock: ownClock,
-    isDenied,
-    handlers,
-    scheduler,
-    protectedPaths,
-    user,
-    definitions,
-    heldAnswers,
-    lookup: base.systemLookups.lookup,
-    passEnv: programs.passEnv,
-    waitingBytes: base.requestBytes,
-  };
-}
-
-function approvalsOf({ store, scheduler, emit, ownClock }: Base, fleet: () => Fleet): ToolApprovals {
-  return new ToolApprovals({
-    store: store.approvals,
-    scheduler,
-    emit,
-    clock: ownClock,
-    hintsOf: (template) => (fleet().has(template) ? (fleet().group(template).policy.annotate ?? {}) : {}),
-    onChanged: (template) => fleet().listChanged$.next({ template, list: 'tools' }),
-  });
-}
-
-function fleetOf(
-  { options, others, clock, emit, scheduler, heldAnswers, bounds }: Base,
-  openTransport: ReturnType<typeof openTransportOf>,
-  { trustOf }: ToolApprovals,
-): Fleet {
-  const { random = Math.random, inspect } = options;
-  const { openElsewhere } = others;
-  return new Fleet({
-    ...clock,
-    random,
-    emit,
-    scheduler,
-    openTransport,
-    trustOf,
-    inspect: inspect && safeInspector(inspect),
-    openElsewhere:
-      openElsewhere && ((definition) => openElsewhere(definition, heldAnswers.of(definition.serverId))),
-    dedicatedBounds: options.sessions,
-    toolLists: new ByteBudget(bounds.declarations),
-  });
-}
-
-/** The programs that any node may run, if there are other nodes. */
-function fleetProgramsOf(
-  { ownNode, others }: Base,
-  fleet: Fleet,
-  reaper: LeaseReaper | undefined,
-): FleetPrograms | undefined {
-  const programs = reaper && new FleetPrograms({ fleet, reaper, nodeId: ownNode });
-  if (programs) others.leasePrograms?.(programs);
-  return programs;
-}
-
-function registryOf(
-  base: Base,
-  parts: {
-    readonly fleet: Fleet;
-    readonly fleetPrograms: FleetPrograms | undefined;
-    readonly approvals: ToolApprovals;
-  },
-): Registry {
-  const { storeChanges$, backendAccounts } = base.options;
-  const { id: nodeId, worker, isAnyDefault, hasEphemeralNodes } = base.node;
-  const usable = backendAccounts?.hasUsers === false ? 'shared' : 'all';
-  return new Registry({
-    ...parts,
-    store: base.store,
-    scheduler: base.scheduler,
-    clock: base.clock,
-    emit: base.emit,
-    policy: base.policy,
-    handlers: base.handlers,
-    definitions: base.definitions,
-    isDenied: base.isDenied,
-    protectedPaths: base.protectedPaths,
-    user: base.user,
-    storeChanges$,
-    nodeId,
-    worker,
-    isAnyDefault,
-    hasEphemeralNodes,
-    accounts: backendAccounts === undefined ? 'none' : usable,
-  });
-}
-
-/** What every call uses. */
-function callsOf(
-  { clock, scheduler, emit }: Base,
-  {
-    fleet,
-    approvals,
-    tracing,
-    readiness,
-  }: {
-    readonly fleet: Fleet;
-    readonly approvals: ToolApprovals;
-    readonly tracing: Tracing;
-    readonly readiness: Readiness;
-  },
-) {
-  return {
+/** The calls to instances, and the clients that make them. */
+function clientsOf(base: Base, instances: Instances, readiness: Readiness) {
+  const { store, options, events, clock, scheduler, emit, bounds, life, listReader } = base;
+  const { fleet, registry, approvals, backendAccounts } = instances;
+  const { others = {} } = options;
+  const tracing = new Tracing();
+  const calls = {
     ...clock,
     fleet,
     scheduler,
@@ -301,41 +231,14 @@ function callsOf(
     isAccepting: () => readiness.phase === 'running',
     trace: () => tracing.spans?.embeddedTrace(),
   };
-}
-
-/** Stores the sessions of clients; undefined where they end with the gateway. */
-function keeperOf({ store, options, others, ownNode, clock, life }: Base): SessionKeeper | undefined {
-  const { max: maxSessions, idleMs, recover = false } = options.sessions ?? {};
-  if (!recover || ownNode === undefined || store.kind === 'memory') return undefined;
-  return new SessionKeeper({
-    store: store.sessions,
-    node: ownNode,
-    life,
-    clock,
-    maxSessions,
-    idleMs,
-    holders: others,
-  });
-}
-
-/** The endpoint for MCP clients. */
-function clientSideOf(
-  { store, options, others, events, clock, life, bounds, listReader }: Base,
-  {
-    registry,
-    backendAccounts,
-    readiness,
-    ...parts
-  }: ReturnType<typeof callsOf> &
-    Pick<ClientSideDeps, 'dispatcher' | 'keeper' | 'approvals'> & {
-      readonly registry: Registry;
-      readonly backendAccounts: AccountsAtBackends | undefined;
-      readonly readiness: Readiness;
-    },
-): ClientSide {
+  const dispatcher = new Dispatcher({ ...calls, maxCallMs: options.maxCallMs });
+  const keeper = keeperOf(base);
   const clientSide = new ClientSide({
     ...options,
-    ...parts,
+    ...calls,
+    dispatcher,
+    keeper,
+    approvals,
     life,
     views: registry.views,
     userNotices$: backendAccounts?.notices$,
@@ -354,13 +257,23 @@ function clientSideOf(
   events.on('gateway.draining').subscribe(() => clientSide.sessions.drain());
   events.on('gateway.resumed').subscribe(() => clientSide.sessions.resume());
   events.on('gateway.closing').subscribe(() => backendAccounts?.close());
-  return clientSide;
+  return { tracing, dispatcher, keeper, clientSide };
 }
 
-function trafficCountsOf({ events, clock }: Base, fleet: Fleet, { views }: Registry): TrafficCounts {
-  const hasTemplate = (template: string): boolean => fleet.has(template);
-  const hasView = (view: string): boolean => views.find(view) !== undefined;
-  return new TrafficCounts(events.events$, hasTemplate, clock, hasView);
+/** Stores the sessions of clients; undefined where they end with the gateway. */
+function keeperOf({ store, options, ownNode, clock, life }: Base): SessionKeeper | undefined {
+  const { max: maxSessions, idleMs, recover = false } = options.sessions ?? {};
+  if (!recover || ownNode === undefined || store.kind === 'memory') return undefined;
+  const { others: holders = {} } = options;
+  return new SessionKeeper({
+    store: store.sessions,
+    node: ownNode,
+    life,
+    clock,
+    maxSessions,
+    idleMs,
+    holders,
+  });
 }
 
 /** Without errors of the inspector: they would stop the inspected actor. */
