@@ -29,7 +29,7 @@ export interface SessionRevalidatorOptions {
 }
 
 export class SessionRevalidator {
-  /** See Auth. */
+  /** Ids of principals that lost permissions, or may have lost some: `changed$` of Auth. */
   readonly changed$ = new Subject<string>();
   readonly #options: SessionRevalidatorOptions;
   /** The accounts of verified principals, by id. A principal without one is queried at each check. */

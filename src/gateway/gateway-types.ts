@@ -282,7 +282,7 @@ export interface TemplateSnapshot {
   readonly clients: ClientCounts;
   /** The server ids of the instances that other nodes run, and the calls in flight there. Undefined: none. */
   readonly elsewhere?: { readonly calls: number; readonly serverIds: ReadonlySet<string> } | undefined;
-  /** Made when they are read. */
+  /** The snapshots are made when this field is read. */
   readonly instances: readonly InstanceSnapshot[];
 }
 

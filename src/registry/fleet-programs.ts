@@ -17,7 +17,7 @@ import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 export interface FleetProgramsDeps {
   readonly fleet: Fleet;
   readonly reaper: LeaseReaper;
-  /** This node. */
+  /** The id of this node. */
   readonly nodeId: string | undefined;
 }
 

@@ -20,7 +20,7 @@ import type { Waiting } from '../protocol/aggregate/views/view-problems.ts';
 const MAX_WAITING_UNITS = 16 * 1024 * 1024;
 
 export interface ToolState {
-  /** See Approval. */
+  /** The template's own name for the tool; in a view after the id of the template and `/`. */
   readonly tool: string;
   readonly state: 'approved' | 'new' | 'changed';
   /** The newest approved definition; absent for a new tool. */
@@ -37,7 +37,7 @@ export interface WaitingTool {
 
 /** A definition, with its digest. */
 export interface ListedTool {
-  /** See Approval. */
+  /** The template's own name for the tool; in a view after the id of the template and `/`. */
   readonly tool: string;
   readonly digest: string;
   readonly definition: JsonObject;
@@ -72,7 +72,7 @@ export class PinnedScope {
   /** By tool and digest, the newest last. */
   readonly #waiting = new Map<string, Map<string, WaitingDefinition>>();
   #units = 0;
-  /** More is about to be listed. */
+  /** True while more tools are about to be listed. */
   isGathering = false;
 
   constructor(id: string, isView: boolean, deps: PinnedScopeDeps) {
@@ -118,7 +118,7 @@ export class PinnedScope {
     }
   }
 
-  /** Nothing waits any more of this tool. */
+  /** Forgets the definitions of this tool that wait for an approval. */
   dropWaiting(tool: string): void {
     this.#drop(tool, [...(this.#waiting.get(tool)?.keys() ?? [])]);
   }

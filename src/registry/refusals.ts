@@ -15,7 +15,7 @@ export interface Protection {
   readonly isDenied?: AddressCheck | undefined;
   /** Paths that no command may be given. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[] | undefined;
-  /** See ExposureOptions. */
+  /** The user that programs run as, if it is not that of the gateway. */
   readonly user?: ExposureOptions['user'];
 }
 

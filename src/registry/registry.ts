@@ -51,7 +51,7 @@ interface RegistryDeps extends ActiveRegistryDeps, Protection {
   readonly store: Store;
   /** Spreads the starts and ends of thousands of instances over several turns of the event loop. */
   readonly scheduler: TaskScheduler;
-  /** See RegistrationContext. */
+  /** New programs without a working directory may run on any node. Default false. */
   readonly isAnyDefault?: boolean | undefined;
   readonly accounts?: RegistrationContext['accounts'];
   readonly hasEphemeralNodes?: boolean | undefined;

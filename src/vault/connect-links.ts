@@ -50,7 +50,7 @@ export interface Connected extends ConnectGoal {
 const LIFE_MS = 10 * 60_000;
 /** An address is given again while this much of its life is left. */
 const LEFT_MS = 5 * 60_000;
-/** Another node may have made the connection. */
+/** Interval at which the database is asked, because another node may have made the connection; in ms. */
 const CHECK_MS = 2_000;
 const MAX_AWAITED = 1_000;
 const MAX_IDS = 8;

@@ -21,10 +21,10 @@ export interface StoredConnection {
   readonly refreshToken?: string | undefined;
   /** Ms since 1970, of the access token. Undefined: until a 401. */
   readonly expiresAtMs?: number | undefined;
-  /** From then on it is renewed before it is sent. */
+  /** From this time on the token is renewed before it is sent. */
   readonly dueAtMs?: number | undefined;
   readonly scopes: readonly string[];
-  /** To be asked for when it is connected again. */
+  /** Scopes to ask for when the account is connected again. */
   readonly wanted?: readonly string[] | undefined;
   /** Why it has to be connected again, as a clause. It has no tokens then. */
   readonly ended?: string | undefined;

@@ -22,7 +22,7 @@ export class UnknownState extends Error {
 
 interface Stored extends Pick<BeginRequest, 'owner' | 'returnTo'> {
   readonly target: Target;
-  /** SHA-256 of the binding. */
+  /** SHA-256 of the value that binds the flow to its browser. */
   readonly binding: string;
   readonly verifier: string;
   readonly issuer: string;

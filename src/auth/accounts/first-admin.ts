@@ -41,9 +41,9 @@ export interface FirstAdminOptions {
 }
 
 export interface Announcements {
-  /** For the log. */
+  /** Lines for the log. */
   readonly warnings: readonly string[];
-  /** For a terminal, never for the log. */
+  /** Lines for a terminal, never for the log. */
   readonly notices: readonly string[];
 }
 

@@ -68,7 +68,7 @@ export class LoginThrottle {
   readonly #now: () => number;
   /** Attempts of a user from an address that failed or are being checked. */
   readonly #pairs = windows();
-  /** Only those that failed. */
+  /** The failed attempts of each pair. */
   readonly #failedPairs = windows();
   readonly #addresses = windows();
   /** Pairs with an earlier success. */

@@ -105,7 +105,7 @@ export class Tokens {
     return { userId: sub, id: jti, credentialsAtMs, expiresAtMs: exp * 1000, isOfProvider: of === true };
   }
 
-  /** By the first key that signed it. */
+  /** Verifies a token by each key in turn, until one fits. */
   async #verified(token: string, options: JWTVerifyOptions) {
     for (const key of this.#keys.slice(0, -1)) {
       try {

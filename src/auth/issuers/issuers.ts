@@ -67,7 +67,7 @@ export interface AssertionHolder {
   /** Its name in the audit log. */
   readonly actor: string;
   readonly name: string;
-  /** Without an account. */
+  /** Set for a user without an account here. */
   readonly subject?: IssuedSubject;
 }
 

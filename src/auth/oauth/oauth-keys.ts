@@ -30,7 +30,7 @@ const readKeys: (row: OAuthRow) => readonly SigningKey[] = rowReader(
 export interface KeySet {
   /** Version of the row: it changes with the keys. */
   readonly version: number;
-  /** Signs. */
+  /** The key that signs. */
   readonly signing: SigningKey;
   /** All that verify, the signing one included. */
   readonly published: readonly SigningKey[];

@@ -30,7 +30,7 @@ const MAX_QUERIES = 8;
 const KEPT_SECRETS = 1_000;
 
 export class GatewayProofs {
-  /** By id; the first for other ids. */
+  /** The secrets by their ids. Any other id is that of a token, for which the first secret counts. */
   readonly #secrets: ReadonlyMap<string, Uint8Array>;
   readonly #first: Uint8Array;
   readonly #now: Clock['now'];
@@ -97,5 +97,5 @@ export class GatewayProofs {
   }
 }
 
-/** Other ids are those of tokens. */
+/** The id of a secret; all other ids are those of tokens. */
 const KEY_ID = /^[0-9a-f]{16}$/;

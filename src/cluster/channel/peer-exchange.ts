@@ -134,7 +134,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding, Linked {
     this.onResponseEnd();
   }
 
-  /** False when it is over already. */
+  /** Ends the exchange; false when it has ended already. */
   #end(outcome: HopOutcome): boolean {
     if (this.#isOver) return false;
     this.#isOver = true;

@@ -33,7 +33,7 @@ export class CopiedDatabases {
   readonly #options: CopiedDatabasesOptions;
   /** Lives that have ended here by their silence. */
   readonly #asked = new Map<string, Asked>();
-  /** Copies that go on. */
+  /** Ended lives whose process goes on with another database. */
   readonly #found = new Set<string>();
   #isAsked = false;
 

@@ -48,7 +48,7 @@ export interface ReadLife {
   readonly stamp: Stamp | undefined;
   readonly profile: Profile | undefined;
   readonly report: Report | undefined;
-  /** On which this node reaches it. */
+  /** The address at which this node reaches it. */
   readonly address: string;
   /** True for a row of this version of the protocol, signed with a key of this node. */
   readonly isMember: boolean;

@@ -292,7 +292,7 @@ export class NodeTable {
     return life === this.life || this.#known.get(life) !== undefined;
   }
 
-  /** DATABASE_UNAVAILABLE. */
+  /** Reads the table if the life is not known. DATABASE_UNAVAILABLE when it cannot be read. */
   async #lookUp(life: string, read: () => Promise<void>): Promise<void> {
     if (this.#isKnown(life)) return;
     await read();

@@ -54,7 +54,7 @@ export type LifeAction =
     }
   /** Ask this life whether its database answers. */
   | { readonly type: 'ask'; readonly life: string; readonly sent: Moment }
-  /** Answer such a question. */
+  /** Tell a life that asked whether the database answers this node. */
   | { readonly type: 'say'; readonly to: string; readonly isAway: boolean; readonly sent: Moment }
   /** Ask the database something small, then answer. */
   | { readonly type: 'check'; readonly to: string; readonly sent: Moment }

@@ -4,7 +4,7 @@
 import type { ListField } from '../../domain/mcp/mcp.ts';
 
 export interface Fault {
-  /** Only of a fault that the doctor finds. */
+  /** Present for a fault that the doctor finds. */
   readonly code?: string;
   /** Why the doctor does not find the fault; only of those without a code. */
   readonly unseen?: string;
@@ -12,7 +12,7 @@ export interface Fault {
   readonly fault: string;
   /** Completes "The gateway ...". */
   readonly gateway: string;
-  /** To the author of the server. */
+  /** What the author of the server can do. */
   readonly remedy: string;
 }
 

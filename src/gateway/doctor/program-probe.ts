@@ -106,7 +106,7 @@ class ProgramWire implements Wire {
     this.#waits = waits;
   }
 
-  /** Before any answer. */
+  /** True when the program has ended before any answer. */
   get hasEndedSilently(): boolean {
     return this.#hasEnded && !this.#hasAnswered;
   }

@@ -7,10 +7,10 @@ import { oauthKey } from '../../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../../persistence/oauth-store.ts';
 import type { EndpointOptions } from '../../protocol/endpoint-types.ts';
 
-/** Clocks of nodes may differ. */
+/** Time for which a used confirmation is kept, in ms: longer than it is valid, because clocks of nodes may differ. */
 const KEPT_MS = 6 * CONFIRM_MS;
 
-/** See EndpointOptions.useOnce. */
+/** Counts a confirmation once on all nodes, see EndpointOptions.useOnce. */
 export function useOnceIn(
   store: Pick<OAuthStore, 'replace' | 'delete' | 'sweep'>,
   { wall, now }: Pick<Clock, 'wall' | 'now'>,

@@ -104,7 +104,7 @@ export class HostedInstances implements InstanceHost {
     };
   }
 
-  /** Cold; 0 at first. */
+  /** The number that `read` returns, whenever it has changed. Cold; 0 at first. */
   #changesOf(read: () => number): Observable<number> {
     return new Observable((subscriber) => {
       let last = 0;
@@ -162,7 +162,7 @@ function subscriptionOf(
   });
 }
 
-/** Rejects once it is not starting and not up. */
+/** Resolves when the instance is up; rejects once it is neither up nor starting. */
 function untilUp(ref: InstanceRef, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     let stop = (): void => {};

@@ -110,7 +110,7 @@ export function sendBusy(
   sendJson(response, status, body, [...NOT_STORED, 'Retry-After', String(retryAfterSeconds)]);
 }
 
-/** To another page of the gateway. */
+/** Sends the browser to another page of the gateway. */
 export function redirect(response: ServerResponse, location: string, further: readonly string[] = []): void {
   send(response, 303, '', ['Location', location, 'Cache-Control', 'no-store', ...further]);
 }

@@ -22,7 +22,7 @@ const OAuthClient = named('OAuthClient', {
   name: text('build server'),
   redirect_uris: Type.Array(Type.String(), { examples: [['http://127.0.0.1:33418/callback']] }),
   source: Type.Enum(['added', 'registered', 'document']),
-  /** Besides those that every client may get. */
+  /** Scopes that the client may get besides those of every client. */
   scopes: Type.Array(Type.Enum([...SCOPES]), { examples: [['gateway:write']] }),
   ...shownListFields(null),
   created_at: Time,

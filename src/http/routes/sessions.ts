@@ -69,10 +69,10 @@ const SessionQuery = closed({
   limit: PageLimit,
   /** `next_cursor` of the page before. */
   cursor: PageCursor,
-  /** Only this one. */
+  /** Lists only the session with this id. */
   id: Type.Optional(SessionParams.properties.session_id),
   template: Type.Optional(TemplateId),
-  /** Only those of this caller: id or name. */
+  /** Lists only sessions of the caller with this id or name. */
   principal: Type.Optional(Type.String({ minLength: 1, maxLength: LONGEST_NAME, examples: ['ada'] })),
 });
 type SessionQuery = Static<typeof SessionQuery>;

@@ -142,7 +142,7 @@ async function registryRecord(
   };
 }
 
-/** Null: that of the definition file, or none. */
+/** Null restores what the definition file says, or nothing. */
 const AuthChange = Type.Union([TemplateAuth, Type.Null()]);
 
 /** Null restores a default. The settings of the load balancer alone may be without `load_balancer`. */

@@ -35,7 +35,7 @@ interface Kept {
   /** `name=value`, as in the header. */
   readonly pair: string;
   readonly path: string;
-  /** Monotonic, in ms. */
+  /** By the monotonic clock. */
   readonly expiresAtMs: number;
 }
 

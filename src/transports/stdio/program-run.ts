@@ -71,7 +71,7 @@ export class ProgramRun {
     this.exited = Promise.race([ended.catch(failed), this.#givenUp.promise]);
   }
 
-  /** Final once it has exited. */
+  /** Whether the program was started; final once it has exited. */
   get wasStarted(): boolean {
     return this.#program !== undefined;
   }

@@ -22,7 +22,7 @@ export interface ReaperPipeOptions {
 /** Longest wait in ms. A reaper is done 6 s after the end of its gateway; a machine under load gets some seconds more. */
 const LONGEST_WAIT_MS = 10_000;
 const CHECK_MS = 50;
-/** More than the groups of one gateway. */
+/** Bytes of one read: more than the process groups of one gateway take. */
 const READ_BYTES = 64 * 1024;
 
 export class ReaperPipe {

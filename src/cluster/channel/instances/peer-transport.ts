@@ -234,7 +234,7 @@ class PeerConversation implements Conversation {
   readonly #exchanges = new LinkedSet<Exchange>();
   /** Notifications and replies under way. */
   #notices = 0;
-  /** Replies that wait for a place among them. */
+  /** Replies that wait until fewer notifications and replies are under way. */
   readonly #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #isClosed = false;
@@ -401,7 +401,7 @@ class PeerConversation implements Conversation {
     this.#waitingBytes += body.length;
   }
 
-  /** Nothing is answered. */
+  /** Sends a notification or a reply, which have no answer. */
   #notice(path: string, body: Buffer, callerId: string): void {
     if (this.#isClosed) return;
     this.#notices += 1;

@@ -38,7 +38,7 @@ export type ServeExchange = (
 
 export interface MultiplexedListenerOptions {
   readonly serve: ServeExchange;
-  /** Calls one of the two, once. */
+  /** Checks a token: calls `accept` or `refuse`, once. */
   readonly admit: (
     token: string,
     accept: (principal: Principal) => void,

@@ -24,7 +24,7 @@ export interface ClientRecord {
   /** What an admin has limited it to. Absent: nothing is. */
   readonly lists?: RightsLists | undefined;
   readonly secret?: string | undefined;
-  /** From a document. */
+  /** The keys of a client, from its document. */
   readonly jwks?: unknown;
   readonly jwksUri?: string | undefined;
 }

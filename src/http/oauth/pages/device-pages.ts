@@ -33,7 +33,7 @@ const COUNTED = 10_000;
 /** Codes as the library makes them: without vowels, so that no words come out. */
 const CODE = /^[BCDFGHJKLMNPQRSTVWXZ]{8}$/;
 
-/** By it the row of a device code is found. */
+/** The row of a device code, found by the code that its user types. */
 export function rowOfUserCode(
   userCode: string,
   deviceKey: string,

@@ -47,7 +47,7 @@ const NO_RESOURCE = { error: 'invalid_target', error_description: 'it is for no 
 export const DENIED = 'the user denied the request';
 /** Grants of one user, and consents after which they are counted: a look takes a query. */
 const [MAX_OF_USER, LOOK_EVERY] = [500, 10];
-/** Until its code is redeemed. */
+/** Longest time for which an authorization waits until its code is redeemed, in ms. */
 const UNREDEEMED_MS = 5 * 60_000;
 
 export interface InteractionOptions extends Pick<Clock, 'wall'> {
@@ -129,7 +129,7 @@ export class Interactions {
     sendPage(response, this.#consent(view, String(details.params.redirect_uri)));
   }
 
-  /** Before a decision of the user. */
+  /** Refuses the authorization before its user has decided. */
   async #refuse(
     { request, response }: OAuthExchange,
     { params }: Details,
