@@ -267,6 +267,23 @@ test('fails calls as undelivered before the endpoint event', async () => {
   });
 });
 
+test('a request that may not be sent any more when there is a connection for it is not', async () => {
+  await withSse({}, async ({ transport }) => {
+    let asked = 0;
+    const mayBeSent = () => {
+      asked += 1;
+      return false;
+    };
+    const request = {
+      method: 'tools/call',
+      params: { name: 'echo', arguments: { text: 'hello' } },
+      mayBeSent,
+    };
+    const { events, end } = await see(transport.exchange(request));
+    assert.equal([events, failure(end), asked], [[], { code: 'BACKEND_UNAVAILABLE', delivered: 'no' }, 1]);
+  });
+});
+
 test('fails a call whose POST is refused or breaks; the status decides whether it was delivered', async () => {
   for (const [postStatus, delivered] of [
     [404, 'no'],

@@ -26,7 +26,7 @@ import type { OpenOptions } from '../open-options.ts';
 import { errorWithoutSecrets } from '../secrets.ts';
 import type { Closed } from '../transport.ts';
 import type { AnswerEnding, RefusedEnding } from './answer-ending.ts';
-import { answeredStatus, answerMissing, connectionClosed } from './failures.ts';
+import { answeredStatus, answerMissing, connectionClosed, stoodStill } from './failures.ts';
 import { type AnswerSink, HttpAnswer } from './http-answer.ts';
 import type { HttpEndpoint } from './http-endpoint.ts';
 import type { HttpSession } from './http-session.ts';
@@ -118,9 +118,7 @@ export class HttpCall implements AnswerSink {
   /** A stream of its answer is always read. */
   mayBeSent(): boolean {
     if (this.#polling !== undefined || this.#request.mayBeSent?.() !== false) return true;
-    this.#fail(
-      backendUnavailable('this node stood still while it waited for a connection', { delivered: 'no' }),
-    );
+    this.#fail(stoodStill());
     return false;
   }
 

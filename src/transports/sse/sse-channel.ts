@@ -14,7 +14,7 @@ import { cutText } from '../../domain/text.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import type { AnswerEnding } from '../http/answer-ending.ts';
 import { CookieJar } from '../http/cookie-jar.ts';
-import { answeredStatus, answerMissing, connectionClosed } from '../http/failures.ts';
+import { answeredStatus, answerMissing, connectionClosed, stoodStill } from '../http/failures.ts';
 import { type AnswerSink, HttpAnswer } from '../http/http-answer.ts';
 import type { HttpEndpoint } from '../http/http-endpoint.ts';
 import { UnawaitedMessages } from '../http/http-handshake.ts';
@@ -122,6 +122,11 @@ export class SseChannel extends Channel implements AnswerSink {
       if (this.forget(exchange)) exchange.observer.error(error);
     };
     return new HttpAnswer({
+      mayBeSent: () => {
+        if (exchange.request.mayBeSent?.() !== false) return true;
+        fail(stoodStill());
+        return false;
+      },
       message: (message) => this.message(message),
       finished: (ending) => {
         if (ending.kind === 'broken') fail(ending.failure);
