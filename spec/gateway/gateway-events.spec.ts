@@ -112,6 +112,7 @@ test('listeners behind operators, and what operators throw, do not end the proce
         .subscribe({ complete: reject('rejected at the end') }),
       gateway.events$.pipe(mergeMap(reject('rejected in an operator'))).subscribe(),
     ];
+    void gateway.events$.forEach(reject('rejected in forEach'));
     const received: string[] = [];
     piped$.subscribe(({ type }) => received.push(type));
     await gateway.register('t', { id: 'a', handler: serving({ echo: () => ({}) }) }, WAIT);
@@ -128,6 +129,7 @@ test('listeners behind operators, and what operators throw, do not end the proce
       'rejected behind two',
       'rejected at the end',
       'rejected in an operator',
+      'rejected in forEach',
     ];
     assert.equal([[...texts].sort(), fatal], [told.sort(), []]);
     for (const bomb of bombs) bomb.unsubscribe();

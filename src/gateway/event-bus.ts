@@ -88,13 +88,17 @@ export function isolateListeners<T>(source: Observable<T>): Observable<T> {
       complete: () => attempt(() => observer.complete?.()),
     });
   };
+  const forEach = (next: (value: T) => void): Promise<void> =>
+    new Promise((resolve, reject) => {
+      isolatedStream.subscribe({ next, error: reject, complete: resolve });
+    });
   const pipe = (...operators: UnaryFunction<unknown, unknown>[]): unknown => {
     const piped = operators.reduce((input: unknown, operator) => operator(input), isolatedStream);
     // Not one with methods of its own, such as a Subject.
     const isPlain = piped instanceof Observable && Object.getPrototypeOf(piped) === Observable.prototype;
     return isPlain && piped !== isolatedStream ? isolateListeners(piped) : piped;
   };
-  return Object.assign(isolatedStream, { pipe });
+  return Object.assign(isolatedStream, { pipe, forEach });
 }
 
 type Listener<T> = { readonly [Name in keyof Observer<T>]?: Observer<T>[Name] | null | undefined };

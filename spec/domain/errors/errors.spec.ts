@@ -12,6 +12,7 @@ import {
   hasCode,
   openingFailed,
   reasonOf,
+  rpcCodeOf,
   withoutFrames,
 } from '../../../src/domain/errors/errors.ts';
 import * as sessionErrors from '../../../src/domain/errors/session-errors.ts';
@@ -223,6 +224,11 @@ test('maps -32602 for a listed prompt to its arguments', () => {
   assert.equal(facts.items, [{ loc: ['body', 'arguments'], msg: 'who is required', type: 'value_error' }]);
   assert.is(facts.backendError, backendError);
   assert.is(errorOfAnswer(PROMPT, { code: -32603, message: 'no' }, true).code, 'TOOL_EXECUTION_FAILED');
+});
+
+test('a code of another program is an internal error', () => {
+  const error = new GatewayError(Object('toString'), 'x');
+  assert.equal([error.status, rpcCodeOf(error)], [500, rpcCodeOf(new GatewayError('INTERNAL_ERROR', 'x'))]);
 });
 
 test.run();

@@ -1,7 +1,7 @@
 // One session of a legacy client with one template: it keeps its id when it moves to another instance, and answers
 // its calls before it ends. client-session.machine.ts decides about its states; the session makes that actor with
 // the first request that needs one, ends it when it is idle, and does the work of each state. Its calls are in
-// session-calls.ts, its idle time in client-sessions.ts.
+// session-calls.ts, its idle time in idle-sweep.ts.
 
 import { AsyncSubject, firstValueFrom, Observable, of } from 'rxjs';
 import { Actor, createActor } from 'xstate';

@@ -52,7 +52,7 @@ export interface SessionCore extends SessionState {
    */
   findBinding(signal: AbortSignal): Promise<Binding>;
   /**
-   * Finds a second binding for one call, for a hedge: at no instance of `without`, and at that of `at` only if there
+   * Finds a second binding for one call, for a hedge: at no instance of `excluded`, and at that of `at` only if there
    * is no other. The session itself stays at its binding. Rejects and aborts like findBinding.
    */
   findHedgeBinding(at: Binding, excluded: ExcludedIds, signal: AbortSignal): Promise<Binding>;

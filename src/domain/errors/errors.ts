@@ -77,7 +77,7 @@ export class GatewayError extends Error {
     Error.stackTraceLimit = stackTraceLimit;
     this.name = 'GatewayError';
     this.code = code;
-    this.status = facts.status ?? ERRORS[code].status;
+    this.status = facts.status ?? rowOf(code).status;
     this.facts = facts;
   }
 
@@ -256,16 +256,20 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
+/** An embedding program without types may have made an error with another code. */
+function rowOf(code: ErrorCode): ErrorRow {
+  return Object.hasOwn(ERRORS, code) ? ERRORS[code] : ERRORS.INTERNAL_ERROR;
+}
+
 /** Every status with which a code may be answered. */
 export function statusesOf(code: ErrorCode): readonly number[] {
-  const { status, otherStatus }: ErrorRow = ERRORS[code];
+  const { status, otherStatus } = rowOf(code);
   return otherStatus === undefined ? [status] : [status, otherStatus];
 }
 
 /** The code of an error for MCP clients. */
 export function rpcCodeOf({ code, status }: GatewayError): number {
-  const { rpc }: ErrorRow = ERRORS[code];
-  return rpc ?? status;
+  return rowOf(code).rpc ?? status;
 }
 
 /** The same error, with the instance that failed the call. */

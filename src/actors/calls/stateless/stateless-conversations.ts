@@ -90,12 +90,14 @@ export class StatelessConversations {
       });
       this.#added.next(conversation);
     }
+    let isHeld = true;
     return {
       conversation,
       isNew,
       end: (isOver = true) => {
-        if (!isOver && isExclusive && mayAsk && conversation.forCalls !== undefined)
-          conversation.refuseUses();
+        const mayBeAsked = isHeld && !isOver && isExclusive && mayAsk;
+        isHeld = false;
+        if (mayBeAsked && conversation.forCalls !== undefined) conversation.refuseUses();
         end();
       },
     };
