@@ -201,6 +201,13 @@ for (const ids of [['a'], ['a', 'b']]) {
   });
 }
 
+test('reports any number of instances that a source skipped', async () => {
+  const one = { template: 'r', name: 'a', reason: 'it has no port' };
+  const skipped = Array.from({ length: 200_000 }, () => one);
+  const report = await syncListing(registry, { origin: 'docker:1', found: [], skipped });
+  assert.is(report.skipped.length, skipped.length);
+});
+
 test('does not change templates that the caller may not use', async () => {
   await importAll([entry('a', 'f1')]);
   const other = { ...entry('b', 'f1'), template: 'other' };

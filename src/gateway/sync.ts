@@ -141,7 +141,7 @@ export class Sync {
       // The lines about the document may name templates that the caller may not see.
       const isLimited = rules.mayUse !== undefined && contents.problems.length > 0;
       const lines = isLimited ? [SOME_UNUSABLE] : contents.problems;
-      warnings.push(...lines.map((line) => `registry file: ${line}`));
+      for (const line of lines) warnings.push(`registry file: ${line}`);
       return report;
     });
   }

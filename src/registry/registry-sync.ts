@@ -109,7 +109,7 @@ class Synchronization {
   async run(): Promise<SyncReport> {
     const { skipped, wanted } = this.#origin;
     const { scheduler, active } = this.#registry;
-    this.report.skipped.push(...skipped.filter(({ template }) => this.#mayUse(template)));
+    this.report.skipped = skipped.filter(({ template }) => this.#mayUse(template));
     const different: WantedInstance[] = [];
     await eachInGroups(
       wanted,

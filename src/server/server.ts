@@ -356,17 +356,17 @@ async function loadRegistry(
   { document, isSynced = false }: { document?: RegistryContents | undefined; isSynced?: boolean },
   log: Logger,
 ): Promise<string[]> {
-  const problems: string[] = [];
+  let problems: string[] = [];
   await gateway.internals.load(async () => {
     if (document !== undefined) {
       const report = await gateway.importFile(document);
       log.info({ ...countsOf(report), problems: document.problems.length }, 'registry file applied');
-      problems.push(...linesOf('registry file', document.problems, report));
+      problems = linesOf('registry file', document.problems, report);
     }
     if (isSynced) {
       const report = await gateway.followSources();
       log.info(countsOf(report), 'deployments synced');
-      problems.push(...linesOf('sync', report.warnings, report));
+      problems = problems.concat(linesOf('sync', report.warnings, report));
     }
   });
   return problems;
