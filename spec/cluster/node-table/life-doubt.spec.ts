@@ -69,4 +69,46 @@ test('the 2.5 s begin with the doubt: a later request waits for the rest of them
   assert.is(waits.at(-1), 'certain', 'another doubt has its own time');
 });
 
+test('a doubt that ends with the tick of its first request leaves the next one its whole time', async () => {
+  const rules = {
+    isInDoubt: true,
+    isStopped: false,
+    handle: () => {
+      rules.isInDoubt = false;
+      doubt.settle();
+    },
+  };
+  const doubt = new LifeDoubt({ node: 'a', clock: simulatedClock, rules });
+  await doubt.certain();
+  mock.timers.tick(2_000);
+  rules.isInDoubt = true;
+  rules.handle = () => {};
+  assert.is(await outcomeAfter(doubt, 2_499), 'waits');
+});
+
+test('a process that was frozen while it was in doubt waits anew, because nothing could answer meanwhile', async () => {
+  const rules = { isInDoubt: true, isStopped: false, handle: () => {} };
+  const doubt = new LifeDoubt({ node: 'a', clock: simulatedClock, rules });
+  doubt.settle();
+  mock.timers.tick(60_000);
+  assert.is(await outcomeAfter(doubt, 2_499), 'waits');
+  assert.is(await outcomeAfter(doubt, 1), 'NODE_UNAVAILABLE');
+});
+
 test.run();
+
+/** What a request has got when it has waited so long. */
+async function outcomeAfter(doubt: LifeDoubt, ms: number): Promise<string> {
+  let outcome = 'waits';
+  doubt.certain()?.then(
+    () => {
+      outcome = 'certain';
+    },
+    ({ code }) => {
+      outcome = code;
+    },
+  );
+  mock.timers.tick(ms);
+  await settled();
+  return outcome;
+}

@@ -20,8 +20,8 @@ export class LifeDoubt {
   readonly #options: LifeDoubtOptions;
   /** Set while requests wait. */
   #over: PromiseWithResolvers<void> | undefined;
-  /** When the doubt was first seen. */
-  #sinceMs: number | undefined;
+  /** When the doubt was first and last seen. */
+  #seen: { readonly firstMs: number; readonly lastMs: number } | undefined;
   /** The sessions of a life that others ended are ending. */
   #isDropping = false;
 
@@ -32,15 +32,15 @@ export class LifeDoubt {
   /**
    * Undefined, nearly always: this life goes on. A promise after a freeze, in which others may have ended it:
    * resolves when the database has answered, and the node goes on as its present life. NODE_UNAVAILABLE 2.5 s after
-   * the beginning of the doubt.
+   * the beginning of the doubt, or after the last freeze in it.
    */
   certain(): Promise<void> | undefined {
     if (!this.#isInDoubt) return undefined; // nearly always
-    this.#noteDoubt();
+    const leftMs = this.#see();
     this.#over ??= Promise.withResolvers();
     const { promise } = this.#over;
-    this.#options.rules.handle({ type: 'tick' }); // a heartbeat is due
-    const within = this.#within(promise);
+    this.#options.rules.handle({ type: 'tick' }); // a heartbeat is due; this may end the doubt
+    const within = this.#within(promise, leftMs);
     within.catch(() => undefined); // who asks only whether there is a doubt does not wait, and leaves the promise
     return within;
   }
@@ -48,10 +48,10 @@ export class LifeDoubt {
   /** Something may have been learned: the requests go on if there is no doubt any more. */
   settle(): void {
     if (this.#isInDoubt) {
-      this.#noteDoubt();
+      this.#see();
       return;
     }
-    this.#sinceMs = undefined;
+    this.#seen = undefined;
     this.#over?.resolve();
     this.#over = undefined;
   }
@@ -70,15 +70,18 @@ export class LifeDoubt {
     return rules.isInDoubt || (this.#isDropping && !rules.isStopped);
   }
 
-  #noteDoubt(): number {
-    this.#sinceMs ??= this.#options.clock.now();
-    return this.#sinceMs;
+  /** Notes the doubt; returns how long requests may wait for its end, in ms. Each tick notes it, unless the process stood still. */
+  #see(): number {
+    const nowMs = this.#options.clock.now();
+    const { firstMs, lastMs } = this.#seen ?? { firstMs: nowMs, lastMs: nowMs };
+    const sinceMs = nowMs - lastMs < DOUBT_MS ? firstMs : nowMs;
+    this.#seen = { firstMs: sinceMs, lastMs: nowMs };
+    return Math.max(sinceMs + DOUBT_MS - nowMs, 0);
   }
 
-  async #within(over: Promise<void>): Promise<void> {
+  async #within(over: Promise<void>, leftMs: number): Promise<void> {
     const { clock, node } = this.#options;
-    const leftMs = this.#noteDoubt() + DOUBT_MS - clock.now();
-    if (await settlesWithin(over, Math.max(leftMs, 0), clock)) return;
+    if (await settlesWithin(over, leftMs, clock)) return;
     throw nodeUnavailable(node, 'it does not know whether others have taken over its sessions', 'no');
   }
 }
