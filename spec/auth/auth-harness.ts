@@ -82,9 +82,11 @@ interface HarnessOptions {
   readonly hasAnswered?: boolean;
   /** The reports of the store. Default: those of the spec, by `hear`. */
   readonly reports$?: AuthOptions['storeChanges$'];
+  /** Tokens of other issuers. Default: none. */
+  readonly issuers?: AuthOptions['issuers'];
 }
 
-export function authHarness({ enabled = true, hasAnswered = true, reports$ }: HarnessOptions = {}) {
+export function authHarness({ enabled = true, hasAnswered = true, reports$, issuers }: HarnessOptions = {}) {
   const clock = stoppedClock();
   const store = new MemoryStore();
   const watch = watchedAccounts(store.accounts);
@@ -103,6 +105,7 @@ export function authHarness({ enabled = true, hasAnswered = true, reports$ }: Ha
     log: { info: () => {}, warn: (...args: unknown[]) => void warnings.push(args) },
     clock,
     passwords,
+    issuers,
     onAdminPasswordChanged: () => void adminChanges.push(clock.nowMs),
   };
   const auth = authOf(options);

@@ -6,7 +6,8 @@ import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import type { Credentials } from '../../src/auth/authenticator.ts';
 import { CredentialCache, type StoreChange, type Verified } from '../../src/auth/credential-cache.ts';
-import type { Principal } from '../../src/domain/accounts/account.ts';
+import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
+import { invalidCredentials } from '../../src/domain/errors/account-errors.ts';
 import type { RightsLists } from '../../src/domain/rights/rights.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
@@ -344,6 +345,46 @@ test('a node that has heard nothing of the database for 10 s, as after a freeze,
     harness.emitChange('changed');
     assert.is(await harness.codeFor({ apiKey: key }), 'INVALID_CREDENTIALS');
     assert.is(await harness.codeFor(token), 'none');
+  }
+});
+
+test('late keys of an issuer, as after a freeze, are waited for, and say nothing about the database', async () => {
+  const keys = Promise.withResolvers<void>();
+  const identity = {
+    principal: ANONYMOUS,
+    expiresAtMs: Number.POSITIVE_INFINITY,
+    status: { stamp: '', endsAtMs: Number.POSITIVE_INFINITY },
+  };
+  const issuers = {
+    has: (token: string) => token === 'foreign',
+    verify: async (_: string, isKnown: boolean) => {
+      if (isKnown) await keys.promise;
+      return identity;
+    },
+    granted: () => undefined,
+  };
+  const harness = await verifiedUser({ issuers });
+  const foreign = { authorization: 'Bearer foreign' };
+  assert.is(await harness.codeFor(foreign), 'none');
+  harness.clock.pass(10_001);
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    let outcome = 'waits';
+    const asked = harness.codeFor(foreign).then((code) => {
+      outcome = code;
+    });
+    await passTurns(10);
+    mock.timers.tick(2_400);
+    await passTurns(10);
+    assert.is(outcome, 'waits');
+    harness.watch.asked.length = 0;
+    await harness.auth.authenticate(harness.token);
+    assert.ok(harness.watch.asked.includes('findUsers'), 'others are verified again');
+    keys.reject(invalidCredentials());
+    await asked;
+    assert.is(outcome, 'INVALID_CREDENTIALS');
+  } finally {
+    mock.timers.reset();
   }
 });
 
