@@ -7,7 +7,7 @@ import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts'
 import { databaseUnavailable } from '../../src/domain/errors/errors.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import { rowKeyOf } from '../../src/domain/sessions/session-row.ts';
-import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
+import { createGateway, Gateway } from '../../src/gateway/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway/gateway-types.ts';
 import { openStore } from '../../src/persistence/open.ts';
 import type { SessionStore, Store } from '../../src/persistence/store.ts';
@@ -15,6 +15,7 @@ import { WATCHED_URI } from '../fixtures/everything/resources.ts';
 import { startEverything } from '../fixtures/everything-server.ts';
 import { type HttpFixture, startHttpServer } from '../fixtures/http-server.ts';
 import { becomes } from '../helpers/eventually.ts';
+import { alarmsOf } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 import { parsed } from '../protocol/recorded-reply.ts';
 import { begin, initialize, openSession, postTo, send } from './mcp-post.ts';
@@ -524,6 +525,23 @@ test('sessions that are not continued within the idle time are deleted', async (
   assert.is(await opened.sessions.trim({ node: 'n', life: 'other---' }, 0), 1);
   const next = await start();
   assert.is((await post(next, session, READ)).status, 404);
+});
+
+test('a gateway that is closed while it loads deletes none later', async () => {
+  let trims = 0;
+  const trim = async () => {
+    trims += 1;
+    return 0;
+  };
+  const { clock, ring } = alarmsOf(10_000);
+  const sessions = { ...store.sessions, trim };
+  const gateway = new Gateway(
+    { ...store, sessions },
+    { node: { id: 'n' }, sessions: { recover: true }, clock },
+  );
+  await gateway.internals.load(() => gateway.close({ graceMs: 0 }));
+  ring();
+  assert.is(trims, 0);
 });
 
 test('a database that is away fails no request of a client', async () => {

@@ -117,6 +117,22 @@ test('a stop during the start ends the import of a large registry file', async (
   assert.ok(registered < 50, `${registered} instances were registered`);
 });
 
+test('a stop during the start rejects with its reason also when the gateway cannot be closed', async () => {
+  const file = join(folder, 'one.json');
+  await writeFile(file, '{"mcpServers": {"one": {"url": "http://127.0.0.1:9/mcp"}}}');
+  const stop = new AbortController();
+  const onGateway = (gateway: Gateway) => {
+    const close = gateway.close.bind(gateway);
+    gateway.close = async (options) => {
+      await close(options);
+      throw new Error('something stays open');
+    };
+    gateway.on('instance.registered').subscribe(() => stop.abort());
+  };
+  const thrown = await thrownBy(start({ 'registry-file': file }, { onGateway, signal: stop.signal }));
+  assert.is(thrown, stop.signal.reason);
+});
+
 test('emits all events from the start on', async () => {
   const env = { ...OPEN, GATEWAY_DATABASE_URL: `sqlite:///${join(folder, 'restored.db')}` };
   const first = await start({}, {}, env);

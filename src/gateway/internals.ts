@@ -52,8 +52,8 @@ export class GatewayInternals {
     await tracing.ready();
     await registry.load();
     await more?.();
-    keeper?.begin();
     if (this.readiness.phase !== 'starting') return; // `close` was called meanwhile
+    keeper?.begin();
     this.readiness.run([...fleet.ownRefs(), ...(fleetPrograms?.opening() ?? [])]);
     this.#events.emit({ type: 'gateway.started', atMs: clock.wall() });
   }

@@ -320,7 +320,7 @@ async function serve(
   options.onGateway?.(gateway);
   const { document } = parts.files;
   // Thousands of instances may take minutes: a closing gateway starts no more of them.
-  const endLoading = (): void => void gateway.close({ graceMs: 0 });
+  const endLoading = (): void => void closeQuietly(() => gateway.close({ graceMs: 0 }), log);
   options.signal?.addEventListener('abort', endLoading);
   const loaded = loadRegistry(gateway, isFirst ? { document, isSynced: config.sync.isEnabled } : {}, log);
   loaded.catch(() => undefined); // awaited below
