@@ -1,5 +1,6 @@
 // The event stream of a call that takes longer than a second begins before the instance answers: its headers still name the
 // instance, for every kind of client. The timer is simulated.
+// @own-process: connections clear simulated timers after their end, and Node's simulated timers of a later file would lose theirs.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
