@@ -167,14 +167,16 @@ test('closes hundreds of connections whose headers are late in several turns, ea
 });
 
 test('answers what is no HTTP, and headers that are too long, as Node does', async () => {
-  const port = portOf(await open([0], { headerBytes: 4_096 }));
+  const serve: RequestListener = (request, response) =>
+    void request.resume().on('end', () => response.end('read'));
+  const port = portOf(await open([0], { serve, headerBytes: 4_096 }));
   const end = 'Connection: close\r\n\r\n';
   assert.is(await sendRaw(port, 'nonsense\r\n\r\n'), `HTTP/1.1 400 Bad Request\r\n${end}`);
   const long = `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(8_000)}\r\n\r\n`;
   assert.is(await sendRaw(port, long), `HTTP/1.1 431 Request Header Fields Too Large\r\n${end}`);
   const chunk = `1;${'x'.repeat(20_000)}\r\nx\r\n0\r\n\r\n`;
   const body = `POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}`;
-  assert.match(await sendRaw(port, body), /^HTTP\/1\.1 (?:413|200) /);
+  assert.match(await sendRaw(port, body), /^HTTP\/1\.1 413 /);
 });
 
 test('closes the answers of a connection that ends, also pipelined ones before their turn, once', async () => {
