@@ -27,6 +27,10 @@ for (const [what, value] of [
       error.message,
       'the row "own-client a1b2" of the table oauth is damaged: correct it, or delete it',
     );
+    // The log has the cause, too.
+    assert.ok(error.cause instanceof TypeError);
+    assert.not.match(String(error.cause.stack), 'hush');
+    assert.is(error.cause.cause, undefined);
   });
 }
 

@@ -26,7 +26,8 @@ export function readRow<T>(table: string, id: string, read: () => T): T {
   } catch (cause) {
     throw new StoreOpenError(
       `the row ${JSON.stringify(id)} of the table ${table} is damaged: correct it, or delete it`,
-      { cause },
+      // That of JSON.parse has a part of the text.
+      { cause: cause instanceof SyntaxError ? new TypeError('it is not JSON') : cause },
     );
   }
 }
