@@ -157,7 +157,10 @@ export function authOf(options: AuthOptions, shared?: SharedCounter): Auth {
       address: options.oauth.address,
       wall,
     }),
-    grants: new Grants({ store: options.oauth.store, accounts, wall, onEnded: changed }),
+    grants: new Grants({
+      ...{ store: options.oauth.store, accounts, wall, onEnded: changed },
+      warn: (line) => log.warn(line),
+    }),
     endSignIn: async (tokenId: string) => options.oauth?.store.end({ kind: 'sign-in', grantId: tokenId }),
   };
   const revalidator = new SessionRevalidator({

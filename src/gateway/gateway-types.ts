@@ -108,7 +108,7 @@ export interface GatewayOptions {
   readonly onFault?: (error: unknown) => void;
   /** Where browsers reach the gateway, for accounts at backends that want OAuth. Default: such backends cannot be registered. */
   readonly backendAccounts?:
-    | (Pick<VaultOptions, 'address' | 'openNetworks' | 'lives'> & {
+    | (Pick<VaultOptions, 'address' | 'openNetworks' | 'lives' | 'warn'> & {
         /** False: there are no users, and so only shared accounts. Default true. */
         readonly hasUsers?: boolean;
         /** The roles of the settings. */

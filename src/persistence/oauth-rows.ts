@@ -4,7 +4,7 @@ import { hash } from 'node:crypto';
 import type { StaticEncode, TSchema } from 'typebox';
 import { compileShape } from '../domain/validation.ts';
 import type { OAuthKind, OAuthRow, OAuthStore } from './oauth-store.ts';
-import { readRow } from './store-errors.ts';
+import { readRow, StoreOpenError } from './store-errors.ts';
 
 /** The key of a row: a hash of kind and id, so that equal ids of two kinds are two rows. */
 export function oauthKey(kind: OAuthKind, id: string): string {
@@ -32,6 +32,23 @@ export function rowReader<S extends TSchema>(
       const fields = shape.issues(read).map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`);
       throw new TypeError(fields.join('; '));
     });
+}
+
+/** What `read`, which a rowReader made, reads of these rows. A damaged one is left out, with a warning: the others can be used. */
+export function readUndamaged<T>(
+  rows: readonly OAuthRow[],
+  read: (row: OAuthRow) => T,
+  warn: (line: string) => void,
+): T[] {
+  return rows.flatMap((row) => {
+    try {
+      return [read(row)];
+    } catch (thrown) {
+      if (!(thrown instanceof StoreOpenError)) throw thrown;
+      warn(thrown.message);
+      return [];
+    }
+  });
 }
 
 /** Rows of which a start says whether they can be read, the newest. */

@@ -84,7 +84,13 @@ export function configuredGateway(options: ConfiguredGatewayOptions): Gateway {
       registryFile: config.registryFile,
       onNotice: (line) => log.warn(line),
     },
-    backendAccounts: backendAccountsOf(config, storage, address, () => others.table),
+    backendAccounts: backendAccountsOf(
+      config,
+      storage,
+      address,
+      () => others.table,
+      (line) => log.warn(line),
+    ),
     changedCallers$: auth.changed$,
     onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
   });
@@ -96,11 +102,12 @@ function backendAccountsOf(
   { keepsSecrets }: Pick<Storage, 'keepsSecrets'>,
   address: GatewayAddress,
   table: () => Pick<NodeTable, 'life' | 'hasEnded'> | undefined,
+  warn: (line: string) => void,
 ) {
   if (!keepsSecrets) return undefined;
   const lives = {
     life: () => table()?.life,
     hasEnded: (life: string) => table()?.hasEnded(life) === true,
   };
-  return { address, openNetworks: oauth.clientNetworks, hasUsers: authEnabled, roles, lives };
+  return { address, openNetworks: oauth.clientNetworks, hasUsers: authEnabled, roles, lives, warn };
 }

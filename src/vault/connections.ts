@@ -4,7 +4,7 @@
 import Type from 'typebox';
 import type { Clock } from '../domain/time/clock.ts';
 import { type AccountConnection, SHARED } from '../domain/vault/account-connection.ts';
-import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
+import { oauthKey, readUndamaged, rowReader } from '../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import type { OAuthBackend } from './oauth-backends.ts';
 
@@ -77,6 +77,8 @@ export interface ReadConnection {
 
 export interface ConnectionsOptions extends Pick<Clock, 'wall'> {
   readonly store: OAuthStore;
+  /** Called for each damaged row of a list. */
+  readonly warn: (line: string) => void;
 }
 
 /** Most connections of one list, the newest. */
@@ -103,12 +105,9 @@ export class Connections {
     return row === undefined ? undefined : readConnection(row);
   }
 
-  /** Newest first. `owner`: only those of this one. */
+  /** Newest first, without damaged ones. `owner`: only those of this one. */
   async list(owner?: string): Promise<readonly ReadConnection[]> {
-    const userId = owner === undefined || owner === SHARED ? undefined : owner;
-    const rows = await this.#options.store.list({ kind: 'connection', userId }, MAX_LISTED);
-    const all = rows.map(readConnection);
-    return owner === undefined ? all : all.filter(({ value }) => value.owner === owner);
+    return readUndamaged(await this.#rows(owner), readConnection, this.#options.warn);
   }
 
   /** A new connection in place of any other one. */
@@ -126,6 +125,27 @@ export class Connections {
 
   async delete(key: string): Promise<void> {
     await this.#options.store.delete('connection', [key]);
+  }
+
+  /**
+   * Deletes a connection by the id that the API shows. `owner`: only one of this owner. Undefined when there is none; `read` is
+   * undefined when the row is damaged.
+   */
+  async end(
+    id: string,
+    owner?: string,
+  ): Promise<{ readonly key: string; readonly read?: ReadConnection | undefined } | undefined> {
+    const row = (await this.#rows(owner)).find(({ key }) => key.slice(0, SHOWN_DIGITS) === id);
+    if (row === undefined) return undefined;
+    await this.delete(row.key);
+    const [read] = readUndamaged([row], readConnection, this.#options.warn);
+    return { key: row.key, read };
+  }
+
+  async #rows(owner?: string): Promise<readonly OAuthRow[]> {
+    const userId = owner === SHARED ? undefined : owner;
+    const rows = await this.#options.store.list({ kind: 'connection', userId }, MAX_LISTED);
+    return owner === undefined ? rows : rows.filter((row) => row.userId === userId);
   }
 
   get #now(): string {
@@ -166,4 +186,4 @@ export function shownConnection({ key, connectedAt, value }: ReadConnection): Ac
 }
 
 /** Characters of the key that the API shows as the id: enough to tell connections apart. */
-export const SHOWN_DIGITS = 32;
+const SHOWN_DIGITS = 32;

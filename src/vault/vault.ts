@@ -20,7 +20,6 @@ import {
   connectionKey,
   type Lives,
   type ReadConnection,
-  SHOWN_DIGITS,
   shownConnection,
 } from './connections.ts';
 import { Flow } from './flow.ts';
@@ -45,6 +44,8 @@ export interface VaultOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
   readonly address: { readonly issuer: string; readonly isPublic: boolean };
   readonly changes$: Subject<ConnectionChange>;
   readonly lives?: Lives | undefined;
+  /** Called with what an operator has to correct. Default: a warning of the process. */
+  readonly warn?: (line: string) => void;
 }
 
 /** What is known of the authorization server of a backend. */
@@ -65,7 +66,7 @@ export class Vault {
 
   constructor(options: VaultOptions) {
     this.#options = options;
-    const { store, wall, address, openNetworks = [] } = options;
+    const { store, wall, address, openNetworks = [], warn = (line) => process.emitWarning(line) } = options;
     const fetch = new BackendFetch({ ...options, openNetworks });
     const requests = new OAuthRequests(fetch);
     this.#requests = requests;
@@ -77,7 +78,7 @@ export class Vault {
       base: () => address.issuer,
       isPublic: () => address.isPublic,
     });
-    this.#connections = new Connections({ store, wall });
+    this.#connections = new Connections({ store, wall, warn });
     const parts = { connections: this.#connections, clients: this.#clients, requests };
     this.#refreshes = new Refreshes({
       ...options,
@@ -190,11 +191,11 @@ export class Vault {
    * only one of this owner. False when there is none.
    */
   async disconnect(id: string, owner?: string): Promise<boolean> {
-    const all = await this.#connections.list(owner);
-    const read = all.find(({ key }) => key.slice(0, SHOWN_DIGITS) === id);
-    if (read === undefined) return false;
-    await this.#connections.delete(read.key);
-    this.#refreshes.forget(read.key);
+    const ended = await this.#connections.end(id, owner);
+    if (ended === undefined) return false;
+    this.#refreshes.forget(ended.key);
+    const { read } = ended;
+    if (read === undefined) return true; // a damaged row
     const { owner: of, issuer, resource } = read.value;
     this.#options.changes$.next({ type: 'disconnected', owner: of, issuer, resource });
     void this.#revoke(read).catch(() => {

@@ -51,7 +51,7 @@ for (const held of ['find', 'end'] as const)
     };
     const clients = new Clients({
       ...{ store: { ...oauth, [held]: slow[held] }, rule: 'any', keepsSecrets: true },
-      ...{ now: () => 0, wall: () => Date.now() },
+      ...{ now: () => 0, wall: () => Date.now(), warn: () => {} },
       documents: { find: () => Promise.reject(new Error('it has no document')) },
     });
     const slowOne = held === 'find' ? clients.find(id, 'here') : clients.remove(id);

@@ -6,8 +6,8 @@ import { grantPrincipalId } from '../../domain/accounts/account.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';
 import { grantNotFound } from '../../domain/errors/account-errors.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { oauthKey } from '../../persistence/oauth-rows.ts';
-import type { OAuthStore } from '../../persistence/oauth-store.ts';
+import { oauthKey, readUndamaged } from '../../persistence/oauth-rows.ts';
+import type { OAuthRow, OAuthStore } from '../../persistence/oauth-store.ts';
 import type { AccountStore } from '../../persistence/store.ts';
 import { KeyUse } from '../accounts/api-keys.ts';
 import { grantOf } from './grant-rows.ts';
@@ -21,6 +21,8 @@ interface GrantsOptions {
   readonly wall: Clock['wall'];
   /** Called with the id of the principal of each grant that ended here. */
   readonly onEnded: (principalId: string) => void;
+  /** Called for each damaged row. */
+  readonly warn: (line: string) => void;
 }
 
 export interface ShownGrant {
@@ -42,25 +44,18 @@ export class Grants {
     });
   }
 
-  /** The grants with these ids that have not ended. */
+  /** The grants with these ids that have not ended, without damaged ones. */
   async find(ids: readonly string[]): Promise<readonly Grant[]> {
     if (ids.length === 0) return [];
-    const { store, wall } = this.#options;
-    const rows = await store.find(
-      'grant',
-      ids.map((id) => oauthKey('grant', id)),
-    );
-    const now = new Date(wall()).toISOString();
-    return rows.flatMap((row) => grantOf(row) ?? []).filter(({ expiresAt }) => expiresAt > now);
+    const keys = ids.map((id) => oauthKey('grant', id));
+    return this.#presentIn(await this.#options.store.find('grant', keys));
   }
 
-  /** Newest first, at most MAX_GRANTS. `userId`: only those of this user. */
+  /** Newest first, without damaged ones, at most MAX_GRANTS. `userId`: only those of this user. */
   async list(userId?: string): Promise<readonly ShownGrant[]> {
     await this.use.flush();
-    const { store, accounts, wall } = this.#options;
-    const rows = await store.list({ kind: 'grant', userId }, MAX_GRANTS);
-    const now = new Date(wall()).toISOString();
-    const grants = rows.flatMap((row) => grantOf(row) ?? []).filter(({ expiresAt }) => expiresAt > now);
+    const { store, accounts } = this.#options;
+    const grants = this.#presentIn(await store.list({ kind: 'grant', userId }, MAX_GRANTS));
     const users = await accounts.findUsers([...new Set(usersOf(grants))]);
     const names = new Map(users.map(({ id, username }) => [id, username]));
     return grants.flatMap((grant) => {
@@ -69,12 +64,26 @@ export class Grants {
     });
   }
 
-  /** `userId`: only a grant of this user; those of others are not found. GRANT_NOT_FOUND. */
+  /** `userId`: only a grant of this user; those of others are not found. Also ends a damaged one. GRANT_NOT_FOUND. */
   async revoke(id: string, userId?: string): Promise<void> {
-    const [grant] = await this.find([id]);
-    if (grant === undefined || (userId !== undefined && grant.userId !== userId)) throw grantNotFound(id);
-    await this.#options.store.end({ grantId: id });
-    this.#options.onEnded(grantPrincipalId(id, grant.userId));
+    const { store, onEnded } = this.#options;
+    const [row] = await store.find('grant', [oauthKey('grant', id)]);
+    const { userId: owner, expiresAt = '' } = row ?? {};
+    const isPresent = owner !== undefined && expiresAt > this.#now;
+    if (!isPresent || (userId !== undefined && owner !== userId)) throw grantNotFound(id);
+    await store.end({ grantId: id });
+    onEnded(grantPrincipalId(id, owner));
+  }
+
+  get #now(): string {
+    return new Date(this.#options.wall()).toISOString();
+  }
+
+  #presentIn(rows: readonly OAuthRow[]): readonly Grant[] {
+    const now = this.#now;
+    return readUndamaged(rows, grantOf, this.#options.warn).flatMap((grant) =>
+      grant !== undefined && grant.expiresAt > now ? grant : [],
+    );
   }
 }
 

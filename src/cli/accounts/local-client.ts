@@ -54,7 +54,11 @@ export async function withLocalClient<T>(
         });
       },
     });
-    const grants = new Grants({ store: store.oauth, accounts: store.accounts, wall, onEnded: () => {} });
+    const grants = new Grants({
+      ...{ store: store.oauth, accounts: store.accounts, wall },
+      onEnded: () => {},
+      warn: log.warn,
+    });
     const scheduler = new TaskScheduler();
     const { SUDO_USER, USER, USERNAME } = terminal.env;
     const actor = { actor: 'local', actorName: SUDO_USER || USER || USERNAME || 'operator' };

@@ -101,7 +101,8 @@ export class OAuthService {
     this.#stopSweeps = clock.background.every(SWEEP_MS, () => void this.#sweep());
     this.#fetch = new GuardedFetch({ openNetworks, now, alarm: clock.alarm, ca });
     const documents = new ClientDocuments({ store, fetch: this.#fetch, now, wall });
-    this.clients = new Clients({ store, documents, rule, keepsSecrets, now, wall });
+    const warn = (line: string) => options.log.warn(line);
+    this.clients = new Clients({ store, documents, rule, keepsSecrets, now, wall, warn });
     const trail = new SignInTrail(auth.audit, now);
     const pathOf = (resource: string) => address.pathOf(resource);
     const perMinute = options.signInsPerMinute ?? 60;

@@ -69,7 +69,9 @@ export const connectionRoutes: readonly Route[] = [
     scope: SCOPES,
     answers: { 200: { description: 'At most 1,000', body: Type.Array(ConnectionRecord) } },
     handler: async ({ principal }, { auth, gateway, backendAccounts }) => {
-      const visible = await visibleTo(principal, backendAccounts);
+      const owners = ownersSeenBy(principal);
+      const vault = owners && (await backendAccounts?.open());
+      const visible = (await vault?.list(owners?.owner)) ?? [];
       const users = await auth.accounts.users([...new Set(visible.map(({ owner }) => owner))]);
       const names = new Map(users.map(({ id, username }) => [id, username]));
       return json(
@@ -124,9 +126,9 @@ export const connectionRoutes: readonly Route[] = [
     answers: { 204: { description: 'No node uses it any more after 10 s' } },
     handler: async ({ params, principal }, { backendAccounts }) => {
       const { connection_id: id } = params;
-      const visible = await visibleTo(principal, backendAccounts);
-      const vault = visible.some((each) => each.id === id) ? await backendAccounts?.open() : undefined;
-      if (!(await vault?.disconnect(id))) throw connectionNotFound(id);
+      const owners = ownersSeenBy(principal);
+      const vault = owners && (await backendAccounts?.open());
+      if (!(await vault?.disconnect(id, owners?.owner))) throw connectionNotFound(id);
       return noContent();
     },
   }),
@@ -164,16 +166,11 @@ function wrong(field: string, msg: string): GatewayError {
   return validationFailed([{ loc: ['body', field], msg, type: 'value_error' }]);
 }
 
-/** An API key has none, and neither has a client of a user: it only uses them. */
-async function visibleTo(
-  principal: Principal,
-  backendAccounts: Services['backendAccounts'],
-): Promise<readonly AccountConnection[]> {
-  if (backendAccounts === undefined) return [];
-  if (mayDo(principal, ['admin']) && !isRestricted(principal)) return (await backendAccounts.open()).list();
+/** Whose connections: without an owner all. An API key has none, and neither has a client of a user: it only uses them. */
+function ownersSeenBy(principal: Principal): { readonly owner?: string } | undefined {
+  if (mayDo(principal, ['admin']) && !isRestricted(principal)) return {};
   const { kind, userId, client } = principal;
-  if (kind !== 'user' || userId === undefined || client !== undefined) return [];
-  return (await backendAccounts.open()).list(userId);
+  return kind !== 'user' || userId === undefined || client !== undefined ? undefined : { owner: userId };
 }
 
 function recordOf(

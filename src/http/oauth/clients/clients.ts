@@ -9,7 +9,7 @@ import { tooManyAttempts } from '../../../domain/errors/account-errors.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
 import type { RightsLists } from '../../../domain/rights/rights.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
-import { clientKeyOf } from '../../../persistence/oauth-rows.ts';
+import { clientKeyOf, readUndamaged } from '../../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
 import { type ClientDocuments, DocumentFault, isDocumentUrl } from './client-documents.ts';
 import {
@@ -47,6 +47,8 @@ export interface ClientsOptions extends Pick<Clock, 'now' | 'wall'> {
   readonly rule: ClientRule;
   /** Whether the store keeps secrets. Without it clients get none. */
   readonly keepsSecrets: boolean;
+  /** Called for each damaged row of a list. */
+  readonly warn: (line: string) => void;
 }
 
 interface Listed {
@@ -158,13 +160,15 @@ export class Clients {
     return { client, createdAt: row.createdAt };
   }
 
+  /** Without damaged ones. */
   async list(): Promise<Listed[]> {
-    const rows = await this.#options.store.list({ kind: 'client' }, MAX_LISTED);
-    return rows.map((row) => ({
+    const { store, warn } = this.#options;
+    const listed = (row: OAuthRow) => ({
       client: readClient(row),
       createdAt: row.createdAt,
       usedAt: usedAtOf(row),
-    }));
+    });
+    return readUndamaged(await store.list({ kind: 'client' }, MAX_LISTED), listed, warn);
   }
 
   /** Also ends its grants. False when there was none. */
