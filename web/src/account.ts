@@ -25,6 +25,12 @@ function mayDo(scope: Scope): boolean {
 /** The account with which this page read its data: state, calls and their arguments. */
 let ownerId: string | undefined;
 
+/** At the start of a page: after a sign-in at an identity provider, the other pages have to follow it. */
+export async function startAccount(): Promise<void> {
+  await loadAccount();
+  if (account.value) tellOtherPages(account.value.id);
+}
+
 /** Reads the account that the cookie belongs to, or the anonymous one while authentication is off. */
 export async function loadAccount(): Promise<void> {
   try {
@@ -45,7 +51,7 @@ export async function loadAccount(): Promise<void> {
 
 export async function signIn(username: string, password: string): Promise<void> {
   await change('POST', 'auth/login', { username, password });
-  otherPages.postMessage('signed in'); // not later: another account loads this page again
+  tellOtherPages(undefined); // not later: another account loads this page again
   await loadAccount();
   if (account.value === null) throw new ApiError('The browser did not keep the session cookie.', 0);
 }
@@ -54,15 +60,28 @@ export async function signOut(): Promise<void> {
   await change('POST', 'auth/logout');
   hasExpired.value = false;
   account.value = null;
-  otherPages.postMessage('signed out');
+  tellOtherPages(null);
 }
 
 /** The other pages of the console in this browser: they share the cookie, and so the account. */
 const otherPages = new BroadcastChannel('stagedoor-account');
 
+/** `accountId`: whose the cookie is now; undefined when this page has not read it yet, null after a sign-out. */
+function tellOtherPages(accountId: string | undefined | null): void {
+  otherPages.postMessage(accountId);
+}
+
 /** Follows the sign-ins and sign-outs of other pages: requests of this page are those of the new account. */
 export function watchOtherPages(): void {
-  otherPages.onmessage = () => void loadAccount();
+  otherPages.onmessage = ({ data: accountId }: MessageEvent<string | undefined | null>) => {
+    if (accountId && accountId === account.value?.id) return;
+    if (accountId === null) {
+      // Before requests are refused: the session has not expired.
+      hasExpired.value = false;
+      account.value = null;
+    }
+    void loadAccount();
+  };
 }
 
 /** Asks for sign-in when the gateway refuses the session. */

@@ -1,7 +1,7 @@
 // The entry point of the console.
 
 import { render } from 'preact';
-import { loadAccount, watchOtherPages, watchRefusals } from './account.ts';
+import { startAccount, watchOtherPages, watchRefusals } from './account.ts';
 import { App } from './app.tsx';
 import './parts/common.ts';
 import { preparePage } from './pages.ts';
@@ -15,7 +15,7 @@ startRouter(preparePage);
 watchRefusals();
 watchOtherPages();
 startStore();
-void loadAccount();
+void startAccount();
 
 const root = document.getElementById('root');
 if (root !== null) render(<App />, root);

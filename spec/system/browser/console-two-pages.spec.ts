@@ -14,12 +14,17 @@ const inBrowser = test.needs(canUseConsole, NO_CONSOLE);
 const folder = folderOfAll(test)();
 let gateway: McpHarness;
 let browser: Browser;
+const pages: Page[] = [];
 test.before(async () => {
   if (!canUseConsole) return;
   gateway = await startGuarded({ folder });
   const ada = { username: 'ada', email: 'ada@localhost', password: PASSWORD, role: 'user' };
   assert.is((await gateway.admin('POST /auth/users', ada)).status, 201);
   browser = await launchBrowser();
+});
+test.after.each(async () => {
+  await pages[0]?.context().clearCookies();
+  for (const page of pages.splice(0)) await page.close();
 });
 test.after(async () => {
   await browser?.close();
@@ -36,6 +41,7 @@ inBrowser(
     await second.getByText('ada@localhost').waitFor();
     await signOut(first);
     await second.getByLabel('Password').waitFor();
+    assert.is(await second.getByText('Your session has ended').count(), 0);
     await signIn(first, 'ada');
     // The requests of the second page would be those of ada from now on: it must not show what the admin sees.
     await second.getByText('ada', { exact: true }).waitFor();
@@ -44,9 +50,28 @@ inBrowser(
   },
 );
 
+inBrowser('a page shows who signs in at the other by an address, as at an identity provider', async () => {
+  const [first, second] = [await open(), await open()];
+  await signIn(first);
+  await second.goto(`${gateway.url}/console/users`);
+  await second.getByText('ada@localhost').waitFor();
+  await first.goto(`${gateway.url}/docs`);
+  const login = await first.evaluate(
+    async (body) => {
+      const headers = { 'Content-Type': 'application/json', 'X-Stagedoor-Console': '1' };
+      return (await fetch('/auth/login', { method: 'POST', headers, body })).status;
+    },
+    JSON.stringify({ username: 'ada', password: PASSWORD }),
+  );
+  assert.is(login, 200);
+  await first.goto(`${gateway.url}/console`);
+  await second.getByText('ada@localhost').waitFor({ state: 'detached' });
+  await second.getByText('ada', { exact: true }).waitFor();
+});
+
 async function open(): Promise<Page> {
   const { page } = await browser.open();
-  page.setDefaultTimeout(3_000);
+  pages.push(page);
   await page.goto(`${gateway.url}/console`);
   return page;
 }
