@@ -337,6 +337,21 @@ test('a caller that may use some templates learns nothing of others in the regis
   assert.equal(warnings, ['registry file: some entries cannot be used']);
 });
 
+test('a gateway that closes ends a sync that parses a long registry file in YAML', async () => {
+  const registryFile = folder('long.yaml');
+  await writeFile(registryFile, `stats:\n${'  - { id: one, requests: 5 }\n'.repeat(100_000)}`);
+  const env = { DOCKER_HOST: '', CONTAINER_HOST: '', HOME: folder() };
+  const gateway = await gatewayAt([], { discovery: { env, registryFile } });
+  let answers = 0;
+  process.once('worker', (thread) => {
+    thread.on('message', () => {
+      answers += 1;
+    });
+    thread.once('online', () => void gateway.close());
+  });
+  assert.equal([await codeOf(gateway.sync()), answers], ['SHUTTING_DOWN', 0]);
+});
+
 test.run();
 
 async function gatewayWithFile() {

@@ -3,6 +3,7 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { STRATEGY_NAMES } from '../../src/balancing/strategies.ts';
 import {
@@ -11,7 +12,7 @@ import {
   readRegistryFile,
 } from '../../src/registry/registry-file.ts';
 import { folderOfAll } from '../helpers/folder.ts';
-import { messageOf } from '../helpers/outcome.ts';
+import { messageOf, thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { turnsOf } from '../helpers/turns.ts';
 
@@ -239,6 +240,42 @@ test('a long document in YAML is parsed beside the event loop, with the same fau
       await failureOf(parseRegistryDocument(`${text}${line}\n`, 'r.yaml')),
       `registry file r.yaml: not YAML: ${fault}`,
     );
+});
+
+test('the thread for a long document may use a quarter of the memory of the process, and at most 1 GiB', async () => {
+  const text = `servers: {}\n${'# a comment\n'.repeat(3_000)}`;
+  const constrained = mock.method(process, 'constrainedMemory', () => 512 * 2 ** 20);
+  try {
+    for (const [memoryBytes, mib] of [
+      [undefined, 128],
+      [1_000 * 2 ** 20, 250],
+      [2 ** 40, 1_024],
+    ] as const) {
+      let limit = 0;
+      process.once('worker', ({ resourceLimits: limits = {} }) => {
+        limit = (limits.maxOldGenerationSizeMb ?? 0) + (limits.maxYoungGenerationSizeMb ?? 0);
+      });
+      await parseRegistryDocument(text, 'r.yaml', {}, { memoryBytes });
+      assert.is(limit, mib);
+    }
+  } finally {
+    constrained.mock.restore();
+  }
+});
+
+test('a stop ends the thread for a long document', async () => {
+  const path = folder('long.yaml');
+  await writeFile(path, `stats:\n${'  - { id: one, requests: 5 }\n'.repeat(100_000)}`);
+  const stop = new AbortController();
+  const ended = Promise.withResolvers<void>();
+  process.once('worker', (thread) => {
+    thread.once('exit', () => ended.resolve());
+    thread.once('online', () => stop.abort(new Error('the gateway stops')));
+  });
+  const thrown = await thrownBy(readRegistryFile(path, { signal: stop.signal }));
+  assert.is(thrown, stop.signal.reason);
+  await ended.promise;
+  assert.is(await thrownBy(readRegistryFile(path, { signal: stop.signal })), stop.signal.reason);
 });
 
 test('is JSON or YAML by its extension, else by its first character', async () => {

@@ -13,7 +13,7 @@ import {
   type TemplateHints,
 } from '../discovery/provider.ts';
 import { droppingErrors } from '../domain/errors/dropping-errors.ts';
-import { messageOf } from '../domain/errors/errors.ts';
+import { messageOf, shuttingDown } from '../domain/errors/errors.ts';
 import type {
   ImportReport,
   SyncOptions,
@@ -32,6 +32,8 @@ import type { DiscoveryOptions } from './gateway-types.ts';
 export interface SyncDeps extends Partial<DiscoveryOptions> {
   readonly registry: Registry;
   readonly definitions: Pick<ReadonlyMap<string, TemplateHints>, 'get'>;
+  /** Memory that this process may use. Default: see ParseOptions. */
+  readonly memoryBytes?: number | undefined;
 }
 
 /** The providers of sources, by name. */
@@ -76,7 +78,7 @@ export class Sync {
   }
 
   async close(): Promise<void> {
-    this.#closing.abort();
+    this.#closing.abort(shuttingDown());
     await Promise.all(this.#followed.values());
   }
 
@@ -136,8 +138,9 @@ export class Sync {
 
   #syncFile(path: string, rules: SyncOptions, warnings: string[]): Promise<ImportReport> {
     return this.#inOrder(path, async () => {
-      const contents = await readRegistryFile(path);
-      const report = await importContents(this.#deps.registry, contents, rules);
+      const { memoryBytes, registry } = this.#deps;
+      const contents = await readRegistryFile(path, { memoryBytes, signal: this.#closing.signal });
+      const report = await importContents(registry, contents, rules);
       // The lines about the document may name templates that the caller may not see.
       const isLimited = rules.mayUse !== undefined && contents.problems.length > 0;
       const lines = isLimited ? [SOME_UNUSABLE] : contents.problems;

@@ -18,7 +18,7 @@ import type { ViewDefinition } from '../domain/views/view.ts';
 import { viewIssues } from '../domain/views/view-schema.ts';
 import type { StoredDefinition } from '../persistence/store.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
-import { parseYaml } from './yaml-document.ts';
+import { type ParseOptions, parseYaml } from './yaml-document.ts';
 
 export interface RegistryContents {
   readonly views: readonly ViewDefinition[];
@@ -55,11 +55,19 @@ const MAIN_SECTIONS = ['templates', 'servers', 'mcpServers', 'views', 'definitio
 const LONGEST_NAME = 128;
 const loadBalancer = compileShape(LoadBalancerSettings, 'body');
 
+interface ReadOptions extends ParseOptions {
+  /** For `db import`, which stores template definitions; for a gateway they are a problem. Default false. */
+  readonly isImport?: boolean;
+}
+
 /**
- * Reads and parses a registry file. Throws RegistryFileError; a single bad entry is a problem, not a failure. `isImport`: for
- * `db import`, which stores template definitions; for a gateway they are a problem.
+ * Reads and parses a registry file. Throws RegistryFileError, or the reason of the signal; a single bad entry is a problem, not
+ * a failure.
  */
-export async function readRegistryFile(path: string, isImport = false): Promise<RegistryContents> {
+export async function readRegistryFile(
+  path: string,
+  { isImport = false, ...parsing }: ReadOptions = {},
+): Promise<RegistryContents> {
   let text: string;
   try {
     const bytes = await bytesWithin(filePieces(path), MAX_BYTES);
@@ -75,7 +83,7 @@ export async function readRegistryFile(path: string, isImport = false): Promise<
   // An editor empties the file before it writes, and a full disk leaves it so. It must not remove every instance.
   if (text.trim() === '')
     throw new RegistryFileError(`registry file ${path}: it is empty; write {} for no instances`);
-  const contents = await parseRegistryDocument(text, path);
+  const contents = await parseRegistryDocument(text, path, process.env, parsing);
   if (isImport || contents.definitions.length === 0) return contents;
   const problem = 'definitions: not read by a gateway; "stagedoor db import" stores them';
   return { ...contents, problems: [...contents.problems, problem] };
@@ -90,8 +98,9 @@ export async function parseRegistryDocument(
   text: string,
   name: string,
   variables: Variables = process.env,
+  parsing: ParseOptions = {},
 ): Promise<RegistryContents> {
-  const document = (await parse(text, name)) ?? {};
+  const document = (await parse(text, name, parsing)) ?? {};
   const isRegistry = isJsonObject(document) && MAIN_SECTIONS.some((section) => section in document);
   if (!isJsonObject(document) || (!isRegistry && Object.keys(document).length > 0)) {
     throw new RegistryFileError(
@@ -295,12 +304,13 @@ function withoutDuplicates({ entries, problems }: Contents): RegistryEntry[] {
   return kept;
 }
 
-async function parse(text: string, name: string): Promise<unknown> {
+async function parse(text: string, name: string, parsing: ParseOptions): Promise<unknown> {
   const body = text.replace(/^\uFEFF/, '');
   const isYaml = /\.ya?ml$/i.test(name) || !(/\.json$/i.test(name) || /^\s*[[{]/.test(body));
   try {
-    return isYaml ? await parseYaml(body) : JSON.parse(body);
+    return isYaml ? await parseYaml(body, parsing) : JSON.parse(body);
   } catch (thrown) {
+    parsing.signal?.throwIfAborted();
     // The parser of JSON quotes the text around the error, which may contain a secret and line breaks.
     const safe = isYaml ? messageOf(thrown) : messageOf(thrown).replace(/, (\.\.\.)?".*/s, '');
     const format = isYaml ? 'YAML' : 'JSON';

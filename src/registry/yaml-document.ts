@@ -2,19 +2,30 @@
 
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { availableMemoryBytes } from '../config/memory.ts';
 import { yamlFault } from '../config/yaml-fault.ts';
 
 /** UTF-16 units of a text that takes about 20 ms. */
 const LONG_TEXT = 32_768;
-/** MiB of memory of the thread: a text of some MB can take GB. */
+/** Most memory of the thread, in MiB, and its share of that of the process: a text of some MB can take GB. */
 const THREAD_MIB = 1_024;
+const THREAD_SHARE = 1 / 4;
+/** The part for new objects; by default, the thread has up to 192 MiB more for them. */
+const YOUNG_SHARE = 1 / 8;
 
 /** What the thread posts. */
 export type YamlAnswer = { readonly value: unknown } | { readonly fault: string };
 
-/** Rejects with an Error whose message is what is wrong, without text of the document. */
-export async function parseYaml(text: string): Promise<unknown> {
-  const answer = text.length > LONG_TEXT ? await parseInThread(text) : await readYaml(text);
+export interface ParseOptions {
+  /** Memory that this process may use. Default: the limit of the control group, or the memory of the machine. */
+  readonly memoryBytes?: number | undefined;
+  /** Ends the thread. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Rejects with the reason of the signal, or with an Error whose message is what is wrong, without text of the document. */
+export async function parseYaml(text: string, options: ParseOptions = {}): Promise<unknown> {
+  const answer = text.length > LONG_TEXT ? await parseInThread(text, options) : await readYaml(text);
   if ('fault' in answer) throw new Error(answer.fault);
   return answer.value;
 }
@@ -49,19 +60,28 @@ export async function readYaml(text: string): Promise<YamlAnswer> {
 }
 
 /** Rejects when the thread needs too much memory. */
-async function parseInThread(text: string): Promise<YamlAnswer> {
+async function parseInThread(
+  text: string,
+  { memoryBytes = availableMemoryBytes(), signal }: ParseOptions,
+): Promise<YamlAnswer> {
+  signal?.throwIfAborted();
   // The program of a package has its modules in one folder: ADR 286.
   const module = new URL(`./yaml-thread${extname(import.meta.url)}`, import.meta.url);
+  const mib = Math.min(THREAD_MIB, Math.floor((memoryBytes * THREAD_SHARE) / 2 ** 20));
+  const youngMib = Math.ceil(mib * YOUNG_SHARE);
   const { promise, resolve, reject } = Promise.withResolvers<YamlAnswer>();
   const thread = new Worker(module, {
     workerData: text,
-    resourceLimits: { maxOldGenerationSizeMb: THREAD_MIB },
+    resourceLimits: { maxYoungGenerationSizeMb: youngMib, maxOldGenerationSizeMb: mib - youngMib },
   });
+  const abort = () => reject(signal?.reason);
+  signal?.addEventListener('abort', abort);
   thread.on('message', resolve).on('error', reject);
   thread.on('exit', () => reject(new Error('the parser ended without an answer')));
   try {
     return await promise;
   } finally {
+    signal?.removeEventListener('abort', abort);
     await thread.terminate();
   }
 }

@@ -82,7 +82,8 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
     signal?.throwIfAborted();
   };
   const isFirst = worker === undefined || worker.number === 1;
-  const begun: Start = { config, options, log, worker, isFirst, onUndo };
+  const memoryBytes = Math.floor((config.memoryBytes ?? availableMemoryBytes()) / (worker?.count ?? 1));
+  const begun: Start = { config, options, log, worker, isFirst, memoryBytes, onUndo };
   await startTraces(begun);
   const files = await readFiles(begun);
   const network = await bindPorts(begun);
@@ -119,6 +120,8 @@ interface Start {
   readonly worker: OwnWorker | undefined;
   /** The first worker applies changes for all of them. */
   readonly isFirst: boolean;
+  /** Memory that this process may use. */
+  readonly memoryBytes: number;
   /** Gets the close function of what is open. Throws when the start was aborted. */
   readonly onUndo: (close: Close) => void;
 }
@@ -138,9 +141,11 @@ async function startTraces({ log, onUndo }: Start): Promise<void> {
 }
 
 /** Before anything is opened: an unreadable document must not leave a half-started gateway. */
-async function readFiles({ config, options }: Start) {
+async function readFiles({ config, options, memoryBytes }: Start) {
   const document =
-    config.registryFile === undefined ? undefined : await readRegistryFile(config.registryFile);
+    config.registryFile === undefined
+      ? undefined
+      : await readRegistryFile(config.registryFile, { memoryBytes, signal: options.signal });
   const user = config.programUser === undefined ? undefined : await programUser(config.programUser);
   // Before a port is open, on which requests would wait for it.
   await loadStore(config.databaseUrl, config.folder);
@@ -149,8 +154,7 @@ async function readFiles({ config, options }: Start) {
 }
 
 /** Before anything is created: an accidental second start must create no database, first admin or child process. */
-async function bindPorts({ config, log, worker, onUndo }: Start) {
-  const memoryBytes = Math.floor((config.memoryBytes ?? availableMemoryBytes()) / (worker?.count ?? 1));
+async function bindPorts({ config, log, worker, memoryBytes, onUndo }: Start) {
   const tls = await publicTlsOf(config, log);
   onUndo(async () => tls?.close());
   const bounds = memoryBounds(memoryBytes, tls && TLS_CONNECTION_BYTES);
@@ -158,7 +162,7 @@ async function bindPorts({ config, log, worker, onUndo }: Start) {
   // The others serve until this worker is ready: none of their clients gets a connection to one that starts.
   const early = worker?.gateway === undefined ? await ports.open(onUndo) : undefined;
   const ids = idsOf(config, worker, early?.listeners.urls[0]);
-  return { ports, early, ids, memoryBytes, unreadBounds: bounds.unreadAnswers };
+  return { ports, early, ids, unreadBounds: bounds.unreadAnswers };
 }
 
 /** The ids of this process; `url`: its first port. `claim`: the first worker holds the claim of the gateway as a whole. */
@@ -223,11 +227,11 @@ async function openAccounts({ config, options, log, onUndo }: Start, { ports }: 
 
 /** Makes the gateway, and joins the other nodes. */
 async function makeGateway(
-  { config, options, log, worker, onUndo }: Start,
+  { config, options, log, worker, memoryBytes, onUndo }: Start,
   parts: { files: Files; network: Network; database: Database; accounts: ServerAccounts },
 ) {
   const { programUser: user } = parts.files;
-  const { ids, ports, memoryBytes } = parts.network;
+  const { ids, ports } = parts.network;
   const { storage, store, storeChanges$, isDatabaseShared, outlivesProcess } = parts.database;
   const { auth } = parts.accounts;
   const catalogue = await readCatalogue(config.templatesFolder);

@@ -122,7 +122,9 @@ export const dbImport: Command = {
     const { name, contents, done, isAnyDefault } = await withDatabase(config, terminal, async (database) => {
       const { name, store, protectedPaths } = database;
       const isAnyDefault = database.isAnyDefault && input.text('node-id') === undefined;
-      const contents = await readRegistryFile(resolve(terminal.folder, input.positional(0)), true);
+      const contents = await readRegistryFile(resolve(terminal.folder, input.positional(0)), {
+        isImport: true,
+      });
       const { ephemeralNodes: hasEphemeralNodes } = config.cluster;
       const own = { nodeId: config.nodeId, isAnyDefault, hasEphemeralNodes, protectedPaths };
       const context = { ...own, now: new Date().toISOString(), folder: terminal.folder };
