@@ -49,24 +49,33 @@ function answeredEarly({ status }: Response): never {
   throw new Error(`it was answered with ${status} before the instance answered`);
 }
 
-test('name the instance over REST', async () => {
+test('name the instance over REST, in a view with its template', async () => {
+  await app.gateway.views.put({ id: 'chosen', from: [{ template: 'demo' }] });
   const accept = { accept: 'text/event-stream' };
-  assert.is(await nameOf('/mcp/demo/tools/call', { name: 'echo', arguments: {} }, accept), 'one');
+  for (const [path, instance] of [
+    ['demo', 'one'],
+    ['chosen', 'demo/one'],
+  ])
+    assert.is(await nameOf(`/mcp/${path}/tools/call`, { name: 'echo', arguments: {} }, accept), instance);
 });
 
-test('name the instance to stateless clients, at /mcp with its template', async () => {
+test('name the instance to stateless clients, at /mcp and in a view with its template', async () => {
+  await app.gateway.views.put({ id: 'chosen', from: [{ template: 'demo' }] });
   const ask = (path: string, name: string) => {
     const { body, headers } = modern('tools/call', { name, arguments: {} });
     return nameOf(path, body, headers);
   };
   assert.is(await ask('/mcp/demo', 'echo'), 'one');
+  assert.is(await ask('/mcp/chosen', 'echo'), 'demo/one');
   assert.is(await ask('/mcp', 'demo__echo'), 'demo/one');
 });
 
-test('name the instance to clients with a session, at /mcp with its template', async () => {
+test('name the instance to clients with a session, at /mcp and in a view with its template', async () => {
+  await app.gateway.views.put({ id: 'chosen', from: [{ template: 'demo' }] });
   const ask = async (path: string, name: string) =>
     nameOf(path, toolCall(name), await openSession(app, path));
   assert.is(await ask('/mcp/demo', 'echo'), 'one');
+  assert.is(await ask('/mcp/chosen', 'echo'), 'demo/one');
   assert.is(await ask('/mcp', 'demo__echo'), 'demo/one');
 });
 

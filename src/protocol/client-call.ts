@@ -9,7 +9,7 @@ import type { Linked } from '../domain/memory/linked-set.ts';
 import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import { type Clock, SLOW_MS } from '../domain/time/clock.ts';
 import { SharedTimer, type Waiter } from '../domain/time/shared-timer.ts';
-import { aggregateInstance } from './aggregate/names.ts';
+import { shownInstance } from './aggregate/names.ts';
 import type { FaultListener } from './endpoint-types.ts';
 import { faultOf, type RpcFailure } from './rpc.ts';
 
@@ -36,8 +36,8 @@ export abstract class ClientCall<A> implements Waiter {
     this.#onFault = onFault;
   }
 
-  /** True when ids of instances contain the name of their template, as at the path of all templates. */
-  abstract readonly isAggregate: boolean;
+  /** The name in the path, of a template or a view; undefined at that of all templates. */
+  abstract readonly pathName: string | undefined;
   /** Begins the event stream, unless it has begun. */
   abstract begin(): void;
   /** Writes the message for one event of the exchange. An error that it throws fails the request. */
@@ -119,7 +119,7 @@ export abstract class ClientCall<A> implements Waiter {
     if (this.#isOver) return;
     const { sentTo } = this.report;
     // Not the binding of a session, which may be moving.
-    if (sentTo !== undefined) this.noteInstance(this.isAggregate ? aggregateInstance(sentTo) : sentTo.id);
+    if (sentTo !== undefined) this.noteInstance(shownInstance(sentTo, this.pathName));
     this.begin();
   }
 }

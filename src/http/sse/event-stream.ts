@@ -11,6 +11,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type ByteBounds, memoryBounds } from '../../domain/memory/held-bytes.ts';
 import { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { SLOW_MS, spreadClock, systemClock } from '../../domain/time/clock.ts';
+import { shownInstance } from '../../protocol/aggregate/names.ts';
 import type { McpEvent, McpStream } from '../../protocol/endpoint-types.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { errorBody } from '../replies/error-reply.ts';
@@ -255,7 +256,9 @@ function writerOf(
       return () => response.off('drain', listener);
     },
     onSlow: () => {
-      if (stream === undefined) open(tracker?.sentTo?.id);
+      if (stream !== undefined) return;
+      const { sentTo } = tracker ?? {};
+      open(sentTo && shownInstance(sentTo, state.pathName));
     },
   };
 }

@@ -81,6 +81,11 @@ export function aggregateInstance({ template, id }: SentTo): string {
   return `${template}/${id}`;
 }
 
+/** The id of an instance as the clients of a path see it: with its template, unless the path names that. */
+export function shownInstance(sentTo: SentTo, pathName: string | undefined): string {
+  return sentTo.template === pathName ? sentTo.id : aggregateInstance(sentTo);
+}
+
 export function splitInstance(aggregated: string): SentTo | undefined {
   const at = aggregated.indexOf('/');
   return at === -1 ? undefined : { template: aggregated.slice(0, at), id: aggregated.slice(at + 1) };

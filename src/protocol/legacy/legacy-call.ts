@@ -11,8 +11,8 @@ import { errorMessage, notificationMessage, type RpcFailure, resultMessage, rpcF
 import type { PostAnswer } from './post-answer.ts';
 
 export interface LegacyCallDeps {
-  /** True when the session has several templates. */
-  readonly isAggregate: boolean;
+  /** The template of the session; undefined when it has several. */
+  readonly template: string | undefined;
   ask(request: ServerRequest, call: LegacyCall): void;
   /** Called when the call is over, before its answer is written. */
   ended(call: LegacyCall): void;
@@ -39,8 +39,8 @@ export class LegacyCall extends ClientCall<SourcedEvent> {
 
   // --- for the writer --------------------------------------------------------------------------------------
 
-  get isAggregate(): boolean {
-    return this.#deps.isAggregate;
+  get pathName(): string | undefined {
+    return this.#deps.template;
   }
 
   /** Begins the event stream, which can be resumed. */

@@ -117,8 +117,9 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     return this.#deps.onFault;
   }
 
-  get isAggregate(): boolean {
-    return this.#session.instanceId === undefined;
+  get template(): string | undefined {
+    const { value } = this.#session;
+    return value.kind === 'template' ? value.template : undefined;
   }
 
   takeAnswer(id: JsonRpcId, ...answer: Parameters<ServerRequest['answer']>): void {

@@ -57,8 +57,8 @@ export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
 
   // --- for the writer --------------------------------------------------------------------------------------
 
-  get isAggregate(): boolean {
-    return this.#request.pathName === undefined;
+  get pathName(): string | undefined {
+    return this.#request.pathName;
   }
 
   begin(): McpStream {

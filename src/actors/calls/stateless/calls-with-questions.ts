@@ -99,7 +99,7 @@ export class CallsWithQuestions implements CallQuestions {
   }
 
   /**
-   * See CallQuestions.resume. Questions without a answer stay open and are asked again. Unsubscribing before the end
+   * See CallQuestions.resume. Questions without an answer stay open and are asked again. Unsubscribing before the end
    * cancels the exchange. The observable is for one subscriber, which subscribes at once.
    */
   resume(
@@ -276,7 +276,7 @@ class CallWithQuestions {
     return this.isWaiting && ownerId === this.ownerId && call === this.#call;
   }
 
-  /** Delivers the buffered messages, then the end, or passes the answers on. Questions without a answer are asked again. */
+  /** Delivers the buffered messages, then the end, or passes the answers on. Questions without an answer are asked again. */
   resume(subscriber: CallSubscriber, answers: ReadonlyMap<string, ClientAnswer>): void {
     this.#subscriber = subscriber;
     this.#endWait();
