@@ -63,7 +63,7 @@ export function describedSettings() {
   });
 }
 
-export function loadBalancerView(policy: TemplatePolicy): WrittenSettings {
+export function shownLoadBalancer(policy: TemplatePolicy): WrittenSettings {
   const values = new Map<string, unknown>(Object.entries(policy));
   const entries = TEMPLATE_ROWS.map(({ key, name, kind }) => [name, kind.show(values.get(key))]);
   return Object.fromEntries(entries) as WrittenSettings; // `fromEntries` loses the type of each

@@ -224,8 +224,8 @@ export class Sample {
       const ownPart = { ...counts, state, inFlight: isElsewhere ? 0 : instance.inFlight };
       const other = others?.instances.get(serverId);
       const view = isForNode
-        ? partView(serverId, ownPart)
-        : instanceView(instance, sumOfInstance(ownPart, other));
+        ? partSample(serverId, ownPart)
+        : instanceSample(instance, sumOfInstance(ownPart, other));
       return [serverId, this.#renewed(JSON.stringify(view), known?.instances.get(serverId))] as const;
     });
     return { ...this.#renewed(text, known), load, instances: new Map(instances) };
@@ -281,7 +281,7 @@ function timesOf(parts: readonly TemplatePart[]): DurationHistogram {
   return all;
 }
 
-function instanceView(
+function instanceSample(
   snapshot: InstanceSnapshot,
   { state, inFlight, requests, failures }: InstanceLoad,
 ): Record<string, unknown> {
@@ -302,7 +302,7 @@ function instanceView(
   };
 }
 
-function partView(
+function partSample(
   serverId: string,
   { state, inFlight, requests, failures }: InstanceLoad,
 ): Record<string, unknown> {

@@ -1,13 +1,13 @@
 // The strategies and the settings of a template, from the tables in src/balancing.
 
 import { DEFAULT_POLICY, TEMPLATE_ROWS } from '../../src/balancing/policy.ts';
-import { describedSettings, loadBalancerView } from '../../src/balancing/policy-schemas.ts';
+import { describedSettings, shownLoadBalancer } from '../../src/balancing/policy-schemas.ts';
 import { STRATEGIES } from '../../src/balancing/strategies.ts';
 import { code, table } from './markdown.ts';
 
 export function loadBalancingReference(): string {
   const strategies = Object.entries(STRATEGIES).map(([name, { meaning }]) => [code(name), meaning]);
-  const defaults = new Map<string, unknown>(Object.entries(loadBalancerView(DEFAULT_POLICY)));
+  const defaults = new Map<string, unknown>(Object.entries(shownLoadBalancer(DEFAULT_POLICY)));
   const settings = describedSettings().map(({ name, description, schema }, index) => {
     const values = TEMPLATE_ROWS[index]?.kind.values;
     const accepted = values?.kind === 'text' ? values.forms.map(code).join(', ') : valuesOf(schema);

@@ -7,7 +7,7 @@ import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { jsonPieces } from '../../../src/domain/json/json-pieces.ts';
-import { ToolList, toolView } from '../../../src/http/routes/rest-calls.ts';
+import { ToolList, toolRecord } from '../../../src/http/routes/rest-calls.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
@@ -333,7 +333,7 @@ test('read equal lists of a large tool at the same time once, and write their an
 test.run();
 
 const list = suite('the list of tools');
-const textOf = (tool: JsonObject) => [...jsonPieces(toolView(tool))].join('');
+const textOf = (tool: JsonObject) => [...jsonPieces(toolRecord(tool))].join('');
 const viewOf = (tool: JsonObject) => JSON.parse(textOf(tool));
 
 list('keeps every field and adds description, parameters and the count', () => {

@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
-import { loadBalancerView } from '../../../src/balancing/policy-schemas.ts';
+import { shownLoadBalancer } from '../../../src/balancing/policy-schemas.ts';
 import { STRATEGY_NAMES } from '../../../src/balancing/strategies.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
@@ -11,7 +11,7 @@ const plain = { id: 'plain', name: 'Plain', description: 'The first.', version: 
 const app = appFor(test, () => startApp({ definitions: [plain] }));
 const endpoint = 'http://127.0.0.1:1';
 const DEFAULTS = {
-  ...loadBalancerView(DEFAULT_POLICY),
+  ...shownLoadBalancer(DEFAULT_POLICY),
   ...{ strategy: 'round_robin', health_check_interval: 30, max_retries: 3, timeout: 60 },
   ...{ start_timeout: 300, session: 'auto', session_failover: 'auto' },
 };

@@ -232,7 +232,7 @@ export class ClientSessions implements AllSessions {
    */
   list(): ShownSession[] {
     const startMs = wallAt(this.deps, 0);
-    return this.#ofClients().map((session) => this.#viewOf(session, startMs));
+    return this.#ofClients().map((session) => this.#shown(session, startMs));
   }
 
   /** Ends the session with this fingerprint: when this returns, it takes no more calls. Throws SESSION_NOT_FOUND. */
@@ -342,7 +342,7 @@ export class ClientSessions implements AllSessions {
   }
 
   /** `startMs`: the wall time at the start of the monotonic clock, in ms since 1970. */
-  #viewOf(session: McpSession, startMs: number): ShownSession {
+  #shown(session: McpSession, startMs: number): ShownSession {
     const bound =
       session instanceof ClientSession
         ? [session]

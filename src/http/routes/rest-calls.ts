@@ -97,7 +97,7 @@ export const restCallRoutes: readonly Route[] = [
     result: CallToolResult,
     errors: ['TOOL_NOT_FOUND', 'INVALID_TOOL_ARGUMENTS', 'CONFIRMATION_REQUIRED'],
   }),
-  listRoute('tools', 'tools', 'tools', Tool, toolView, ToolList),
+  listRoute('tools', 'tools', 'tools', Tool, toolRecord, ToolList),
   listRoute('resources', 'resources', 'resources', Resource),
   listRoute('resourceTemplates', 'resource templates', 'resources', ResourceTemplate),
   requestRoute('resources/read', 'Read a resource from a healthy instance', {
@@ -184,7 +184,7 @@ function requestRoute(
 }
 
 /** The tool with `description` and `parameters`. */
-export function toolView(tool: JsonObject): LazyFields {
+export function toolRecord(tool: JsonObject): LazyFields {
   const description = tool.description ?? '';
   return new LazyFields(() =>
     eachField({ ...tool, description, parameters: parametersOf(tool.inputSchema) }),

@@ -271,8 +271,10 @@ function statisticsRecord(gateway: Gateway, viewer: Principal): StatisticsRecord
     p50_ms: percentile(stats.p50Ms),
     p95_ms: percentile(stats.p95Ms),
     p99_ms: percentile(stats.p99Ms),
-    templates: Object.fromEntries(templates.map((name) => [name, templateView(gateway, name, clients)])),
-    instances: byServer(servers, (server) => instanceView(server, stats)),
+    templates: Object.fromEntries(
+      templates.map((name) => [name, templateStatistics(gateway, name, clients)]),
+    ),
+    instances: byServer(servers, (server) => instanceStatistics(server, stats)),
     sessions: { open, max: clients.maxSessions, ...sinceStart },
     own_processes: { ...ownProcesses },
     load_balancer: {
@@ -295,7 +297,7 @@ function statisticsRecord(gateway: Gateway, viewer: Principal): StatisticsRecord
   };
 }
 
-function templateView(gateway: Gateway, template: string, clients: VisibleStats['clients']) {
+function templateStatistics(gateway: Gateway, template: string, clients: VisibleStats['clients']) {
   const { total, healthy } = gateway.countInstances(template);
   const counts = clients.templates.get(template);
   return {
@@ -307,7 +309,7 @@ function templateView(gateway: Gateway, template: string, clients: VisibleStats[
   };
 }
 
-function instanceView({ snapshot, clients }: Server, stats: Pick<GatewayStats, 'instances'>) {
+function instanceStatistics({ snapshot, clients }: Server, stats: Pick<GatewayStats, 'instances'>) {
   const { serverId, healthy, state, ejection } = snapshot;
   const metrics = stats.instances[serverId];
   return {

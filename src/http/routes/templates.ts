@@ -4,8 +4,8 @@ import Type, { type Static } from 'typebox';
 import {
   describedSettings,
   LoadBalancerChange,
-  loadBalancerView,
   ShownLoadBalancer,
+  shownLoadBalancer,
 } from '../../balancing/policy-schemas.ts';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { insufficientPermissions } from '../../domain/errors/account-errors.ts';
@@ -86,7 +86,7 @@ function templateRecord(
     is_stored: definition !== undefined && storedDefinitions.find(id) === definition,
     config_schema: schema === undefined ? null : withoutSecretDefaults(schema),
     instances: instances.length,
-    load_balancer: loadBalancerView(policy),
+    load_balancer: shownLoadBalancer(policy),
     auth,
   };
 }
@@ -125,7 +125,7 @@ async function registryRecord(
     const view = gateway.template(template);
     const instances = gateway.servers(template).map((server) => recordWith(known, server, viewer));
     records.push(...instances);
-    const shown: Shown = { instances, load_balancer: loadBalancerView(view.policy) };
+    const shown: Shown = { instances, load_balancer: shownLoadBalancer(view.policy) };
     templates[template] = shown; // in the order of the names
     Object.assign(shown, await withheldFor(viewer, template, view, scheduler));
   });
@@ -246,7 +246,7 @@ export const templateRoutes: readonly Route[] = [
       const { template } = params;
       await gateway.changeTemplate(template, settings, auth);
       const { policy, auth: present = null } = gateway.template(template);
-      return json(200, { template_name: template, load_balancer: loadBalancerView(policy), auth: present });
+      return json(200, { template_name: template, load_balancer: shownLoadBalancer(policy), auth: present });
     },
   }),
   defineRoute('DELETE', '/gateway/templates/:template', {
