@@ -228,18 +228,8 @@ test('follows an engine: adds started and removes ended containers, also after i
 });
 
 test('registers a container that started while the database was unavailable', async () => {
-  const engine = await engineWith();
-  const store = failingStore();
   const notices: string[] = [];
-  const env = { DOCKER_HOST: engine.address, CONTAINER_HOST: engine.address };
-  const discovery = { env, onNotice: (line: string) => notices.push(line) };
-  const gateway = await gatewayAt([], { store, discovery });
-  await gateway.followSources();
-  await engine.followed();
-  store.failure = () => databaseUnavailable(new Error('away'));
-  store.failing.add('instances.save');
-  engine.containers = [{ id: 'aa', labels: marked('web'), ports: { '80/tcp': at('', '1001') } }];
-  engine.emit('start', 'aa');
+  const { gateway, store } = await startedWhileAway((line) => notices.push(line));
   await eventually(
     async () => notices.length,
     (length) => length > 0,
@@ -258,24 +248,14 @@ for (const [kind, fault] of Object.entries({
   rejects: () => Promise.reject(new Error('a listener of the embedder')),
 }))
   test(`follows an engine when the listener of notices ${kind}`, async () => {
-    const engine = await engineWith();
-    const store = failingStore();
-    const notices: string[] = [];
-    const onNotice = (line: string): unknown => {
-      notices.push(line);
+    let notices = 0;
+    const { gateway, store } = await startedWhileAway(() => {
+      notices += 1;
       return fault();
-    };
-    const env = { DOCKER_HOST: engine.address, CONTAINER_HOST: engine.address };
-    const gateway = await gatewayAt([], { store, discovery: { env, onNotice } });
-    await gateway.followSources();
-    await engine.followed();
-    store.failure = () => databaseUnavailable(new Error('away'));
-    store.failing.add('instances.save');
-    engine.containers = [{ id: 'aa', labels: marked('web'), ports: { '80/tcp': at('', '1001') } }];
-    engine.emit('start', 'aa');
+    });
     await eventually(
-      async () => notices.length,
-      (length) => length > 0,
+      async () => notices,
+      (count) => count > 0,
     );
     const registered = next(gateway, 'instance.registered');
     store.failing.clear();
@@ -353,6 +333,21 @@ test('a gateway that closes ends a sync that parses a long registry file in YAML
 });
 
 test.run();
+
+/** A gateway that follows an engine, and whose database went away before a container started. */
+async function startedWhileAway(onNotice: (line: string) => unknown) {
+  const engine = await engineWith();
+  const store = failingStore();
+  const env = { DOCKER_HOST: engine.address, CONTAINER_HOST: engine.address };
+  const gateway = await gatewayAt([], { store, discovery: { env, onNotice } });
+  await gateway.followSources();
+  await engine.followed();
+  store.failure = () => databaseUnavailable(new Error('away'));
+  store.failing.add('instances.save');
+  engine.containers = [{ id: 'aa', labels: marked('web'), ports: { '80/tcp': at('', '1001') } }];
+  engine.emit('start', 'aa');
+  return { gateway, store };
+}
 
 async function gatewayWithFile() {
   const registryFile = folder('registry.json');
