@@ -81,9 +81,9 @@ export interface ClientSideDeps
   readonly approvals: ToolApprovals;
   /** Keeps the lists of templates over restarts. Default: they are read again. */
   readonly lists?: ListStore | undefined;
-  /** See EndpointOptions. */
+  /** Records the first use of the id of a confirmation on all nodes. */
   readonly useOnce: EndpointOptions['useOnce'];
-  /** See BackendDeps. */
+  /** What a server, or a new connection, has to say to one user. Hot. Default: nothing. */
   readonly userNotices$?: Observable<UserNotice> | undefined;
   /** Counts questions to clients of the modern era, and results for them. */
   readonly heldQuestions: HeldBytes;
