@@ -5,8 +5,10 @@ import { createServer } from 'node:http';
 import net, { isIP, type LookupFunction, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
 import { DENIED_NETWORKS } from '../../src/domain/instances/endpoint.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import { guardedConnector } from '../../src/net/http1/connector.ts';
 import { AddressDenied, addressesIn, deniedAddress } from '../../src/net/network-guard.ts';
+import { BackendHandshakes } from '../../src/net/tls/backend-handshakes.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('network guard');
@@ -111,7 +113,8 @@ function connect(
   return new Promise((resolve) => {
     const url = { hostname, protocol: 'http:', port };
     try {
-      const socket = guardedConnector(url, addressesIn(networks), lookup).connect(UNREAD);
+      const handshakes = new BackendHandshakes(systemClock);
+      const socket = guardedConnector(url, addressesIn(networks), handshakes, lookup).connect(UNREAD);
       socket.once('error', resolve).once('connect', () => {
         socket.destroy();
         resolve(socket);

@@ -8,6 +8,7 @@ import type { GatewayError } from '../../src/domain/errors/errors.ts';
 import { type JsonObject, JsonText, type JsonValue } from '../../src/domain/json/json.ts';
 import type { BackendMessage } from '../../src/domain/mcp/jsonrpc.ts';
 import { META } from '../../src/domain/mcp/mcp.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../../src/transports/channel.ts';
 import { EDGE_BYTES } from '../../src/transports/stdio/line-decoder.ts';
 import { idsAtEdges } from '../../src/transports/stdio/message-edges.ts';
@@ -140,7 +141,7 @@ class Fake extends Channel {
 }
 
 /** A channel whose client may be asked. */
-function make(now?: () => number): Fake {
+function make(now = systemClock.now): Fake {
   return new Fake({ capabilities: { roots: {} } }, now);
 }
 

@@ -31,7 +31,6 @@ import {
 } from '../domain/mcp/mcp.ts';
 import { CallMap } from '../domain/memory/call-map.ts';
 import { NO_CALLER } from '../domain/memory/user-shares.ts';
-import { systemClock } from '../domain/time/clock.ts';
 import { boundedHandshake, type HandshakeBounds } from './bounded-handshake.ts';
 import {
   callerTokenOf,
@@ -87,7 +86,7 @@ export abstract class Channel implements Conversation, HandshakeChannel {
    * `profile`: the client that the backend may ask; undefined: requests of the backend are refused. `now`: a
    * monotonic clock in ms.
    */
-  constructor(profile: Pick<ClientProfile, 'capabilities'> | undefined, now = systemClock.now) {
+  constructor(profile: Pick<ClientProfile, 'capabilities'> | undefined, now: () => number) {
     this.#profile = profile;
     this.#callers = new RecentCallers(now);
   }

@@ -2,8 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
-import { guardedConnector } from '../../../src/net/http1/connector.ts';
+import type { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
 import type { AnswerEnding } from '../../../src/transports/http/answer-ending.ts';
 import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { until } from '../../conformance/transport.ts';
@@ -111,9 +110,7 @@ test('failures of answers are handled when their tasks run; a connection that wa
     arrived += 1;
     if (url === '/idle') response.end(RESULT);
   });
-  const url = new URL(`http://127.0.0.1:${server.port}`);
-  const connector = guardedConnector(url, () => false);
-  const pool = new ConnectionPool(connector, { maxConnections: 8, run: (task) => tasks.push(task) });
+  const pool = poolOf(server, 8, { run: (task) => tasks.push(task) });
   assert.is(await send(pool, postTo('/idle')), 'complete');
   const endings: string[] = [];
   for (let count = 0; count < 5; count += 1)

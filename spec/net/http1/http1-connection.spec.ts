@@ -13,8 +13,7 @@ import * as assert from 'uvu/assert';
 import { codeOf, type GatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { idValue } from '../../../src/domain/mcp/jsonrpc.ts';
-import { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
-import { guardedConnector } from '../../../src/net/http1/connector.ts';
+import type { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
 import type { Http1Connection } from '../../../src/net/http1/http1-connection.ts';
 import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { until } from '../../conformance/transport.ts';
@@ -186,8 +185,7 @@ test('a connection whose server closed it is closed where its failure is handled
   await serve(
     (socket) => socket.on('end', () => (ended += 1)).end(),
     async ({ port, sockets }) => {
-      const connector = guardedConnector(new URL(`http://127.0.0.1:${port}`), () => false);
-      const pool = new ConnectionPool(connector, { maxConnections: 20, run });
+      const pool = poolOf({ port }, 20, { run });
       const calls = Array.from({ length: 20 }, (_, index) => call(pool, `/${index}`));
       await until(() => due.length === 20, 'all ends were read');
       await delay(20);
@@ -215,11 +213,7 @@ for (const [how, close] of [
     await serve(
       (socket, path) => socket.on('end', () => (ended += 1)).write(answerOf(path)),
       async ({ port, sockets, made }) => {
-        const connector = guardedConnector(new URL(`http://127.0.0.1:${port}`), () => false);
-        const pools = Array.from(
-          { length: 20 },
-          () => new ConnectionPool(connector, { maxConnections: 1, run }),
-        );
+        const pools = Array.from({ length: 20 }, () => poolOf({ port }, 1, { run }));
         const callAll = () => Promise.all(pools.map((pool, index) => call(pool, `/${index}`)));
         await callAll();
         await delay(5);
@@ -438,8 +432,7 @@ test('a server that does not complete the TLS handshake is given up', async () =
   await serve(
     () => {},
     async ({ port, sockets }) => {
-      const connector = guardedConnector(new URL(`https://127.0.0.1:${port}`), () => false);
-      const pool = new ConnectionPool(connector, { maxConnections: 1 });
+      const pool = poolOf({ port }, 1, { origin: 'https://127.0.0.1' });
       mock.timers.enable({ apis: ['setTimeout'] });
       try {
         const calls = ['/1', '/2'].map((path) => call(pool, path));
@@ -481,11 +474,7 @@ openssl(
     await serve(
       (socket, path) => socket.write(answerOf(path, '', path === '/large' ? 300_000 : 0)),
       async ({ port, made }) => {
-        const to = (host: string): ConnectionPool =>
-          new ConnectionPool(
-            guardedConnector(new URL(`https://${host}:${port}`), () => false),
-            { maxConnections: 4 },
-          );
+        const to = (host: string): ConnectionPool => poolOf({ port }, 4, { origin: `https://${host}` });
         const untrusted = to('localhost');
         const { failure } = await call(untrusted, '/');
         assert.equal([failure?.delivered, codeOf(failure?.cause)], ['no', 'DEPTH_ZERO_SELF_SIGNED_CERT']);

@@ -75,7 +75,7 @@ openssl(
 );
 
 openssl('an origin that sends long chains delays no other one', async () => {
-  const handshakes = new BackendHandshakes();
+  const handshakes = new BackendHandshakes(systemClock);
   await withServer(pairOf('costly'), undefined, async (costly) => {
     await withServer(pairOf('server'), undefined, async (good) => {
       const first = connectorTo(costly, handshakes);
@@ -138,8 +138,8 @@ async function untilAccepting({ stdout }: ChildProcess): Promise<void> {
   for await (const [data] of on(stdout as Readable, 'data')) if (String(data).includes('ACCEPT')) return;
 }
 
-function connectorTo(port: number, handshakes = new BackendHandshakes()) {
-  return guardedConnector(new URL(`https://localhost:${port}`), () => false, undefined, handshakes);
+function connectorTo(port: number, handshakes = new BackendHandshakes(systemClock)) {
+  return guardedConnector(new URL(`https://localhost:${port}`), () => false, handshakes);
 }
 
 async function withServer(

@@ -1,6 +1,7 @@
 // Which cookies go back to a server, and which do not: RFC 6265, for one origin.
 
 import * as assert from 'uvu/assert';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { CookieJar } from '../../../src/transports/http/cookie-jar.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -11,8 +12,8 @@ const setter = { host: 'mcp.example.com', path: '/a/mcp?x=1', isSecure: false };
 /** The header for a path after these cookies were set. */
 function header(lines: string | readonly string[], path = '/a/mcp', more: Partial<typeof setter> = {}) {
   const jar = new CookieJar();
-  jar.keep(lines, { ...setter, ...more });
-  return jar.headerFor(path);
+  jar.keep(lines, { ...setter, ...more }, systemClock);
+  return jar.headerFor(path, systemClock);
 }
 
 test('sends back the value as it was written, without the attributes', () => {
@@ -38,10 +39,11 @@ test('sends a cookie below its path only, the longest path first', () => {
   jar.keep(
     ['root=1; Path=/', 'own=1', 'deep=1; Path=/a/mcp', 'beside=1; Path=/a/mc', 'bad=1; Path=b'],
     setter,
+    systemClock,
   );
-  assert.is(jar.headerFor('/a/mcp?q'), 'deep=1; own=1; root=1; bad=1');
-  assert.is(jar.headerFor('/a/mcp/x'), 'deep=1; own=1; root=1; bad=1');
-  assert.is(jar.headerFor('/b'), 'root=1; bad=1');
+  assert.is(jar.headerFor('/a/mcp?q', systemClock), 'deep=1; own=1; root=1; bad=1');
+  assert.is(jar.headerFor('/a/mcp/x', systemClock), 'deep=1; own=1; root=1; bad=1');
+  assert.is(jar.headerFor('/b', systemClock), 'root=1; bad=1');
   assert.is(header('s=1', '/other', { path: '/mcp' }), 's=1');
 });
 
@@ -56,11 +58,11 @@ test('replaces a cookie of the same name and path, and removes an expired one', 
 
 test('the cookies of the definition stay, unless the server sets another value', () => {
   const jar = new CookieJar();
-  assert.is(jar.headerFor('/', 'key=own; lang=en'), undefined);
-  jar.keep('key=new; Path=/', setter);
-  assert.is(jar.headerFor('/', 'key=own; lang=en'), 'lang=en; key=new');
-  jar.keep('key=; Path=/; Max-Age=0', setter);
-  assert.is(jar.headerFor('/', 'key=own; lang=en'), undefined);
+  assert.is(jar.headerFor('/', systemClock, 'key=own; lang=en'), undefined);
+  jar.keep('key=new; Path=/', setter, systemClock);
+  assert.is(jar.headerFor('/', systemClock, 'key=own; lang=en'), 'lang=en; key=new');
+  jar.keep('key=; Path=/; Max-Age=0', setter, systemClock);
+  assert.is(jar.headerFor('/', systemClock, 'key=own; lang=en'), undefined);
 });
 
 test('is bounded: by cookies and by bytes, the oldest end first', () => {

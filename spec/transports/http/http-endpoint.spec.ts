@@ -9,6 +9,7 @@ import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
 import { codeOf } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import type { AnswerEnding } from '../../../src/transports/http/answer-ending.ts';
 import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { type Headers, HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
@@ -36,7 +37,10 @@ async function seenBy(
     },
     async ({ url }) => {
       host = new URL(url).host;
-      const endpoint = new HttpEndpoint({ endpoint: url + query, headers }, { isDenied: () => false });
+      const endpoint = new HttpEndpoint(
+        { endpoint: url + query, headers },
+        { isDenied: () => false, clock: systemClock },
+      );
       await new Promise<void>((finished) => {
         send(endpoint, new HttpAnswer({ message: () => {}, finished: () => finished() }));
       });
@@ -84,7 +88,7 @@ for (const [name, value] of [
 ] as const) {
   test(`sends no request with the header ${JSON.stringify([name, value])}`, async () => {
     const connect = { endpoint: 'http://127.0.0.1:1/mcp', headers: { [name]: value } };
-    const endpoint = new HttpEndpoint(connect, { isDenied: () => false });
+    const endpoint = new HttpEndpoint(connect, { isDenied: () => false, clock: systemClock });
     const ending = await new Promise<AnswerEnding>((finished) => {
       endpoint.post('{}', {}, new HttpAnswer({ message: () => {}, finished }));
     });
@@ -104,7 +108,7 @@ test('a body with other characters than ASCII arrives as it is, with its length 
     },
     async ({ url }) => {
       const definition = { endpoint: url, headers: { 'x-name': 'caf\u00e9' } };
-      const endpoint = new HttpEndpoint(definition, { isDenied: () => false });
+      const endpoint = new HttpEndpoint(definition, { isDenied: () => false, clock: systemClock });
       await new Promise((finished) => {
         endpoint.post(body, {}, new HttpAnswer({ message: () => {}, finished }));
       });
@@ -118,7 +122,7 @@ test('posts to another path of its origin, and resolves no path of another origi
   const seen = await seenBy((endpoint, answer) => endpoint.post('{}', {}, answer, { path: '/message?s=1' }));
   assert.is(seen.url, '/message?s=1');
   const definition = { endpoint: 'http://h:1/a/sse?k=v', headers: {} };
-  const endpoint = new HttpEndpoint(definition, { isDenied: () => false });
+  const endpoint = new HttpEndpoint(definition, { isDenied: () => false, clock: systemClock });
   const paths = [
     '/m?s=1',
     'm',
@@ -147,7 +151,10 @@ test('ends lasting streams when it is destroyed, and leaves none behind when one
       if (request.method === 'POST') response.end();
     },
     async ({ url }) => {
-      const endpoint = new HttpEndpoint({ endpoint: url, headers: {} }, { isDenied: () => false });
+      const endpoint = new HttpEndpoint(
+        { endpoint: url, headers: {} },
+        { isDenied: () => false, clock: systemClock },
+      );
       const endings: string[] = [];
       const sink = {
         message: () => {},
@@ -171,7 +178,7 @@ test('a destroyed endpoint opens no stream', async () => {
   for (const isLasting of [false, true]) {
     const endpoint = new HttpEndpoint(
       { endpoint: 'http://127.0.0.1:1/mcp', headers: {} },
-      { isDenied: () => false },
+      { isDenied: () => false, clock: systemClock },
     );
     endpoint.destroy();
     const ending = await new Promise<AnswerEnding>((finished) => {
@@ -185,7 +192,7 @@ test('a destroyed endpoint opens no stream', async () => {
 test('a connection that is being made ends with the endpoint', async () => {
   const endpoint = new HttpEndpoint(
     { endpoint: 'http://192.0.2.1/mcp', headers: {} },
-    { isDenied: () => false },
+    { isDenied: () => false, clock: systemClock },
   );
   const ended = new Promise<string>((resolve) => {
     endpoint.post('{}', {}, new HttpAnswer({ message: () => {}, finished: ({ kind }) => resolve(kind) }));
@@ -209,7 +216,10 @@ test('a connection that was closed leaves nothing behind', async () => {
       response.writeHead(200, { connection: 'close' }).end(RESULT);
     },
     async ({ url }) => {
-      const endpoint = new HttpEndpoint({ endpoint: url, headers: {} }, { isDenied: () => false });
+      const endpoint = new HttpEndpoint(
+        { endpoint: url, headers: {} },
+        { isDenied: () => false, clock: systemClock },
+      );
       for (let made = 0; made < 50; made += 1) {
         await new Promise<void>((resolve) => {
           endpoint.post('{}', {}, new HttpAnswer({ message: () => {}, finished: () => resolve() }));

@@ -41,7 +41,10 @@ async function listening(
     otherwise: status(400),
   };
   await withRawServer(serving(answers), async ({ url }) => {
-    const connection = new HttpEndpoint({ endpoint: url, headers: {} }, { isDenied: () => false });
+    const connection = new HttpEndpoint(
+      { endpoint: url, headers: {} },
+      { isDenied: () => false, clock: systemClock },
+    );
     const session = await openSession(connection, openOptions());
     const received: unknown[] = [];
     const resumedAt: number[] = [];

@@ -1,15 +1,22 @@
 // Pools of connections to servers of specs, and requests for them.
 
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
 import { guardedConnector } from '../../../src/net/http1/connector.ts';
 import { RequestWriter } from '../../../src/net/http1/request-writer.ts';
+import { BackendHandshakes } from '../../../src/net/tls/backend-handshakes.ts';
 
-export function poolOf({ port }: { readonly port: number }, maxConnections = 8): ConnectionPool {
-  const url = new URL(`http://127.0.0.1:${port}`);
-  return new ConnectionPool(
-    guardedConnector(url, () => false),
-    { maxConnections },
+export function poolOf(
+  { port }: { readonly port: number },
+  maxConnections = 8,
+  { origin = 'http://127.0.0.1', ...more }: { origin?: string; run?: (failure: () => void) => void } = {},
+): ConnectionPool {
+  const connector = guardedConnector(
+    new URL(`${origin}:${port}`),
+    () => false,
+    new BackendHandshakes(systemClock),
   );
+  return new ConnectionPool(connector, { clock: systemClock, maxConnections, ...more });
 }
 
 /** The text of a POST. */

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
 import { OPENINGS_PER_OWNER } from '../../../src/transports/http/http-openings.ts';
 import type { OpenOptions } from '../../../src/transports/open-options.ts';
@@ -235,7 +236,10 @@ async function withChannel(
   body: (parts: { channel: SseChannel; server: SseFixture }) => Promise<void>,
 ): Promise<void> {
   const server = await startSseServer(options);
-  const connection = new HttpEndpoint({ endpoint: server.url, headers: {} }, { isDenied: () => false });
+  const connection = new HttpEndpoint(
+    { endpoint: server.url, headers: {} },
+    { isDenied: () => false, clock: systemClock },
+  );
   const channel = new SseChannel(connection, everyCapability);
   try {
     await body({ channel, server });

@@ -144,7 +144,7 @@ class Fake extends Channel {
   isDeaf = false;
 
   constructor(onRequest: OnRequest) {
-    super(undefined);
+    super(undefined, systemClock.now);
     this.#onRequest = onRequest;
   }
 

@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { HeldBytes } from '../../../src/domain/memory/held-bytes.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import {
@@ -156,7 +157,7 @@ test('the memory of half a line is given back when the program has exited', asyn
   const program = node(
     "process.stdout.write('x'.repeat(100_000), () => setTimeout(() => process.exit(7), 50))",
   );
-  const channel = new StdioChannel(program, { answers: held.of('a') });
+  const channel = new StdioChannel(program, { answers: held.of('a'), clock: systemClock });
   await until(() => held.bytes > 100_000, 'half a line is held');
   await firstValueFrom(channel.closed$);
   assert.is(held.bytes, 0);

@@ -96,8 +96,8 @@ export class PeerClient {
     this.#issuer = new TokenIssuer(keys.tokens[0], clock.now, life, peer.life);
     const connector = peerConnector(peer.address, keys.tls);
     this.#connector = connector;
-    this.#calls = new ConnectionPool(connector, { maxConnections: MAX_CALLS + PING_CONNECTIONS });
-    this.#streams = new ConnectionPool(connector, { maxConnections: MAX_STREAMS, isKept: false });
+    this.#calls = new ConnectionPool(connector, { clock, maxConnections: MAX_CALLS + PING_CONNECTIONS });
+    this.#streams = new ConnectionPool(connector, { clock, maxConnections: MAX_STREAMS, isKept: false });
   }
 
   /** Id of the node. */

@@ -20,7 +20,7 @@ export type PingResult = 'answered' | 'refused' | 'failed';
 
 export interface ProberOptions {
   readonly keys: ChannelKeys;
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Pick<Clock, 'now' | 'background'>;
   /** The life of this node. */
   readonly life: () => string;
 }
@@ -106,7 +106,7 @@ export class PeerProber {
     if (known) return known;
     const { keys, clock, life } = this.#options;
     const target: Target = {
-      pool: new ConnectionPool(peerConnector(peer.address, keys.tls), { maxConnections: MAX_PINGS }),
+      pool: new ConnectionPool(peerConnector(peer.address, keys.tls), { clock, maxConnections: MAX_PINGS }),
       issuer: new TokenIssuer(keys.tokens[0], clock.now, life, peer.life),
       pings: new Set(),
     };

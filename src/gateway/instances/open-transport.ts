@@ -63,7 +63,7 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
   const { heldAnswers, protectedPaths = [], leaseReaper, onRefused, vault, backendAccounts } = options;
   const { clock, handlers, scheduler, waitingBytes, isDenied, lookup, passEnv, user } = options;
   const shared = { clock, handlers, scheduler, waitingBytes, client: GATEWAY_INFO };
-  const network = { isDenied, lookup, handshakes: new BackendHandshakes() };
+  const network = { isDenied, lookup, handshakes: new BackendHandshakes(clock) };
   const runInContainer: RunInContainer = async (...run) =>
     (await import('../../discovery/exec.ts')).runInContainer(...run);
   const starts = new FairSlots({

@@ -2,7 +2,7 @@
 // one idle connection. The one that was used last is used next, so that the others expire. Source: ADR 118, 135.
 
 import { LIMITS } from '../../domain/limits.ts';
-import { systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { Connector } from './connector.ts';
 import { Http1Connection, type Http1Request } from './http1-connection.ts';
 
@@ -15,6 +15,7 @@ const MAX_IDLE_MS = 600_000;
 const SPARE_IDLE_MS = 4_000;
 
 interface PoolOptions {
+  readonly clock: Pick<Clock, 'now' | 'background'>;
   readonly maxConnections: number;
   /** False: a connection carries one request, whose answer may take any time. Default: true. */
   readonly isKept?: boolean;
@@ -26,6 +27,7 @@ export class ConnectionPool {
   readonly #connector: Connector;
   readonly #maxConnections: number;
   readonly #isKept: boolean;
+  readonly clock: Pick<Clock, 'now' | 'background'>;
   readonly run: (failure: () => void) => void;
   readonly #connections = new Set<Http1Connection>();
   readonly #idle: Http1Connection[] = [];
@@ -48,9 +50,10 @@ export class ConnectionPool {
 
   constructor(
     connector: Connector,
-    { maxConnections, isKept = true, run = (failure) => failure() }: PoolOptions,
+    { clock, maxConnections, isKept = true, run = (failure) => failure() }: PoolOptions,
   ) {
     this.#connector = connector;
+    this.clock = clock;
     this.#maxConnections = maxConnections;
     this.#isKept = isKept;
     this.run = run;
@@ -84,7 +87,7 @@ export class ConnectionPool {
     }
     this.#kept ??= connection;
     const mayRestMs = this.#kept === connection ? idleMs : Math.min(idleMs, SPARE_IDLE_MS);
-    connection.endsAtMs = systemClock.now() + mayRestMs;
+    connection.endsAtMs = this.clock.now() + mayRestMs;
     this.#fresh.push(connection);
     this.#sweepBy(connection.endsAtMs);
     this.#awaitTurn();
@@ -136,7 +139,7 @@ export class ConnectionPool {
   /** Runs after all sockets were read. */
   readonly #takeTurn = (): void => {
     this.#hasTurn = false;
-    const nowMs = systemClock.now();
+    const nowMs = this.clock.now();
     while (this.#waiting.length > 0) {
       const connection = this.#idle.pop();
       if (connection === undefined) break;
@@ -162,7 +165,7 @@ export class ConnectionPool {
 
   #endOfUse(): number {
     if (!this.#isKept) return Number.POSITIVE_INFINITY;
-    const endsAtMs = systemClock.now() + LIMITS.callHardBoundMs;
+    const endsAtMs = this.clock.now() + LIMITS.callHardBoundMs;
     this.#sweepBy(endsAtMs);
     return endsAtMs;
   }
@@ -172,12 +175,12 @@ export class ConnectionPool {
     if (endsAtMs >= this.#sweepAtMs) return;
     this.#cancelSweep?.();
     this.#sweepAtMs = endsAtMs;
-    const waitMs = Math.max(1, Math.ceil(endsAtMs - systemClock.now()));
-    this.#cancelSweep = systemClock.background.alarm(waitMs, () => this.#sweep());
+    const waitMs = Math.max(1, Math.ceil(endsAtMs - this.clock.now()));
+    this.#cancelSweep = this.clock.background.alarm(waitMs, () => this.#sweep());
   }
 
   #sweep(): void {
-    const nowMs = systemClock.now();
+    const nowMs = this.clock.now();
     this.#sweepAtMs = Number.POSITIVE_INFINITY;
     for (const connection of [...this.#connections]) {
       if (connection.endsAtMs <= nowMs) connection.destroy(endpointClosed());

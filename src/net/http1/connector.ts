@@ -5,7 +5,7 @@ import { lookup as systemLookup } from 'node:dns';
 import { connect as connectTcp, isIP, type LookupFunction, type OnReadOpts, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { type AddressCheck, AddressDenied } from '../network-guard.ts';
-import { BackendHandshakes } from '../tls/backend-handshakes.ts';
+import type { BackendHandshakes } from '../tls/backend-handshakes.ts';
 import { CLIENT_TLS } from '../tls/client-options.ts';
 import { limitKeyUpdates } from '../tls/key-updates.ts';
 
@@ -24,8 +24,8 @@ const KEEP_ALIVE_DELAY_MS = 60_000;
 export function guardedConnector(
   { protocol, hostname, port }: Pick<URL, 'protocol' | 'hostname' | 'port'>,
   isDenied: AddressCheck,
+  handshakes: BackendHandshakes,
   lookup: LookupFunction = systemLookup,
-  handshakes = new BackendHandshakes(),
 ): Connector {
   const host = hostname.replace(/^\[|\]$/g, '');
   const isSecure = protocol === 'https:';

@@ -5,7 +5,7 @@
 
 import type { Socket } from 'node:net';
 import { LIMITS } from '../../domain/limits.ts';
-import { systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { Connector } from './connector.ts';
 import { closedEarly, ResponseParser, type ResponseSink } from './response-parser.ts';
 
@@ -26,6 +26,7 @@ export interface Http1Request {
 }
 
 interface ConnectionOwner {
+  readonly clock: Pick<Clock, 'now' | 'background'>;
   /** The connection can carry another request. */
   freed(connection: Http1Connection): void;
   /** The connection carries no other request. Called before the answer that was under way fails. */
@@ -109,7 +110,7 @@ export class Http1Connection {
 
   #connect({ connect, connectedEvent }: Connector): Socket {
     const socket = connect({ buffer: READ_BUFFER, callback: (length) => this.#read(length) });
-    this.#cancelConnect = systemClock.background.alarm(LIMITS.connectMs, () =>
+    this.#cancelConnect = this.#owner.clock.background.alarm(LIMITS.connectMs, () =>
       this.destroy(connectTimeout()),
     );
     socket.once(connectedEvent, () => this.#connected());

@@ -5,7 +5,7 @@
 import type { TLSSocket } from 'node:tls';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { Turns } from '../../domain/tasks/turns.ts';
-import { systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 
 /** The most connections that are read in one turn of the event loop. */
 const AT_ONCE = 4;
@@ -31,8 +31,15 @@ interface Handshake {
 export class BackendHandshakes {
   /** The last time at which each origin sent a large handshake. */
   readonly #costly = new LruMap<number>(MAX_KNOWN);
-  readonly #ofCostly = new Turns(systemClock);
-  readonly #ofOthers = new Turns(systemClock, AT_ONCE);
+  readonly #clock: Clock;
+  readonly #ofCostly: Turns;
+  readonly #ofOthers: Turns;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#ofCostly = new Turns(clock);
+    this.#ofOthers = new Turns(clock, AT_ONCE);
+  }
 
   /** Takes over the reading of a connecting socket with `onread`, until its handshake is over. */
   guard(secure: TLSSocket, origin: string): void {
@@ -41,7 +48,7 @@ export class BackendHandshakes {
       const handshake: Handshake = {
         secure,
         origin,
-        beganAtMs: systemClock.now(),
+        beganAtMs: this.#clock.now(),
         raw: rawOf(secure),
         isOver: false,
       };
@@ -54,7 +61,7 @@ export class BackendHandshakes {
 
   #turnsOf(origin: string): Turns {
     const atMs = this.#costly.get(origin);
-    return atMs !== undefined && systemClock.now() - atMs < COSTLY_MS ? this.#ofCostly : this.#ofOthers;
+    return atMs !== undefined && this.#clock.now() - atMs < COSTLY_MS ? this.#ofCostly : this.#ofOthers;
   }
 
   #await(handshake: Handshake): void {
@@ -74,11 +81,11 @@ export class BackendHandshakes {
     secure.resume();
     await new Promise((resolve) => setImmediate(resolve)); // sockets are read before
     const after = raw.bytesRead;
-    if (after > COSTLY_BYTES) this.#costly.set(origin, systemClock.now());
+    if (after > COSTLY_BYTES) this.#costly.set(origin, this.#clock.now());
     if (!handshake.isOver && !secure.destroyed) {
       secure.pause();
-      const waitMs = Math.max(1, WAIT_SHARE * (systemClock.now() - beganAtMs));
-      systemClock.alarm(waitMs, () => this.#await(handshake));
+      const waitMs = Math.max(1, WAIT_SHARE * (this.#clock.now() - beganAtMs));
+      this.#clock.alarm(waitMs, () => this.#await(handshake));
     }
     return MS_PER_BYTE * (unusual(after) - unusual(before));
   }

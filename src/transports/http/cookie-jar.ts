@@ -3,7 +3,7 @@
 // 110.
 
 import { isIP } from 'node:net';
-import { systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 
 /** Bounds of one jar. Over them the oldest cookies are removed; a larger cookie is not kept. */
 export const COOKIES = { most: 50, bytes: 8 * 1024 } as const;
@@ -45,10 +45,11 @@ export class CookieJar {
   #kept: Map<string, Kept> | undefined;
 
   /** Keeps the cookies of a `set-cookie` header, and removes the expired ones. Those of other hosts are ignored. */
-  keep(header: string | readonly string[], setter: Setter): void {
+  keep(header: string | readonly string[], setter: Setter, clock: Clock): void {
     for (const line of [header].flat().slice(0, MAX_LINES)) {
       const cookie = parseCookie(line);
-      if (isAccepted(cookie, setter)) this.#set(cookie, pathFor(cookie, setter.path), expiryOf(cookie));
+      if (isAccepted(cookie, setter))
+        this.#set(cookie, pathFor(cookie, setter.path), expiryOf(cookie, clock), clock.now());
     }
   }
 
@@ -56,10 +57,10 @@ export class CookieJar {
    * The `cookie` header of a request to a path; undefined when none of the jar belongs there. `own`: the header of
    * the definition, whose cookies the backend may replace.
    */
-  headerFor(target: string, own = ''): string | undefined {
+  headerFor(target: string, { now }: Pick<Clock, 'now'>, own = ''): string | undefined {
     if (this.#kept === undefined) return undefined;
     const path = pathOf(target);
-    const nowMs = systemClock.now();
+    const nowMs = now();
     const matching = [...this.#kept.values()]
       .filter((kept) => kept.expiresAtMs > nowMs && isBelow(path, kept.path))
       .sort((one, other) => other.path.length - one.path.length);
@@ -70,11 +71,11 @@ export class CookieJar {
     return [...staying, ...matching.map(({ pair }) => pair)].join('; ');
   }
 
-  #set({ name, value }: Cookie, path: string, expiresAtMs: number): void {
+  #set({ name, value }: Cookie, path: string, expiresAtMs: number, nowMs: number): void {
     this.#kept ??= new Map();
     const key = `${name}\n${path}`;
     this.#kept.delete(key);
-    if (expiresAtMs > systemClock.now())
+    if (expiresAtMs > nowMs)
       this.#kept.set(key, { name, pair: name === '' ? value : `${name}=${value}`, path, expiresAtMs });
     let bytes = 0;
     for (const kept of this.#kept.values()) bytes += kept.pair.length + kept.path.length;
@@ -116,12 +117,12 @@ function isAccepted({ name, value, attributes }: Cookie, { host, isSecure }: Set
 const HEADER_TEXT = /^[\x20-\x7e\x80-\xff]*$/;
 
 /** Monotonic, in ms. `max-age` counts before `expires`. */
-function expiryOf({ attributes }: Cookie): number {
+function expiryOf({ attributes }: Cookie, { now, wall }: Pick<Clock, 'now' | 'wall'>): number {
   const age = attributes.get('max-age') ?? '';
   const leftMs = /^-?\d+$/.test(age)
     ? Number(age) * 1_000
-    : Date.parse(attributes.get('expires') ?? '') - systemClock.wall();
-  return Number.isNaN(leftMs) ? Number.POSITIVE_INFINITY : systemClock.now() + leftMs;
+    : Date.parse(attributes.get('expires') ?? '') - wall();
+  return Number.isNaN(leftMs) ? Number.POSITIVE_INFINITY : now() + leftMs;
 }
 
 /** The path of a cookie, '/' for an invalid one; without one the folder of the request. Source: RFC 6265, 5.1.4. */

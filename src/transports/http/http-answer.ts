@@ -13,7 +13,7 @@ import {
   UNCOUNTED_BYTES,
 } from '../../domain/memory/held-bytes.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
-import { systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { AnswerReceiver, Http1Connection } from '../../net/http1/http1-connection.ts';
 import type { WrittenRequest } from '../../net/http1/request-writer.ts';
 import type { ResponseHeaders } from '../../net/http1/response-parser.ts';
@@ -59,6 +59,7 @@ export interface Sending extends WrittenRequest {
 /** What sent the request. */
 export interface Sender {
   readonly origin: string;
+  readonly clock: Clock;
   /** Values that no text for callers may contain. */
   readonly secrets: readonly string[];
   /** Set when each request has an access token. */
@@ -120,7 +121,7 @@ export class HttpAnswer implements AnswerReceiver {
     this.#run = run;
   }
 
-  /** The request that is answered, for a redirect, for cookies and for the words of a refusal. */
+  /** The request that is answered, for a redirect, cookies, the words of a refusal, and the time that its rest may take. */
   sentBy(sender: Sender, sending: Sending): void {
     this.#sender = sender;
     this.#sending = sending;
@@ -154,8 +155,7 @@ export class HttpAnswer implements AnswerReceiver {
    * connection is kept.
    */
   dismiss(): void {
-    if (!this.#isOver)
-      this.#cancelTimer ??= systemClock.background.alarm(LIMITS.backgroundMs, () => this.abort());
+    if (!this.#isOver) this.#cancelTimer ??= this.#afterBackgroundTime(() => this.abort());
   }
 
   onRequestStart(connection: Http1Connection): boolean {
@@ -331,7 +331,7 @@ export class HttpAnswer implements AnswerReceiver {
   /** Nothing but the beginning of its text is needed, so the rest is not waited for. */
   #beginRefusal(headers: ResponseHeaders): void {
     this.#refusal = headers;
-    this.#cancelTimer ??= systemClock.background.alarm(LIMITS.backgroundMs, () => this.#endRefusal());
+    this.#cancelTimer ??= this.#afterBackgroundTime(() => this.#endRefusal());
   }
 
   #endRefusal(): void {
@@ -395,6 +395,10 @@ export class HttpAnswer implements AnswerReceiver {
 
   get #body(): Buffer | undefined {
     return this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : this.#chunks[0];
+  }
+
+  #afterBackgroundTime(callback: () => void): (() => void) | undefined {
+    return this.#sender?.clock.background.alarm(LIMITS.backgroundMs, callback);
   }
 
   #end(): void {

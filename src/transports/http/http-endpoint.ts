@@ -4,9 +4,11 @@
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ByteBudget, InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { ConnectionPool } from '../../net/http1/connection-pool.ts';
 import { type Connector, guardedConnector } from '../../net/http1/connector.ts';
 import { RequestWriter } from '../../net/http1/request-writer.ts';
+import { BackendHandshakes } from '../../net/tls/backend-handshakes.ts';
 import type { BearerTokens } from '../backend-account.ts';
 import type { NetworkOptions, OpenOptions } from '../open-options.ts';
 import { secretsOf } from '../secrets.ts';
@@ -33,6 +35,7 @@ export class HttpEndpoint implements Sender {
   /** Path of the endpoint without its query, for messages. */
   readonly path: string;
   readonly origin: string;
+  readonly clock: Clock;
   readonly #pool: ConnectionPool;
   readonly #connector: Connector;
   /** A connection for each answer that stays open, because calls need those of the pool. TCP detects a lost peer. */
@@ -57,13 +60,17 @@ export class HttpEndpoint implements Sender {
     {
       isDenied,
       lookup,
-      handshakes,
+      clock,
+      handshakes = new BackendHandshakes(clock),
       answers,
       waitingBytes,
       scheduler,
       tokens,
-    }: NetworkOptions & Partial<Pick<OpenOptions, 'answers' | 'waitingBytes' | 'scheduler'>>,
+    }: NetworkOptions &
+      Pick<OpenOptions, 'clock'> &
+      Partial<Pick<OpenOptions, 'answers' | 'waitingBytes' | 'scheduler'>>,
   ) {
+    this.clock = clock;
     this.#run = scheduler?.run;
     this.waitingBytes = waitingBytes;
     this.#answers = answers;
@@ -81,8 +88,12 @@ export class HttpEndpoint implements Sender {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
     });
-    this.#connector = guardedConnector(url, isDenied, lookup, handshakes);
-    this.#pool = new ConnectionPool(this.#connector, { maxConnections: MAX_CONNECTIONS, run: this.#run });
+    this.#connector = guardedConnector(url, isDenied, handshakes, lookup);
+    this.#pool = new ConnectionPool(this.#connector, {
+      clock,
+      maxConnections: MAX_CONNECTIONS,
+      run: this.#run,
+    });
   }
 
   /** Values that no text for callers may contain. */
@@ -130,7 +141,7 @@ export class HttpEndpoint implements Sender {
 
   /** Keeps the cookies that an answer to a path sets. */
   keepCookies(jar: CookieJar, path: string, header: string | readonly string[]): void {
-    jar.keep(header, { host: this.#host, path, isSecure: this.#isSecure });
+    jar.keep(header, { host: this.#host, path, isSecure: this.#isSecure }, this.clock);
   }
 
   destroy(): void {
@@ -161,7 +172,7 @@ export class HttpEndpoint implements Sender {
 
   #send(sending: Sending, answer: HttpAnswer, headers = sending.headers): void {
     answer.sentBy(this, sending);
-    const cookie = sending.jar?.headerFor(sending.path, this.#writer.fields.cookie);
+    const cookie = sending.jar?.headerFor(sending.path, this.clock, this.#writer.fields.cookie);
     let text: string | Buffer;
     try {
       text = this.#writer.textOf(headers === sending.headers ? sending : { ...sending, headers }, cookie);
@@ -173,8 +184,12 @@ export class HttpEndpoint implements Sender {
   }
 
   #streamPool(): ConnectionPool {
-    const options = { maxConnections: Number.POSITIVE_INFINITY, isKept: false, run: this.#run };
-    this.#streams ??= new ConnectionPool(this.#connector, options);
+    this.#streams ??= new ConnectionPool(this.#connector, {
+      clock: this.clock,
+      maxConnections: Number.POSITIVE_INFINITY,
+      isKept: false,
+      run: this.#run,
+    });
     return this.#streams;
   }
 

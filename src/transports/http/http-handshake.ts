@@ -7,8 +7,7 @@ import { tooManyMessages } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AnswerMessage, numberMeant, RPC, requestText } from '../../domain/mcp/jsonrpc.ts';
 import { type Era, INITIALIZED } from '../../domain/mcp/mcp.ts';
-import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
-import { type Clock, systemClock, timeLimit } from '../../domain/time/clock.ts';
+import { type Clock, timeLimit } from '../../domain/time/clock.ts';
 import { eraHeaders, type Spoken } from '../era-metadata.ts';
 import type { HandshakeAnswer, HandshakeChannel, RefusalError } from '../handshake.ts';
 import type { AnswerEnding, RefusedEnding } from './answer-ending.ts';
@@ -179,14 +178,18 @@ function ask(
  * The status with which the request of this id is refused; 0 for any other end. Never rejects, waits at most
  * LIMITS.backgroundMs.
  */
-export async function refusedStatus(send: (answer: HttpAnswer) => void, id: number): Promise<number> {
-  const asked = await ask(send, id, timeLimit(systemClock, LIMITS.backgroundMs));
+export async function refusedStatus(
+  clock: Clock,
+  send: (answer: HttpAnswer) => void,
+  id: number,
+): Promise<number> {
+  const asked = await ask(send, id, timeLimit(clock, LIMITS.backgroundMs));
   return asked.kind === 'refused' ? asked.status : 0;
 }
 
 /** Sends a message whose answer does not matter. Never rejects, waits at most LIMITS.backgroundMs. */
-export async function sendUnawaited(send: (answer: HttpAnswer) => void): Promise<void> {
-  await ask(send, undefined, timeLimit(systemClock, LIMITS.backgroundMs));
+export async function sendUnawaited(clock: Clock, send: (answer: HttpAnswer) => void): Promise<void> {
+  await ask(send, undefined, timeLimit(clock, LIMITS.backgroundMs));
 }
 
 /** Memory of a request that is under way, besides its body. */
@@ -197,11 +200,11 @@ const POST_BYTES = 4 * 1024;
  * Their memory is counted for the owner.
  */
 export class UnawaitedMessages {
-  readonly #waitingBytes: ByteBudget | undefined;
+  readonly #endpoint: Pick<HttpEndpoint, 'clock' | 'waitingBytes'>;
   #underWay = 0;
 
-  constructor(waitingBytes: ByteBudget | undefined) {
-    this.#waitingBytes = waitingBytes;
+  constructor(endpoint: Pick<HttpEndpoint, 'clock' | 'waitingBytes'>) {
+    this.#endpoint = endpoint;
   }
 
   /**
@@ -214,13 +217,14 @@ export class UnawaitedMessages {
     { isUrgent, ownerId }: { readonly isUrgent: boolean; readonly ownerId: string },
   ): Promise<void> | void {
     if (this.#underWay >= LIMITS.repliesUnderWay / (isUrgent ? 1 : 2)) return;
+    const { clock, waitingBytes } = this.#endpoint;
     const bytes = body.length + POST_BYTES;
-    if (isUrgent) this.#waitingBytes?.add(ownerId, bytes);
-    else if (this.#waitingBytes?.take(ownerId, bytes) === false) throw tooManyMessages();
+    if (isUrgent) waitingBytes?.add(ownerId, bytes);
+    else if (waitingBytes?.take(ownerId, bytes) === false) throw tooManyMessages();
     this.#underWay += 1;
-    return sendUnawaited(post).then(() => {
+    return sendUnawaited(clock, post).then(() => {
       this.#underWay -= 1;
-      this.#waitingBytes?.add(ownerId, -bytes);
+      waitingBytes?.add(ownerId, -bytes);
     });
   }
 }

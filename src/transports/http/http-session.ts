@@ -79,7 +79,7 @@ export class HttpSession {
   ) {
     this.jar = jar;
     this.#endpoint = endpoint;
-    this.#unawaited = new UnawaitedMessages(endpoint.waitingBytes);
+    this.#unawaited = new UnawaitedMessages(endpoint);
     this.handshake = handshake;
     this.hasSession = sessionId !== undefined;
     const session: Headers = sessionId === undefined ? {} : { 'mcp-session-id': sessionId };
@@ -120,7 +120,11 @@ export class HttpSession {
   /** True when the session is refused a ping with such a status, too. Waits at most LIMITS.backgroundMs. */
   async isRefused(): Promise<boolean> {
     const id = this.#endpoint.nextId();
-    const status = await refusedStatus(this.#posting(requestText(id, 'ping', undefined), 'ping'), id);
+    const status = await refusedStatus(
+      this.#endpoint.clock,
+      this.#posting(requestText(id, 'ping', undefined), 'ping'),
+      id,
+    );
     return status === 404 || MAY_BE_SESSION.has(status);
   }
 
@@ -129,7 +133,7 @@ export class HttpSession {
     const body = messageText({ method: CANCELLED, params: cancellation(requestId, reason) });
     const waiting = this.#endpoint.waitingBytes;
     waiting?.add(ownerId, body.length);
-    await sendUnawaited(this.#posting(body, CANCELLED));
+    await sendUnawaited(this.#endpoint.clock, this.#posting(body, CANCELLED));
     waiting?.add(ownerId, -body.length);
   }
 
@@ -166,7 +170,7 @@ function messageText(message: object): string {
 }
 
 function deleteSession(endpoint: HttpEndpoint, headers: Headers, jar: CookieJar): Promise<void> {
-  return sendUnawaited((answer) => endpoint.delete(headers, answer, { jar }));
+  return sendUnawaited(endpoint.clock, (answer) => endpoint.delete(headers, answer, { jar }));
 }
 
 const MAY_BE_SESSION: ReadonlySet<number> = new Set([400, 401, 403, 410, 429]);

@@ -19,13 +19,13 @@ import type { InProcessHandler, OpenTransport } from '../open-options.ts';
 import type { Transport } from '../transport.ts';
 
 /** The function is `options.handlers.get(definition.serverId)`. */
-export const open: OpenTransport = async (definition, { handlers, signal }) => {
+export const open: OpenTransport = async (definition, { clock, handlers, signal }) => {
   const handler = handlers.get(definition.serverId);
   if (signal.aborted) throw openingCancelled();
   if (handler === undefined) {
     throw backendUnavailable(`no function serves "${definition.serverId}"`, { delivered: 'no' });
   }
-  return new InProcessTransport(handler, handshakeOf(definition));
+  return new InProcessTransport(handler, handshakeOf(definition), clock.now);
 };
 
 interface InProcessCall {
@@ -38,8 +38,8 @@ class InProcessTransport extends Channel implements Transport {
   readonly kind = 'in-process';
   readonly #handler: InProcessHandler;
 
-  constructor(handler: InProcessHandler, handshake: Handshake) {
-    super(undefined);
+  constructor(handler: InProcessHandler, handshake: Handshake, now: () => number) {
+    super(undefined, now);
     this.#handler = handler;
     this.handshake = handshake;
   }

@@ -36,9 +36,9 @@ export class SseChannel extends Channel implements AnswerSink {
 
   /** `profile`: the client; undefined for the conversation of the transport itself, which refuses requests of the backend. */
   constructor(endpoint: HttpEndpoint, profile: ClientProfile | undefined) {
-    super(profile);
+    super(profile, endpoint.clock.now);
     this.endpoint = endpoint;
-    this.#unawaited = new UnawaitedMessages(endpoint.waitingBytes);
+    this.#unawaited = new UnawaitedMessages(endpoint);
     this.#located.promise.catch(() => undefined); // `closed$` reports the same
   }
 

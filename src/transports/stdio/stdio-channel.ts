@@ -15,7 +15,7 @@ import { type BackendMessage, readBatch, readMessage, unparsedSize } from '../..
 import { CANCELLED, INITIALIZED } from '../../domain/mcp/mcp.ts';
 import { type InstanceHeldBytes, PIECE_BYTES } from '../../domain/memory/held-bytes.ts';
 import type { Linked } from '../../domain/memory/linked-set.ts';
-import { type Clock, settlesWithin, systemClock } from '../../domain/time/clock.ts';
+import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
 import { Channel, type ChannelOpening, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import type { HandshakeChannel } from '../handshake.ts';
 import type { CommandHistory, OpenOptions } from '../open-options.ts';
@@ -29,7 +29,8 @@ import { ProgramRun, type ProgramRunOptions } from './program-run.ts';
 
 export interface ChannelOptions
   extends Pick<ProgramRunOptions, 'ladder' | 'reaper' | 'passEnv' | 'user' | 'scheduler' | 'runInContainer'>,
-    Partial<Pick<OpenOptions, 'answers' | 'clock' | 'waitingBytes' | 'history'>> {
+    Pick<OpenOptions, 'clock'>,
+    Partial<Pick<OpenOptions, 'answers' | 'waitingBytes' | 'history'>> {
   /** The program runs for a single client and may send it requests. Default false: its requests are refused. */
   readonly isDedicated?: boolean;
   /** True: the conversation goes on after its transport has ended. Default: like `isDedicated`. */
@@ -71,15 +72,7 @@ export class StdioChannel extends Channel {
 
   constructor(
     program: Program,
-    {
-      isDedicated = false,
-      isIndependent,
-      answers,
-      clock = systemClock,
-      waitingBytes,
-      history,
-      ...options
-    }: ChannelOptions = {},
+    { isDedicated = false, isIndependent, answers, clock, waitingBytes, history, ...options }: ChannelOptions,
   ) {
     super(isDedicated ? ANY_CLIENT : undefined, clock.now);
     this.#clock = clock;
