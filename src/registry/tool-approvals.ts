@@ -286,7 +286,7 @@ function takes(choices: CompiledView, key: string): boolean {
   return choices.takes('tools', template, tool);
 }
 
-/** The digests of definitions as lists of several templates show them. Lists are made of the same items again and again. */
+/** The digests of definitions as the lists of aggregates show them. Lists are made of the same items again and again. */
 class ShownDigests {
   readonly #known = new WeakMap<JsonObject, string>();
 
@@ -304,7 +304,7 @@ class ShownDigests {
   });
 }
 
-/** The tool as lists of several templates show it; none if they do not. */
+/** The tool as the lists of aggregates show it; none if they do not. */
 function shownItems(tool: Tool, hints: Readonly<Record<string, ToolHints>>): readonly JsonObject[] {
   const checked = checkedItem('tools', withOwnHints(tool, hints));
   return 'item' in checked ? [checked.item] : [];

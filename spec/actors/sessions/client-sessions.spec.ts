@@ -11,6 +11,7 @@ import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { profileBytes } from '../../../src/domain/mcp/client.ts';
 import type { EndReason } from '../../../src/domain/sessions/session-ends.ts';
+import { type AnySessionValue, SESSION_VERSION } from '../../../src/domain/sessions/session-value.ts';
 import {
   ASKABLE,
   answers,
@@ -438,7 +439,7 @@ async function rest(): Promise<void> {
   await pass(2 * LIMITS.sessionUnusedMs + 2_000);
 }
 
-/** A session with all templates: one of the sessions until it is closed. */
+/** An aggregate session: one of the sessions until it is closed. */
 class AggregateSession extends ScriptedSession {
   readonly partIds: string[] = [];
   endReason: EndReason | undefined;
@@ -447,6 +448,11 @@ class AggregateSession extends ScriptedSession {
   constructor(ownerId: string) {
     count += 1;
     super(`session-${count}`, ownerId, PLAIN, HANDSHAKE);
+  }
+
+  override get value(): AnySessionValue {
+    const { ownerId, profile } = this;
+    return { version: SESSION_VERSION, kind: 'all', ownerId, profile, uris: {} };
   }
 
   override async close(reason: EndReason = 'closed'): Promise<void> {

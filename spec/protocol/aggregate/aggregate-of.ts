@@ -1,12 +1,12 @@
-// Several templates as one server, for specs that bring the backends of each template.
+// An aggregate for specs that bring the backends of each template.
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ListChange } from '../../../src/domain/mcp/mcp.ts';
 import type { AllSessions } from '../../../src/domain/sessions/all-sessions.ts';
 import type { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
+import { allTemplates } from '../../../src/protocol/aggregate/all-templates.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/backends.ts';
-import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import type { Selection } from '../../../src/protocol/aggregate/selection.ts';
@@ -32,7 +32,7 @@ export function aggregateOf({
   templates,
   backendsOf,
   sessions = NO_SESSIONS,
-  selectionOf = everything,
+  selectionOf = allTemplates,
 }: AggregateOptions) {
   const listChanges$ = new Subject<ListChange>();
   const scheduler = untimedScheduler();

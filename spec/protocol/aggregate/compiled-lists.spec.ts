@@ -4,7 +4,7 @@ import { EMPTY, of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
 import { NO_NAMES } from '../../../src/domain/views/view.ts';
-import { everything } from '../../../src/protocol/aggregate/everything.ts';
+import { allTemplates } from '../../../src/protocol/aggregate/all-templates.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
 import { compiledLists, ViewDirectory } from '../../../src/protocol/aggregate/views/view-directory.ts';
@@ -63,7 +63,7 @@ test('a list belongs to its template, also when another one has an equal list', 
   const backendsOf = () => new ListingBackends({ tools: TOOLS });
   const all = ['a', 'b'];
   const lists = new AggregateLists({ ...CLOCK, backendsOf, listChanges$: EMPTY });
-  const { directory } = everything(lists, () => all, new TaskScheduler(), { names: 'bare' });
+  const { directory } = allTemplates(lists, () => all, new TaskScheduler(), { names: 'bare' });
   const ofOnly = (template: string) => ({
     ...CLIENT,
     owner: { id: `user:${template}`, templates: new Set([template]) },

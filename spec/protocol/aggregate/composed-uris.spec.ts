@@ -1,4 +1,4 @@
-// URIs that several templates have, as one server: what is composed, where it leads, and that answers keep their other bytes. The same
+// URIs that several templates of an aggregate have: what is composed, where it leads, and that answers keep their other bytes. The same
 // with real servers and clients is in http/equal-uris.spec.ts.
 
 import { firstValueFrom, of } from 'rxjs';

@@ -1,4 +1,4 @@
-// All templates as one server: aggregate names, owners of names and resources, and acceptable items.
+// An aggregate: its names, owners of names and resources, and acceptable items.
 
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';

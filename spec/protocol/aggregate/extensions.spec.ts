@@ -1,4 +1,4 @@
-// Extensions of several templates as one server: custom methods go to their one owner, skills are one list.
+// Extensions of an aggregate: custom methods go to their one owner, skills are one list.
 
 import { firstValueFrom, type Observable, of } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -7,7 +7,7 @@ import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { Owner } from '../../../src/domain/mcp/client.ts';
 import { ToolRights } from '../../../src/domain/rights/rights.ts';
 import { NO_NAMES, type ViewDefinition } from '../../../src/domain/views/view.ts';
-import { everything } from '../../../src/protocol/aggregate/everything.ts';
+import { allTemplates } from '../../../src/protocol/aggregate/all-templates.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
 import { ViewDirectory } from '../../../src/protocol/aggregate/views/view-directory.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -72,7 +72,7 @@ function setUp(all: Readonly<Record<string, ExtendedBackends>>, definition?: Vie
   const { aggregated } = aggregateOf({
     ...fixed(all),
     selectionOf: (lists, templates, scheduler) => ({
-      ...everything(lists, templates, scheduler),
+      ...allTemplates(lists, templates, scheduler),
       ...(compiled && {
         directory: new ViewDirectory({ lists, scheduler, templates, view: () => compiled, ...names }),
       }),

@@ -17,7 +17,7 @@ import {
 import type { Owner } from '../../../src/domain/mcp/client.ts';
 import { ToolRights } from '../../../src/domain/rights/rights.ts';
 import type { AggregatePresentation } from '../../../src/domain/views/view.ts';
-import { everything } from '../../../src/protocol/aggregate/everything.ts';
+import { allTemplates } from '../../../src/protocol/aggregate/all-templates.ts';
 import { ToolIndex } from '../../../src/protocol/tool-search/tool-index.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, ListingBackends, PROFILE } from '../listing-backends.ts';
@@ -51,7 +51,7 @@ function setUp(
   const { aggregated, listChanges$ } = aggregateOf({
     templates: () => [...all.keys()],
     backendsOf: (template) => all.get(template) ?? new ListingBackends({}),
-    selectionOf: (lists, names, scheduler) => everything(lists, names, scheduler, presentation),
+    selectionOf: (lists, names, scheduler) => allTemplates(lists, names, scheduler, presentation),
   });
   const ask = async (request: ExchangeRequest, owner: Owner = ADA) =>
     resultOf(aggregated.exchange(request, { owner, profile: PROFILE }));

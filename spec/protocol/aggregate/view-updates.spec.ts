@@ -6,7 +6,7 @@ import type { ExchangeRequest, SourcedEvent } from '../../../src/domain/calls/ex
 import { type ServerNotification, updateNotice } from '../../../src/domain/mcp/client.ts';
 import type { ListField } from '../../../src/domain/mcp/mcp.ts';
 import { NO_NAMES } from '../../../src/domain/views/view.ts';
-import { everything } from '../../../src/protocol/aggregate/everything.ts';
+import { allTemplates } from '../../../src/protocol/aggregate/all-templates.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
 import { ViewDirectory } from '../../../src/protocol/aggregate/views/view-directory.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
@@ -28,7 +28,7 @@ function setUp() {
   const { aggregated } = aggregateOf({
     ...fixed({ a }),
     selectionOf: (lists, templates, scheduler) => ({
-      ...everything(lists, templates, scheduler),
+      ...allTemplates(lists, templates, scheduler),
       view: 'v',
       directory: new ViewDirectory({ lists, scheduler, templates, view: () => compiled, ...names }),
     }),

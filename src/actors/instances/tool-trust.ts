@@ -16,7 +16,7 @@ import type { ToolHints } from '../../domain/views/view.ts';
 export interface ToolDigests {
   /** The digest of the definition as its server lists it. */
   readonly own: string;
-  /** The digest of the definition as lists of several templates show it. */
+  /** The digest of the definition as the lists of aggregates show it. */
   readonly shown: string;
 }
 

@@ -1,4 +1,4 @@
-// All legacy sessions of one gateway, with one template or with several (ADR 70). ClientSessions bounds their number, ends
+// All legacy sessions of one gateway, with one template or with an aggregate (ADR 70). ClientSessions bounds their number, ends
 // those that are idle for too long (idle-sweep.ts), and can end many together. Callers of `find` must compare the owner
 // themselves. ClientSessions owns the sessions, a session owns its binding, and a dedicated
 // binding owns its conversation.
@@ -32,7 +32,7 @@ import { SessionRecovery } from './session-recovery.ts';
 import { newSession, outlivesNode } from './session-state.ts';
 
 interface ClientSessionsOptions extends SessionDeps {
-  /** The most sessions with one template, and separately the most sessions with several. Default: LIMITS.sessions. */
+  /** The most sessions with one template, and separately the most aggregate sessions. Default: LIMITS.sessions. */
   readonly maxSessions?: number | undefined;
   readonly idleMs?: number | undefined;
   /** The share of the places that one owner may use. Default: LIMITS.ownerShare. */
@@ -83,7 +83,7 @@ export class ClientSessions implements AllSessions {
     deps.fleet.root.subscribe({ complete: () => void this.closeAll(0) });
   }
 
-  /** The most sessions with one template, and separately the most sessions with several. */
+  /** The most sessions with one template, and separately the most aggregate sessions. */
   get max(): number {
     return this.#places.max;
   }
@@ -195,9 +195,9 @@ export class ClientSessions implements AllSessions {
   add(session: McpSession, mayEndOthers = true): void {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (mayEndOthers) this.#requireNewSessions(); // one that is recovered is claimed already
-    if (mayEndOthers) this.#makeRoom(session.ownerId, 'several');
-    else this.#places.check(session.ownerId, 'several');
-    this.#places.take(session, 'several');
+    if (mayEndOthers) this.#makeRoom(session.ownerId, 'aggregate');
+    else this.#places.check(session.ownerId, 'aggregate');
+    this.#places.take(session, 'aggregate');
     this.#begin(session);
   }
 
@@ -213,7 +213,7 @@ export class ClientSessions implements AllSessions {
           isLost,
         });
       this.#drop(session, 'template');
-    } else if (this.#open.has(session.id)) this.#drop(session, 'several');
+    } else if (this.#open.has(session.id)) this.#drop(session, 'aggregate');
   }
 
   /** Returns the open session with one template that has this id. Does not count as a use. */
@@ -227,7 +227,7 @@ export class ClientSessions implements AllSessions {
   }
 
   /**
-   * Returns the open sessions of clients. A session with several templates is listed once, with the bindings of its
+   * Returns the open sessions of clients. An aggregate session is listed once, with the bindings of its
    * parts.
    */
   list(): ShownSession[] {
@@ -330,7 +330,7 @@ export class ClientSessions implements AllSessions {
     if (this.isClosing && this.size === 0) this.#emptied.resolve();
   }
 
-  /** Returns the open sessions without the parts of sessions with several templates. */
+  /** Returns the open sessions without the parts of aggregate sessions. */
   #ofClients(): McpSession[] {
     const sessions = [...this.#open.values()];
     const parts = new Set(sessions.flatMap(({ partIds = [] }) => partIds));
@@ -343,10 +343,8 @@ export class ClientSessions implements AllSessions {
 
   /** `startMs`: the wall time at the start of the monotonic clock, in ms since 1970. */
   #shown(session: McpSession, startMs: number): ShownSession {
-    const bound =
-      session instanceof ClientSession
-        ? [session]
-        : (session.partIds ?? []).flatMap((partId) => this.find(partId) ?? []);
+    const ids = session.value.kind === 'template' ? [session.id] : (session.partIds ?? []);
+    const bound = ids.flatMap((id) => this.find(id) ?? []);
     return {
       id: sessionFingerprint(session.id),
       ownerId: session.ownerId,

@@ -17,7 +17,7 @@ export interface SessionCore extends SessionState {
   readonly deps: SessionDeps;
   readonly group: TemplateGroup;
   /**
-   * True for a part of a session with several templates. Where another session would end, a part begins anew, because
+   * True for a part of an aggregate session. Where another session would end, a part begins anew, because
    * the whole session continues.
    */
   readonly isPart: boolean;
@@ -34,7 +34,7 @@ export interface SessionCore extends SessionState {
   readonly uris: ResourceUris;
   /**
    * The mark `unsafe` in the stored row: it says that the session made calls that are not safe to repeat. A part of a
-   * session with several templates uses the row of the whole session. Undefined when the session is not stored.
+   * aggregate session uses the row of the whole session. Undefined when the session is not stored.
    */
   readonly unsafeMark: UnsafeMark | undefined;
   /** Sends an event to the actor of the session. Without effect while there is no actor. */

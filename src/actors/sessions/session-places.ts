@@ -1,6 +1,6 @@
-// Counts the places for sessions: how many there may be with one template and with several, how many each owner may
-// have, and the memory for the profiles of their clients. client-sessions.ts decides what happens when there is no
-// place.
+// Counts the places for sessions: how many there may be with one template and how many aggregate ones, how many each
+// owner may have, and the memory for the profiles of their clients. client-sessions.ts decides what happens when there
+// is no place.
 
 import { declarationsTooLarge, sessionLimit } from '../../domain/errors/session-errors.ts';
 import { canonicalText } from '../../domain/json/json.ts';
@@ -14,8 +14,8 @@ import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 /** The number of recent client profiles that are remembered to be shared. Large profiles are not. */
 const PROFILES_REMEMBERED = 256;
 
-/** The kind of a session: with one template, or with `several`. */
-export type PlaceKind = 'template' | 'several';
+/** The kind of a session: with one template, or with an aggregate. */
+export type PlaceKind = 'template' | 'aggregate';
 type Holder = Pick<McpSession, 'ownerId' | 'profile'>;
 
 /** The places for sessions, in total and for each owner. */
@@ -29,12 +29,12 @@ export class SessionPlaces {
 
   constructor(max: number, share: number | undefined, declarations: ByteBudget) {
     this.max = max;
-    this.#shares = { template: new UserShares(max, share), several: new UserShares(max, share) };
+    this.#shares = { template: new UserShares(max, share), aggregate: new UserShares(max, share) };
     this.#declarations = declarations;
   }
 
   get owners(): readonly string[] {
-    return [...this.#shares.template.users, ...this.#shares.several.users];
+    return [...this.#shares.template.users, ...this.#shares.aggregate.users];
   }
 
   /** The bound that one more session of this owner would exceed; undefined when there is a place. */
@@ -87,11 +87,15 @@ export function longestAway(
   for (const session of sessions) {
     if (session.usedAtMs > sinceMs) continue; // a busy session counts as used: see ClientSessions
     if (ownerId !== undefined && session.ownerId !== ownerId) continue;
-    const { partIds } = session;
-    const isHolder = kind === 'template' ? partIds?.length !== 0 : partIds !== undefined;
-    if (!isHolder) continue;
+    if (!holdsPlace(session, kind)) continue;
     longest = session;
     sinceMs = session.usedAtMs;
   }
   return longest;
+}
+
+/** Returns true for a session that holds a place of this kind itself or with one of its parts. */
+function holdsPlace({ value, partIds = [] }: McpSession, kind: PlaceKind): boolean {
+  const isAggregate = value.kind !== 'template';
+  return kind === 'aggregate' ? isAggregate : !isAggregate || partIds.length > 0;
 }

@@ -126,7 +126,7 @@ export interface ShownSession {
   readonly ownerId: string;
   /** `name` and `version`, as the client declared them. */
   readonly clientInfo: JsonObject;
-  /** The instance it is or was last bound to; of a session with several templates, one for each template that it uses. */
+  /** The instance it is or was last bound to; of an aggregate session, one for each template that it uses. */
   readonly bindings: readonly {
     readonly template: string;
     readonly instanceId: string;

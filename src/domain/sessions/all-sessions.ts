@@ -1,4 +1,4 @@
-// All legacy sessions of a gateway, as the two kinds of sessions use them: those with one template, and those with several.
+// All legacy sessions of a gateway, as the two kinds of sessions use them: those with one template, and aggregate ones.
 // ClientSessions of src/actors implements it. Source: ADR 70.
 
 import type { McpSession } from './mcp-session.ts';
@@ -11,7 +11,7 @@ export interface AllSessions {
   /** Returns the id of a new session. */
   newId(): string;
   /**
-   * Adds the open session of a client with several templates. `mayEndOthers`: sessions of absent clients may be ended
+   * Adds the open aggregate session of a client. `mayEndOthers`: sessions of absent clients may be ended
    * to make room. Default: true. Throws SESSION_LIMIT, SHUTTING_DOWN or NODE_UNAVAILABLE.
    */
   add(session: McpSession, mayEndOthers?: boolean): void;
@@ -50,7 +50,7 @@ export interface SessionOpening {
   /** Aborting it rejects the opening; no session is left open then. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * For a part of a session with several templates: where another session would end, it begins anew at an instance.
+   * For a part of an aggregate session: where another session would end, it begins anew at an instance.
    * Undefined for other sessions.
    */
   readonly part?: SessionPart | undefined;

@@ -1,5 +1,5 @@
 // The session of a legacy client, as the MCP endpoint and ClientSessions of src/actors use it. ClientSession of src/actors
-// (one template) and AggregateSession of src/protocol (several templates) implement it.
+// (one template) and AggregateSession of src/protocol (an aggregate) implement it.
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest, SourcedEvent } from '../calls/exchange.ts';
@@ -10,7 +10,7 @@ import type { Handshake } from '../mcp/mcp.ts';
 import type { EndReason } from './session-ends.ts';
 import type { AnySessionValue } from './session-value.ts';
 
-/** The session of one legacy client: with one template and bound to one instance, or with several templates. */
+/** The session of one legacy client: with one template and bound to one instance, or with an aggregate. */
 export interface McpSession {
   /** The session id: visible ASCII with at least 128 random bits. It is a credential. */
   readonly id: string;
@@ -19,11 +19,11 @@ export interface McpSession {
   readonly profile: ClientProfile;
   /** The handshake of the backend to which the session is bound. */
   readonly handshake: Handshake;
-  /** Returns true when the session is bound to that instance; with several templates, when one of its parts is. */
+  /** Returns true when the session is bound to that instance; with an aggregate, when one of its parts is. */
   isAt(instanceId: string): boolean;
   /** True while the session shares the conversation of its instance with other clients. */
   readonly isShared: boolean;
-  /** The instance to which the session is or was bound; undefined with several templates. */
+  /** The instance to which the session is or was bound; undefined with an aggregate. */
   readonly instanceId?: string | undefined;
   /** The level of the last `logging/setLevel`; undefined before the first. */
   readonly logLevel: string | undefined;
@@ -41,7 +41,7 @@ export interface McpSession {
    * under way. Must be called when the answer comes. `lost` is called at most once, perhaps before this returns, when
    * the call cannot continue anywhere; the reservation has then ended. Its error is BACKEND_UNAVAILABLE,
    * SESSION_NOT_FOUND, SHUTTING_DOWN, or QUEUE_FULL when too many calls wait for their client.
-   * Undefined for a session with several templates, whose parts reserve.
+   * Undefined for an aggregate session, whose parts reserve.
    */
   reserve?(sourced: SourcedEvent, lost: (error: GatewayError) => void): Reservation;
   /**
@@ -88,7 +88,7 @@ export interface McpSession {
   // --- for ClientSessions, which owns the session, and writes the times and `isIdle` -----------------------
 
   /**
-   * The session ids of the parts of a session with several templates, which are sessions as well; undefined for a
+   * The session ids of the parts of an aggregate session, which are sessions as well; undefined for a
    * session with one template.
    */
   readonly partIds?: readonly string[];

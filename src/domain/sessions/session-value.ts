@@ -1,7 +1,7 @@
 // What the session of a legacy client is, as one plain value: JSON only, with a version of its own. Its session
-// holds it: with one template the machine (actors/sessions/client-session.machine.ts), with several templates
-// protocol/aggregate/sessions/aggregate-session.ts. It can be written at any time and read again by another process. Source:
-// ADR 138, ADR 145.
+// holds it: with one template the machine (actors/sessions/client-session.machine.ts), with an aggregate
+// protocol/aggregate/sessions/aggregate-session.ts. It can be written at any time and read again by another process.
+// Source: ADR 138, ADR 145.
 //
 // The id of the session is a credential and not part of the value; its client sends it with the next request. The profile and the
 // URIs belong to the client: the text is encrypted where it is stored.
@@ -70,7 +70,7 @@ const WithTemplate = Type.Object(
   CLOSED,
 );
 
-/** The fields of a session with several templates. */
+/** The fields of an aggregate session, of either selection. */
 const SEVERAL = {
   ...COMMON,
   /** The templates that the owner may use; absent when it may use all. */
@@ -101,8 +101,8 @@ type Frozen<T> = T extends readonly string[]
 /** The session of a client with one template, as plain data. */
 export type SessionValue = Frozen<Static<typeof WithTemplate>>;
 /**
- * The session of a client with several templates, as plain data: with all templates, or with those of a view. The
- * sessions of its parts are not included.
+ * The session of a client with an aggregate, as plain data: of all templates, or of a view. The sessions of its parts
+ * are not included.
  */
 export type AggregateSessionValue = Frozen<Static<typeof WithAll>> | Frozen<Static<typeof WithView>>;
 export type AnySessionValue = SessionValue | AggregateSessionValue;

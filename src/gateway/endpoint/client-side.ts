@@ -24,8 +24,8 @@ import type { ByteBudget, HeldBytes } from '../../domain/memory/held-bytes.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { ListStore } from '../../persistence/store.ts';
+import { allTemplates } from '../../protocol/aggregate/all-templates.ts';
 import { AggregateBackends } from '../../protocol/aggregate/backends.ts';
-import { everything } from '../../protocol/aggregate/everything.ts';
 import { ToolIndexes } from '../../protocol/aggregate/findable-tools.ts';
 import { AggregateLists } from '../../protocol/aggregate/lists.ts';
 import { StoredLists } from '../../protocol/aggregate/stored-lists.ts';
@@ -175,7 +175,7 @@ export class ClientSide {
     };
     this.#aggregate = new AggregateBackends({
       ...aggregate,
-      selection: everything(lists, aggregate.templates, scheduler, deps.aggregate, aggregate.listChanges$),
+      selection: allTemplates(lists, aggregate.templates, scheduler, deps.aggregate, aggregate.listChanges$),
     });
     const { dispatcher, approvals, callLimiter = new CallCounts(clock) } = deps;
     this.views = new Views({

@@ -33,7 +33,7 @@ export const PROFILE = { protocolVersion: MODERN_VERSIONS[0], capabilities: {}, 
 /** The gateway itself: names and approvals do not depend on the rights of a caller. */
 const GATEWAY: Client = { owner: ANONYMOUS, profile: PROFILE };
 
-/** Serves its clients as all templates together are served, by AggregateBackends with a selection of its own. */
+/** Serves its clients by AggregateBackends, as `/mcp` does, with a selection of its own. */
 export class ServedView {
   readonly directory: ViewDirectory;
   readonly backends: AggregateBackends;

@@ -1,4 +1,4 @@
-// The tools, prompts and resources that the lists of all templates leave out because clients could not use them:
+// The tools, prompts and resources that the lists of aggregates leave out because clients could not use them:
 // those of the last list of each kind that was read of a template. Emits an event for each, once, and again for
 // another reason. Source: ADR 116.
 

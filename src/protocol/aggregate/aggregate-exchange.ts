@@ -1,4 +1,4 @@
-// Routes one request to the aggregate: answers lists here, and sends everything else to its template with the names that the
+// Routes one request to an aggregate: answers lists here, and sends all others to their template with the names that the
 // template uses.
 
 import { defer, from, isObservable, map, type Observable, of, switchMap } from 'rxjs';
@@ -43,7 +43,7 @@ interface AggregateCall {
   readonly scheduler: Pick<TaskScheduler, 'turn'>;
 }
 
-/** Answers a request from the lists of all templates, refuses it, or passes it to `toTemplate`. Cold. */
+/** Answers a request from the lists of the aggregate, refuses it, or passes it to `toTemplate`. Cold. */
 export function aggregateExchange(given: AggregateCall): Observable<SourcedEvent> {
   const call = given.selection.view === undefined ? given : throughView(given, given.selection.view);
   return defer(() => knownCall(call) ?? from(answersTo(call)).pipe(switchMap((events$) => events$)));
@@ -118,7 +118,7 @@ async function answersTo(call: AggregateCall): Promise<Observable<SourcedEvent>>
 /** Items of a list that are answered in one task of the scheduler: 5,000 are read and copied in 5 ms. */
 const ANSWERED_TOGETHER = 200;
 
-/** Says in `_meta` what is incomplete. In the modern era every list of all templates has `ttlMs: 0`: see `completed`. */
+/** Says in `_meta` what is incomplete. In the modern era every list of an aggregate has `ttlMs: 0`: see `completed`. */
 function listResult(list: ListField, listing: Listing, client: Client): JsonText {
   const { items, missing, stale, truncated } = listing;
   if (missing.length + stale.length + truncated.length === 0)

@@ -1,6 +1,6 @@
-// Serves several templates as one server, all that a caller may use or those of a view: it merges their lists and
-// sends each call to the template that owns the name or the resource. It knows templates only as Backends, and
-// names an instance `{template}/{instance}`.
+// The backends of an aggregate: several templates as one server, all that a caller may use or those of a view. It merges
+// their lists and sends each call to the template that owns the name or the resource. It knows templates only as
+// Backends, and names an instance `{template}/{instance}`.
 
 import {
   BehaviorSubject,
@@ -67,9 +67,9 @@ const LONGEST_RETRY_MS = 30_000;
 const REPORTED_FAILURE = 2;
 
 export interface AggregateOptions extends Omit<AggregateSessionDeps, 'search' | 'extensions'> {
-  /** The lists of templates, which the aggregate and all views share. */
+  /** The lists of templates, which all aggregates share. */
   readonly lists: AggregateLists;
-  /** Search indexes of everything with search mode. */
+  /** The search indexes, which all aggregates share. */
   readonly indexes: ToolIndexes;
   /** Gets, once for each look-up, why templates of subscribed resources cannot be found. It must not throw. Default: ignored. */
   readonly onFault?: FaultListener | undefined;
@@ -83,7 +83,7 @@ export class AggregateBackends implements Backends {
   #findable: FindableTools | undefined;
   readonly #changes$: Observable<ListChange>;
   readonly #sessionDeps: AggregateSessionDeps;
-  readonly #open = new Set<AggregateSession>();
+  readonly #open = new Map<string, AggregateSession>();
   readonly #closed$ = new Subject<void>();
   readonly #handshakes = new LruMap<Handshake>(HANDSHAKES_REMEMBERED);
 
@@ -100,7 +100,7 @@ export class AggregateBackends implements Backends {
   /** Ends the sessions and streams of its clients: the view was deleted. */
   close(reason: EndReason): void {
     this.#closed$.next();
-    for (const session of this.#open) void session.close(reason);
+    for (const session of this.#open.values()) void session.close(reason);
   }
 
   handshakes(owner: Owner): readonly Handshake[] {
@@ -138,14 +138,13 @@ export class AggregateBackends implements Backends {
   }
 
   session(id: string, owner: Owner): McpSession | undefined {
-    const { sessions } = this.#options;
-    const session = sessions.findAny(id);
-    if (!(session instanceof AggregateSession) || session.view !== this.#selection.view) return undefined;
+    const session = this.#open.get(id);
+    if (session === undefined) return undefined;
     if (session.ownerId === owner.id && !session.isAllowedFor(owner)) {
       void session.close('rightsChanged');
       return undefined;
     }
-    sessions.used(session);
+    this.#options.sessions.used(session);
     return session;
   }
 
@@ -344,8 +343,8 @@ export class AggregateBackends implements Backends {
   }
 
   #noteOpen(session: AggregateSession): void {
-    this.#open.add(session);
-    session.ended$.subscribe(() => this.#open.delete(session));
+    this.#open.set(session.id, session);
+    session.ended$.subscribe(() => this.#open.delete(session.id));
   }
 
   #templates(owner: Owner): readonly string[] {

@@ -1,5 +1,5 @@
-// The form of a URI that several templates have: `<scheme>://<template>/<rest>`. It is made and read here, and put
-// into results by scanning them: all other bytes stay. Source: ADR 234.
+// The composed form of a URI that several templates of an aggregate have: `<scheme>://<template>/<rest>`. It is made and
+// read here, and put into results by scanning them: all other bytes stay. Source: ADR 234.
 
 import { TEMPLATE_NAME } from '../../domain/instances/template.ts';
 import { JsonText } from '../../domain/json/json.ts';

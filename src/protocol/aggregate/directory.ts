@@ -1,4 +1,4 @@
-// Makes one list of those of several templates, and finds the template that owns a name in it. It learns from the
+// Makes the lists of an aggregate of those of its templates, and finds the template that owns a name. It learns from the
 // lists, and reads them once more for an unknown name.
 
 import { type JsonFields, type JsonObject, JsonText } from '../../domain/json/json.ts';
@@ -34,7 +34,7 @@ export interface OwnTarget extends OwnName {
   readonly asks?: boolean;
 }
 
-/** A list of all templates, made of theirs. */
+/** A list of an aggregate, made of those of its templates. */
 interface NamedList {
   readonly list: 'tools' | 'prompts';
   readonly inputs: readonly GatheredList[];
@@ -46,7 +46,7 @@ interface NamedList {
   result: JsonText | undefined;
 }
 
-/** A list of several templates as one server, and what is incomplete in it. */
+/** A list of an aggregate, and what is incomplete in it. */
 export interface Listing {
   readonly items: readonly JsonObject[];
   /** Templates whose items are missing because they did not answer. `reason`: a sentence for clients. */
@@ -59,7 +59,7 @@ export interface Listing {
   readonly result?: (() => JsonText) | undefined;
 }
 
-/** The names and URIs of several templates as one server: of all templates, or of a view. */
+/** The names and URIs of an aggregate. */
 export interface Directory {
   list(list: ListField, client: Client): Promise<JsonObject[]>;
   /** As `list`, and what is incomplete. */
@@ -102,7 +102,7 @@ export class AggregateDirectory implements Directory {
     return [...(await this.listing(list, client)).items];
   }
 
-  /** One list over all templates of the owner: with aggregate names and without duplicates. */
+  /** One list of the templates of the owner: with aggregate names and without duplicates. */
   async listing(list: ListField, client: Client): Promise<Listing> {
     const gathered = await this.#lists.gather(list, this.#templates(client.owner), client);
     const complete = gathered.filter(({ missing }) => missing === undefined);

@@ -1,5 +1,5 @@
-// Extensions of several templates as one server. A method that MCP does not have goes to the one template that
-// announces its extension; the skills of all templates are one list. Source: ADR 240.
+// Extensions of an aggregate. A method that MCP does not have goes to the one template that announces its extension; the
+// skills of all its templates are one list. Source: ADR 240.
 
 import { filter, firstValueFrom, type Observable } from 'rxjs';
 import { type ExchangeRequest, isSourcedAnswer, type SourcedEvent } from '../../domain/calls/exchange.ts';
@@ -49,7 +49,7 @@ export class AggregateExtensions {
     return selection.templates(owner).some((template) => lists.hasTasks(template, owner));
   }
 
-  /** The skills of all templates. One that does not answer is left out. */
+  /** The skills of the templates. One that does not answer is left out. */
   async listSkills({ owner }: Client, toTemplate: ToTemplate): Promise<JsonText> {
     const { uris } = this.#deps.selection.directory;
     const templates = this.#announcing(SKILLS, owner);

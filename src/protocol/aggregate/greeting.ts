@@ -1,5 +1,5 @@
-// The handshake result of all templates as one server: what they can do, united, and their instructions, each
-// under the name of its template. Source: ADR 105.
+// The handshake result of an aggregate: what its templates can do, united, and their instructions, each under the name
+// of its template. Source: ADR 105.
 
 import {
   definedFields,

@@ -1,4 +1,4 @@
-// Makes the items of the lists of all templates acceptable to clients, which reject a whole list for one bad item. An item that
+// Makes the items of the lists of an aggregate acceptable to clients, which reject a whole list for one bad item. An item that
 // needs no repair stays the same object. The checks are those of the official SDKs. Source: ADR 116.
 
 import { isDeeper, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';

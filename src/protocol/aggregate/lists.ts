@@ -1,4 +1,4 @@
-// Gathers the lists of all templates that a caller may use. A template whose first list is read may start
+// Gathers the lists of the templates of which a caller uses an aggregate. A template whose first list is read may start
 // meanwhile. For one that does not answer in time its last list is used, or none, and the result says so; when it
 // could be read later, that counts as a change. A template without an instance that offers the list is left out.
 // Source: ADR 117.
@@ -30,7 +30,7 @@ const FIRST_WAIT_MS = 10_000;
 const WAIT_MS = 1_000;
 /** First lists of templates whose time is remembered. Forgotten ones are waited for again. */
 const MAX_AWAITED = 10_000;
-/** Memory of one list of all templates, as values. */
+/** Memory of one list of an aggregate, as values. */
 const MAX_BYTES = 128 * 1024 * 1024;
 /** Memory of the lists that are remembered. */
 const MAX_REMEMBERED_BYTES = 64 * 1024 * 1024;

@@ -1,4 +1,4 @@
-// Names when all templates are served as one server: tools and prompts are `{template}__{name}` or a mapped form of it, instances
+// Names in an aggregate: tools and prompts are `{template}__{name}` or a mapped form of it, instances
 // `{template}/{instance}`. The rule is never changed, since clients keep names in their lists of allowed tools. Source: ADR 93.
 
 import { createHash } from 'node:crypto';

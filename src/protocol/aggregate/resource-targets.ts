@@ -1,6 +1,5 @@
-// The URIs of several templates as one server: which templates have a resource, how its URI is shown, and where a
-// URI leads. It knows what the lists of resources, of URI templates, of tools with pages and of skills say.
-// Source: ADR 234.
+// The URIs of an aggregate: which templates have a resource, how its URI is shown, and where a URI leads. It knows what
+// the lists of resources, of URI templates, of tools with pages and of skills say. Source: ADR 234.
 
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -62,7 +61,7 @@ export class ResourceTargets {
   };
   /** By template, the literals of the URI templates it lists. */
   readonly #patterns = new LruMap<LruMap<readonly string[]>>(LIMITS.templates);
-  /** Ids of the callers for which the resources of all templates were read. */
+  /** Ids of the callers for which the resources of the aggregate were read. */
   readonly #readers = new LruMap<true>(MAX_READERS);
   /** The newest lists of all, which are learned or being learned: streams with unknown URIs read the same ones again and again. */
   readonly #learned = new Map<ListField, Learned>();
@@ -389,7 +388,7 @@ export class ResourceTargets {
 }
 
 interface Learned {
-  /** Weak: they are as long as the lists of all templates. */
+  /** Weak: they are as long as the lists of the aggregate. */
   readonly of: readonly { readonly template: string; readonly items: WeakRef<readonly JsonObject[]> }[];
   /** Whether there are pages of MCP Apps. */
   readonly hasPages: Promise<boolean>;

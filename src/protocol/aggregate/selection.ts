@@ -1,4 +1,4 @@
-// What is served as one server: everything that a caller may use, or one view.
+// What an aggregate serves: all templates that a caller may use, or one view.
 
 import type { Observable } from 'rxjs';
 import type { Owner } from '../../domain/mcp/client.ts';
@@ -7,7 +7,7 @@ import type { AggregatePresentation, ViewLimit } from '../../domain/views/view.t
 import type { Directory } from './directory.ts';
 
 export interface Selection {
-  /** The id of the view; undefined for everything. */
+  /** The id of the view; undefined for all templates. */
   readonly view: string | undefined;
   readonly directory: Directory;
   /** The templates that the owner may use, in their order. */

@@ -1,4 +1,4 @@
-// An item of a template as clients of several templates as one server see it.
+// An item of a template as clients of an aggregate see it.
 
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { mayBeMapped } from './names.ts';

@@ -11,7 +11,7 @@ import { errorMessage, notificationMessage, type RpcFailure, resultMessage, rpcF
 import type { PostAnswer } from './post-answer.ts';
 
 export interface LegacyCallDeps {
-  /** The template of the session; undefined when it has several. */
+  /** The template of the session; undefined for an aggregate session. */
   readonly template: string | undefined;
   ask(request: ServerRequest, call: LegacyCall): void;
   /** Called when the call is over, before its answer is written. */

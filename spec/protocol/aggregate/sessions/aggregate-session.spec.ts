@@ -10,7 +10,7 @@ import { sessionLost } from '../../../../src/domain/errors/session-errors.ts';
 import type { Owner, ServerMessage } from '../../../../src/domain/mcp/client.ts';
 import type { ListChange } from '../../../../src/domain/mcp/mcp.ts';
 import { TaskScheduler } from '../../../../src/domain/tasks/task-scheduler.ts';
-import { everything } from '../../../../src/protocol/aggregate/everything.ts';
+import { allTemplates } from '../../../../src/protocol/aggregate/all-templates.ts';
 import { AggregateExtensions } from '../../../../src/protocol/aggregate/extensions.ts';
 import { AggregateLists } from '../../../../src/protocol/aggregate/lists.ts';
 import { AggregateSession } from '../../../../src/protocol/aggregate/sessions/aggregate-session.ts';
@@ -34,7 +34,7 @@ function setUp(owner: Owner = ADA, scheduler = untimedScheduler()) {
   const listChanges$ = new Subject<ListChange>();
   const lists = new AggregateLists({ backendsOf: of, listChanges$, ...CLOCK, scheduler: untimedScheduler() });
   const templates = ['a', 'b'];
-  const selection = everything(lists, () => ['a', 'b'], scheduler);
+  const selection = allTemplates(lists, () => ['a', 'b'], scheduler);
   const uses: unknown[] = [];
   const value = newAggregateSession(owner, PROFILE, HANDSHAKE);
   const session: AggregateSession = new AggregateSession(value, owner, HANDSHAKE, {

@@ -9,7 +9,7 @@ import {
 } from '../../../../src/protocol/aggregate/sessions/session-subscriptions.ts';
 import { suite } from '../../../helpers/suite.ts';
 
-const test = suite('the subscriptions of a session with several templates');
+const test = suite('the subscriptions of an aggregate session');
 const NAME = 'constructor';
 const EMPTY = { uris: {} } as AggregateSessionValue;
 

@@ -1,4 +1,4 @@
-// The value of a session with several templates: what a new one is, and which one may be made again.
+// The value of an aggregate session: what a new one is, and which one may be made again.
 
 import { isDeepStrictEqual } from 'node:util';
 import { sessionEnded, sessionLost } from '../../../domain/errors/session-errors.ts';

@@ -1,6 +1,6 @@
-// The session of a legacy client with several templates. It opens a session with a template at the first use of the template,
-// and another one after that session has ended; the client's own session continues. What it is, is one plain value
-// (domain/sessions/session-value.ts); the sessions with templates are not part of that.
+// The session of a legacy client with an aggregate. It opens a part, a session with one template, at the first use of the
+// template, and another one after that part has ended; the client's own session continues. What it is, is one plain
+// value (domain/sessions/session-value.ts), without its parts.
 
 import { isDeepStrictEqual } from 'node:util';
 import {

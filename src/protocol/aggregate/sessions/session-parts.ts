@@ -1,5 +1,5 @@
-// The parts of a session with several templates: its session with each of them. One is opened at the first use of
-// its template, and another one after it has ended. aggregate-session.ts decides what a new one gets.
+// The parts of an aggregate session: its sessions with one template each. One is opened at the first use of its template,
+// and another one after it has ended. aggregate-session.ts decides what a new one gets.
 
 import { defer, filter, finalize, from, merge, mergeMap, type Observable, Subject, takeUntil } from 'rxjs';
 import { sessionEnded } from '../../../domain/errors/session-errors.ts';

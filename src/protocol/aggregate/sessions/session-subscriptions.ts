@@ -1,4 +1,4 @@
-// The subscriptions of a session with several templates, in its value: by template the URIs that its client named,
+// The subscriptions of an aggregate session, in its value: by template the URIs that its client named,
 // and what the composed ones stand for. A client gets updates under each URI that it named.
 
 import type { ExchangeRequest, SourcedEvent } from '../../../domain/calls/exchange.ts';

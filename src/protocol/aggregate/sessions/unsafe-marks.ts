@@ -1,6 +1,6 @@
-// The mark `unsafe` of a session with several templates. It lists the templates with which its client made a call
-// that is not safe to repeat, or any call where `session_failover` is `never`. The session with each template sets
-// the mark, as a session with one template sets its own. Source: ADR 167.
+// The mark `unsafe` of an aggregate session. It lists the templates with which its client made a call that is not safe to
+// repeat, or any call where `session_failover` is `never`. Its parts set the mark, as a session with one template sets
+// its own. Source: ADR 167.
 
 import type { UnsafeMark } from '../../../domain/sessions/session-row.ts';
 

@@ -40,10 +40,10 @@ export interface ViewDirectoryDeps {
   /** The templates of the view that exist, or those of a caller. */
   readonly templates: (owner: Owner) => readonly string[];
   /**
-   * For all templates as one server: a prefixed name stands for its tool or prompt whether it is listed or not, so
+   * True at `/mcp`: a prefixed name stands for its tool or prompt whether it is listed or not, so
    * no other one gets such a name, and each caller has templates of its own.
    */
-  readonly isEverything?: boolean;
+  readonly isOfAllTemplates?: boolean;
   readonly nameTargets: () => NameTargets;
   /** Gets the targets of bare names that had none. */
   readonly claim: (list: 'tools' | 'prompts', targets: NameTargets['tools']) => void;
@@ -168,7 +168,7 @@ export class ViewDirectory implements Directory {
     const { owner } = client;
     if (list === 'tools' || list === 'prompts') this.#ofCaller[list].set(owner.id, compiled);
     const mayHaveOf = ({ template }: { readonly template: string }) => mayUseInView(owner, template);
-    const isLimited = owner.tools !== undefined && !this.#deps.isEverything;
+    const isLimited = owner.tools !== undefined && !this.#deps.isOfAllTemplates;
     if (!isLimited || (list !== 'tools' && gathered.every(mayHaveOf))) {
       return listingOf(compiled.items, gathered, () => {
         compiled.result ??= JsonText.ofValue({ [list]: compiled.items });
@@ -203,7 +203,7 @@ export class ViewDirectory implements Directory {
 
   /** The names of a view, and what waits for approval there, do not depend on the rights of a caller. */
   #gather(list: ListField, client: Client): Promise<GatheredList[]> {
-    const { lists, templates, isEverything } = this.#deps;
+    const { lists, templates, isOfAllTemplates: isEverything } = this.#deps;
     const { tools: _, ...owner } = client.owner;
     return lists.gather(list, templates(client.owner), isEverything ? client : { ...client, owner });
   }
@@ -240,7 +240,7 @@ export class ViewDirectory implements Directory {
 
   /** The items that a name stands for which is not listed: a prefixed one, or the own name of a tool. */
   #unlisted(name: string, list: 'tools' | 'prompts', compiled: Compiled): readonly ChosenItem[] {
-    if (this.#deps.isEverything) {
+    if (this.#deps.isOfAllTemplates) {
       compiled.byPrefixed ??= new Map(
         [...compiled.byName.values()].map((each) => [prefixedName(each), each]),
       );
@@ -253,7 +253,7 @@ export class ViewDirectory implements Directory {
 
   /** The last list of a caller may be from a time when it had other rights. */
   #mayHave(owner: Owner, list: 'tools' | 'prompts', item: ChosenItem): boolean {
-    const { isEverything, templates } = this.#deps;
+    const { isOfAllTemplates: isEverything, templates } = this.#deps;
     if (isEverything && !templates(owner).includes(item.template)) return false;
     return isAllowed(owner, list, item);
   }
@@ -363,7 +363,7 @@ export class ViewDirectory implements Directory {
     // Another instance may still have the approved definition of a changed tool: its calls find that one.
     const callable = all.filter((item) => waiting.get(item)?.hasApproved !== false);
     const { names = 'bare', name_length: length = 64 } = from.view.definition;
-    const isReserved = this.#deps.isEverything
+    const isReserved = this.#deps.isOfAllTemplates
       ? (name: string) => isLikePrefixed(name, from.view)
       : undefined;
     const given = givenNames(callable, {

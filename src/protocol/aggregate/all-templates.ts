@@ -1,4 +1,4 @@
-// The selection of `/mcp`: everything that a caller may use.
+// The selection of `/mcp`: all templates that a caller may use.
 
 import { merge, NEVER, type Observable } from 'rxjs';
 import type { Owner } from '../../domain/mcp/client.ts';
@@ -12,10 +12,10 @@ import { CompiledView } from './views/view-choices.ts';
 import { ViewDirectory } from './views/view-directory.ts';
 
 /**
- * Everything that a caller may use. `templates`: all that exist; the same array until that changes. `listChanges$`: hot, lists of
- * templates.
+ * All templates that a caller may use. `templates`: all that exist; the same array until that changes. `listChanges$`:
+ * hot, lists of templates.
  */
-export function everything(
+export function allTemplates(
   lists: AggregateLists,
   templates: () => readonly string[],
   scheduler: Pick<TaskScheduler, 'each'>,
@@ -37,7 +37,7 @@ export function everything(
   };
 }
 
-/** The directory of a view of all templates. No names are kept: they are the same on every node. Source: ADR 253. */
+/** The directory of all templates under their own names. No names are kept: they are the same on every node. Source: ADR 253. */
 function bareDirectory(
   deps: { readonly lists: AggregateLists; readonly scheduler: Pick<TaskScheduler, 'each'> },
   templates: () => readonly string[],
@@ -59,7 +59,7 @@ function bareDirectory(
     ...deps,
     view,
     templates: ofOwner,
-    isEverything: true,
+    isOfAllTemplates: true,
     nameTargets: () => NO_NAMES,
     claim: () => undefined,
     version: () => version,
