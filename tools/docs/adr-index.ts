@@ -8,7 +8,7 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
   'Instances, templates and the registry': [6, 15, 57, 58, 59, 60, 98, 65, 122, 235, 238, 242],
   'Balancing, health and retries': [
     7, 130, 109, 127, 9, 83, 39, 40, 101, 103, 41, 113, 114, 115, 142, 67, 68, 71, 131, 303, 325, 340, 150,
-    179, 243,
+    379, 179, 243,
   ],
   'Child processes': [11, 362, 160, 85, 14, 26, 38, 48, 51, 87, 133, 327, 328, 346, 360, 52, 69, 104],
   'Protocol eras and translation': [10, 23, 31, 245, 32, 33, 49, 50, 119, 110, 134, 121, 106],

@@ -2,12 +2,17 @@
 // actors/calls and actors/sessions.
 
 import * as assert from 'uvu/assert';
-import { decideAfter, decideAtBound, mayHedge } from '../../../src/domain/calls/retry-rules.ts';
+import { type CallSoFar, type Failed, mayHedge, nextAfter } from '../../../src/domain/calls/retry-rules.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import type { Delivered } from '../../../src/domain/errors/errors.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('retry rules');
+
+/** A call that has not failed before, and that several instances may answer. */
+const FIRST: CallSoFar = { attemptsLeft: 3, retriesMade: 0, hasReopened: false, bound: undefined };
+
+const next = (failure: Failed, soFar: Partial<CallSoFar> = {}) => nextAfter(failure, { ...FIRST, ...soFar });
 
 const failed = (delivered: Delivered, isRepeatable: boolean) => ({
   error: backendUnavailable('x', { delivered }),
@@ -16,45 +21,57 @@ const failed = (delivered: Delivered, isRepeatable: boolean) => ({
 
 test('what did not arrive is done again, what may have arrived only if that does no harm, an answer never', () => {
   const rows = (['no', 'unknown', 'yes'] as const).map((delivered) =>
-    [true, false].map((isRepeatable) => decideAfter(failed(delivered, isRepeatable))),
+    [true, false].map((isRepeatable) => next(failed(delivered, isRepeatable))),
   );
   assert.equal(rows, [
-    ['goOn', 'goOn'],
-    ['goOn', 'giveUp'],
+    ['elsewhere', 'elsewhere'],
+    ['elsewhere', 'giveUp'],
     ['giveUp', 'giveUp'],
   ]);
+  assert.is(next(failed('no', true), { attemptsLeft: 0 }), 'giveUp');
 });
 
 test('once the caller has messages of it, the failure is final', () => {
-  assert.is(decideAfter({ ...failed('no', true), isAnswering: true }), 'giveUp');
+  assert.is(next({ ...failed('no', true), isAnswering: true }), 'giveUp');
 });
 
 test('an answer about the request is final, also for others under way; after any other failure they continue', () => {
-  const next = (backendStatus: number, wasSent: boolean, hasOthers: boolean) => {
+  const after = (backendStatus: number, wasSent: boolean, hasOthers: boolean) => {
     const error = backendUnavailable('x', { delivered: 'no', backendStatus });
-    return decideAfter({ error, isRepeatable: false, wasSent, hasOthers });
+    return next({ error, isRepeatable: false, wasSent, hasOthers });
   };
-  assert.equal([next(422, true, false), next(422, true, true)], ['giveUp', 'giveUp']);
+  assert.equal([after(422, true, false), after(422, true, true)], ['giveUp', 'giveUp']);
   assert.equal(
-    [next(422, false, false), next(503, true, false), next(404, true, false)],
-    Array(3).fill('goOn'),
+    [after(422, false, false), after(503, true, false), after(404, true, false)],
+    Array(3).fill('elsewhere'),
   );
-  assert.equal([next(503, true, true), next(422, false, true)], ['keepOthers', 'keepOthers']);
-  const answered = { ...failed('yes', false), hasOthers: true };
-  assert.is(decideAfter(answered), 'keepOthers');
+  assert.equal([after(503, true, true), after(422, false, true)], ['keepOthers', 'keepOthers']);
+  assert.is(next({ ...failed('yes', false), hasOthers: true }), 'keepOthers');
 });
 
 test('at the only instance it is done three times more, and not there once it may have arrived twice', () => {
-  const next = (delivered: Delivered, retries: number, mayHaveArrived: 'here' | 'earlier' | false) =>
-    decideAtBound(failed(delivered, true).error, { retries, mayHaveArrived });
+  const after = (delivered: Delivered, retriesMade: number, mayHaveArrived: 'here' | 'earlier' | false) =>
+    next(failed(delivered, true), { retriesMade, attemptsLeft: 0, bound: { mayHaveArrived } });
   assert.equal(
-    [next('no', 0, false), next('no', 2, 'here'), next('unknown', 2, false)],
-    Array(3).fill('retryHere'),
+    [after('no', 0, false), after('no', 2, 'here'), after('unknown', 2, false)],
+    Array(3).fill('here'),
   );
-  assert.equal([next('unknown', 1, 'here'), next('no', 3, 'here')], ['move', 'move']);
-  assert.equal([next('no', 3, false), next('unknown', 1, 'earlier')], ['giveUp', 'giveUp']);
-  const answer = backendUnavailable('x', { delivered: 'no', backendStatus: 404 });
-  assert.is(decideAtBound(answer, { retries: 0, mayHaveArrived: 'here' }), 'giveUp');
+  assert.equal([after('unknown', 1, 'here'), after('no', 3, 'here')], ['move', 'move']);
+  assert.equal([after('no', 3, false), after('unknown', 1, 'earlier')], ['giveUp', 'giveUp']);
+  const error = backendUnavailable('x', { delivered: 'no', backendStatus: 404 });
+  assert.is(next({ error, isRepeatable: true }, { bound: { mayHaveArrived: 'here' } }), 'giveUp');
+});
+
+test('a kept conversation that had ended unnoticed is replaced once, and nothing is counted for it', () => {
+  const kept = { ...failed('no', false), wasSent: true, wasKept: true };
+  const exhausted = { attemptsLeft: 0, retriesMade: 3 };
+  assert.is(next(kept, exhausted), 'reopen');
+  assert.is(next(kept, { ...exhausted, bound: { mayHaveArrived: 'earlier' } }), 'reopen');
+  assert.is(next(kept, { hasReopened: true }), 'elsewhere');
+  assert.is(next({ ...kept, wasKept: false }), 'elsewhere');
+  assert.is(next({ ...kept, ...failed('unknown', true) }), 'elsewhere');
+  const error = backendUnavailable('x', { delivered: 'no', backendStatus: 404 });
+  assert.is(next({ ...kept, error }), 'elsewhere');
 });
 
 test('one more begins beside what is silent if it does no harm, a try is left, and the budget has room', () => {

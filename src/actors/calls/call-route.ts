@@ -7,6 +7,7 @@ import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
 import type { RequestTrace } from '../../domain/calls/request-trace.ts';
+import type { Retry } from '../../domain/calls/retry-rules.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { CallConversation } from '../../transports/transport.ts';
@@ -32,17 +33,14 @@ export interface CallRoute {
 }
 
 /**
- * What the call does next: send its request, wait, or one of three steps without data. `full`: all instances that may
- * take the call are at their capacity. `none`: no instance may take it. `reopen`: the conversation of the failed
- * attempt had ended unnoticed, so that no backend got the request: the attempt is not counted, and the call asks its
- * route again.
+ * What the call does next: send its request, wait, or one of two steps without data. `full`: all instances that may
+ * take the call are at their capacity. `none`: no instance may take it.
  */
-export type Step = SendStep | WaitStep | { readonly kind: 'full' | 'none' | 'reopen' };
+export type Step = SendStep | WaitStep | { readonly kind: 'full' | 'none' };
 
 /** The steps without data: one shared object each, since every call uses them. */
 export const FULL: Step = { kind: 'full' };
 export const NONE: Step = { kind: 'none' };
-export const REOPEN: Step = { kind: 'reopen' };
 
 /** The step that sends the call to this instance now, in the same synchronous block (see Pool.pick). */
 export interface SendStep {
@@ -83,14 +81,13 @@ export interface LocalAnswer {
 }
 
 /**
- * Why a call asks its route again. `failed`: an attempt, or the opening before it, has failed. `silent`: the attempt
- * has had no message for a third of the timeout; when the route answers with a wait, the call ends the attempt and
- * waits. `hedge`: the attempt has been silent as long, but continues; the route may offer an instance for one more
- * attempt beside it, now or after a wait.
+ * Why a call asks its route again. A `Retry`: an attempt, or the opening before it, has failed, and the call goes on in
+ * this way if the route has a step for it. `silent`: the attempt has had no message for a third of the timeout; when the
+ * route answers with a wait, the call ends the attempt and waits. `hedge`: the attempt has been silent as long, but
+ * continues; the route may offer an instance for one more attempt beside it, now or after a wait.
  */
 export interface StepReason {
-  readonly kind: 'failed' | 'silent' | 'hedge';
-  readonly error: GatewayError;
+  readonly kind: Retry | 'silent' | 'hedge';
   /** How the attempt was sent; undefined when it failed before its request was sent. */
   readonly plan: AttemptPlan | undefined;
 }
@@ -129,12 +126,14 @@ export interface RunningCall {
   /** True while the backend waits for the client: the call uses no capacity. */
   readonly isAwaitingClient: boolean;
   readonly deadline: Pick<Deadline, 'timeoutAtMs'>;
-  readonly retries: Pick<Retries, 'failure' | 'retriesMade' | 'decisionAtBound'>;
+  readonly retries: Pick<Retries, 'failure' | 'retriesMade'>;
   giveUp(error: GatewayError): void;
 }
 
 /** How one attempt is sent: its request, and the conversation that carries it. */
 export interface AttemptPlan {
+  /** `sendKept`: in a conversation that was open before the call, and may have ended unnoticed. */
+  readonly kind: 'send' | 'sendKept';
   readonly request: ExchangeRequest;
   /** The conversation that carries the request. Undefined: the transport of the instance. */
   readonly conversation?: CallConversation | undefined;

@@ -2,7 +2,7 @@
 // next one if domain/calls/retry-rules.ts allows it. Its route says where the call may go on. Source: ADR 9, ADR 40.
 //
 // After `delivered: 'no'` the call is sent to another instance, at most `maxRetries` times and never to the same one
-// twice; one of a session is retried at its instance (`decideAtBound`). After `'unknown'` it goes on only
+// twice; one of a session is retried at its instance (`nextAfter`). After `'unknown'` it goes on only
 // if it is safe to repeat, within the retry budget; never after the first message. A repeatable call that is silent
 // for a third of its time is also sent to a second instance. The call fails with its last failure.
 
@@ -10,7 +10,7 @@ import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { ownerIdOf, type SourcedEvent, toolOf } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
-import { decideAfter, isRepeatable, mayHedge } from '../../domain/calls/retry-rules.ts';
+import { isRepeatable, mayHedge } from '../../domain/calls/retry-rules.ts';
 import { backendTimeout, queueFull } from '../../domain/errors/error-catalogue.ts';
 import {
   asGatewayError,
@@ -323,43 +323,42 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
       other.end(other === newest ? undefined : atInstance(this.#silence(other), other.ref.id));
   }
 
-  /** Decides how a call goes on after a failure. All failed calls pass here; silent ones are handled in #abandonSilent. */
-  #continue(failed: FailedAttempt, error: GatewayError, plan?: AttemptPlan): void {
-    this.#exclude(failed.ref); // the step must not choose it; taken back where the attempt does not count
-    const hasOthers = this.#attempts.newest !== undefined;
-    const { onlyInstance } = this.#input.route;
-    const decision = decideAfter({
+  /** Goes on after a failure as `nextAfter` says. All failed calls pass here; silent ones are handled in #abandonSilent. */
+  #continue(at: FailedAttempt, error: GatewayError, plan?: AttemptPlan): void {
+    const failed = {
       error,
-      isRepeatable: failed.isRepeatable,
+      isRepeatable: at.isRepeatable,
       wasSent: plan !== undefined,
-      hasOthers,
+      wasKept: plan?.kind === 'sendKept',
+      hasOthers: this.#attempts.newest !== undefined,
       isAnswering: this.#isAnswering,
-    });
-    const step = decision === 'goOn' ? this.#step({ kind: 'failed', error, plan }) : undefined;
-    if (step?.kind === 'reopen') {
-      this.excluded?.delete(failed.ref.id);
-      this.tryNow();
+    };
+    const next = this.retries.nextAfter(at, failed, this.#input.route.onlyInstance);
+    if (next !== 'reopen') this.#exclude(at.ref);
+    if (next === 'giveUp') this.giveUp();
+    else if (next === 'keepOthers') this.#hedge();
+    else this.#retry(at.ref, { kind: next, plan });
+  }
+
+  /** Asks the route for the retry. Without an instance it waits for the way to the failed one, if there is one. */
+  #retry(failedAt: InstanceRef, reason: StepReason): void {
+    const step = this.#step(reason);
+    const wayKnown$ = step.kind === 'none' ? this.retries.untilWayKnown(this.#deps) : undefined;
+    if (wayKnown$ === undefined) {
+      this.#take(step);
       return;
     }
-    this.retries.noteFailure(failed, error, hasOthers ? undefined : onlyInstance);
-    const nowBound = this.#input.route.onlyInstance; // the step may have bound the call elsewhere
-    const mayGoOn = nowBound !== undefined || this.retries.attemptsLeft > 0; // a bound call goes to no other instance
-    const wayKnown$ = step?.kind === 'none' ? this.retries.untilWayKnown(this.#deps) : undefined;
-    if (decision === 'keepOthers') this.#hedge();
-    else if (step === undefined || !mayGoOn) this.giveUp();
-    else if (wayKnown$ !== undefined) {
-      this.excluded?.delete(failed.ref.id);
-      this.#waitUntil(wayKnown$);
-    } else this.#take(step);
+    this.excluded?.delete(failedAt.id);
+    this.#waitUntil(wayKnown$);
   }
 
   /** Ends a silent attempt of a bound call, if its route answers that the call has to wait for a better instance. */
   #abandonSilent(silent: Attempt): void {
     const { onlyInstance } = this.#input.route;
     if (onlyInstance === undefined || !silent.isRepeatable) return;
-    const error = this.#silence(silent);
-    const step = this.#step({ kind: 'silent', error, plan: silent.plan });
+    const step = this.#step({ kind: 'silent', plan: silent.plan });
     if (step.kind !== 'wait') return;
+    const error = this.#silence(silent);
     this.#attempts.remove(silent);
     this.#track(this.#attempts.newest?.ref);
     silent.end(atInstance(error, silent.ref.id));
@@ -379,17 +378,16 @@ export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
     if (this.#attempts.isFull) return;
     if (!mayHedge(silent, this.retries.attemptsLeft, this.retries.mayAffordHedge)) return;
     this.#exclude(silent.ref);
-    const error = this.#silence(silent);
-    const step = this.#step({ kind: 'hedge', error, plan: silent.plan });
-    if (step.kind === 'send') this.#hedgeAt(step, silent, error);
+    const step = this.#step({ kind: 'hedge', plan: silent.plan });
+    if (step.kind === 'send') this.#hedgeAt(step, silent);
     else if (step.kind === 'wait' && this.retries.payHedge()) this.#searchHedge(step.until$);
   }
 
-  #hedgeAt(step: SendStep, silent: Attempt, error: GatewayError): void {
+  #hedgeAt(step: SendStep, silent: Attempt): void {
     const { ref } = step;
     if (this.#tool.mayBeAbsent(ref) || !isRepeatable(this.#input.request, ref) || !this.retries.payHedge())
       return;
-    this.retries.reportHedge(silent, error);
+    this.retries.reportHedge(silent, this.#silence(silent));
     if (this.#subscriber.closed) return;
     const plan = step.plan();
     if ('request' in plan) this.#send(ref, plan);

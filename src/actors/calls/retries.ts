@@ -1,9 +1,9 @@
 // The retries of one call, and the retry budget of the gateway. domain/calls/retry-rules.ts decides whether a call is
-// retried; its route says at which instance (call-route.ts). Source: ADR 9.
+// retried; its route says at which instance (call-route.ts). Source: ADR 9, ADR 379.
 
 import { Observable } from 'rxjs';
 import { RecentCount } from '../../balancing/recent-count.ts';
-import { type DecisionAtBound, decideAtBound } from '../../domain/calls/retry-rules.ts';
+import { type Failed, type Next, nextAfter } from '../../domain/calls/retry-rules.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -27,7 +27,7 @@ export class Retries {
   readonly #events: CallEvents;
   /**
    * The number of retries and hedges that the call may still make at other instances. Negative for a call that only one
-   * instance may answer: its retries there have a bound of their own (`decideAtBound`).
+   * instance may answer: its retries there have a bound of their own (`nextAfter`).
    */
   attemptsLeft: number;
   /** The last failure of an attempt, or of the opening before it; undefined while none has failed. */
@@ -40,6 +40,7 @@ export class Retries {
   #isHedgePaid = false;
   /** The number of retries that were sent, without hedges. */
   retriesMade = 0;
+  #hasReopened = false;
   /** The first bound instance at which an attempt failed after its request had perhaps arrived. */
   #uncertainAt: InstanceRef | undefined;
 
@@ -49,18 +50,25 @@ export class Retries {
     this.attemptsLeft = maxRetries;
   }
 
-  /** Returns what follows a failure at `bound`, the only instance that may answer. Called before `noteFailure`. */
-  decisionAtBound(error: GatewayError, bound: InstanceRef): DecisionAtBound {
-    const place = this.#uncertainAt === bound ? 'here' : 'earlier';
-    const mayHaveArrived = this.#uncertainAt !== undefined && place;
-    return decideAtBound(error, { retries: this.retriesMade, mayHaveArrived });
+  /**
+   * Returns what follows a failure, and records the failure if it counts. An error says about its own attempt whether
+   * the request arrived; if an earlier attempt may have delivered it, the recorded failure says `unknown`. `bound`: the
+   * only instance that may answer.
+   */
+  nextAfter(at: FailedAttempt, failed: Failed, bound: InstanceRef | undefined): Next {
+    const { error, hasOthers = false } = failed;
+    const next = nextAfter(failed, {
+      attemptsLeft: this.attemptsLeft,
+      retriesMade: this.retriesMade,
+      hasReopened: this.#hasReopened,
+      bound: bound && { mayHaveArrived: this.#mayHaveArrived(bound) },
+    });
+    if (next === 'reopen') this.#hasReopened = true;
+    else this.noteFailure(at, error, hasOthers ? undefined : bound);
+    return next;
   }
 
-  /**
-   * Records a failure. An error says about its own attempt whether the request arrived; if an earlier attempt may
-   * have delivered it, the recorded failure says `unknown`. `bound`: the only instance that may answer; undefined
-   * while other attempts are under way.
-   */
+  /** Records a failure. `bound`: the only instance that may answer; undefined while other attempts are under way. */
   noteFailure(failed: FailedAttempt, error: GatewayError, bound: InstanceRef | undefined): void {
     if (error.delivered === 'unknown') this.#uncertainAt ??= bound;
     const isUncertain = error.delivered === 'no' && this.failure?.delivered === 'unknown';
@@ -118,6 +126,11 @@ export class Retries {
   reportHedge(silent: FailedAttempt, error: GatewayError): void {
     this.#isHedgePaid = false;
     this.#report(silent, error);
+  }
+
+  #mayHaveArrived(bound: InstanceRef): 'here' | 'earlier' | false {
+    if (this.#uncertainAt === undefined) return false;
+    return this.#uncertainAt === bound ? 'here' : 'earlier';
   }
 
   #report({ ref, number }: FailedAttempt, { code }: GatewayError): void {

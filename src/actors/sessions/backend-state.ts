@@ -216,7 +216,7 @@ function forwarded(request: ExchangeRequest, { conversation }: Binding, agreed: 
     if (kind === 'result') agreed();
     return true;
   };
-  return { request, conversation, receive };
+  return { kind: 'send', request, conversation, receive };
 }
 
 /** Returns an answer of `{}`, given once the action is done. */

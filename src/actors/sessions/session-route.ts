@@ -6,7 +6,7 @@
 import { from, Observable, of } from 'rxjs';
 import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
-import { type DecisionAtBound, isRepeatable } from '../../domain/calls/retry-rules.ts';
+import { isRepeatable } from '../../domain/calls/retry-rules.ts';
 import {
   type Delivered,
   type GatewayError,
@@ -94,12 +94,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (reason?.kind === 'hedge') return this.#hedge(call.excluded);
     const binding = this.#current?.binding;
     if (reason === undefined || binding === undefined) return this.#next();
-    const { kind, error, plan } = reason;
-    const isRetried =
-      kind === 'silent'
-        ? isAtSessionBinding(plan) && this.#leaves(binding)
-        : this.#isRetriedAfter(call.retries.decisionAtBound(error, binding.ref), binding);
-    return isRetried ? this.#waitBeforeRetry(call) : NONE;
+    return this.#isRetried(reason, binding) ? this.#waitBeforeRetry(call) : NONE;
   }
 
   // --- for its attempts ------------------------------------------------------------------------------------
@@ -271,8 +266,9 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return this.#session.group.pool.outliers.isSuspended(binding.ref) && this.#movesFrom(binding);
   }
 
-  #isRetriedAfter(decision: DecisionAtBound, binding: Binding): boolean {
-    return decision === 'retryHere' || (decision === 'move' && this.#movesFrom(binding));
+  #isRetried({ kind, plan }: StepReason, binding: Binding): boolean {
+    if (kind === 'silent') return isAtSessionBinding(plan) && this.#leaves(binding);
+    return kind !== 'move' || this.#movesFrom(binding);
   }
 
   /** Makes the session move, at most once per call: a call that fails everywhere must not move its session repeatedly. */

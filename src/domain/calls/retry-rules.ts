@@ -1,38 +1,58 @@
-// The rules of retries and hedges: which requests may be retried, what follows a failure, and whether one more
-// attempt begins beside a silent one. They are pure. `Call` asks them; BindingSearch asks `mayHedge` for openings,
-// which no call carries and which may always be retried. Where a call goes on, its route says; the counts and the budget are in
-// actors/calls/retries.ts.
-// Source: ADR 9, ADR 40, ADR 71, ADR 150.
+// The rules of retries and hedges: which requests may be repeated, what follows a failure, and whether one more
+// attempt begins beside a silent one. They are pure. `Call` asks them through actors/calls/retries.ts, which has the counts and
+// the budget; BindingSearch asks `mayHedge` for openings, which no call carries and which may always be repeated. Where a
+// call goes on, its route says.
+// Source: ADR 9, ADR 40, ADR 71, ADR 150, ADR 379.
 
 import { type GatewayError, isUnanswered } from '../errors/errors.ts';
 import { isRepeatableMethod } from '../mcp/mcp.ts';
 import { type ExchangeRequest, toolOf } from './exchange.ts';
 
-/** An attempt that has failed. */
+/** An attempt that has failed, or an opening before one. */
 export interface Failed {
   readonly error: GatewayError;
-  /** Doing it twice does no harm. */
+  /** True when a repeat does no harm. */
   readonly isRepeatable: boolean;
-  /** The call itself was sent, so that the error may be its answer. Default: something before it failed. */
+  /** True when the request itself was sent, so that the error may be its answer. Default: something before it failed. */
   readonly wasSent?: boolean;
-  /** Others for the same call are under way. Default: none. */
+  /** True when it was sent in a conversation that was open before the call, and may have ended unnoticed. Default: no. */
+  readonly wasKept?: boolean;
+  /** True when other attempts of the same call are under way. Default: none. */
   readonly hasOthers?: boolean;
   /** True when the caller has messages of the call. Default: none. */
   readonly isAnswering?: boolean;
 }
 
-/**
- * What follows a failure. `goOn`: one more attempt, where the route of the call finds an instance. `keepOthers`: the
- * other attempts continue, and one more may begin beside them, see mayHedge. `giveUp`: the failure is final, also
- * for other attempts.
- */
-export type Decision = 'goOn' | 'keepOthers' | 'giveUp';
+/** What a call has done before the failure. */
+export interface CallSoFar {
+  /** The number of retries and hedges that it may still make at other instances. */
+  readonly attemptsLeft: number;
+  /** The number of retries that were sent. */
+  readonly retriesMade: number;
+  /** True after a failure that did not count: see `reopen`. */
+  readonly hasReopened: boolean;
+  /** Set when only one instance may answer at the moment. */
+  readonly bound: BoundSoFar | undefined;
+}
+
+/** Where an earlier attempt of a bound call may have arrived: at this instance, at one that the session has left, or nowhere. */
+interface BoundSoFar {
+  readonly mayHaveArrived: 'here' | 'earlier' | false;
+}
 
 /**
- * The same for a call that only one instance may answer. `retryHere`: one more attempt there, after a pause.
- * `move`: one more attempt, but only at another instance, to which the session of the call moves.
+ * How a call is tried again. `elsewhere`: at another instance. `here`: at the only instance that may answer, after a
+ * pause. `move`: at another instance, but only if the session of the call moves there. `reopen`: at the same instance in
+ * a new conversation; the failure does not count, because the kept one had ended unnoticed and no backend got the
+ * request.
  */
-export type DecisionAtBound = 'retryHere' | 'move' | 'giveUp';
+export type Retry = 'elsewhere' | 'here' | 'move' | 'reopen';
+
+/**
+ * What follows a failure. `keepOthers`: the other attempts continue, and one more may begin beside them, see mayHedge.
+ * `giveUp`: the failure is final, also for other attempts.
+ */
+export type Next = Retry | 'keepOthers' | 'giveUp';
 
 /** Retries of a call at the only instance that may answer. */
 const MAX_AT_BOUND = 3;
@@ -50,28 +70,24 @@ export function isRepeatable(
   return isRepeatableMethod(request.method);
 }
 
-/** What follows the failure of an attempt. */
-export function decideAfter(failed: Failed): Decision {
-  const { error, wasSent = false, hasOthers = false, isAnswering = false } = failed;
+/**
+ * Returns what follows a failure. A retry also needs an instance, which the route of the call may not have, and, after
+ * `delivered: 'unknown'`, room in the retry budget.
+ */
+export function nextAfter(
+  failed: Failed,
+  { attemptsLeft, retriesMade, hasReopened, bound }: CallSoFar,
+): Next {
+  const { error, wasSent, wasKept, hasOthers, isAnswering } = failed;
   if (wasSent && isAboutRequest(error)) return 'giveUp';
   if (hasOthers) return 'keepOthers';
-  return isAnswering || !mayRetry(failed) ? 'giveUp' : 'goOn';
-}
-
-/**
- * What follows the failure of a call at the only instance that may answer. `mayHaveArrived`: it failed before, and
- * may have arrived at this instance or at an earlier one: it is not sent there once more.
- */
-export function decideAtBound(
-  error: GatewayError,
-  {
-    retries,
-    mayHaveArrived,
-  }: { readonly retries: number; readonly mayHaveArrived: 'here' | 'earlier' | false },
-): DecisionAtBound {
+  if (isAnswering || !mayRepeat(failed)) return 'giveUp';
+  const reachedNobody = error.delivered === 'no';
+  if (wasKept && !hasReopened && reachedNobody && isUnanswered(error)) return 'reopen';
+  if (bound === undefined) return attemptsLeft > 0 ? 'elsewhere' : 'giveUp';
   if (!isUnanswered(error)) return 'giveUp';
-  if (retries < MAX_AT_BOUND && (mayHaveArrived === false || error.delivered === 'no')) return 'retryHere';
-  return mayHaveArrived === 'here' ? 'move' : 'giveUp';
+  if (retriesMade < MAX_AT_BOUND && (reachedNobody || bound.mayHaveArrived === false)) return 'here';
+  return bound.mayHaveArrived === 'here' ? 'move' : 'giveUp';
 }
 
 /**
@@ -87,7 +103,7 @@ export function mayHedge(
 }
 
 /** What certainly did not arrive may be done again; what perhaps did, if it does no harm; never what was answered. */
-function mayRetry({ error: { delivered }, isRepeatable }: Failed): boolean {
+function mayRepeat({ error: { delivered }, isRepeatable }: Failed): boolean {
   return delivered === 'unknown' ? isRepeatable : delivered !== 'yes';
 }
 

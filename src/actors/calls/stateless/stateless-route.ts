@@ -32,7 +32,6 @@ import {
   type LocalAnswer,
   NONE,
   type Opening,
-  REOPEN,
   type RunningCall,
   type SendStep,
   type Step,
@@ -59,8 +58,6 @@ export class StatelessRoute implements CallRoute {
   /** The route to the instance where a conversation was opened for this call, or is to be reopened; undefined otherwise. */
   #dedicatedAt: BoundRoute | undefined;
   #held: HeldUse | undefined;
-  /** True after a conversation that had ended unnoticed was replaced. */
-  #isReopened = false;
 
   constructor(input: StatelessRouteInput) {
     const { group, request, bound } = input;
@@ -76,24 +73,17 @@ export class StatelessRoute implements CallRoute {
   step(call: RunningCall, reason?: StepReason): Step {
     const { excluded } = call;
     if (reason?.kind === 'hedge') return this.#hedge(call);
-    if (reason?.kind === 'failed' && this.#reopensAfter(reason)) return REOPEN;
+    if (reason?.kind === 'reopen') this.#reopen(reason);
     const ref = this.#next(excluded);
     if (ref !== undefined) return this.#sendStep(ref, call);
     return (this.#dedicatedAt ?? this.#viaTransport).isOnlyFull(excluded) ? FULL : NONE;
   }
 
-  /**
-   * Returns true, once per call, when a conversation had ended unnoticed and has to be reopened; never after an
-   * answer of the server.
-   */
-  #reopensAfter({ plan, error }: StepReason): boolean {
-    if (!(plan instanceof DedicatedPlan) || error.delivered !== 'no' || !isUnanswered(error)) return false;
+  #reopen({ plan }: StepReason): void {
+    if (!(plan instanceof DedicatedPlan)) return;
     const { ref, use } = plan.held;
-    use.conversation.refuseUses();
-    if (use.isNew || this.#isReopened) return false;
-    this.#isReopened = true;
+    use.conversation.refuseUses(); // its attempt has not ended yet
     this.#dedicatedAt = this.#routeTo(ref);
-    return true;
   }
 
   end(): void {
@@ -142,7 +132,7 @@ export class StatelessRoute implements CallRoute {
     if (choice === 'unknown') return { kind: 'answer', answer$: of(UNKNOWN_METHOD) };
     if (choice === 'refused') return { kind: 'answer', answer$: of(NO_TASKS) };
     if (choice === 'shared')
-      return { request: forLegacy(this.#input.request), receive: isLogged(this.#logLevel) };
+      return { kind: 'send', request: forLegacy(this.#input.request), receive: isLogged(this.#logLevel) };
     return this.#dedicated(ref, call, choice === 'extended');
   }
 
@@ -175,8 +165,7 @@ export class StatelessRoute implements CallRoute {
 
   #take(ref: InstanceRef, isExtended = false): HeldUse {
     const { deps, client } = this.#input;
-    this.#held?.use.end(); // of an attempt that was not made
-    this.#held = undefined;
+    this.end(); // of an attempt that was not made
     const extensions = isExtended ? extensionsOf(client.profile) : undefined;
     const use =
       extensions === undefined
@@ -266,6 +255,7 @@ interface HeldUse {
 
 /** The plan of an attempt in a dedicated conversation. The use ends with the attempt. */
 class DedicatedPlan implements AttemptPlan {
+  readonly kind: AttemptPlan['kind'];
   readonly request: ExchangeRequest;
   readonly conversation: CallConversation;
   readonly held: HeldUse;
@@ -278,6 +268,7 @@ class DedicatedPlan implements AttemptPlan {
     conversation: CallConversation,
   ) {
     this.#route = route;
+    this.kind = held.use.isNew ? 'send' : 'sendKept';
     this.held = held;
     this.request = request;
     this.conversation = conversation;
@@ -288,7 +279,9 @@ class DedicatedPlan implements AttemptPlan {
   }
 
   ended({ outcome, error }: AttemptEnding): void {
-    this.held.use.end(isAnswered(outcome) || error?.delivered === 'no');
+    const { use } = this.held;
+    if (error?.delivered === 'no' && isUnanswered(error)) use.conversation.refuseUses(); // it has ended
+    use.end(isAnswered(outcome) || error?.delivered === 'no');
   }
 }
 
