@@ -94,7 +94,7 @@ class Bench {
   }
 }
 
-const REPEATABLE = () => true;
+const REPEATABLE = { isRepeatable: () => true };
 
 test('a candidate is ejected when more than half of at least 10 calls within 10 s have failed', () => {
   const bench = new Bench('a', 'b');
@@ -163,7 +163,11 @@ test('after an ejection one trial call decides, a repeatable one if one comes wi
   bench.calls('a', 'failed', 5);
   bench.pass(5_000);
   assert.is(bench.pool.pick()?.id, 'b', 'not repeatable');
-  assert.is(bench.pool.pick(new Set(['b']), REPEATABLE)?.id, 'a', 'no other candidate is left');
+  assert.is(
+    bench.pool.pick(undefined, { excluded: new Set(['b']), ...REPEATABLE })?.id,
+    'a',
+    'no other candidate is left',
+  );
   assert.is(bench.pool.pick(undefined, REPEATABLE)?.id, 'a');
   const trial = bench.pool.outliers.sent(bench.at('a'));
   bench.pass(1_000);

@@ -36,7 +36,7 @@ for (const strategy of STRATEGY_NAMES) {
 
         for (const request of [{}, { caller: 'user:1' }]) {
           for (let pick = 0; pick < 3; pick += 1) {
-            const chosen = pool.pick(excluded, undefined, request);
+            const chosen = pool.pick(request, { excluded });
             assert.is(chosen !== undefined, able.length > 0);
             assert.ok(chosen === undefined || able.includes(chosen));
           }
@@ -83,7 +83,7 @@ test('consistent_hash: calls at candidates that left, or that wait for their cli
   }
   const counts = () => all.slice(0, 3).map(({ activeCalls }) => activeCalls);
   const hot = { caller: 'user:1' };
-  for (let call = 0; call < 6; call += 1) begin(pool.pick(undefined, undefined, hot) ?? four);
+  for (let call = 0; call < 6; call += 1) begin(pool.pick(hot) ?? four);
   assert.equal(counts().toSorted(), [1, 2, 3]); // the last one: 1.25 times 5 / 3, rounded up
   changes$.next({ kind: 'up', candidate: four });
   assert.is(pool.outliers.activeCalls, 32 + 6);

@@ -19,6 +19,16 @@ interface PoolOptions<C extends Candidate> extends Omit<OutlierOptions<C>, 'isUp
   readonly random?: () => number;
 }
 
+/** Which candidates a pick may choose. */
+interface PickOptions<C extends Candidate> {
+  /** The ids of candidates that are not chosen. Default: none. A pick with exclusions is a retry. */
+  readonly excluded?: ReadonlySet<string> | undefined;
+  /** Returns true when the call may be the trial of this half-open candidate. Default: it may not. */
+  readonly isRepeatable?: (candidate: C) => boolean;
+  /** Returns true when the candidate has room for the call. Default: it is below its capacity. */
+  readonly hasRoom?: (candidate: C) => boolean;
+}
+
 const NO_IDS: ReadonlySet<string> = new Set();
 const NO_REQUEST = Object.freeze<StrategyRequest>({});
 
@@ -74,23 +84,19 @@ export class Pool<C extends Candidate> {
   }
 
   /**
-   * Returns a candidate that is up, below its capacity and not in `excluded` (ids; default: none); undefined if
-   * there is none. A half-open candidate comes first, once, if the call may be its trial (`isRepeatable`; default:
-   * false); avoided ones come when no other has room, and ejected ones last. A pick with exclusions is a retry, which
-   * uses no turn of the strategy. `request`: for strategies that read it. `hasCapacity` replaces the check of the
-   * capacity. The caller must send and count the call in the same synchronous block: with an `await` in between, a
-   * whole burst would choose the same candidate. Source: ADR 7, ADR 39.
+   * Returns a candidate that is up and has room; undefined if there is none. A half-open candidate comes first, once, if
+   * the call may be its trial; avoided ones come when no other has room, and ejected ones last. A retry uses no turn
+   * of the strategy. `request`: for strategies that read it. The caller must send and count the call in the same synchronous
+   * block: with an `await` in between, a whole burst would choose the same candidate. Source: ADR 7, ADR 39.
    */
   pick(
-    excluded: ReadonlySet<string> = NO_IDS,
-    isRepeatable?: (candidate: C) => boolean,
     request: StrategyRequest = NO_REQUEST,
-    hasCapacity: (candidate: C) => boolean = isBelowCapacity,
+    { excluded = NO_IDS, isRepeatable, hasRoom = isBelowCapacity }: PickOptions<C> = {},
   ): C | undefined {
     const { outliers, candidates } = this;
     const isRetry = excluded.size > 0;
     const strategy = isRetry ? this.#retryStrategy : this.#strategy;
-    const mayTake = (candidate: C) => hasCapacity(candidate) && !excluded.has(candidate.id);
+    const mayTake = (candidate: C) => hasRoom(candidate) && !excluded.has(candidate.id);
     if (outliers.isEmpty) return strategy(candidates, mayTake, request);
     const trial = isRetry ? undefined : outliers.pickHalfOpen(mayTake, isRepeatable);
     if (trial !== undefined) return trial;
@@ -103,7 +109,7 @@ export class Pool<C extends Candidate> {
   }
 
   /**
-   * Returns true when `pick(excluded)` finds no candidate only because the remaining ones are full: it may help to
+   * Returns true when `pick` with these exclusions finds no candidate only because the remaining ones are full: it may help to
    * wait.
    */
   isFull(excluded: ReadonlySet<string> = NO_IDS): boolean {
@@ -111,7 +117,7 @@ export class Pool<C extends Candidate> {
     return allowed.length > 0 && !allowed.some(isBelowCapacity);
   }
 
-  /** Returns true when `pick(excluded)` may choose this candidate once it has room, other than for its trial. */
+  /** Returns true when `pick` with these exclusions may choose this candidate once it has room, other than for its trial. */
   mayBePicked(candidate: { readonly id: string }, excluded: ReadonlySet<string> = NO_IDS): boolean {
     const own = this.#byId.get(candidate.id);
     return own !== undefined && own === candidate && this.#allowance(excluded)(own);

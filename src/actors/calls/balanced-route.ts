@@ -47,11 +47,11 @@ export class BalancedRoute implements CallRoute, StrategyRequest {
    * undefined if there is none. Source: ADR 41.
    */
   next(excluded: ExcludedIds): InstanceRef | undefined {
+    const options = { excluded, isRepeatable: (ref: InstanceRef) => isRepeatable(this.#request, ref) };
     const ownerId = ownerIdOf(this.#request);
-    const isRepeatableAt = (ref: InstanceRef) => isRepeatable(this.#request, ref);
     return (
-      this.#pool.pick(excluded, isRepeatableAt, this) ??
-      this.#pool.pick(excluded, isRepeatableAt, this, (ref) => ref.hasCapacityFor(ownerId))
+      this.#pool.pick(this, options) ??
+      this.#pool.pick(this, { ...options, hasRoom: (ref) => ref.hasCapacityFor(ownerId) })
     );
   }
 

@@ -163,7 +163,5 @@ export function pickFor(
   const { pool } = group;
   const other = last === undefined ? undefined : pickFor(group, ownerId, new Set([...excluded, last.id]));
   const request = { caller: ownerId === ANONYMOUS.id ? undefined : ownerId };
-  return (
-    other ?? pool.pick(excluded, undefined, request) ?? pool.pick(excluded, undefined, request, () => true)
-  );
+  return other ?? pool.pick(request, { excluded }) ?? pool.pick(request, { excluded, hasRoom: () => true });
 }
