@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
 import { ByteBudget } from '../../src/domain/memory/held-bytes.ts';
 import { TaskScheduler } from '../../src/domain/tasks/task-scheduler.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import { HeldBodies } from '../../src/http/body/held-bodies.ts';
 import { readDirect } from '../../src/http/body/read.ts';
 import { body } from '../../src/http/middleware/body.ts';
@@ -259,7 +260,7 @@ heldBodies(
           throw reason;
         }
       };
-      const costs = { held, limiter, scheduler: new TaskScheduler() };
+      const costs = { held, limiter, scheduler: new TaskScheduler(), clock: systemClock };
       const app = await startMiddlewares(first, body(readDirect, BYTES, 'bytes', costs));
       const socket = connect(app.port, '127.0.0.1');
       socket.write(head('POST /', { 'Content-Type': 'application/json', 'Content-Length': String(BYTES) }));

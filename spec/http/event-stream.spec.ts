@@ -1,6 +1,7 @@
 import { concat, NEVER, Observable, of, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { invalidCredentials } from '../../src/domain/errors/account-errors.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import type { StreamEvent } from '../../src/http/replies/reply.ts';
 import type { HttpContext } from '../../src/http/request.ts';
 import { type EventStreamOptions, EventStreams } from '../../src/http/sse/event-stream.ts';
@@ -12,7 +13,7 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('event streams');
 
 async function serve(events$: Observable<StreamEvent>, options?: EventStreamOptions) {
-  const streams = new EventStreams(options);
+  const streams = new EventStreams(systemClock, options);
   const app = await startMiddlewares((context) => streams.write(context, events$));
   return { ...app, streams };
 }
@@ -39,7 +40,7 @@ test('end with an error event without details when the source fails', async () =
     subscriber.error(new Error('a secret'));
   });
   let state: HttpContext['state'] | undefined;
-  const streams = new EventStreams();
+  const streams = new EventStreams(systemClock);
   const app = await startMiddlewares((context) => {
     state = context.state;
     return streams.write(context, source$);
@@ -64,7 +65,7 @@ test('open after a second without an event, and are kept alive', async () => {
 });
 
 test('end with an error event when the caller loses access; ended streams are not checked', async () => {
-  const streams = new EventStreams({ callerCheckMs: 5 });
+  const streams = new EventStreams(systemClock, { callerCheckMs: 5 });
   const checks = { ended: 0, open: 0 };
   const done = await startMiddlewares(async (context) => {
     context.state.check = () => {

@@ -6,6 +6,7 @@ import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import type { StreamEvent, StreamReader } from '../../src/http/replies/reply.ts';
 import { EventStreams } from '../../src/http/sse/event-stream.ts';
 import { type EventRate, type ReadOptions, RecentEvents } from '../../src/http/sse/recent-events.ts';
@@ -396,8 +397,8 @@ test('reports dropped events when the rate allows, without waiting for another e
 
 test('reports to a client that did not read how many events it lost', async () => {
   const events$ = new Subject<GatewayEvent>();
-  const recent = new RecentEvents(events$, 10, AT_ONCE);
-  const streams = new EventStreams();
+  const recent = new RecentEvents(events$, systemClock, 10, AT_ONCE);
+  const streams = new EventStreams(systemClock);
   const isSelected = () => true;
   const served = await startMiddlewares((context) =>
     streams.write(context, (reader) =>
@@ -452,7 +453,7 @@ const AT_ONCE: EventRate = { intervalMs: 0, perSecond: 1_000_000 };
 /** A ring buffer, and events whose timestamps are their numbers. */
 function ring(size: number, rate: EventRate = AT_ONCE) {
   const events$ = new Subject<GatewayEvent>();
-  const recent = new RecentEvents(events$, size, rate);
+  const recent = new RecentEvents(events$, systemClock, size, rate);
   let number = 0;
   const happen = (count: number): void => {
     for (let left = count; left > 0; left -= 1, number += 1) {

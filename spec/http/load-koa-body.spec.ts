@@ -21,7 +21,12 @@ test('takes a turn of the event loop for each part, once', async () => {
     turns += 1;
   });
   const held = new HeldBodies(new ByteBudget({ totalBytes: 1_000, ownerBytes: 1_000 }));
-  const costs = { held, limiter: new RateLimiter(systemClock), scheduler: new TaskScheduler() };
+  const costs = {
+    held,
+    limiter: new RateLimiter(systemClock),
+    scheduler: new TaskScheduler(),
+    clock: systemClock,
+  };
   const app = await startMiddlewares(body(read, 100, 'json', costs), (context) =>
     respond(context, json(200, context.state.body)),
   );

@@ -9,12 +9,12 @@ import type { CallOutcome } from '../../src/domain/calls/exchange-event.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { InstanceSnapshot } from '../../src/domain/instances/instance.ts';
 import type { ShownNode } from '../../src/domain/nodes/nodes.ts';
-import { systemClock } from '../../src/domain/time/clock.ts';
 import type { TemplateSnapshot } from '../../src/gateway/gateway-types.ts';
 import { PeerLoads } from '../../src/http/all-nodes/peer-loads.ts';
 import { LoadHistory } from '../../src/metrics/load-history.ts';
 import { type SampleSelection, Samples } from '../../src/metrics/samples.ts';
 import { snapshotSample } from '../helpers/http-samples.ts';
+import { simulatedClock } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('load samples');
@@ -42,7 +42,7 @@ test.before.each(() => {
   samples = new Samples({
     events$,
     snapshot,
-    internals: { traffic: new TrafficCounts(events$, () => true, systemClock) },
+    internals: { clock: simulatedClock, traffic: new TrafficCounts(events$, () => true, simulatedClock) },
   });
   for (const instance of ['demo.a', 'demo.b', 'other.c']) start(instance);
 });
@@ -162,7 +162,7 @@ test('the history has the totals of each 10 s of the last hour, without a reader
   const history = new LoadHistory({
     events$,
     snapshot,
-    internals: { traffic: new TrafficCounts(events$, () => true, systemClock) },
+    internals: { clock: simulatedClock, traffic: new TrafficCounts(events$, () => true, simulatedClock) },
   });
   assert.equal(history.read(ADMIN), []);
   finish('demo', 'a', 'result', 20);
@@ -186,8 +186,8 @@ test('the history has the totals of each 10 s of the last hour, without a reader
 });
 
 test('of several nodes are added up; a node that sends none is named', () => {
-  const ends = new TrafficCounts(events$, () => true, systemClock);
-  const near = { events$, snapshot: () => templates, internals: { traffic: ends } };
+  const ends = new TrafficCounts(events$, () => true, simulatedClock);
+  const near = { events$, snapshot: () => templates, internals: { clock: simulatedClock, traffic: ends } };
   const far = { ...near, snapshot: () => farTemplates };
   // The program "b" runs on the other node, where its calls count; the endpoint "a" has calls of both.
   const elsewhere = { calls: 2, serverIds: new Set(['demo.b']) };

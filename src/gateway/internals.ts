@@ -6,6 +6,7 @@ import type { InstanceHost } from '../cluster/channel/instances/instance-host.ts
 import type { TrafficCounts } from '../counts/traffic-counts.ts';
 import type { ByteBudget } from '../domain/memory/held-bytes.ts';
 import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { DefinitionRegistry } from '../registry/definition-registry.ts';
 import type { ToolApprovals } from '../registry/tool-approvals.ts';
 import type { GatewayDeps } from './compose.ts';
@@ -17,6 +18,7 @@ import { type Exchange, Requests } from './requests.ts';
 export class GatewayInternals {
   /** Counts the bytes of requests of callers, and of other messages that wait for backends, by caller. */
   readonly requestBytes: ByteBudget;
+  readonly clock: Clock;
   /** Runs the tasks of requests that would take a long turn of the event loop. */
   readonly scheduler: TaskScheduler;
   /** The instances of this node, for calls that other nodes run. */
@@ -43,6 +45,7 @@ export class GatewayInternals {
     this.requests = new Requests(exchange, deps);
     ({ requestBytes: this.requestBytes, scheduler: this.scheduler, host: this.host } = deps);
     ({ backendAccounts: this.backendAccounts, approvals: this.approvals, traffic: this.traffic } = deps);
+    this.clock = deps.ownClock;
     this.definitions = deps.registry.definitions;
   }
 

@@ -60,9 +60,9 @@ export interface HttpApp {
 /** Makes the application of a gateway. Two apps share nothing. */
 export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const { log, auth, worker } = options;
-  const { requestBytes, scheduler, backendAccounts } = gateway.internals;
+  const { requestBytes, scheduler, backendAccounts, clock } = gateway.internals;
   const proxies = createProxies(options.trustedProxies);
-  const streams = new EventStreams(options);
+  const streams = new EventStreams(clock, options);
   const open = new OpenRequests(auth.changed$);
   const own = new Prometheus(gateway, worker?.number, options.others?.counts);
   const metrics = worker === undefined ? own : metricsOfAll(own, worker);
@@ -80,6 +80,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     held: new HeldBodies(requestBytes),
     limiter: auth.limiter,
     scheduler,
+    clock,
     connections: options.connections,
   });
   const tables = routeTables({

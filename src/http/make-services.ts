@@ -42,14 +42,15 @@ export function servicesOf(
   authorizationServer: LazyAuthorizationServer | undefined,
 ): Services {
   const { peers, nodes } = options.others ?? {};
-  const { requestBytes, scheduler, backendAccounts, readiness } = gateway.internals;
+  const { clock, requestBytes, scheduler, backendAccounts, readiness } = gateway.internals;
   const { approvals, requests, traffic, definitions: stored } = gateway.internals;
   const inFolder = new Map(options.definitions.map((definition) => [definition.id, definition]));
-  const deployment = new Deployment(options.others ?? {});
-  const events = new RecentEvents(gateway.events$);
-  const loads = new PeerLoads({ others: () => deployment.others() });
+  const deployment = new Deployment({ ...options.others, clock });
+  const events = new RecentEvents(gateway.events$, clock);
+  const loads = new PeerLoads({ others: () => deployment.others(), clock });
   return {
     gateway,
+    clock,
     requestBytes,
     scheduler,
     backendAccounts,
@@ -79,7 +80,7 @@ export function servicesOf(
     authorizationServer,
     deployment,
     events,
-    peerEvents: peers && new PeerEvents({ deployment, peers, events, loads }),
+    peerEvents: peers && new PeerEvents({ deployment, peers, events, loads, clock }),
     consoleReply: consoleReply(options.consoleFolder),
     samples: new Samples(gateway, peers === undefined ? {} : { others: loads }),
     history: new LoadHistory(gateway, { isAdded: peers !== undefined }),

@@ -14,7 +14,7 @@ import type { ErrorCode, GatewayError } from '../domain/errors/errors.ts';
 import type { JsonFields } from '../domain/json/json.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
 import type { ToolRights } from '../domain/rights/rights.ts';
-import { systemClock } from '../domain/time/clock.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { McpLog } from '../protocol/endpoint-types.ts';
 import type { RequestSpan } from '../tracing/spans.ts';
 import type { HeldBody } from './body/held-bodies.ts';
@@ -106,19 +106,23 @@ export function templateIn(
 /** Called at the end of each MCP request, which may be later than the end of its HTTP request. */
 export type ReportListener = (report: HttpCallReport, context: HttpContext) => void;
 
+/** What all requests of an app share. */
+export interface HttpRequestOptions {
+  readonly clock: Pick<Clock, 'now'>;
+  readonly proxies: Proxies;
+  readonly open: OpenRequests;
+  readonly onReport: ReportListener;
+}
+
 /** The parts of a request that a handler may use besides its input. Computed on demand, because hot routes need few of them. */
 export class HttpRequest {
   readonly #context: HttpContext;
-  readonly #proxies: Proxies;
-  readonly #open: OpenRequests;
-  readonly #onReport: ReportListener | undefined;
+  readonly #options: HttpRequestOptions;
   #leaving: AbortController | undefined;
 
-  constructor(context: HttpContext, proxies: Proxies, open: OpenRequests, onReport?: ReportListener) {
+  constructor(context: HttpContext, options: HttpRequestOptions) {
     this.#context = context;
-    this.#proxies = proxies;
-    this.#open = open;
-    this.#onReport = onReport;
+    this.#options = options;
   }
 
   get id(): string {
@@ -142,7 +146,7 @@ export class HttpRequest {
   /** Address of the client; undefined when the socket is closed. */
   get address(): string | undefined {
     const { req, state } = this.#context;
-    return state.forwarded === undefined ? this.#proxies.address(req) : state.forwarded.address;
+    return state.forwarded === undefined ? this.#options.proxies.address(req) : state.forwarded.address;
   }
 
   /** Another node has the client. */
@@ -158,24 +162,24 @@ export class HttpRequest {
 
   /** True when the caller runs on this machine and the request passed no untrusted proxy. */
   get isLocal(): boolean {
-    return this.#proxies.isLocal(this.#context.req);
+    return this.#options.proxies.isLocal(this.#context.req);
   }
 
   get isSecure(): boolean {
-    return this.#proxies.scheme(this.#context.req) === 'https';
+    return this.#options.proxies.scheme(this.#context.req) === 'https';
   }
 
   /** The URL of this gateway as the client reached it, without a path. It contains no characters that are special in a shell. */
   get gatewayUrl(): string {
     const { req } = this.#context;
-    const host = this.#proxies.host(req) ?? '';
-    const scheme = this.#proxies.scheme(req) === 'https' ? 'https' : 'http';
+    const host = this.#options.proxies.host(req) ?? '';
+    const scheme = this.#options.proxies.scheme(req) === 'https' ? 'https' : 'http';
     return `${scheme}://${HOST.test(host) ? host : 'localhost'}`;
   }
 
   /** The Host of the request, as a trusted proxy got it. */
   get host(): string | undefined {
-    return this.#proxies.host(this.#context.req);
+    return this.#options.proxies.host(this.#context.req);
   }
 
   /** True for a request of the console. Throws ORIGIN_NOT_ALLOWED when the console was opened on another host. */
@@ -225,13 +229,13 @@ export class HttpRequest {
   report(request: ReportedRequest): HttpCallReport {
     const { state } = this.#context;
     const onEnded = (report: HttpCallReport): void => {
-      this.#onReport?.(report, this.#context);
+      this.#options.onReport(report, this.#context);
       state.reportEnded?.();
     };
     // The requests of a batch share one span, which has no method.
     state.trace?.begin(state.rpcMessages === undefined ? request : undefined);
     // The address is read now: a closed connection has none.
-    state.report = new HttpCallReport(request, onEnded, this.address, state.trace);
+    state.report = new HttpCallReport(request, onEnded, this.#options.clock.now(), this.address, state.trace);
     return state.report;
   }
 
@@ -277,14 +281,14 @@ export class HttpRequest {
     const { res: response } = this.#context;
     const request: OpenRequest = { context: this.#context, pathName, end: listener };
     const close = (): void => {
-      this.#open.delete(request);
+      this.#options.open.delete(request);
       if (!response.writableFinished) listener(new ClientGone());
     };
     if (response.destroyed) {
       close();
       return;
     }
-    this.#open.add(request);
+    this.#options.open.add(request);
     atClose(this.#context, close);
   }
 }
@@ -349,7 +353,7 @@ export class HttpCallReport implements CallReport {
   /** Including instances that could not be opened. */
   attempts = 0;
   readonly trace: RequestTrace | undefined;
-  readonly startMs = systemClock.now();
+  readonly startMs: number;
   outcome: CallOutcome | undefined;
   /** Error code of the gateway, or of JSON-RPC. */
   errorCode: ErrorCode | number | undefined;
@@ -358,10 +362,12 @@ export class HttpCallReport implements CallReport {
   constructor(
     { method, params }: ReportedRequest,
     onEnded: (report: HttpCallReport) => void,
+    startMs: number,
     address?: string,
     trace?: RequestTrace,
   ) {
     this.method = method;
+    this.startMs = startMs;
     const isCall = method === 'tools/call';
     this.tool = isCall && typeof params?.name === 'string' ? params.name : undefined;
     this.arguments = isCall ? params?.arguments : undefined;

@@ -59,15 +59,15 @@ export interface RouteTables {
 
 export function routeTables(options: RouteTablesOptions): RouteTables {
   const { services, log, proxies, streams, open, metrics, origins, worker } = options;
-  const { gateway, auth, signIn, authorizationServer } = services;
-  const trail = auditTrail(auth.audit, proxies);
+  const { gateway, auth, clock, signIn, authorizationServer } = services;
+  const trail = auditTrail(auth.audit, proxies, clock.now);
   const challenge = challenges(signIn, proxies, log);
-  const [logCall, auditCall] = [reportLog(log), callTrail(auth.audit)];
+  const [logCall, auditCall] = [reportLog(log, clock), callTrail(auth.audit, clock.now)];
   const onReport: ReportListener = (report, context) => {
     logCall(report, context);
     auditCall(report, context);
   };
-  const replies = { proxies, streams, open, onReport };
+  const replies = { proxies, streams, open, onReport, clock };
   const mayUsePath: MayUsePath = (principal, name) =>
     gateway.views.has(name) ? mayUseView(principal, name) : mayUse(principal, name);
   const isRegistryPublic = services.registry?.isPublic;
@@ -87,7 +87,7 @@ export function routeTables(options: RouteTablesOptions): RouteTables {
     routes: publicRoutes(isRegistryPublic, worker),
     first: [
       errors(log),
-      observe(log, metrics, new Tracing()),
+      observe(log, metrics, new Tracing(), clock),
       hostOriginCheck({ ...origins, proxies, signIn, isRegistryPublic }),
     ],
     stepsOf: stepsFor({
@@ -103,14 +103,14 @@ export function routeTables(options: RouteTablesOptions): RouteTables {
   };
 
   const ofNodes = (): RouteTable => {
-    const callers = new ForwardedCallers(auth.changed$);
+    const callers = new ForwardedCallers(auth.changed$, clock);
     // A request that was forwarded here is not forwarded again.
     const samples = new Samples(gateway, { isPart: true });
     const here = { ...services, peers: undefined, deployment: undefined, peerEvents: undefined, samples };
     return {
       routes: ROUTES.filter(({ speaks, isForwarded }) => speaks === 'json-rpc' || isForwarded),
       // The node that received the request counts its answer.
-      first: [errors(log), observe(log, { countAnswer: () => {} }, new Tracing())],
+      first: [errors(log), observe(log, { countAnswer: () => {} }, new Tracing(), clock)],
       stepsOf: stepsFor({ authorizeAt: (route) => [callers.assume(route, mayUsePath)], services: here }),
       unmatched:
         () =>

@@ -7,7 +7,6 @@ import type { GatewayError } from '../domain/errors/errors.ts';
 import { nodeUnavailable, sessionNotFound } from '../domain/errors/session-errors.ts';
 import { isRepeatableMethod } from '../domain/mcp/mcp.ts';
 import { NotHolder } from '../domain/nodes/forwarding.ts';
-import { systemClock } from '../domain/time/clock.ts';
 import { whenKnown } from '../domain/time/when-known.ts';
 import { countedRequests, messagesIn } from '../protocol/client-message.ts';
 import type { McpRequest, ReplyWriter } from '../protocol/endpoint-types.ts';
@@ -36,7 +35,7 @@ export function serve(
 ): Reply | Promise<Reply> {
   const certain = services.peers?.certain();
   if (certain === undefined) return new McpServing(method, input, services, isSse).located(); // nearly always
-  const sinceMs = systemClock.now();
+  const sinceMs = services.clock.now();
   return certain.then(() => new McpServing(method, input, services, isSse, sinceMs).located());
 }
 
@@ -100,13 +99,14 @@ class McpServing implements ServedReply {
 
   /** The session turned out not to be here. */
   #notHere(thrown: NotHolder, relay: Relay, serveHere: () => void | Promise<void>): Promise<void> {
-    const { peers } = this.#services;
+    const { peers, clock } = this.#services;
     const id = this.#sessionId;
     if (peers === undefined || id === undefined) throw this.#refusalOf(thrown);
     return serveAtHolder(new NotHolder(thrown.life, this.#sinceMs), {
       peerOf: (life) => peers.noteHolder(id, life),
       forwardTo: (peer, untilMs) => this.#forward(peer, relay, untilMs),
       serveHere,
+      clock,
     });
   }
 

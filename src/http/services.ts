@@ -23,7 +23,14 @@ import type { RecentEvents } from './sse/recent-events.ts';
 
 type InternalParts = Pick<
   GatewayInternals,
-  'requestBytes' | 'scheduler' | 'backendAccounts' | 'readiness' | 'approvals' | 'requests' | 'traffic'
+  | 'clock'
+  | 'requestBytes'
+  | 'scheduler'
+  | 'backendAccounts'
+  | 'readiness'
+  | 'approvals'
+  | 'requests'
+  | 'traffic'
 >;
 
 export interface Services extends InternalParts {

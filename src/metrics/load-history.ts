@@ -2,7 +2,7 @@
 
 import { mayDo, type Principal } from '../domain/accounts/account.ts';
 import { hasAllTemplates } from '../domain/rights/rights.ts';
-import { systemClock } from '../domain/time/clock.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import { Sample, type SampledGateway, type Totals } from './samples.ts';
 
 export const HISTORY_INTERVAL_MS = 10_000;
@@ -27,13 +27,16 @@ type KeptPoint = ReturnType<Sample['kept']>;
 
 /** The totals of the last hour, for pages that open or are loaded again. */
 export class LoadHistory {
+  readonly #clock: Pick<Clock, 'now'>;
   readonly #points: KeptPoint[] = [];
 
   /** `isAdded`: to the history of other nodes. */
   constructor(gateway: SampledGateway, { isAdded = false } = {}) {
+    const { clock } = gateway.internals;
+    this.#clock = clock;
     const options = { hasInstances: false };
     let before = new Sample(gateway, undefined, options);
-    const stop = systemClock.background.every(HISTORY_INTERVAL_MS, () => {
+    const stop = clock.background.every(HISTORY_INTERVAL_MS, () => {
       before = new Sample(gateway, before, options);
       this.#points.push(before.kept(isAdded));
       if (this.#points.length > HISTORY_POINTS) this.#points.shift();
@@ -50,7 +53,7 @@ export class LoadHistory {
   parts(viewer: Principal): readonly HistoryPart[] {
     return this.#visible(viewer, ({ point, atMs, elsewhere, durations = [] }) => ({
       ...point,
-      age_ms: Math.round(systemClock.now() - atMs),
+      age_ms: Math.round(this.#clock.now() - atMs),
       totals: { ...point.totals, in_flight: point.totals.in_flight - elsewhere },
       durations: pairsOf(durations),
     }));

@@ -19,7 +19,6 @@ import { getOrInsert, type InstanceCounts, type TemplateCounts, tallyOf } from '
 import { mayDo, type Principal } from '../domain/accounts/account.ts';
 import type { InstanceSnapshot } from '../domain/instances/instance.ts';
 import { mayUse, rightsKey } from '../domain/rights/rights.ts';
-import { systemClock } from '../domain/time/clock.ts';
 import { ticks$, timer$ } from '../domain/time/clock-streams.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { TemplateSnapshot } from '../gateway/gateway-types.ts';
@@ -45,7 +44,7 @@ export interface SampleSelection {
 }
 
 export type SampledGateway = Pick<Gateway, 'events$' | 'snapshot'> & {
-  readonly internals: Pick<GatewayInternals, 'traffic'>;
+  readonly internals: Pick<GatewayInternals, 'clock' | 'traffic'>;
 };
 
 /** What samples are of. Default: of this node alone, for clients. */
@@ -63,7 +62,8 @@ export class Samples {
   readonly #samples$: Observable<Sample>;
 
   constructor(gateway: SampledGateway, { isPart = false, others }: SampleScope = {}) {
-    this.#samples$ = merge(timer$(systemClock, 0), ticks$(systemClock, INTERVAL_MS)).pipe(
+    const { clock } = gateway.internals;
+    this.#samples$ = merge(timer$(clock, 0), ticks$(clock, INTERVAL_MS)).pipe(
       scan<void, Sample, undefined>((before) => {
         const taken = others?.take();
         return new Sample(gateway, before, {
@@ -134,13 +134,13 @@ const MAX_PART_INSTANCES = 5_000;
 /** The load at one time, and since the sample before. */
 export class Sample {
   readonly number: number;
-  readonly atMs = systemClock.now();
+  readonly atMs: number;
   readonly parts: ReadonlyMap<string, TemplatePart>;
   /** Totals so far, by their count objects, which are replaced with their template or instance. */
   readonly counted = new Map<object, Load>();
   readonly #traffic: GatewayInternals['traffic'];
   readonly #options: SampleOptions;
-  readonly #at = new Date(systemClock.wall()).toISOString();
+  readonly #at: string;
   readonly #intervalMs: number;
   #elsewhere = 0;
   /** Texts by viewer, template and last sample: equal readers share one. */
@@ -148,7 +148,10 @@ export class Sample {
 
   constructor(gateway: SampledGateway, before: Sample | undefined, options: SampleOptions = {}) {
     this.number = (before?.number ?? 0) + 1;
-    this.#traffic = gateway.internals.traffic;
+    const { clock, traffic } = gateway.internals;
+    this.atMs = clock.now();
+    this.#at = new Date(clock.wall()).toISOString();
+    this.#traffic = traffic;
     this.#options = options;
     this.#intervalMs = Math.round(this.atMs - (before ?? this).atMs);
     const parts = gateway

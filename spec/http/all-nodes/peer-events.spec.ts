@@ -9,6 +9,7 @@ import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import type { ForwardedAnswer, ForwardedRequest } from '../../../src/domain/nodes/forwarding.ts';
 import type { ShownNode } from '../../../src/domain/nodes/nodes.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { PeerEvents } from '../../../src/http/all-nodes/peer-events.ts';
 import type { StreamEvent, StreamReader } from '../../../src/http/replies/reply.ts';
 import { type ReadOptions, RecentEvents } from '../../../src/http/sse/recent-events.ts';
@@ -207,7 +208,7 @@ interface Stream {
 function deployment(...ids: string[]) {
   const members = ids.map(memberOf);
   const own$ = new Subject<GatewayEvent>();
-  const events = new RecentEvents(own$, 100, { intervalMs: 0, perSecond: 1_000_000 });
+  const events = new RecentEvents(own$, systemClock, 100, { intervalMs: 0, perSecond: 1_000_000 });
   const streams: Stream[] = [];
   const ended = new Set<ForwardedAnswer>();
   const peerOf = (node: string): Peer => ({

@@ -176,7 +176,7 @@ test('has no ids of sign-ins and of addresses for connecting', async () => {
 test('records the end of a call once, and releases its arguments', () => {
   const ends: unknown[] = [];
   const request = { method: 'tools/call', params: { name: 'echo', arguments: { message: 'a secret' } } };
-  const report = new HttpCallReport(request, ({ outcome, arguments: sent }) => ends.push([outcome, sent]));
+  const report = new HttpCallReport(request, ({ outcome, arguments: sent }) => ends.push([outcome, sent]), 0);
   report.ended({ kind: 'cancelled' });
   report.ended({ kind: 'failed', code: 'INTERNAL_ERROR' });
   assert.equal([ends, report.arguments], [[['cancelled', { message: 'a secret' }]], undefined]);

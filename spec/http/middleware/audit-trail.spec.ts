@@ -102,7 +102,7 @@ test('limits the refusals of one caller per minute, not its changes, and records
 });
 
 test('covers exactly the routes that change something, logins and logouts', () => {
-  const trail = auditTrail({ record: () => {}, suppress: () => {} }, { address: () => undefined });
+  const trail = auditTrail({ record: () => {}, suppress: () => {} }, { address: () => undefined }, () => 0);
   assert.equal(
     ROUTES.filter((route) => trail(route).length > 0)
       .map(({ method, path }) => `${method} ${path}`)

@@ -36,6 +36,7 @@ const COSTS = {
   held: new HeldBodies(new ByteBudget(BOUNDS)),
   limiter: new RateLimiter(systemClock),
   scheduler: new TaskScheduler(),
+  clock: systemClock,
 };
 /** Reads later than the first part of the body comes. */
 const readLate: ReadBody = async (context, maxBytes, use, onBytes) => {

@@ -1,6 +1,7 @@
 // Lists whose answer is an array: long ones are read and written in pieces, as their client takes them.
 
 import * as assert from 'uvu/assert';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { pagedList } from '../../../src/http/replies/paged-list.ts';
 import type { Reply } from '../../../src/http/replies/reply.ts';
 import { respondInPieces } from '../../../src/http/replies/respond-in-pieces.ts';
@@ -44,7 +45,7 @@ async function serve({ reply }: { readonly reply: () => Promise<Reply> }) {
     const answer = await reply();
     assert.is(answer.kind, 'pieces');
     if (answer.kind !== 'pieces') return;
-    const settled = respondInPieces(context, answer, new EventStreams());
+    const settled = respondInPieces(context, answer, new EventStreams(systemClock));
     settled.then(
       () => ended.resolve(undefined),
       (thrown: Error) => ended.resolve(thrown.message),

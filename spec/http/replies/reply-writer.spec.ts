@@ -3,6 +3,7 @@
 import * as assert from 'uvu/assert';
 import { invalidCredentials } from '../../../src/domain/errors/account-errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { HttpReplyWriter } from '../../../src/http/replies/reply-writer.ts';
 import { type HttpContext, whenGone } from '../../../src/http/request.ts';
 import {
@@ -21,7 +22,7 @@ const test = suite('answers of the MCP endpoint');
 const WINDOW = { limit: 5, remaining: 2, resetAtSeconds: 1_800_000_000 };
 
 function serve(talk: (reply: HttpReplyWriter, context: HttpContext) => unknown) {
-  const streams = new EventStreams();
+  const streams = new EventStreams(systemClock);
   return startMiddlewares((context) => {
     context.state.rateLimit = WINDOW;
     return talk(new HttpReplyWriter(context, streams), context);
@@ -98,7 +99,7 @@ test('report that the client disconnected, and ignore later writes', async () =>
 });
 
 test('end the stream of a caller that lost access, and call every onGone listener', async () => {
-  const streams = new EventStreams({ callerCheckMs: 10 });
+  const streams = new EventStreams(systemClock, { callerCheckMs: 10 });
   const received: string[] = [];
   const app = await startMiddlewares((context) => {
     context.state.check = () => invalidCredentials();
@@ -135,7 +136,7 @@ const streaming = suite('event streams of the MCP endpoint');
 
 /** Serves a stream; `opened` has it once its head was written, with a promise of its client's disconnect. */
 async function serveStream(options?: EventStreamOptions) {
-  const streams = new EventStreams(options);
+  const streams = new EventStreams(systemClock, options);
   const opened = Promise.withResolvers<{ stream: OpenStream; gone: Promise<void> }>();
   const app = await startMiddlewares((context) => {
     const gone = Promise.withResolvers<void>();

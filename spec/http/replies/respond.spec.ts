@@ -1,6 +1,7 @@
 // Writing a reply, and disconnecting clients that do not read it.
 
 import * as assert from 'uvu/assert';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { HTTP_LIMITS } from '../../../src/http/limits.ts';
 import { bytes, json, noContent } from '../../../src/http/replies/reply.ts';
 import { respond } from '../../../src/http/replies/respond.ts';
@@ -122,7 +123,9 @@ test('disconnects a client that stops reading, and keeps an idle stream open', a
 
 test('disconnects the slowest client over the limit of unread bytes, refuses calls near it, and releases the bytes', async () => {
   // Enough for one large answer, and not for two.
-  const { unread } = new EventStreams({ unreadBounds: { totalBytes: 45_000_000, ownerBytes: 25_000_000 } });
+  const { unread } = new EventStreams(systemClock, {
+    unreadBounds: { totalBytes: 45_000_000, ownerBytes: 25_000_000 },
+  });
   const answered: (() => void)[] = [];
   const app = await startRoute(
     '/:size',

@@ -9,7 +9,7 @@ import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { runsProgramsOf, type ShownNode } from '../../domain/nodes/nodes.ts';
 import { hasAllTemplates, rightsKey } from '../../domain/rights/rights.ts';
-import { systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { Shape } from '../../domain/validation.ts';
 import { NO_BYTES } from '../body/read.ts';
 import { type BytesReply, bytes, noContent } from '../replies/reply.ts';
@@ -62,6 +62,7 @@ export interface NodeAnswers<T> {
 const NONE: NodeAnswers<never> = { answers: new Map<string, never>(), partial: [] };
 
 export interface DeploymentOptions {
+  readonly clock: Clock;
   /** See Services. */
   readonly nodes?: (() => readonly ShownNode[]) | undefined;
   readonly peers?: Pick<Peers, 'ofLife'> | undefined;
@@ -127,7 +128,7 @@ export class Deployment {
     const onLost = (listener: (reason: Error) => void): void => {
       request.onLost(listener);
       if (maxMs === undefined) return;
-      stop = systemClock.alarm(maxMs, () => listener(cannotBeAsked(id, 'it does not answer')));
+      stop = this.#options.clock.alarm(maxMs, () => listener(cannotBeAsked(id, 'it does not answer')));
     };
     try {
       const { status, body } = await answerOf(peer, forwarded, { maxBytes: MAX_COMMAND_BYTES, onLost });
@@ -192,7 +193,7 @@ export class Deployment {
     if (peer === undefined) return undefined;
     const key = `${life} ${rightsOf(principal)} ${target}`;
     const known = this.#asked.get(key);
-    const nowMs = systemClock.now();
+    const nowMs = this.#options.clock.now();
     if (known !== undefined && nowMs - known.atMs < SHARED_MS) return known.answer;
     const open = this.#open.get(life) ?? 0;
     if (open >= MAX_ASKED) return undefined;
@@ -202,7 +203,10 @@ export class Deployment {
     );
     const asked = { atMs: nowMs, answer };
     this.#asked.set(key, asked);
-    systemClock.background.alarm(SHARED_MS, () => this.#asked.get(key) === asked && this.#asked.delete(key));
+    this.#options.clock.background.alarm(
+      SHARED_MS,
+      () => this.#asked.get(key) === asked && this.#asked.delete(key),
+    );
     return answer;
   }
 

@@ -10,7 +10,7 @@ import { jsonIn } from '../../domain/json/json.ts';
 import { NO_CALLER } from '../../domain/memory/user-shares.ts';
 import type { ForwardedAnswer } from '../../domain/nodes/forwarding.ts';
 import type { ShownNode } from '../../domain/nodes/nodes.ts';
-import { type Clock, systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import { SseReader } from '../../transports/http/sse-reader.ts';
 import { NO_BYTES } from '../body/read.ts';
@@ -39,7 +39,7 @@ export interface PeerEventsOptions {
   readonly events: RecentEvents;
   /** Gets the samples of other nodes. */
   readonly loads: Pick<PeerLoads, 'add' | 'forget'>;
-  readonly clock?: Pick<Clock, 'now' | 'background'>;
+  readonly clock: Pick<Clock, 'now' | 'background'>;
 }
 
 /** One life of another node. */
@@ -68,7 +68,7 @@ export class PeerEvents {
 
   constructor(options: PeerEventsOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
+    this.#clock = options.clock;
   }
 
   /** As RecentEvents.read, with the events of all nodes. */

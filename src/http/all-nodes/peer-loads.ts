@@ -6,7 +6,7 @@ import { DurationHistogram } from '../../counts/duration-histogram.ts';
 import { INSTANCE_STATES } from '../../domain/instances/instance.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import type { ShownNode } from '../../domain/nodes/nodes.ts';
-import { type Clock, systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { compileShape } from '../../domain/validation.ts';
 import {
   type InstanceLoad,
@@ -44,7 +44,7 @@ const PART = compileShape(
 export interface PeerLoadsOptions {
   /** The other members. */
   readonly others: () => readonly ShownNode[];
-  readonly clock?: Pick<Clock, 'now'>;
+  readonly clock: Pick<Clock, 'now'>;
 }
 
 interface NodeLoad {
@@ -72,7 +72,7 @@ export class PeerLoads implements OtherLoads {
 
   constructor(options: PeerLoadsOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
+    this.#clock = options.clock;
   }
 
   /** `text`: a sample of the node with this life. Anything else is dropped: its version is another one. */

@@ -5,7 +5,7 @@ import type { Observable } from 'rxjs';
 import { invalidCredentials } from '../../domain/errors/account-errors.ts';
 import { internalError } from '../../domain/errors/errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import { systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { callerRefusalOf, type MayUsePath, type Refusal } from '../caller-check.ts';
 import type { RouteMiddleware } from '../request.ts';
 import type { Route } from '../route.ts';
@@ -14,12 +14,14 @@ import type { Route } from '../route.ts';
 const REMEMBERED = 10_000;
 
 export class ForwardedCallers {
+  readonly #clock: Pick<Clock, 'now'>;
   /** By principal: when it lost permissions, or may have. */
   readonly #changedAtMs = new LruMap<number>(REMEMBERED);
 
   /** `changed$`: ids of principals that may have lost permissions. Subscribes until it completes. */
-  constructor(changed$: Observable<string>) {
-    changed$.subscribe((id) => this.#changedAtMs.set(id, systemClock.now()));
+  constructor(changed$: Observable<string>, clock: Pick<Clock, 'now'>) {
+    this.#clock = clock;
+    changed$.subscribe((id) => this.#changedAtMs.set(id, clock.now()));
   }
 
   /**
@@ -33,7 +35,7 @@ export class ForwardedCallers {
       const caller = state.forwarded;
       if (caller === undefined || anyOf.includes('open')) throw internalError(undefined);
       const { principal } = caller;
-      const sinceMs = systemClock.now();
+      const sinceMs = this.#clock.now();
       state.isPrivate = true;
       state.principal = principal;
       state.check = () => this.#refusalOf(principal.id, sinceMs);

@@ -5,7 +5,7 @@
 import type { Peer } from '../../cluster/channel/peer-client.ts';
 import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
 import { NotHolder } from '../../domain/nodes/forwarding.ts';
-import { type Clock, sleep, systemClock } from '../../domain/time/clock.ts';
+import { type Clock, sleep } from '../../domain/time/clock.ts';
 
 /** Longest time in which it is tried, in ms, with all waits for the nodes that it is sent to. */
 export const AT_HOLDER_MS = 15_000;
@@ -18,12 +18,12 @@ export interface AtHolderOptions {
   /** Both reject with NotHolder when the request was certainly not carried out, because the session is not there. */
   readonly forwardTo: (peer: Peer, untilMs: number) => void | Promise<void>;
   readonly serveHere: () => void | Promise<void>;
-  readonly clock?: Pick<Clock, 'now' | 'alarm'>;
+  readonly clock: Pick<Clock, 'now' | 'alarm'>;
 }
 
 /** Rejects with NODE_UNAVAILABLE 15 s after the request began to wait, and with every other error of the two. */
 export async function serveAtHolder(first: NotHolder, options: AtHolderOptions): Promise<void> {
-  const { peerOf, forwardTo, serveHere, clock = systemClock } = options;
+  const { peerOf, forwardTo, serveHere, clock } = options;
   const untilMs = (first.sinceMs ?? clock.now()) + AT_HOLDER_MS;
   let { life } = first;
   for (;;) {

@@ -6,7 +6,7 @@ import { withoutCredentials } from '../../domain/accounts/written-credentials.ts
 import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import { Repeated } from '../../domain/memory/repeated.ts';
 import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
-import { systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { Prometheus } from '../../metrics/prometheus.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -28,12 +28,13 @@ export function observe(
   log: Logger,
   metrics: Pick<Prometheus, 'countAnswer'>,
   traces: Tracing,
+  { now }: Pick<Clock, 'now'>,
 ): HttpMiddleware {
   const fingerprints = new Repeated(sessionFingerprint);
   void traces.ready(); // so that the first request is traced, too, when a provider exists already
   return (context, next) => {
     const { res: response, state } = context;
-    const startMs = log.isLevelEnabled('info') ? systemClock.now() : undefined;
+    const startMs = log.isLevelEnabled('info') ? now() : undefined;
     const { spans } = traces;
     if (spans !== undefined && !PROBES.has(context.path))
       state.trace = new spans.RequestSpan(context.req.headers);
@@ -41,7 +42,7 @@ export function observe(
       metrics.countAnswer(statusOf(response), state.errorCode);
       if (state.trace !== undefined) endTrace(context, fingerprints);
       if (startMs !== undefined) {
-        log.info(lineOf(context, systemClock.now() - startMs, fingerprints), 'request');
+        log.info(lineOf(context, now() - startMs, fingerprints), 'request');
         state.isLogged = true;
       }
       state.whenClosed?.();
@@ -61,7 +62,7 @@ function statusOf(response: HttpContext['res']): number {
  * Logs at `info` the end of an MCP request that the line of its HTTP request does not contain: a request of a
  * batch, or one that continued after its connection.
  */
-export function reportLog(log: Logger): ReportListener {
+export function reportLog(log: Logger, { now }: Pick<Clock, 'now'>): ReportListener {
   return (report, { state }) => {
     const { requestId, principal, rpcMessages, isLogged, trace } = state;
     if ((rpcMessages === undefined && !isLogged) || !log.isLevelEnabled('info')) return;
@@ -79,7 +80,7 @@ export function reportLog(log: Logger): ReportListener {
       error_code: typeof errorCode === 'string' ? errorCode : undefined,
       rpc_error: typeof errorCode === 'number' ? errorCode : undefined,
       trace_id: trace?.traceId,
-      ms: Math.round((systemClock.now() - startMs) * 10) / 10,
+      ms: Math.round((now() - startMs) * 10) / 10,
     };
     log.info(line, 'call');
   };

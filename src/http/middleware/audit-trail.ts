@@ -7,7 +7,7 @@ import { nameOf } from '../../domain/accounts/account.ts';
 import { CALL_ACTION } from '../../domain/audit/audit.ts';
 import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import { asGatewayError, ERRORS, type ErrorCode } from '../../domain/errors/errors.ts';
-import { systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';
 import {
@@ -33,7 +33,7 @@ const COUNTED_CALLERS = 10_000;
 export function auditTrail(
   audit: Pick<AuditLog, 'record' | 'suppress'>,
   proxies: Pick<Proxies, 'address'>,
-  now: () => number = systemClock.now,
+  now: Clock['now'],
 ): (route: Pick<Route, 'method' | 'path' | 'changesNothing'>) => RouteMiddleware[] {
   const refusals = new WindowCounter({ windowSeconds: 60, keys: COUNTED_CALLERS });
   const most = HTTP_LIMITS.recordedRefusalsPerMinute;
@@ -78,7 +78,10 @@ export function auditTrail(
  * Records the calls of tools, by REST and by MCP, at their end. A request that is refused before it becomes a
  * call (no credentials, rate limit, no session, headers that differ from the body) is not recorded.
  */
-export function callTrail(audit: Pick<AuditLog, 'recordsCalls' | 'recordCall'>): ReportListener {
+export function callTrail(
+  audit: Pick<AuditLog, 'recordsCalls' | 'recordCall'>,
+  now: Clock['now'],
+): ReportListener {
   return (report, { state, path }) => {
     const {
       method,
@@ -106,7 +109,7 @@ export function callTrail(audit: Pick<AuditLog, 'recordsCalls' | 'recordCall'>):
         view: report.view,
         instance: sentTo?.id,
         outcome,
-        durationMs: Math.round(systemClock.now() - startMs),
+        durationMs: Math.round(now() - startMs),
         attempts,
       },
     };

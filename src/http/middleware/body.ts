@@ -8,7 +8,7 @@ import { rateLimitExceeded } from '../../domain/errors/account-errors.ts';
 import { payloadTooLarge, unsupportedMediaType } from '../../domain/errors/error-catalogue.ts';
 import type { JsonFields } from '../../domain/json/json.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
-import { systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import type { HeldBodies } from '../body/held-bodies.ts';
 import { NO_BYTES, parseCallBody, parseFormBody, parseJsonBody, type ReadBody } from '../body/read.ts';
@@ -21,6 +21,7 @@ export interface BodyCosts {
   readonly held: HeldBodies;
   readonly limiter: Pick<RateLimiter, 'take' | 'peek'>;
   readonly scheduler: Pick<TaskScheduler, 'turn'>;
+  readonly clock: Pick<Clock, 'now'>;
   /** Notes a request of an unknown caller before its body is read. Default: none is noted. */
   readonly connections?: { receive(request: IncomingMessage): void } | undefined;
 }
@@ -50,10 +51,10 @@ export function body<C extends HttpContext>(
     // Refused before a byte is read.
     if (length > maxBytes) throw payloadTooLarge(maxBytes);
     const isSmall = length <= HTTP_LIMITS.uncountedBodyBytes;
-    const startMs = systemClock.now();
+    const startMs = costs.clock.now();
     if (state.principal === undefined) costs.connections?.receive(request);
     const proceed = (bytes: Buffer): unknown => {
-      const isSlow = systemClock.now() - startMs > HTTP_LIMITS.callerCheckMs;
+      const isSlow = costs.clock.now() - startMs > HTTP_LIMITS.callerCheckMs;
       return whenKnown(isSlow ? state.check?.(context) : undefined, (refusal) => {
         if (refusal !== undefined) throw refusal;
         const fields = {};

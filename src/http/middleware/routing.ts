@@ -9,7 +9,6 @@ import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { credentialsOf } from '../credentials.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import type { OpenRequests } from '../open-requests.ts';
 import type { Proxies } from '../proxies.ts';
 import { noContent } from '../replies/reply.ts';
 import { respond } from '../replies/respond.ts';
@@ -17,7 +16,7 @@ import { writeReply } from '../replies/write-reply.ts';
 import {
   type HttpMiddleware,
   HttpRequest,
-  type ReportListener,
+  type HttpRequestOptions,
   type RouteContext,
   type RouteMiddleware,
 } from '../request.ts';
@@ -25,22 +24,15 @@ import type { RawInput, Route } from '../route.ts';
 import type { Services } from '../services.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
 
-interface HandleOptions {
-  readonly proxies: Proxies;
+interface HandleOptions extends HttpRequestOptions {
   readonly streams: EventStreams;
-  readonly open: OpenRequests;
-  readonly onReport: ReportListener;
 }
 
-export function handle(
-  route: Route,
-  services: Services,
-  { proxies, streams, open, onReport }: HandleOptions,
-): RouteMiddleware {
+export function handle(route: Route, services: Services, options: HandleOptions): RouteMiddleware {
   return (context) => {
     context.state.route = route.path;
-    const reply = route.run(inputOf(context, new HttpRequest(context, proxies, open, onReport)), services);
-    return whenKnown(reply, (value) => writeReply(context, value, streams));
+    const reply = route.run(inputOf(context, new HttpRequest(context, options)), services);
+    return whenKnown(reply, (value) => writeReply(context, value, options.streams));
   };
 }
 

@@ -15,7 +15,6 @@ import { countHealth, type InstanceState } from '../../domain/instances/instance
 import { callable } from '../../domain/mcp/listed-tools.ts';
 import type { WithheldItem } from '../../domain/mcp/mcp.ts';
 import { mayUseInView } from '../../domain/rights/rights.ts';
-import { systemClock } from '../../domain/time/clock.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
@@ -243,11 +242,11 @@ export const healthRoutes: readonly Route[] = [
       },
     },
     errors: ['DATABASE_UNAVAILABLE'],
-    handler: async ({ request }, { gateway, traffic }) => {
+    handler: async ({ request }, { gateway, clock, traffic }) => {
       const database = await gateway.databaseStatus();
       const health: Static<typeof ServerHealth> = {
         status: database === 'connected' ? 'healthy' : 'unhealthy',
-        timestamp: new Date(systemClock.wall()).toISOString(),
+        timestamp: new Date(clock.wall()).toISOString(),
         uptime: traffic.uptimeSeconds,
         version: API_VERSION,
         database,

@@ -3,7 +3,6 @@
 import Type from 'typebox';
 import { DENIED_NETWORKS } from '../../domain/instances/endpoint.ts';
 import { callable } from '../../domain/mcp/listed-tools.ts';
-import { systemClock } from '../../domain/time/clock.ts';
 import type { Finding } from '../../gateway/doctor/faults.ts';
 import { nullableText, text } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
@@ -44,10 +43,10 @@ export const serverDoctorRoutes: readonly Route[] = [
       },
     },
     handler: async ({ params: { template }, principal }, services) => {
-      const { gateway, scheduler, deniedNetworks = DENIED_NETWORKS } = services;
+      const { gateway, clock, scheduler, deniedNetworks = DENIED_NETWORKS } = services;
       gateway.requireExisting(template);
       const { examineTemplate, remedyOf } = await import('../../gateway/doctor/server-doctor.ts');
-      const examined = await examineTemplate(gateway, template, { ...systemClock, deniedNetworks });
+      const examined = await examineTemplate(gateway, template, { ...clock, deniedNetworks });
       const toolOf = ({ list, name }: Finding) =>
         list === 'tools' && name !== undefined ? { template, tool: name } : undefined;
       const instances = await Promise.all(

@@ -13,7 +13,6 @@ import { atInstance, type GatewayError } from '../../domain/errors/errors.ts';
 import { isJsonObject, type JsonText } from '../../domain/json/json.ts';
 import { fieldIn } from '../../domain/json/json-fields.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { systemClock } from '../../domain/time/clock.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { knownAtPeers, ListedServer, recordWith, SERVER_LIST } from '../all-nodes/instances.ts';
@@ -162,18 +161,18 @@ export const serverToolRoutes: readonly Route[] = [
     request: { body: CallServerToolBody },
     answers: { 200: { description: 'The MCP result, and how long it took', body: ServerToolResult } },
     errors: [...FROM_BACKEND, 'SERVER_NOT_FOUND', 'TOOL_NOT_FOUND', 'INVALID_TOOL_ARGUMENTS'],
-    handler: ({ body, fields, principal, request }, { gateway }) => {
+    handler: ({ body, fields, principal, request }, { gateway, clock }) => {
       const { server_id, tool_name } = body;
       const { template, id: instanceId } = visibleServer(gateway, principal, server_id).definition;
       const call = {
         method: 'tools/call',
         params: { name: tool_name, arguments: fields.arguments ?? {} },
       };
-      const startMs = systemClock.now();
+      const startMs = clock.now();
       const replyOf = (result: JsonText): Reply => {
         const failure = failureOf(tool_name, result);
         if (failure !== undefined) throw atInstance(failure, instanceId);
-        const execution_time_ms = rounded(systemClock.now() - startMs, 3);
+        const execution_time_ms = rounded(clock.now() - startMs, 3);
         return withResult(200, { server_id, tool_name, execution_time_ms }, result, { instanceId });
       };
       return resultReply({ gateway, template, instanceId }, call, request, replyOf);

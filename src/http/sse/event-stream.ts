@@ -10,7 +10,7 @@ import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/er
 import { LIMITS } from '../../domain/limits.ts';
 import { type ByteBounds, memoryBounds } from '../../domain/memory/held-bytes.ts';
 import { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
-import { SLOW_MS, spreadClock, systemClock } from '../../domain/time/clock.ts';
+import { type Clock, SLOW_MS, spreadClock } from '../../domain/time/clock.ts';
 import { shownInstance } from '../../protocol/aggregate/names.ts';
 import type { McpEvent, McpStream } from '../../protocol/endpoint-types.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -39,6 +39,7 @@ interface TrackedStream {
 }
 
 export class EventStreams {
+  readonly #clock: Clock;
   readonly unreadMs: number;
   readonly unread: UnreadAnswers;
   readonly #open = new Set<TrackedStream>();
@@ -47,7 +48,8 @@ export class EventStreams {
   readonly #keepAliveMs: number;
   readonly #callerCheckMs: number;
 
-  constructor(options: EventStreamOptions = {}) {
+  constructor(clock: Clock, options: EventStreamOptions = {}) {
+    this.#clock = clock;
     this.#keepAliveMs = options.keepAliveMs ?? HTTP_LIMITS.keepAliveMs;
     this.unreadMs = options.unreadMs ?? HTTP_LIMITS.unreadAnswerMs;
     this.unread = new UnreadAnswers(
@@ -61,8 +63,8 @@ export class EventStreams {
    * stream whose API key was revoked would otherwise stay open forever.
    */
   track(stream: TrackedStream, context: HttpContext): () => void {
-    const endKeepAlive = systemClock.every(this.#keepAliveMs, () => stream.keepAlive());
-    const endChecks = systemClock.every(this.#callerCheckMs, () =>
+    const endKeepAlive = this.#clock.every(this.#keepAliveMs, () => stream.keepAlive());
+    const endChecks = this.#clock.every(this.#callerCheckMs, () =>
       this.#scheduler.run(() => void this.#checkCaller(stream, context)),
     );
     this.#open.add(stream);
@@ -92,7 +94,7 @@ export class EventStreams {
       response.once('close', onClose);
       const writer = writerOf(context, this, settle, tracker);
       work.add(() => response.off('close', onClose));
-      work.add(spreadClock(this.#scheduler).alarm(SLOW_MS, () => writer.onSlow()));
+      work.add(spreadClock(this.#scheduler, this.#clock).alarm(SLOW_MS, () => writer.onSlow()));
       work.add((typeof source === 'function' ? source(writer) : source).subscribe(writer));
     });
   }

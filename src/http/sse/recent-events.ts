@@ -8,7 +8,7 @@ import type { Principal } from '../../domain/accounts/account.ts';
 import { eventStreamLimit } from '../../domain/errors/session-errors.ts';
 import { EVENTS, type GatewayEvent, writtenFields } from '../../domain/events.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
-import { systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { OPAQUE_NUMBERS, OpaqueNumbers } from '../../protocol/opaque-numbers.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { StreamEvent, StreamReader } from '../replies/reply.ts';
@@ -56,6 +56,7 @@ export interface EventRate {
 const RATE: EventRate = { intervalMs: HTTP_LIMITS.eventIntervalMs, perSecond: HTTP_LIMITS.eventsPerSecond };
 
 export class RecentEvents {
+  readonly #clock: Pick<Clock, 'now' | 'background'>;
   readonly #size: number;
   readonly #ring: (GatewayEvent | PeerEvent | undefined)[];
   /** The events as text, each made for the first reader that gets it. */
@@ -78,7 +79,13 @@ export class RecentEvents {
   #isOver = false;
 
   /** Subscribes until the gateway is closed, when the events complete. */
-  constructor(events$: Observable<GatewayEvent>, size: number = HTTP_LIMITS.keptEvents, rate = RATE) {
+  constructor(
+    events$: Observable<GatewayEvent>,
+    clock: Pick<Clock, 'now' | 'background'>,
+    size: number = HTTP_LIMITS.keptEvents,
+    rate = RATE,
+  ) {
+    this.#clock = clock;
     this.#rate = rate;
     this.#size = size;
     this.#ring = new Array(size);
@@ -117,7 +124,7 @@ export class RecentEvents {
         missed: missed + Number(isPartial),
         isCountHidden: isPartial || (missed > 0 && !seesAll),
         allowance: this.#size,
-        refilledAtMs: systemClock.now(),
+        refilledAtMs: this.#clock.now(),
       };
       this.#readings.add(reading);
       subscriber.add(() => this.#readings.delete(reading));
@@ -202,14 +209,14 @@ export class RecentEvents {
   #wakeSoon(): void {
     if (this.#isWakeDue) return;
     this.#isWakeDue = true;
-    const waitMs = this.#wokeAtMs + this.#rate.intervalMs - systemClock.now();
-    if (waitMs > 0) systemClock.background.alarm(waitMs, () => this.#wake());
+    const waitMs = this.#wokeAtMs + this.#rate.intervalMs - this.#clock.now();
+    if (waitMs > 0) this.#clock.background.alarm(waitMs, () => this.#wake());
     else setImmediate(() => this.#wake());
   }
 
   #wake(): void {
     this.#isWakeDue = false;
-    this.#wokeAtMs = systemClock.now();
+    this.#wokeAtMs = this.#clock.now();
     this.#waiting = 0;
     for (const { unread } of this.#readings) if (unread.length > 0) this.#waiting += 1;
     for (const reading of this.#readings) this.#emit(reading);
@@ -227,7 +234,7 @@ export class RecentEvents {
   }
 
   #refill(reading: EventReading): void {
-    const now = systemClock.now();
+    const now = this.#clock.now();
     const part = this.#rate.perSecond / Math.max(1, this.#waiting);
     const gained = ((now - reading.refilledAtMs) / 1_000) * part;
     reading.allowance = Math.min(this.#size, reading.allowance + gained);
