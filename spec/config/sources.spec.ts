@@ -136,6 +136,28 @@ test('refuses a YAML file with excessive or circular aliases', () => {
   assert.match(refusal({ yaml: 'port: &p [*p]' }), 'gateway.yaml:1, port: expected a port');
 });
 
+test('refuses a long file, and one with many faults, aliases or unknown keys, without searching all of them', () => {
+  const units = 262_144;
+  const fault = (yaml: string) => faultsOf(() => load({ yaml: yaml.slice(0, units) }));
+  assert.equal(fault(`a: [${','.repeat(units)}`), [
+    'gateway.yaml: Unexpected , in flow sequence at line 1, column 6',
+  ]);
+  const lines = (line: (index: number) => string) =>
+    Array.from({ length: 20_000 }, (_, at) => line(at)).join('');
+  assert.equal(fault(lines((index) => `a${index}: &a${index} 1\n`)), [
+    'gateway.yaml: More than 10000 anchors and aliases',
+  ]);
+  const unknown = fault(lines((index) => `a${index}: 1\n`));
+  assert.equal(
+    [unknown.length, unknown[0], unknown.at(-1)],
+    [101, 'gateway.yaml:1: unknown key a0; the nearest is tls', 'gateway.yaml: 19900 more unknown keys'],
+  );
+  assert.is(
+    refusal({ yaml: `#${' '.repeat(units)}` }),
+    'gateway.yaml: it has more than 256 KiB; servers belong in the file that registry_file names',
+  );
+});
+
 test('reports all faults, each with its line', () => {
   const faults = [
     'gateway.yaml:1: unknown key prot; the nearest is port',

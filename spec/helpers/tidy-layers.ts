@@ -37,7 +37,7 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
   [/^eventsource-parser$/, ['transports', 'cli']],
   [/^ajv$/, ['templates']],
   [/^@opentelemetry\//, ['tracing']],
-  [/^yaml$/, ['config', 'connect', 'registry', 'templates', 'discovery', 'cli']],
+  [/^yaml$/, ['config', 'connect', 'discovery', 'cli']],
   [/^jsonc-parser$/, ['cli', 'templates']],
 ];
 

@@ -2,16 +2,15 @@
 // value keeps the name of its source. setting-types.ts reads the values; config.ts assigns each HOST and PORT to a
 // listener.
 
-import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';
-import { codeOf } from '../domain/errors/errors.ts';
+import { codeOf, messageOf } from '../domain/errors/errors.ts';
 import { isJsonObject } from '../domain/json/json.ts';
 import { nearest, nearMiss } from '../domain/nearest.ts';
 import { utf8Text } from '../domain/text.ts';
 import { ConfigError, type ConfigErrors } from './config-error.ts';
 import { readFileNow } from './read-file.ts';
 import type { SettingNames } from './setting-types.ts';
-import { yamlFault } from './yaml-fault.ts';
+import { readYaml } from './yaml.ts';
 
 /** Values of the command line by flag name without dashes; a flag without value is `true`, `--no-x` is `x: false`. */
 export type Flags = Readonly<Record<string, string | boolean | undefined>>;
@@ -41,6 +40,10 @@ export interface Found {
   readonly folder: string;
 }
 
+/** Of a file of settings. It is parsed in one turn, before anything runs. */
+const MOST_CHARACTERS = 262_144;
+/** Unknown keys of it that are named. */
+const MOST_UNKNOWN = 100;
 const OWN_PREFIX = 'MCP_GATEWAY_';
 const SHARED_PREFIX = 'GATEWAY_';
 export type Prefix = typeof OWN_PREFIX | typeof SHARED_PREFIX;
@@ -195,13 +198,20 @@ function readConfigFile(
   keys: readonly string[],
   errors: ConfigErrors,
 ): ReadonlyMap<string, FileValue> {
-  const { document, lines } = parseYaml(text, fileName);
+  const { value: document, keyLines } = parseSettings(text, fileName);
+  const lines = keyLines();
   const values = new Map<string, FileValue>();
   const sections = keys.flatMap((key) => (key.includes('.') ? [key.slice(0, key.lastIndexOf('.'))] : []));
   if (document === null || document === undefined) return values;
   if (!isJsonObject(document))
     throw new ConfigError(`${fileName}: expected settings, one "key: value" per line`);
+  const known = [...keys, ...sections];
+  let unknown = 0;
   collect(document, '');
+  if (unknown > MOST_UNKNOWN)
+    errors.attempt(() => {
+      throw new ConfigError(`${fileName}: ${unknown - MOST_UNKNOWN} more unknown keys`);
+    }, undefined);
   return values;
 
   function collect(section: Readonly<Record<string, unknown>>, prefix: string): void {
@@ -217,36 +227,22 @@ function readConfigFile(
     if (keys.includes(key)) values.set(key, { value, sourceLine });
     else if (isSection && isJsonObject(value)) collect(value, `${key}.`);
     else if (isSection && value !== null) throw new ConfigError(`${sourceLine}: ${key} is a section`);
-    else if (!isSection)
-      throw new ConfigError(
-        `${sourceLine}: unknown key ${key}; the nearest is ${nearest(key, [...keys, ...sections])}`,
-      );
+    else if (!isSection) {
+      unknown += 1;
+      if (unknown <= MOST_UNKNOWN)
+        throw new ConfigError(`${sourceLine}: unknown key ${key}; the nearest is ${nearest(key, known)}`);
+    }
   }
 }
 
-/** The document, and the line of each key by its dotted name; keys merged in by an alias have none. */
-function parseYaml(text: string, fileName: string) {
-  // Loaded here and synchronously: most gateways have no file, and `--help` should not wait for a YAML parser.
-  const yaml: typeof import('yaml') = createRequire(import.meta.url)('yaml');
-  const lineCounter = new yaml.LineCounter();
-  const document = yaml.parseDocument(text, { prettyErrors: true, lineCounter });
-  const [problem] = document.errors;
-  if (problem !== undefined) throw new ConfigError(`${fileName}: ${yamlFault(problem)}`, problem);
-  const lines = new Map<string, number>();
-  const find = (node: unknown, prefix: string): void => {
-    if (!yaml.isMap(node)) return;
-    for (const { key, value } of node.items) {
-      if (!yaml.isScalar(key) || !key.range) continue;
-      const name = `${prefix}${key.value}`;
-      lines.set(name, lineCounter.linePos(key.range[0]).line);
-      find(value, `${name}.`);
-    }
-  };
-  find(document.contents, '');
+function parseSettings(text: string, fileName: string) {
+  if (text.length > MOST_CHARACTERS)
+    throw new ConfigError(
+      `${fileName}: it has more than ${MOST_CHARACTERS / 1024} KiB; servers belong in the file that registry_file names`,
+    );
   try {
-    return { document: document.toJS() as unknown, lines };
+    return readYaml(text);
   } catch (thrown) {
-    // Unresolved and excessive aliases are reported only here.
-    throw new ConfigError(`${fileName}: ${yamlFault(thrown)}`, thrown);
+    throw new ConfigError(`${fileName}: ${messageOf(thrown)}`, thrown);
   }
 }

@@ -1,8 +1,11 @@
 // Finds the known word nearest to a misspelt one: the word with the fewest edits.
 
-/** The candidate nearest to `written` by edit distance; the first of equals, `''` without candidates. */
+/**
+ * The candidate nearest to `written`, of which only the beginning counts, by edit distance; the first of equals, `''` without
+ * candidates.
+ */
 export function nearest(written: string, candidates: readonly string[]): string {
-  return closest(written, candidates).word;
+  return closest(written.slice(0, LONGEST_MISSPELT), candidates).word;
 }
 
 /**

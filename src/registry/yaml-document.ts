@@ -3,7 +3,8 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { availableMemoryBytes } from '../config/memory.ts';
-import { yamlFault } from '../config/yaml-fault.ts';
+import { readYaml } from '../config/yaml.ts';
+import { messageOf } from '../domain/errors/errors.ts';
 
 /** UTF-16 units of a text that takes about 20 ms. */
 const LONG_TEXT = 32_768;
@@ -25,37 +26,17 @@ export interface ParseOptions {
 
 /** Rejects with the reason of the signal, or with an Error whose message is what is wrong, without text of the document. */
 export async function parseYaml(text: string, options: ParseOptions = {}): Promise<unknown> {
-  const answer = text.length > LONG_TEXT ? await parseInThread(text, options) : await readYaml(text);
+  const answer = text.length > LONG_TEXT ? await parseInThread(text, options) : yamlAnswer(text);
   if ('fault' in answer) throw new Error(answer.fault);
   return answer.value;
 }
 
-/** Parses in this thread; the first fault counts. */
-export async function readYaml(text: string): Promise<YamlAnswer> {
-  const { isScalar, LineCounter, parseDocument, visit } = await import('yaml');
-  const lines = new LineCounter();
+/** Parses in this thread. */
+export function yamlAnswer(text: string): YamlAnswer {
   try {
-    // The parser's own search for repeated keys takes 8 s for 20,000 servers.
-    const document = parseDocument(text, { uniqueKeys: false, lineCounter: lines });
-    const [fault] = document.errors;
-    if (fault !== undefined) throw fault;
-    visit(document, {
-      Map: (_, { items }) => {
-        const seen = new Set<unknown>();
-        for (const { key } of items) {
-          if (!isScalar(key)) continue;
-          if (!seen.has(key.value)) {
-            seen.add(key.value);
-            continue;
-          }
-          const { line, col } = lines.linePos(key.range?.[0] ?? 0);
-          throw new Error(`Map keys must be unique at line ${line}, column ${col}`);
-        }
-      },
-    });
-    return { value: document.toJS() };
+    return { value: readYaml(text).value };
   } catch (thrown) {
-    return { fault: yamlFault(thrown) };
+    return { fault: messageOf(thrown) };
   }
 }
 

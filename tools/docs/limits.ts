@@ -342,6 +342,16 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
   ],
   Registry: [
     [
+      '`gateway.yaml`, or the file of `--config`',
+      '262,144 characters; 10,000 anchors and aliases; 100 unknown keys are named',
+      'the start is refused',
+    ],
+    [
+      'Registry file; in YAML its anchors and aliases',
+      '128 MiB; 10,000',
+      'the start is refused; a later sync changes nothing',
+    ],
+    [
       'Instances; templates',
       `${count(LIMITS.instances)}; ${count(LIMITS.templates)}`,
       '`400`, `REGISTRY_FULL`',
