@@ -8,9 +8,10 @@ import { newSession } from '../../../src/actors/sessions/session-state.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { NotHolder } from '../../../src/domain/nodes/forwarding.ts';
 import { newLife, newSessionId } from '../../../src/domain/nodes/life.ts';
+import type { RecoverySteps } from '../../../src/domain/sessions/all-sessions.ts';
 import type { SessionHolders } from '../../../src/domain/sessions/session-holder.ts';
 import { rowKeyOf } from '../../../src/domain/sessions/session-row.ts';
-import { writeSession } from '../../../src/domain/sessions/session-value.ts';
+import { type AnySessionValue, writeSession } from '../../../src/domain/sessions/session-value.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { SessionStore } from '../../../src/persistence/store.ts';
 import { PLAIN } from '../../helpers/failing-backend.ts';
@@ -21,6 +22,13 @@ const test = suite('sessions that are being read');
 const MOST = 25_000;
 const PAUSE_MS = 50;
 
+/** The steps of an endpoint that can recover every session. */
+const recoverAs = (make: (generation: number) => void): RecoverySteps<AnySessionValue> => ({
+  isOwn: (_value): _value is AnySessionValue => true,
+  check: async () => {},
+  make: (_value, generation) => make(generation),
+});
+
 test('one caller takes no more than its share, and has it again afterwards', async () => {
   const answered = Promise.withResolvers<void>();
   const { sessions } = new MemoryStore();
@@ -29,7 +37,12 @@ test('one caller takes no more than its share, and has it again afterwards', asy
   const keeper = new SessionKeeper({ store, node: 'n', life: newLife(), clock: simulatedClock });
   const recovery = new SessionRecovery(keeper, {});
   const before = newLife();
-  const recover = (ownerId: string) => recovery.recover(newSessionId(before), ownerId, async () => undefined);
+  const recover = (ownerId: string) =>
+    recovery.recover(
+      newSessionId(before),
+      ownerId,
+      recoverAs(() => {}),
+    );
   const own = Array.from({ length: MOST * LIMITS.ownerShare }, () => recover('user:ann'));
   assert.throws(
     () => recover('user:ann'),
@@ -56,7 +69,12 @@ test('a session that is not stored is waited for while its node may store it, an
   };
   const recovery = new SessionRecovery(new SessionKeeper(own), {});
   const id = newSessionId(before);
-  const recover = () => recovery.recover(id, 'user:ann', async () => undefined);
+  const recover = () =>
+    recovery.recover(
+      id,
+      'user:ann',
+      recoverAs(() => {}),
+    );
   const outcome = await recover()?.catch((thrown: unknown) => thrown);
   assert.ok(outcome instanceof NotHolder);
   assert.is(outcome.life, before);
@@ -89,8 +107,8 @@ test('the rows of many sessions are read and claimed a hundred at a time', async
   const keeper = new SessionKeeper({ store, node: 'n', life, clock: simulatedClock });
   const recovery = new SessionRecovery(keeper, {});
   const generations: number[] = [];
-  const prepare = async () => (generation: number) => void generations.push(generation);
-  await Promise.all(ids.map((id) => recovery.recover(id, 'user:ann', prepare)));
+  const steps = recoverAs((generation) => void generations.push(generation));
+  await Promise.all(ids.map((id) => recovery.recover(id, 'user:ann', steps)));
   assert.equal(new Set(generations), new Set([2]));
   assert.is(generations.length, 250);
   assert.equal(keeper.counts.claims, { won: 250, lost: 0 });
@@ -114,12 +132,12 @@ test('sessions that come one after the other within a moment share their stateme
   const keeper = new SessionKeeper({ store: { ...sessions, claim }, node: 'n', life, clock });
   const recovery = new SessionRecovery(keeper, {});
   let recovered = 0;
-  const prepare = async () => () => {
+  const steps = recoverAs(() => {
     recovered += 1;
-  };
+  });
   const all: unknown[] = [];
   for (const id of ids) {
-    all.push(recovery.recover(id, 'user:ann', prepare));
+    all.push(recovery.recover(id, 'user:ann', steps));
     await turn();
   }
   assert.is(recovered, 1); // it waited for nothing
@@ -154,8 +172,8 @@ test('claims that another life has made first are counted as lost', async () => 
     clock: simulatedClock,
     holders: { decideSession },
   });
-  const prepare = async () => () => assert.unreachable();
-  const recovered = new SessionRecovery(keeper, {}).recover(id, 'user:ann', prepare);
+  const steps = recoverAs(() => assert.unreachable());
+  const recovered = new SessionRecovery(keeper, {}).recover(id, 'user:ann', steps);
   const outcome = await Promise.resolve(recovered).then(
     () => '',
     (thrown: Error) => thrown.message,

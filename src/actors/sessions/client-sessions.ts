@@ -10,12 +10,12 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile, ShownSession } from '../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { lifeOf, newLife, newSessionId } from '../../domain/nodes/life.ts';
-import type { AllSessions, PrepareRecovery } from '../../domain/sessions/all-sessions.ts';
+import type { AllSessions, RecoverySteps } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { type EndReason, SESSION_ENDS } from '../../domain/sessions/session-ends.ts';
 import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
 import type { SessionRow } from '../../domain/sessions/session-row.ts';
-import type { SessionValue } from '../../domain/sessions/session-value.ts';
+import type { AnySessionValue, SessionValue } from '../../domain/sessions/session-value.ts';
 import { type Clock, wallAt } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
@@ -173,23 +173,26 @@ export class ClientSessions implements AllSessions {
     return this.#keeper?.keep(session, isStored);
   }
 
-  recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> | undefined {
+  recover<V extends AnySessionValue>(
+    id: string,
+    ownerId: string,
+    steps: RecoverySteps<V>,
+  ): Promise<void> | undefined {
     if (this.#recovery === undefined || lifeOf(id) === undefined) return undefined;
     if (this.isClosing) throw shuttingDown(); // the next life may recover it
-    return this.#recovery.recover(id, ownerId, prepare);
+    return this.#recovery.recover(id, ownerId, steps);
   }
 
   /**
-   * Waits until it is known whether the instance of the session can be used, at most LIMITS.firstOpeningsMs. Returns
-   * the function that makes the session again. Rejects with SESSION_NOT_FOUND when it cannot be recovered,
-   * SESSION_LIMIT (no other session is ended to make room) or TEMPLATE_NOT_FOUND.
+   * Waits until it is known whether the instance of the session can be used, at most LIMITS.firstOpeningsMs. Rejects with
+   * SESSION_NOT_FOUND when the session cannot be recovered, SESSION_LIMIT (no other session is ended to make room) or
+   * TEMPLATE_NOT_FOUND.
    */
-  async prepareRecovery(id: string, value: SessionValue, lists?: SessionLists) {
+  async checkRecoverable(value: SessionValue): Promise<void> {
     const group = this.deps.fleet.group(value.template);
     await untilNotStarting(group.byId.get(value.binding?.instanceId ?? ''), this.deps);
     if (!outlivesNode(value, group)) throw sessionLost('its backend does not know it any more');
     this.#places.check(value.ownerId, 'template');
-    return (generation: number): void => void this.recoverFrom(id, value, generation, lists);
   }
 
   add(session: McpSession, mayEndOthers = true): void {

@@ -9,7 +9,7 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import { NotHolder } from '../../domain/nodes/forwarding.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
-import type { PrepareRecovery } from '../../domain/sessions/all-sessions.ts';
+import type { RecoverySteps } from '../../domain/sessions/all-sessions.ts';
 import { decideSession } from '../../domain/sessions/session-holder.ts';
 import { rowKeyOf } from '../../domain/sessions/session-row.ts';
 import { type AnySessionValue, readSession, SessionValueError } from '../../domain/sessions/session-value.ts';
@@ -54,7 +54,11 @@ export class SessionRecovery {
    * released sessions, and for sessions that were recently not found. Rejects with NotHolder when another life holds
    * the session, and with DATABASE_UNAVAILABLE, NODE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL or SHUTTING_DOWN.
    */
-  recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> | undefined {
+  recover<V extends AnySessionValue>(
+    id: string,
+    ownerId: string,
+    steps: RecoverySteps<V>,
+  ): Promise<void> | undefined {
     const life = lifeOf(id);
     if (life === undefined || !this.#mayBeStored(life) || this.#missing.has(id)) return undefined;
     const attempt = `${id} ${ownerId}`; // another caller learns nothing, and takes nothing from the owner
@@ -63,7 +67,7 @@ export class SessionRecovery {
     if (known !== undefined) return known;
     if (this.#shares.exceededBy(ownerId) !== undefined) throw queueFull('the store of sessions');
     this.#shares.take(ownerId);
-    const recovering = this.#recover(id, ownerId, prepare).finally(() => {
+    const recovering = this.#recover(id, ownerId, steps).finally(() => {
       this.#underWay.delete(attempt);
       this.#shares.release(ownerId);
     });
@@ -81,7 +85,11 @@ export class SessionRecovery {
     return life !== this.#keeper.ownLife.life || this.#keeper.hasReleased;
   }
 
-  async #recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> {
+  async #recover<V extends AnySessionValue>(
+    id: string,
+    ownerId: string,
+    steps: RecoverySteps<V>,
+  ): Promise<void> {
     const { holders } = this.#keeper;
     for (let reads = 0; reads < MAX_READS; reads += 1) {
       await this.#keeper.released;
@@ -104,11 +112,10 @@ export class SessionRecovery {
         const successor = holders.successorOf?.(row.key);
         throw successor === undefined ? nodeDraining() : new NotHolder(successor);
       }
-      const recoverAs = await this.#prepared(id, row, value, prepare);
-      if (recoverAs === undefined) return; // it is over, or belongs to another path
+      if (!steps.isOwn(value) || !(await this.#isRecoverable(id, row, () => steps.check(value)))) return;
       const generation = await this.#ownGeneration(row);
       if (generation !== undefined) {
-        recoverAs(generation);
+        steps.make(value, generation);
         this.#keeper.counts.recovered += 1;
         return;
       }
@@ -128,14 +135,16 @@ export class SessionRecovery {
     return isWon ? claimed.generation : undefined;
   }
 
-  async #prepared(id: string, row: StoredSession, value: AnySessionValue, prepare: PrepareRecovery) {
+  /** Deletes the row of a session that cannot be recovered. */
+  async #isRecoverable(id: string, row: StoredSession, check: () => Promise<void>): Promise<boolean> {
     try {
-      return await prepare(value);
+      await check();
+      return true;
     } catch (thrown) {
       if (!hasCode(thrown, 'SESSION_NOT_FOUND') && !hasCode(thrown, 'TEMPLATE_NOT_FOUND')) throw thrown;
       await this.#keeper.store.delete(row.life, [row.key]);
       this.forget(id);
-      return undefined;
+      return false;
     }
   }
 }

@@ -31,17 +31,27 @@ export interface AllSessions {
    * undefined when that is certain without a query. Rejects with DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL or
    * SHUTTING_DOWN.
    */
-  recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> | undefined;
+  recover<V extends AnySessionValue>(
+    id: string,
+    ownerId: string,
+    steps: RecoverySteps<V>,
+  ): Promise<void> | undefined;
   /** Returns true when the row of a session that ends for this reason stays, for the next life or for other nodes. */
   leavesRow(reason: EndReason): boolean;
 }
 
-/**
- * Prepares the recovery of a stored session. Resolves with the function that makes the session again once its row is
- * claimed; undefined when the session belongs to another path. Rejects with SESSION_NOT_FOUND or TEMPLATE_NOT_FOUND
- * when the session cannot be recovered: its row is then deleted.
- */
-export type PrepareRecovery = (value: AnySessionValue) => Promise<((generation: number) => void) | undefined>;
+/** What an endpoint does to recover a stored session of its own. */
+export interface RecoverySteps<V extends AnySessionValue> {
+  /** Returns false when the session belongs to another path: it is then left alone. */
+  isOwn(value: AnySessionValue): value is V;
+  /**
+   * Called before the row is claimed. Rejects with SESSION_NOT_FOUND or TEMPLATE_NOT_FOUND when the session cannot be
+   * recovered: its row is then deleted; and with SESSION_LIMIT.
+   */
+  check(value: V): Promise<void>;
+  /** Makes the session again, once this life has claimed its row in this generation. */
+  make(value: V, generation: number): void;
+}
 
 /** The options of an opening. */
 export interface SessionOpening {

@@ -37,6 +37,7 @@ import {
 import { mayCall } from '../../domain/rights/rights.ts';
 import type { SessionOpening } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
+import type { SessionValue } from '../../domain/sessions/session-value.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
@@ -142,11 +143,11 @@ export class TemplateBackends implements Backends {
 
   recoverSession(id: string, { id: ownerId }: Owner): Promise<void> | undefined {
     const { sessions } = this.#deps;
-    return sessions.recover(id, ownerId, async (value) =>
-      value.kind === 'template' && value.template === this.#template
-        ? sessions.prepareRecovery(id, value, this.#lists)
-        : undefined,
-    );
+    return sessions.recover(id, ownerId, {
+      isOwn: (value): value is SessionValue => value.kind === 'template' && value.template === this.#template,
+      check: (value) => sessions.checkRecoverable(value),
+      make: (value, generation) => void sessions.recoverFrom(id, value, generation, this.#lists),
+    });
   }
 
   exchange(request: ExchangeRequest, options: StatelessOptions): Observable<SourcedEvent> {

@@ -149,10 +149,11 @@ export class AggregateBackends implements Backends {
   }
 
   recoverSession(id: string, owner: Owner): Promise<void> | undefined {
-    return this.#options.sessions.recover(id, owner.id, async (value) => {
-      if (value.kind === 'template' || viewIdOf(value) !== this.#selection.view) return undefined;
-      checkRecoverable(value, owner, this.#options.movesUnsafe);
-      return (generation) => void this.recoverFrom(id, value, owner, generation);
+    return this.#options.sessions.recover(id, owner.id, {
+      isOwn: (value): value is AggregateSessionValue =>
+        value.kind !== 'template' && viewIdOf(value) === this.#selection.view,
+      check: async (value) => void checkRecoverable(value, owner, this.#options.movesUnsafe),
+      make: (value, generation) => void this.recoverFrom(id, value, owner, generation),
     });
   }
 
