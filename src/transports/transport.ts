@@ -53,6 +53,11 @@ export interface Conversation {
   /** True when the program ends after each call, by design, so that it keeps nothing of one. Source: ADR 142. */
   readonly endsAfterCall?: boolean | undefined;
   /**
+   * True when another node runs the instance and counts the subscribed resources of each owner: it is asked for each of
+   * them. Default: false.
+   */
+  readonly countsOwners?: boolean | undefined;
+  /**
    * Sends a request; cold. Unsubscribing before the answer cancels it on the backend. Emits notifications, then one
    * result or error event, then completes. Errors with BACKEND_UNAVAILABLE: `delivered` says whether the request can
    * have reached the backend, and with `isRepaired` it may be sent again in this conversation. The conversation

@@ -48,7 +48,10 @@ export interface FeedClient<Message = ServerNotification> {
 const CLIENTS_TOGETHER = 20;
 
 /** A conversation that several clients may share. */
-type SharedConversation = Pick<Conversation, 'handshake' | 'messages$' | 'resumed$' | 'closed$' | 'exchange'>;
+type SharedConversation = Pick<
+  Conversation,
+  'handshake' | 'messages$' | 'resumed$' | 'closed$' | 'exchange' | 'countsOwners'
+>;
 
 /**
  * Distributes the messages of one conversation to its clients. As messages do not name a client, an update of a

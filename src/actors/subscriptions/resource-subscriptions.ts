@@ -47,9 +47,12 @@ export interface SubscriptionDeps extends Pick<Clock, 'alarm'> {
   readonly scheduler?: Pick<TaskScheduler, 'each'> | undefined;
 }
 
-/** One resource: its clients, and its state at the backend. */
+/** One resource, where the backend counts owners of one owner: its clients, and its state at the backend. */
 class ResourceEntry {
   readonly uri: string;
+  readonly key: string;
+  /** The owner for whom the backend is asked; undefined where it is asked once for all. */
+  readonly caller: string | undefined;
   clients = 0;
   /** The number of clients by owner, including one for `leftBy`. */
   readonly parts = new UserAmounts();
@@ -69,8 +72,10 @@ class ResourceEntry {
   /** True when the last request failed. */
   hasFailed = false;
 
-  constructor(uri: string) {
+  constructor(uri: string, key: string, caller: string | undefined) {
     this.uri = uri;
+    this.key = key;
+    this.caller = caller;
   }
 }
 
@@ -86,9 +91,11 @@ interface Part {
 export class ResourceSubscriptions {
   readonly #clock: Pick<Clock, 'alarm'>;
   readonly #scheduler: Pick<TaskScheduler, 'each'>;
-  readonly #conversation: Pick<Conversation, 'exchange'>;
+  readonly #conversation: Pick<Conversation, 'exchange' | 'countsOwners'>;
   readonly #resumed: (uri: string) => void;
   readonly #entries = new Map<string, ResourceEntry>();
+  /** The number of entries of each resource. */
+  readonly #uris = new Map<string, number>();
   readonly #shares = new UserShares(MAX_RESOURCES);
   /**
    * By owner, in the order of service: resources whose clients may want something else than the backend has, in order
@@ -109,7 +116,7 @@ export class ResourceSubscriptions {
    * updates may have been missed until then.
    */
   constructor(
-    conversation: Pick<Conversation, 'exchange' | 'closed$'>,
+    conversation: Pick<Conversation, 'exchange' | 'closed$' | 'countsOwners'>,
     { alarm, scheduler = new TaskScheduler() }: SubscriptionDeps,
     resumed: (uri: string) => void,
   ) {
@@ -122,7 +129,7 @@ export class ResourceSubscriptions {
 
   /** True when there is room for the resource, and a client for it, or was a moment ago. */
   has(uri: string): boolean {
-    return this.#entries.has(uri);
+    return this.#uris.has(uri);
   }
 
   /** Subscribes the backend to `uri` until every part is released. */
@@ -142,10 +149,10 @@ export class ResourceSubscriptions {
   }
 
   #refusalOf({ uri, ownerId }: Part): GatewayError | undefined {
-    const entry = this.#entries.get(uri);
+    const entry = this.#entries.get(this.#keyOf(uri, ownerId));
     if (entry !== undefined && entry.parts.held(ownerId) > 0) return undefined;
     if (this.#shares.isShareFull(ownerId)) return subscriptionShareLimit(this.#shares.share);
-    if (entry !== undefined || this.#entries.size < MAX_RESOURCES) return undefined;
+    if (this.#uris.has(uri) || this.#uris.size < MAX_RESOURCES) return undefined;
     return backendUnavailable('it has too many subscriptions', { delivered: 'no' });
   }
 
@@ -159,8 +166,7 @@ export class ResourceSubscriptions {
 
   #join(part: Part): ResourceEntry {
     const { uri, ownerId } = part;
-    const entry = this.#entries.get(uri) ?? new ResourceEntry(uri);
-    this.#entries.set(uri, entry);
+    const entry = this.#entryOf(uri, ownerId);
     part.entry = entry;
     const { leftBy, parts } = entry;
     entry.clients += 1;
@@ -169,6 +175,20 @@ export class ResourceSubscriptions {
     entry.leftBy = undefined;
     if (leftBy !== undefined) this.#leave(entry, leftBy);
     return entry;
+  }
+
+  #entryOf(uri: string, ownerId: string): ResourceEntry {
+    const key = this.#keyOf(uri, ownerId);
+    const known = this.#entries.get(key);
+    if (known !== undefined) return known;
+    const entry = new ResourceEntry(uri, key, this.#conversation.countsOwners ? ownerId : undefined);
+    this.#entries.set(key, entry);
+    this.#uris.set(uri, (this.#uris.get(uri) ?? 0) + 1);
+    return entry;
+  }
+
+  #keyOf(uri: string, ownerId: string): string {
+    return this.#conversation.countsOwners ? `${ownerId}\n${uri}` : uri;
   }
 
   #release(entry: ResourceEntry, ownerId: string): void {
@@ -210,7 +230,10 @@ export class ResourceSubscriptions {
   #forget(entry: ResourceEntry): void {
     const { leftBy } = entry;
     if (entry.awaited !== undefined) this.#fail(entry, notConnected());
-    this.#entries.delete(entry.uri);
+    this.#entries.delete(entry.key);
+    const others = (this.#uris.get(entry.uri) ?? 0) - 1;
+    if (others > 0) this.#uris.set(entry.uri, others);
+    else this.#uris.delete(entry.uri);
     entry.leftBy = undefined;
     if (leftBy !== undefined) this.#leave(entry, leftBy);
   }
@@ -331,7 +354,7 @@ export class ResourceSubscriptions {
   }
 
   /** Sends a request of the subscription. It ends with the conversation at the latest. */
-  async #answerTo({ uri }: ResourceEntry, method: string): Promise<FinalEvent> {
-    return answerOf(this.#conversation.exchange({ method, params: { uri } }), ANSWER_MS, this.#clock);
+  async #answerTo({ uri, caller }: ResourceEntry, method: string): Promise<FinalEvent> {
+    return answerOf(this.#conversation.exchange({ method, params: { uri }, caller }), ANSWER_MS, this.#clock);
   }
 }

@@ -140,8 +140,8 @@ export class HostedInstances implements InstanceHost {
 }
 
 /**
- * A subscription of another node to a resource of a legacy backend is one of several in the conversation that all
- * share: it ends at the backend with the last one. Undefined for any other request.
+ * A subscription of another node, for one of its owners, to a resource of a legacy backend is one of several in the
+ * conversation that all share: it ends at the backend with the last one. Undefined for any other request.
  */
 function subscriptionOf(
   { method, params, caller }: ExchangeRequest,
@@ -149,15 +149,16 @@ function subscriptionOf(
   subscriptions: Map<string, SharedSubscription>,
 ): Observable<ExchangeEvent> | undefined {
   const isSubscribe = method === 'resources/subscribe';
-  if (caller !== undefined || handshake.era === 'modern') return undefined;
+  if (handshake.era === 'modern') return undefined;
   if (!isSubscribe && method !== 'resources/unsubscribe') return undefined;
   return defer(() => {
     const uri = String(fieldValue(params?.uri));
-    subscriptions.get(uri)?.release();
-    subscriptions.delete(uri);
+    const key = `${caller ?? ''}\n${uri}`;
+    subscriptions.get(key)?.release();
+    subscriptions.delete(key);
     if (!isSubscribe) return of({ kind: 'result' as const, result: JsonText.ofValue({}) });
-    const subscription = feed.subscribe(uri);
-    subscriptions.set(uri, subscription);
+    const subscription = feed.subscribe(uri, caller);
+    subscriptions.set(key, subscription);
     return subscription.answer;
   });
 }

@@ -3,6 +3,7 @@
 
 import { firstValueFrom, lastValueFrom, NEVER, Subject, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { Feed } from '../../../../src/actors/subscriptions/feed.ts';
 import type { InstanceHost } from '../../../../src/cluster/channel/instances/instance-host.ts';
 import { InstanceListener } from '../../../../src/cluster/channel/instances/instance-listener.ts';
 import { exchangeBody } from '../../../../src/cluster/channel/instances/peer-frames.ts';
@@ -284,6 +285,26 @@ test('subscriptions of several nodes in the shared conversation end at the backe
   await second.close();
   await becomes(() => resources, ['resources/subscribe', 'resources/unsubscribe']);
   await first.close();
+});
+
+test('an owner has one share of the resources of an instance, through however many nodes it subscribes', async () => {
+  const transports = [await open(), await open()];
+  const feeds = transports.map((transport) => new Feed(transport, systemClock));
+  const subscribe = (owner: string, from: number, count: number) =>
+    Array.from({ length: count }, (_, index) =>
+      feeds[index % feeds.length]?.subscribe(`test://${from + index}`, owner),
+    );
+  const taken = subscribe('user:ada', 0, 2_500);
+  await Promise.all(taken.map((part) => part?.answer));
+  const [over] = subscribe('user:ada', 2_500, 1);
+  assert.match(await messageOf(() => over?.answer, GatewayError), '2500');
+  const [same, other] = [subscribe('user:bob', 0, 1)[0], subscribe('user:bob', 3_000, 1)[0]];
+  await Promise.all([same?.answer, other?.answer]);
+  assert.is(resources.length, 2_501, 'the backend is asked once for a resource of two owners');
+  for (const part of taken) part?.release();
+  await becomes(() => resources.length, 5_000);
+  for (const transport of transports) await transport.close();
+  await becomes(() => resources.length, 5_002);
 });
 
 test('a request with the hop of another kind is refused', async () => {

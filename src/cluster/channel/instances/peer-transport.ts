@@ -79,6 +79,7 @@ export async function openPeerTransport(options: PeerTransportOptions): Promise<
   if (conversation === undefined) throw notConnected();
   return Object.assign(conversation, {
     kind: options.definition.transport,
+    countsOwners: true,
     diagnostics: () => ({ pid: null, stderr: [] }),
     openConversation: ({ profile, signal, ownerId = NO_CALLER, isShared }: ConversationOpening) =>
       PeerConversation.open(
