@@ -13,10 +13,12 @@ export const NOT_BUILT = 'the console is not built: run `npm run build:console`'
 export const canUseConsole = isConsoleBuilt && chromiumPath !== undefined;
 export const NO_CONSOLE = isConsoleBuilt ? NO_CHROMIUM : NOT_BUILT;
 
-/** Fills in the login form and waits for the console. */
+/** Fills in the login form, which may cover a page, and waits for the console. */
 export async function signIn(page: Page, username = 'admin'): Promise<void> {
-  await page.getByLabel('User name').fill(username);
-  await page.getByLabel('Password').fill(PASSWORD);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  const form = page.locator('.sign-in');
+  await form.getByLabel('User name').fill(username);
+  await form.getByLabel('Password').fill(PASSWORD);
+  await form.getByRole('button', { name: 'Sign in' }).click();
+  await form.waitFor({ state: 'detached' });
   await page.getByRole('navigation', { name: 'Pages' }).waitFor({ state: 'attached' });
 }

@@ -1,15 +1,15 @@
 // The account that uses the console: sign-in and sign-out, and the rights of the account. The gateway decides
 // on each request; the console only hides actions that it would refuse.
 
-import { computed, effect, signal } from '@preact/signals';
+import { batch, computed, effect, signal } from '@preact/signals';
 import { ApiError, change, get, messageOf, refusals } from './api.ts';
 import type { Account, Scope } from './types.ts';
 
-/** `undefined` until it is known, `null` when sign-in is needed. */
+/** `undefined` until it is known, `null` when sign-in is needed; still there when its session has expired. */
 export const account = signal<Account | null | undefined>(undefined);
 /** The reason why the account is unknown, when the gateway does not answer. */
 export const accountError = signal<string | undefined>(undefined);
-/** An account was signed in on this page before: its session has expired. */
+/** The session of the account has expired: its page stays as it is, with what was filled in, behind the sign-in. */
 export const hasExpired = signal(false);
 
 export const isAdmin = computed(() => mayDo('admin'));
@@ -40,11 +40,13 @@ export async function loadAccount(): Promise<void> {
       return await new Promise(() => {});
     }
     ownerId = now.id;
-    account.value = now;
-    accountError.value = undefined;
-    hasExpired.value = false;
+    batch(() => {
+      account.value = now;
+      accountError.value = undefined;
+      hasExpired.value = false;
+    });
   } catch (thrown) {
-    if (thrown instanceof ApiError && thrown.status === 401) account.value = null;
+    if (thrown instanceof ApiError && thrown.status === 401) forget();
     else accountError.value = messageOf(thrown);
   }
 }
@@ -58,9 +60,15 @@ export async function signIn(username: string, password: string): Promise<void> 
 
 export async function signOut(): Promise<void> {
   await change('POST', 'auth/logout');
-  hasExpired.value = false;
-  account.value = null;
+  forget();
   tellOtherPages(null);
+}
+
+function forget(): void {
+  batch(() => {
+    hasExpired.value = false;
+    account.value = null;
+  });
 }
 
 /** The other pages of the console in this browser: they share the cookie, and so the account. */
@@ -74,12 +82,8 @@ function tellOtherPages(accountId: string | undefined | null): void {
 /** Follows the sign-ins and sign-outs of other pages: requests of this page are those of the new account. */
 export function watchOtherPages(): void {
   otherPages.onmessage = ({ data: accountId }: MessageEvent<string | undefined | null>) => {
-    if (accountId && accountId === account.value?.id) return;
-    if (accountId === null) {
-      // Before requests are refused: the session has not expired.
-      hasExpired.value = false;
-      account.value = null;
-    }
+    if (accountId && accountId === account.value?.id && !hasExpired.value) return;
+    if (accountId === null) forget(); // before requests are refused: the session has not expired
     void loadAccount();
   };
 }
@@ -89,6 +93,5 @@ export function watchRefusals(): void {
   effect(() => {
     if (refusals.value === 0 || !account.peek()) return;
     hasExpired.value = true;
-    account.value = null;
   });
 }

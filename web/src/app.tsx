@@ -1,9 +1,9 @@
 // The frame around all pages: navigation, connection, theme, account. Without an account it shows sign-in in place of the page.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { account, accountError, isAdmin, loadAccount, signOut } from './account.ts';
+import { account, accountError, hasExpired, isAdmin, loadAccount, signOut } from './account.ts';
 import { connection } from './events.ts';
-import { SignInPage } from './pages/sign-in.tsx';
+import { SignInAgain, SignInPage } from './pages/sign-in.tsx';
 import { isPage, loadedPage, PAGES, preparePage } from './pages.ts';
 import { Icon, type IconName } from './parts/icon.tsx';
 import { Logo } from './parts/logo.tsx';
@@ -17,6 +17,7 @@ export function App() {
   return (
     <>
       {account.value === null ? <SignInPage /> : <Shell />}
+      {hasExpired.value && <SignInAgain />}
       <Notices />
     </>
   );

@@ -3,7 +3,7 @@
 // event does no lasting harm. Samples bring the numbers.
 
 import { batch, computed, effect, type Signal, signal } from '@preact/signals';
-import { account } from './account.ts';
+import { account, hasExpired } from './account.ts';
 import { ApiError, get, messageOf } from './api.ts';
 import { Calls } from './calls.ts';
 import { EventStream } from './events.ts';
@@ -102,7 +102,7 @@ let watchesCalls = false;
 /** Follows the gateway while an account is signed in. */
 export function startStore(): void {
   effect(() => {
-    const isSignedIn = Boolean(account.value);
+    const isSignedIn = Boolean(account.value) && !hasExpired.value;
     stream?.stop();
     stream = isSignedIn ? new EventStream(selection(), { onEvent, onConnect }) : undefined;
     stream?.start();

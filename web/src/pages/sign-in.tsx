@@ -1,6 +1,6 @@
-// Sign-in. It is shown in place of the requested page, whose address stays.
+// Sign-in. It is shown in place of the requested page, whose address stays; or over a page whose session has ended.
 
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { hasExpired, signIn } from '../account.ts';
 import { get, messageOf } from '../api.ts';
 import { Field } from '../parts/field.tsx';
@@ -14,6 +14,44 @@ interface Ways {
 }
 
 export function SignInPage() {
+  return (
+    <main class="sign-in">
+      <Logo />
+      <SignIn />
+    </main>
+  );
+}
+
+/** Covers the page and its dialogs, which keep what was filled in. */
+export function SignInAgain() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const show = (): void => dialog.current?.showModal();
+  useEffect(() => {
+    const before = document.activeElement as HTMLElement | null;
+    addEventListener('keydown', keepOpen);
+    show();
+    return () => {
+      removeEventListener('keydown', keepOpen);
+      before?.focus();
+    };
+  }, []);
+  return (
+    // Other ways to close it than the key, such as the gesture for back, show it again.
+    <dialog ref={dialog} class="whole" aria-labelledby="sign-in" onClose={show}>
+      <div class="sign-in">
+        <Logo />
+        <SignIn />
+      </div>
+    </dialog>
+  );
+}
+
+/** Escape would close it, and pressed again a dialog behind it. */
+function keepOpen(event: KeyboardEvent): void {
+  if (event.key === 'Escape') event.preventDefault();
+}
+
+function SignIn() {
   const [error, setError] = useState<string | undefined>();
   const [isBusy, setBusy] = useState(false);
   // Where the gateway does not say, there are passwords alone.
@@ -51,14 +89,13 @@ export function SignInPage() {
     </>
   );
   return (
-    <main class="sign-in">
-      <Logo />
-      <h1>Sign in</h1>
+    <>
+      <h1 id="sign-in">Sign in</h1>
       {hasExpired.value && (
         <p class="callout idle">Your session has ended. Sign in to continue where you were.</p>
       )}
       {ways?.providers.map(({ label, url }) => (
-        <a key={url} class="button primary" href={url}>
+        <a key={url} class="button primary" href={url} target={hasExpired.value ? '_blank' : undefined}>
           Sign in with {label}
         </a>
       ))}
@@ -70,6 +107,6 @@ export function SignInPage() {
       ) : (
         form
       )}
-    </main>
+    </>
   );
 }

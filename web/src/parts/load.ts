@@ -1,7 +1,8 @@
 // Reads a document for a page, or a list page by page: the data, the loading state, or the error. It is read
-// again when one of its keys changes; the previous data stays visible meanwhile.
+// again when one of its keys changes; the previous data stays visible meanwhile. What failed is read again after a sign-in.
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { account } from '../account.ts';
 import { get, messageOf } from '../api.ts';
 
 export interface Loaded<T> {
@@ -32,7 +33,15 @@ export function useLoaded<T>(read: () => Promise<T>, keys: readonly unknown[]): 
     };
   }, [...keys, round]);
   const reload = useCallback(() => setRound((value) => value + 1), []);
+  useSignedIn(error, reload);
   return { data, error, reload };
+}
+
+/** The session may have ended: what was refused is read again. */
+function useSignedIn(error: string | undefined, reload: () => void): void {
+  useEffect(() => {
+    if (error !== undefined) reload();
+  }, [account.value]);
 }
 
 export interface Pages<T> extends Omit<Loaded<never>, 'data'> {
@@ -101,6 +110,7 @@ export function usePages<T, Name extends string>(path: string, name: Name, key?:
       round.current += 1;
     };
   }, [path, key]);
+  useSignedIn(error, reload);
   const more = isCurrent && shown.next !== null ? () => void read(shown, shown.items.length + 1) : undefined;
   return { items: shown?.items, partial: shown?.partial ?? NO_NODES, error, reload, more, isBusy };
 }

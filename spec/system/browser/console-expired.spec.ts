@@ -1,0 +1,103 @@
+// A session of the console that ends while its page is in use: what was filled in is still there after the sign-in.
+
+import type { Page } from 'playwright-core';
+import * as assert from 'uvu/assert';
+import { type Browser, launchBrowser } from '../../helpers/browser.ts';
+import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
+import { type McpHarness, PASSWORD, startGuarded } from '../../helpers/mcp-program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('a session of the console that ends', { timeoutMs: 60_000 });
+const inBrowser = test.needs(canUseConsole, NO_CONSOLE);
+
+const folder = folderOfAll(test)();
+let gateway: McpHarness;
+let browser: Browser;
+let page: Page;
+test.before(async () => {
+  if (!canUseConsole) return;
+  gateway = await startGuarded({ folder });
+  const ada = { username: 'ada', email: 'ada@localhost', password: PASSWORD, role: 'user' };
+  assert.is((await gateway.admin('POST /auth/users', ada)).status, 201);
+  browser = await launchBrowser();
+});
+test.before.each(async () => {
+  if (!canUseConsole) return;
+  ({ page } = await browser.open());
+  await page.goto(`${gateway.url}/console`);
+  await signIn(page);
+});
+test.after.each(async () => {
+  await page?.context().clearCookies();
+  await page?.close();
+});
+test.after(async () => {
+  await browser?.close();
+  await gateway?.remove();
+});
+
+inBrowser('keeps the fields of a page, which can be sent after the sign-in', async () => {
+  await page.goto(`${gateway.url}/console/register`);
+  await page.getByLabel('Template').fill('kept');
+  await page.getByRole('button', { name: 'Endpoint' }).click();
+  await page.getByLabel('URL').fill('http://127.0.0.1:9/mcp');
+  await page.getByLabel('Weight').fill('7');
+  await endSession();
+  await press('Register');
+  await signIn(page);
+  assert.is(await page.getByLabel('Weight').inputValue(), '7');
+  await page.getByRole('button', { name: 'Register', exact: true }).click();
+  await page.getByRole('heading', { level: 1, name: 'kept' }).waitFor();
+  const { body } = await gateway.admin('GET /servers');
+  assert.is(Object(body)[0].weight, 7);
+});
+
+inBrowser('keeps an open dialog, from which no key leads past the sign-in', async () => {
+  await page.goto(`${gateway.url}/console/users`);
+  await page.getByRole('button', { name: 'New user' }).click();
+  const dialog = page.getByRole('dialog', { name: 'New user' });
+  await dialog.getByLabel('User name').fill('eve');
+  await dialog.getByLabel('Email').fill('eve@localhost');
+  await dialog.getByLabel('Password').fill(PASSWORD);
+  await endSession();
+  await press('Create');
+  for (const key of ['Escape', 'Escape', 'Escape']) await page.keyboard.press(key);
+  await signIn(page);
+  assert.is(await dialog.getByLabel('User name').inputValue(), 'eve');
+  await dialog.getByRole('button', { name: 'Create' }).click();
+  await page.getByText('eve@localhost').waitFor();
+});
+
+inBrowser('reads what was refused again after the sign-in', async () => {
+  await page.goto(`${gateway.url}/console/users`);
+  await page.getByText('ada@localhost').waitFor();
+  await endSession();
+  await press('Disable ada');
+  await page.getByRole('alert').waitFor({ state: 'attached' });
+  await signIn(page);
+  await page.getByRole('alert').waitFor({ state: 'detached' });
+  await page.getByText('Live', { exact: true }).waitFor();
+});
+
+inBrowser('shows nothing of the account that was signed in before to another one', async () => {
+  await page.goto(`${gateway.url}/console/users`);
+  await page.getByText('ada@localhost').waitFor();
+  await endSession();
+  await press('Disable ada');
+  await signIn(page, 'ada');
+  await page.getByText('Page not found, or your account may not see it.').waitFor();
+  assert.is(await page.getByText('ada@localhost').count(), 0);
+});
+
+async function endSession(): Promise<void> {
+  await page.context().clearCookies();
+}
+
+/** A request of the page may notice the end before, and the sign-in cover the button. */
+async function press(name: string): Promise<void> {
+  await page.getByRole('button', { name, exact: true }).dispatchEvent('click');
+  await page.getByText('Your session has ended.').waitFor();
+}
+
+test.run();
