@@ -16,7 +16,13 @@ export type {
 export type { ActorInspection, ActorInspector, InspectedActor } from './domain/actor-inspection.ts';
 export type { ExchangeOptions, ExchangeRequest, SourcedEvent } from './domain/calls/exchange.ts';
 export type { ExchangeEvent } from './domain/calls/exchange-event.ts';
-export { type Delivered, type ErrorCode, type ErrorFacts, GatewayError } from './domain/errors/errors.ts';
+export {
+  type Delivered,
+  type ErrorCode,
+  type ErrorFacts,
+  GatewayError,
+  type HttpRefusal,
+} from './domain/errors/errors.ts';
 export type { EventName, ExchangeOutcome, GatewayEvent, GatewayEvents } from './domain/events.ts';
 export type { ImportReport, SyncOptions, SyncOutcome } from './domain/instances/found-instances.ts';
 export type {

@@ -434,7 +434,7 @@ test.run();
 /** A refused connection makes it unhealthy, and the back-off of an unhealthy instance asks for randomness. */
 function crash(id: string): Promise<void> {
   harness.backend(id).onExchange = (exchange) =>
-    exchange.fail(backendUnavailable('connection refused', { delivered: 'no', unreachable: true }));
+    exchange.fail(backendUnavailable('connection refused', { delivered: 'no', health: 'unreachable' }));
   return breakBy(() => harness.call('write', { instanceId: id }).end);
 }
 

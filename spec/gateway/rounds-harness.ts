@@ -40,7 +40,7 @@ export const OWN: BackendOptions = { handshake: MODERN, own: MODERN, fields: HTT
 /** A server of the legacy era, with a session for each client. */
 export const LEGACY: BackendOptions = { fields: HTTP };
 
-const REFUSED = backendUnavailable('connection refused', { delivered: 'unknown', unreachable: true });
+const REFUSED = backendUnavailable('connection refused', { delivered: 'unknown', health: 'unreachable' });
 const QUESTION = { message: 'sure?', requestedSchema: {} };
 
 /** Instances `a` and `b` of template `t`, which ask the client before they answer. `slow` never ends, `refused` makes an instance unhealthy. */

@@ -236,7 +236,7 @@ export class ScriptedTransport implements Transport {
 }
 
 /** What the error of a failed opening knows. */
-type OpeningFacts = Pick<GatewayError['facts'], 'stderr' | 'backendStatus' | 'backendWaitMs'>;
+type OpeningFacts = Pick<GatewayError['facts'], 'stderr' | 'refusal'>;
 
 /** A call of `open` that the spec settles. */
 export interface Opening {

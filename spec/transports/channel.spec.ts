@@ -152,7 +152,7 @@ function caller() {
     seen,
     next: (event: ExchangeEvent) => void seen.push(describe(event)),
     error: ({ code, delivered, facts }: GatewayError) =>
-      void seen.push(`${code} ${delivered}${facts.suspicious ? ' suspicious' : ''}`),
+      void seen.push(`${code} ${delivered}${facts.health === undefined ? '' : ` ${facts.health}`}`),
     complete: () => void seen.push('completed'),
   };
 }

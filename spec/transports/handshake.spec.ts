@@ -173,8 +173,7 @@ test('the failure has the status of the last refusal over HTTP', async () => {
   const { channel } = backend({ initialize: gone, 'server/discover': gone, ping: gone, 'tools/list': gone });
   const failure = await errorOf(shakeHands(channel, { client, first: 'modern' }));
   assert.ok(failure instanceof GatewayError);
-  const { backendStatus, backendWaitMs } = failure.facts;
-  assert.equal([backendStatus, backendWaitMs], [404, 5]);
+  assert.equal(failure.facts.refusal, { status: 404, waitMs: 5 });
 });
 
 test('tries only the era that the registration fixes', async () => {

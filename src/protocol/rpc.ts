@@ -78,10 +78,10 @@ export function invalidRequest(problem: string): RpcFailure {
 }
 
 function jsonRpcErrorOf(error: GatewayError): JsonRpcError {
-  const { backendError, backendStatus, instanceId, retryAfterSeconds } = error.facts;
+  const { backendError, refusal, instanceId, retryAfterSeconds } = error.facts;
   if (backendError !== undefined) return backendError;
   const data: JsonObject = { error_code: error.code };
-  if (backendStatus !== undefined) data.status = backendStatus;
+  if (refusal !== undefined) data.status = refusal.status;
   if (instanceId !== undefined) data.instance_id = instanceId;
   if (retryAfterSeconds !== undefined) data.retry_after_seconds = retryAfterSeconds;
   if (error.delivered === 'unknown') data.delivered = 'unknown';

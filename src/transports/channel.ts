@@ -206,7 +206,7 @@ export abstract class Channel implements Conversation, HandshakeChannel {
     const exchange = this.#pending.get(id);
     if (exchange === undefined) return;
     this.#pending.delete(id);
-    exchange.observer.error(backendUnavailable(reason, { delivered: 'unknown', suspicious: true }));
+    exchange.observer.error(backendUnavailable(reason, { delivered: 'unknown', health: 'suspicious' }));
   }
 
   /** Fails all pending exchanges for which `errorFor` returns an error, but none that observers start meanwhile. */

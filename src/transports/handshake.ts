@@ -7,7 +7,7 @@ import type { FinalEvent } from '../domain/calls/exchange-event.ts';
 import { parsedResult } from '../domain/calls/parsed-result.ts';
 import { backendUnavailable, endpointUnavailable } from '../domain/errors/error-catalogue.ts';
 import { GatewayError } from '../domain/errors/errors.ts';
-import { definedFields, isJsonObject, type JsonObject, type JsonText } from '../domain/json/json.ts';
+import { isJsonObject, type JsonObject, type JsonText } from '../domain/json/json.ts';
 import type { ClientProfile } from '../domain/mcp/client.ts';
 import { type JsonRpcError, RPC } from '../domain/mcp/jsonrpc.ts';
 import type { Era, Handshake, PinnedEra, ServerInfo } from '../domain/mcp/mcp.ts';
@@ -286,9 +286,9 @@ function handshakeRefused(
 ): GatewayError {
   return endpointUnavailable(reason, {
     delivered: 'no',
-    suspicious: true,
+    health: 'suspicious',
     cause: new HandshakeRefused(reason),
-    ...definedFields({ backendStatus: status, backendWaitMs: waitMs }),
+    ...(status === undefined ? {} : { refusal: { status, waitMs } }),
   });
 }
 

@@ -31,7 +31,7 @@ simulateTime(test, () => {
 });
 
 const breaks: Script = (exchange) =>
-  exchange.fail(backendUnavailable('it broke', { delivered: 'unknown', suspicious: true }));
+  exchange.fail(backendUnavailable('it broke', { delivered: 'unknown', health: 'suspicious' }));
 
 test('a repeatable call is sent to a second instance after a third of its time, and the first answer wins', async () => {
   await addAll({ a: silent, b: silent });

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { ewma } from '../../../src/balancing/health-score.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
-import type { ErrorFacts } from '../../../src/domain/errors/errors.ts';
+import type { HttpRefusal } from '../../../src/domain/errors/errors.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
@@ -39,14 +39,14 @@ const INTERVAL = 30_000;
 const passes = (transport: ScriptedTransport): void => {
   transport.onExchange = (exchange) => exchange.request.method === 'ping' && exchange.result();
 };
-type HttpRefusal = Pick<ErrorFacts, 'backendStatus' | 'backendWaitMs'>;
 const fails = (transport: ScriptedTransport, refusal?: HttpRefusal): void => {
   transport.onExchange = (exchange) => {
     if (exchange.request.method !== 'ping') return;
     if (refusal === undefined) exchange.refuse(RPC.internalError);
-    else exchange.fail(backendUnavailable('refused', { delivered: 'yes', ...refusal }));
+    else exchange.fail(backendUnavailable('refused', { delivered: 'yes', refusal }));
   };
 };
+const answered = (status: number, waitMs?: number): HttpRefusal => ({ status, waitMs });
 const WAITS = [500, 1_000, 2_000, 4_000, 8_000];
 /** Unhealthy, with a session that refuses each probe from now on: by default with JSON-RPC, else over HTTP. */
 async function unhealthy(harness: Harness, refusal?: HttpRefusal): Promise<ScriptedTransport> {
@@ -125,7 +125,7 @@ check(
   'asks a server that refuses lastingly ever more rarely, and at once when it is restarted',
   async (harness) => {
     for (const status of [401, 403, 404, 410, 401, 401, 401, 401, 401, 401, 401]) {
-      harness.scripted.last.fail('refused', { backendStatus: status });
+      harness.scripted.last.fail('refused', { refusal: answered(status) });
       await settled();
       const { backOffMs } = harness.actor.getSnapshot().context;
       const next = performance.timeOrigin + harness.clock.now() + backOffMs;
@@ -133,20 +133,20 @@ check(
       assert.ok(await harness.happensAfter(backOffMs, openings(harness)));
       assert.is(harness.ref.snapshot(0).nextAttemptAt, null);
     }
-    harness.scripted.last.fail('refused', { backendStatus: 401 });
+    harness.scripted.last.fail('refused', { refusal: answered(401) });
     await settled();
     assert.is(harness.actor.getSnapshot().context.backOffMs, 600_000);
     harness.ref.restart();
     await settled();
     assert.is(harness.ref.state, 'starting');
-    harness.scripted.last.fail('refused', { backendStatus: 503 });
+    harness.scripted.last.fail('refused', { refusal: answered(503) });
     await settled();
     assert.is(harness.actor.getSnapshot().context.backOffMs, 500, 'another failure is tried again soon');
   },
 );
 
 check('waits as long as a server asks for', async (harness) => {
-  harness.scripted.last.fail('busy', { backendStatus: 503, backendWaitMs: 90_000 });
+  harness.scripted.last.fail('busy', { refusal: answered(503, 90_000) });
   await settled();
   assert.is(harness.ref.isStarting, false);
   assert.ok(await harness.happensAfter(90_000, openings(harness)));
@@ -158,7 +158,7 @@ for (const isJsonRpc of [false, true])
     async (harness) => {
       const waitedMs: number[] = [];
       for (let session = 0; session < 12; session += 1) {
-        const transport = await unhealthy(harness, { backendStatus: 401 });
+        const transport = await unhealthy(harness, answered(401));
         if (isJsonRpc)
           transport.onExchange = (exchange) =>
             exchange.request.method === 'ping' &&
@@ -180,10 +180,10 @@ for (const isJsonRpc of [false, true])
   );
 
 check('waits between failed probes as a server asks for, until it answers', async (harness) => {
-  harness.scripted.last.fail('busy', { backendStatus: 503, backendWaitMs: 90_000 });
+  harness.scripted.last.fail('busy', { refusal: answered(503, 90_000) });
   await settled();
   await harness.pass(90_000);
-  const transport = await unhealthy(harness, { backendStatus: 429, backendWaitMs: 90_000 });
+  const transport = await unhealthy(harness, answered(429, 90_000));
   assert.ok(await harness.happensAfter(500, probes(harness)), 'the wait before the opening is over');
   assert.ok(await harness.happensAfter(90_000, probes(harness)));
   passes(transport);
@@ -251,7 +251,10 @@ check('answers the caller when an exchange ends without an answer', async (harne
   const caller = harness.call();
   transport.last.complete();
   const { delivered, facts } = caller.error ?? {};
-  assert.equal([caller.ends, delivered, facts?.suspicious, harness.ref.activeCalls], [1, 'unknown', true, 0]);
+  assert.equal(
+    [caller.ends, delivered, facts?.health, harness.ref.activeCalls],
+    [1, 'unknown', 'suspicious', 0],
+  );
 });
 
 check('answers the caller once when an exchange is answered twice', async (harness) => {
@@ -305,7 +308,7 @@ check('emits every probe, of which the handshake is the first', async (harness) 
 check('is unhealthy after one probe whose connection is refused', async (harness) => {
   const transport = await harness.healthy();
   await harness.pass(INTERVAL);
-  transport.last.fail(backendUnavailable('connection refused', { delivered: 'no', unreachable: true }));
+  transport.last.fail(backendUnavailable('connection refused', { delivered: 'no', health: 'unreachable' }));
   await settled();
   assert.equal([harness.ref.state, harness.ref.reason], ['unhealthy', 'connection refused']);
 });
@@ -355,7 +358,9 @@ check('probes at once when a call met something suspicious, but at most once a s
   passes(transport);
   const suspect = async (): Promise<void> => {
     harness.call();
-    transport.last.fail(backendUnavailable('it sent garbage', { delivered: 'unknown', suspicious: true }));
+    transport.last.fail(
+      backendUnavailable('it sent garbage', { delivered: 'unknown', health: 'suspicious' }),
+    );
     await settled();
   };
   await harness.pass(999);

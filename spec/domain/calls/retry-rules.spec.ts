@@ -36,8 +36,8 @@ test('once the caller has messages of it, the failure is final', () => {
 });
 
 test('an answer about the request is final, also for others under way; after any other failure they continue', () => {
-  const after = (backendStatus: number, wasSent: boolean, hasOthers: boolean) => {
-    const error = backendUnavailable('x', { delivered: 'no', backendStatus });
+  const after = (status: number, wasSent: boolean, hasOthers: boolean) => {
+    const error = backendUnavailable('x', { delivered: 'no', refusal: { status, waitMs: undefined } });
     return next({ error, isRepeatable: false, wasSent, hasOthers });
   };
   assert.equal([after(422, true, false), after(422, true, true)], ['giveUp', 'giveUp']);
@@ -58,7 +58,7 @@ test('at the only instance it is done three times more, and not there once it ma
   );
   assert.equal([after('unknown', 1, 'here'), after('no', 3, 'here')], ['move', 'move']);
   assert.equal([after('no', 3, false), after('unknown', 1, 'earlier')], ['giveUp', 'giveUp']);
-  const error = backendUnavailable('x', { delivered: 'no', backendStatus: 404 });
+  const error = backendUnavailable('x', { delivered: 'no', refusal: { status: 404, waitMs: undefined } });
   assert.is(next({ error, isRepeatable: true }, { bound: { mayHaveArrived: 'here' } }), 'giveUp');
 });
 
@@ -70,7 +70,7 @@ test('a kept conversation that had ended unnoticed is replaced once, and nothing
   assert.is(next(kept, { hasReopened: true }), 'elsewhere');
   assert.is(next({ ...kept, wasKept: false }), 'elsewhere');
   assert.is(next({ ...kept, ...failed('unknown', true) }), 'elsewhere');
-  const error = backendUnavailable('x', { delivered: 'no', backendStatus: 404 });
+  const error = backendUnavailable('x', { delivered: 'no', refusal: { status: 404, waitMs: undefined } });
   assert.is(next({ ...kept, error }), 'elsewhere');
 });
 

@@ -122,16 +122,16 @@ test('has a Retry-After only when nothing was delivered', () => {
 });
 
 test('keeps the reason of an unavailable backend, and marks a timeout as suspicious', () => {
-  const error = backendUnavailable('connection reset', { delivered: 'unknown', cause, suspicious: true });
+  const error = backendUnavailable('connection reset', { delivered: 'unknown', cause, health: 'suspicious' });
   assert.is(error.message, 'The backend is unavailable: connection reset.');
   const reason = 'connection reset';
   const plainMessage = 'The backend is unavailable.';
-  assert.equal(error.facts, { delivered: 'unknown', cause, suspicious: true, reason, plainMessage });
+  assert.equal(error.facts, { delivered: 'unknown', cause, health: 'suspicious', reason, plainMessage });
   const late = backendTimeout(1_500);
   assert.equal([late.status, late.message], [503, 'The backend did not answer within 1.5 s.']);
   assert.equal(late.facts, {
     delivered: 'unknown',
-    suspicious: true,
+    health: 'suspicious',
     reason: 'it did not answer within 1.5 s',
   });
   assert.is(backendTimeout(5_004).message, 'The backend did not answer within 5 s.', 'a measured time');
@@ -164,7 +164,11 @@ test('recognises an error by its code only if it is a GatewayError', () => {
   assert.equal([...found, hasCode(full, 'BACKEND_TIMEOUT')], [true, false, false, false, false, false]);
 });
 
-const refused = backendUnavailable('connection refused', { delivered: 'unknown', cause, unreachable: true });
+const refused = backendUnavailable('connection refused', {
+  delivered: 'unknown',
+  cause,
+  health: 'unreachable',
+});
 
 test('marks a failed opening as not delivered, with the standard error of the program', () => {
   const { facts, message } = openingFailed(refused, ['no key']);
@@ -173,7 +177,7 @@ test('marks a failed opening as not delivered, with the standard error of the pr
     ...again(1),
     cause,
     stderr: ['no key'],
-    unreachable: true,
+    health: 'unreachable',
     reason: 'connection refused',
     plainMessage: 'The backend is unavailable.',
   });

@@ -83,10 +83,11 @@ accounts(
     assert.ok(healthy);
     const { snapshot } = world.gateway.instance('mail', 'mail-1');
     assert.is(snapshot.reason, 'it waits until its account is connected');
-    const { code, facts } = await errorOf(world.whoami());
+    const { code, message } = await errorOf(world.whoami());
+    const how = 'an admin connects it with "stagedoor gateway connections add mail mail-1"';
     assert.equal(
-      [code, facts.connection],
-      ['CONNECTION_REQUIRED', { template: 'mail', instanceId: 'mail-1', who: 'shared', why: 'none' }],
+      [code, message],
+      ['CONNECTION_REQUIRED', `The shared account at the server of "mail" is not connected: ${how} first.`],
     );
     assert.equal(world.backend.seen, []);
   }),
@@ -169,8 +170,9 @@ accounts(
   withBackend(async (world) => {
     await connected(world);
     world.backend.endGrants();
-    const { code, facts } = await errorOf(world.whoami());
-    assert.equal([code, facts.connection?.why], ['CONNECTION_REQUIRED', 'ended']);
+    const { code, message } = await errorOf(world.whoami());
+    assert.is(code, 'CONNECTION_REQUIRED');
+    assert.match(message, 'is no longer connected');
     assert.is(world.backend.refreshAttempts, 1);
   }),
 );
@@ -179,8 +181,9 @@ accounts(
   'names the scopes that a tool needs, and asks for them at the next connecting',
   withBackend(async (world) => {
     await connected(world);
-    const { code, facts } = await errorOf(world.gateway.call('mail', 'write'));
-    assert.equal([code, facts.connection?.why], ['CONNECTION_REQUIRED', 'scopes']);
+    const { code, message } = await errorOf(world.gateway.call('mail', 'write'));
+    assert.is(code, 'CONNECTION_REQUIRED');
+    assert.match(message, 'may not do this yet');
     await world.connect();
     assert.equal(world.backend.asked?.scopes?.toSorted(), ['read', 'write']);
     await world.gateway.call('mail', 'write');

@@ -252,7 +252,7 @@ test('a connection that its server closed meanwhile is not used; one that it res
       }
       const { kind, failure } = await call(pool, '/reset');
       // It was written, so it may have been worked on, also on a connection that was used before.
-      assert.equal([kind, failure?.delivered, failure?.facts.suspicious], ['broken', 'unknown', true]);
+      assert.equal([kind, failure?.delivered, failure?.facts.health], ['broken', 'unknown', 'suspicious']);
       assert.match(failure?.message ?? '', /the connection broke before the answer \(ECONNRESET\)/);
       assert.is((await call(pool, '/5')).path, '/5');
       pool.destroy();
@@ -326,7 +326,7 @@ for (const [name, text, reason] of [
       async ({ port, sockets }) => {
         const pool = poolOf({ port }, 1);
         const { kind, failure } = await call(pool, '/');
-        assert.equal([kind, failure?.delivered, failure?.facts.suspicious], ['broken', 'unknown', true]);
+        assert.equal([kind, failure?.delivered, failure?.facts.health], ['broken', 'unknown', 'suspicious']);
         assert.match(failure?.message ?? '', reason);
         await until(() => sockets.size === 0, 'it is closed');
         pool.destroy();

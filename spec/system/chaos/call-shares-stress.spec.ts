@@ -63,7 +63,7 @@ test('answer each call once and hold nothing in the end', () =>
             if (does === 'answer') exchange.result();
             else if (does === 'refuse') exchange.refuse(-32603);
             else if (does === 'fail')
-              exchange.fail(backendUnavailable('it broke', { delivered: 'unknown', suspicious: true }));
+              exchange.fail(backendUnavailable('it broke', { delivered: 'unknown', health: 'suspicious' }));
             else if (does === 'progress') exchange.notify('notifications/progress', { progress: 1 });
           };
           if (afterMs === 0) perform();

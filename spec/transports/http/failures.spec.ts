@@ -48,7 +48,7 @@ test('a session that cannot be reopened leaves the call undelivered, and the ins
   const thrown = backendUnavailable('gone', { delivered: 'unknown', cause });
   const error = sessionNotReopened(thrown);
   assert.instance(error, GatewayError);
-  assert.equal([error.delivered, error.facts.suspicious, error.cause], ['no', true, cause]);
+  assert.equal([error.delivered, error.facts.health, error.cause], ['no', 'suspicious', cause]);
 });
 
 function withCode(code: string): Error {
@@ -56,10 +56,10 @@ function withCode(code: string): Error {
 }
 
 function summary({ code, message, facts }: GatewayError) {
-  const { delivered, suspicious = false, unreachable = false } = facts;
+  const { delivered, health } = facts;
   const reason = message.replace('The backend is unavailable: ', '').replace(/\.$/, '');
   assert.is(code, 'BACKEND_UNAVAILABLE');
-  return [reason, delivered, ...(suspicious ? ['suspicious'] : []), ...(unreachable ? ['unreachable'] : [])];
+  return [reason, delivered, ...(health === undefined ? [] : [health])];
 }
 
 test('failures before the request was written are undelivered, later ones unknown', () => {

@@ -22,7 +22,7 @@ import { withBackend, withRawTransport } from './open-http.ts';
 const test = suite('http call');
 
 const echo = (text: string) => callTool('echo', { text });
-const suspicious = ({ end }: Seen) => end instanceof GatewayError && end.facts.suspicious === true;
+const suspicious = ({ end }: Seen) => end instanceof GatewayError && end.facts.health === 'suspicious';
 const calls = (server: HttpFixture) => server.count('tools/call');
 
 /** Runs a body in the eras that differ on the wire, and proves afterwards that the next call works. */
@@ -132,7 +132,7 @@ test('a refused connection is unreachable and undelivered; the instance serves a
     const end = seen.at(-1)?.end;
     assert.ok(end instanceof GatewayError);
     assert.is(end.code, 'BACKEND_UNAVAILABLE');
-    assert.is(end.facts.unreachable, true);
+    assert.is(end.facts.health, 'unreachable');
     assert.is((end.cause as NodeJS.ErrnoException).code, 'ECONNREFUSED');
     await server.listenAgain();
   });

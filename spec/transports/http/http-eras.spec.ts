@@ -90,7 +90,7 @@ test('a backend that leaves the legacy era loses its sessions of that era, and i
     assert.equal(await closed, { reason: 'it forgot the session', expected: false });
     answers.initialize = refused(400, -32022);
     const refusal = await opening(transport).catch((thrown: unknown) => thrown);
-    assert.is(refusal instanceof GatewayError && refusal.facts.suspicious, true);
+    assert.is(refusal instanceof GatewayError && refusal.facts.health, 'suspicious');
   });
 });
 

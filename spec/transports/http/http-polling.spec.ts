@@ -160,8 +160,8 @@ test('fails the call with unknown delivery as soon as the backend refuses connec
     const { events, end } = await seen;
     assert.ok(end instanceof GatewayError);
     assert.equal([events, failure(end)], [[], { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' }]);
-    const { unreachable, reason, retryAfterSeconds } = end.facts;
-    assert.equal([unreachable, reason, retryAfterSeconds], [true, 'connection refused', undefined]);
+    const { health, reason, retryAfterSeconds } = end.facts;
+    assert.equal([health, reason, retryAfterSeconds], ['unreachable', 'connection refused', undefined]);
   });
 });
 

@@ -47,7 +47,7 @@ test('reports a refused connection as unreachable', async () => {
   await server.close();
   const error = await openingFails(server.url);
   assert.match(error.message, 'connection refused');
-  assert.is(error.facts.unreachable, true);
+  assert.is(error.facts.health, 'unreachable');
 });
 
 test('an opening fails after the handshake timeout, and when it is aborted', async () => {

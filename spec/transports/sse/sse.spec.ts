@@ -134,7 +134,7 @@ test('reports why it could not open', async () => {
   assert.match((await openingFails(url, { signal: AbortSignal.abort() })).message, 'cancelled');
   await server.close();
   const refused = await openingFails(url);
-  assert.is(refused.facts.unreachable, true);
+  assert.is(refused.facts.health, 'unreachable');
   assert.match(await failsWith({ endpointEvent: '' }, { handshakeTimeoutMs: 100 }), 'within 0.1 s');
 });
 

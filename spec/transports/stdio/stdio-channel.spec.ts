@@ -256,7 +256,7 @@ async function stillWorks(transport: Transport): Promise<void> {
 }
 
 function isSuspicious(end: Seen['end']): boolean | undefined {
-  return end === 'completed' ? undefined : end.facts.suspicious;
+  return end === 'completed' ? undefined : end.facts.health === 'suspicious';
 }
 
 test('a request that cannot be serialized fails and is forgotten', async () => {

@@ -189,7 +189,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   complete(): void {
     if (!this.#isAnswered) {
       this.error(
-        backendUnavailable('it ended without an answer', { delivered: 'unknown', suspicious: true }),
+        backendUnavailable('it ended without an answer', { delivered: 'unknown', health: 'suspicious' }),
       );
       return;
     }
@@ -273,7 +273,7 @@ export class Attempt implements Observer<ExchangeEvent> {
  */
 function verdictOf({ outcome, error }: AttemptEnding): CallVerdict {
   if (isAnswered(outcome)) return 'answered';
-  return error?.facts.suspicious || error?.facts.unreachable ? 'failed' : 'inconclusive';
+  return error?.facts.health === undefined ? 'inconclusive' : 'failed';
 }
 
 const TOO_MANY_WAIT: ClientAnswer = {

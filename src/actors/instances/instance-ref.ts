@@ -193,9 +193,9 @@ export class InstanceRef implements Candidate {
    * instance unhealthy at once, other failures cause a probe.
    */
   #reportFailure(error: GatewayError): void {
-    if (error.facts.unreachable) {
+    if (error.facts.health === 'unreachable') {
       if (this.state === 'healthy') this.#actor.send({ type: 'unreachable', reason: reasonOf(error) });
-    } else if (error.facts.suspicious) this.suspect();
+    } else if (error.facts.health === 'suspicious') this.suspect();
   }
 
   /**

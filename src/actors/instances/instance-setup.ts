@@ -2,8 +2,7 @@
 
 import { assign, emit, enqueueActions, fromCallback, fromPromise, or, sendTo, setup, stateIn } from 'xstate';
 import type { TemplatePolicy } from '../../balancing/policy.ts';
-import type { HttpRefusal } from '../../domain/calls/exchange-event.ts';
-import { GatewayError, reasonOf } from '../../domain/errors/errors.ts';
+import { GatewayError, type HttpRefusal, reasonOf } from '../../domain/errors/errors.ts';
 import type { EventName, GatewayEvent, GatewayEvents, InstanceFields } from '../../domain/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
@@ -159,7 +158,7 @@ export const instanceSetup = setup({
      */
     isLastFailure: ({ context, event }) =>
       context.failures + 1 >= LIMITS.failedProbes ||
-      ('error' in event && event.error instanceof GatewayError && event.error.facts.unreachable === true),
+      ('error' in event && event.error instanceof GatewayError && event.error.facts.health === 'unreachable'),
     isProbedLongAgo: ({ context }) => context.now() - (context.checkedAtMs ?? 0) >= LIMITS.promptedProbeMs,
   },
   actions: {

@@ -46,17 +46,15 @@ async function ask({ opened: { transport }, timeoutMs, alarm }: ProbeInput): Pro
   const send = (method: string) => answerOf(ownExchange(transport, { method }), timeoutMs, { alarm });
   const answer = await send(era === 'modern' ? 'server/discover' : 'ping');
   if (answer.kind === 'result') return;
-  if (answer.error.code !== RPC.methodNotFound) throw refusal(answer);
+  if (answer.error.code !== RPC.methodNotFound) throw failureOf(answer);
   if (era !== 'bare') return;
   const list = await send('tools/list');
-  if (list.kind === 'error') throw refusal(list);
+  if (list.kind === 'error') throw failureOf(list);
 }
 
-function refusal({ error, refusal }: Extract<FinalEvent, { kind: 'error' }>) {
-  const { status, waitMs } = refusal ?? {};
-  const facts = definedFields({ backendStatus: status, backendWaitMs: waitMs });
+function failureOf({ error, refusal }: Extract<FinalEvent, { kind: 'error' }>) {
   return backendUnavailable(`its probe was answered with error ${error.code}`, {
     delivered: 'yes',
-    ...facts,
+    ...definedFields({ refusal }),
   });
 }

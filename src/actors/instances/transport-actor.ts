@@ -4,8 +4,7 @@
 import { firstValueFrom, from, map, race } from 'rxjs';
 import { fromCallback } from 'xstate';
 import type { TemplatePolicy } from '../../balancing/policy.ts';
-import type { HttpRefusal } from '../../domain/calls/exchange-event.ts';
-import { GatewayError, reasonOf } from '../../domain/errors/errors.ts';
+import { GatewayError, type HttpRefusal, reasonOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
@@ -174,6 +173,5 @@ function endOf(thrown: unknown): TransportEnd {
 
 /** Returns the response by which a server refused a request over HTTP; undefined when it did not. */
 export function refusalOf(thrown: unknown): HttpRefusal | undefined {
-  if (!(thrown instanceof GatewayError) || thrown.facts.backendStatus === undefined) return undefined;
-  return { status: thrown.facts.backendStatus, waitMs: thrown.facts.backendWaitMs };
+  return thrown instanceof GatewayError ? thrown.facts.refusal : undefined;
 }

@@ -148,7 +148,7 @@ export class Peers {
       const peer = this.#runnerOf(definition) ?? (await this.#untilRun(definition, signal));
       const client = peer && this.#clientOf(peer.life);
       // Calls wait for the first opening only, not for each: see HttpRefusal.
-      const later = { delivered: 'no', backendStatus: 503, backendWaitMs: AGAIN_MS } as const;
+      const later = { delivered: 'no', refusal: { status: 503, waitMs: AGAIN_MS } } as const;
       if (client?.isSilent) throw backendUnavailable('its node does not answer', later);
       if (client === undefined)
         throw backendUnavailable(

@@ -1,6 +1,6 @@
 // The events of an exchange, how it ends, and its outcome for a client.
 
-import type { ErrorCode } from '../errors/errors.ts';
+import type { ErrorCode, HttpRefusal } from '../errors/errors.ts';
 import { isJsonObject, type JsonText } from '../json/json.ts';
 import type { ServerMessage } from '../mcp/client.ts';
 import { type JsonRpcError, RPC } from '../mcp/jsonrpc.ts';
@@ -24,13 +24,6 @@ export type FinalEvent =
   | { readonly kind: 'result'; readonly result: JsonText; readonly cut?: string }
   /** `refusal`: how its server refused the request over HTTP, if the error came with a status that is not a success. */
   | { readonly kind: 'error'; readonly error: JsonRpcError; readonly refusal?: HttpRefusal };
-
-/** How a server refused a request over HTTP. */
-export interface HttpRefusal {
-  readonly status: number;
-  /** The wait that the server asked for, in ms. */
-  readonly waitMs: number | undefined;
-}
 
 /** True for the event that ends an exchange. */
 export function isFinal(event: ExchangeEvent): event is FinalEvent {

@@ -108,6 +108,6 @@ function mayRepeat({ error: { delivered }, isRepeatable }: Failed): boolean {
 }
 
 /** True for an answer over HTTP that is about the request: every instance of the template would give it. Source: ADR 107. */
-function isAboutRequest({ facts: { backendStatus = 0 } }: GatewayError): boolean {
-  return ABOUT_REQUEST.has(backendStatus);
+function isAboutRequest({ facts: { refusal } }: GatewayError): boolean {
+  return refusal !== undefined && ABOUT_REQUEST.has(refusal.status);
 }

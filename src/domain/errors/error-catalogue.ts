@@ -8,7 +8,14 @@ import { LIMITS } from '../limits.ts';
 import type { Exceeded } from '../memory/user-shares.ts';
 import { cutText } from '../text.ts';
 import type { ConnectionNeed } from '../vault/account-connection.ts';
-import { type Delivered, type ErrorFacts, GatewayError, retryAfter, type ValidationItem } from './errors.ts';
+import {
+  type Delivered,
+  type ErrorFacts,
+  GatewayError,
+  type HttpRefusal,
+  retryAfter,
+  type ValidationItem,
+} from './errors.ts';
 
 // --- requests ----------------------------------------------------------------------------------------------
 
@@ -192,11 +199,12 @@ export function queueFull(template: string): GatewayError {
   return new GatewayError('QUEUE_FULL', message, retryAfter(1));
 }
 
-type SessionFact = 'isSessionLost' | 'isRepaired';
 type BackendFacts = Pick<
   ErrorFacts,
-  'cause' | 'stderr' | 'suspicious' | 'unreachable' | 'backendStatus' | 'backendWaitMs' | SessionFact
-> & { delivered: Delivered };
+  'cause' | 'stderr' | 'health' | 'refusal' | 'isSessionLost' | 'isRepaired'
+> & {
+  delivered: Delivered;
+};
 
 /** A backend cannot be used. `reason`: a clause, such as "exited with code 7"; it may name paths of the machine. */
 export function backendUnavailable(reason: string, details: BackendFacts): GatewayError {
@@ -219,12 +227,13 @@ export function endpointUnavailable(reason: string, details: BackendFacts): Gate
  * A backend answered with an HTTP status instead of a result. A redirect or a 4xx is its answer: the same request
  * gets the same again, so there is no Retry-After. `said`: its own words, '' if none. Source: ADR 107.
  */
-export function backendRefused(status: number, said: string, details: BackendFacts): GatewayError {
+export function backendRefused(refusal: HttpRefusal, said: string, details: BackendFacts): GatewayError {
+  const { status } = refusal;
   const isCredential = status === 401 || status === 403;
   const what = `answered ${status}${isCredential ? ` (${CREDENTIALS_REFUSED})` : ''}`;
   const isRedirect = status < 400; // then the words say where to
   const reason = isRedirect ? said : said === '' ? what : `${what}: ${said}`;
-  const facts = { ...details, backendStatus: status };
+  const facts = { ...details, refusal };
   if (status >= 500) return endpointUnavailable(reason, facts);
   const end = /[.!?]$/.test(reason) ? '' : '.';
   return new GatewayError(
@@ -238,9 +247,8 @@ const CREDENTIALS_REFUSED = "the gateway's credentials for the server were refus
 
 /** The backend wants an account that is not connected, or no longer. The call was not carried out. */
 export function connectionRequired(connection: ConnectionNeed): GatewayError {
-  const message = neededAccount(connection);
   const where = connection.url === undefined ? {} : { connectUrl: connection.url };
-  return new GatewayError('CONNECTION_REQUIRED', message, { delivered: 'no', connection, ...where });
+  return new GatewayError('CONNECTION_REQUIRED', neededAccount(connection), { delivered: 'no', ...where });
 }
 
 /** The gateway stops, and the grace time of the call is over. Default: it may have been carried out. */
@@ -265,7 +273,7 @@ export function backendTimeout(afterMs: number, delivered: Delivered = 'unknown'
   const seconds = (afterMs < 1_000 ? afterMs : Math.round(afterMs / 100) * 100) / 1000;
   return new GatewayError('BACKEND_TIMEOUT', `The backend did not answer within ${seconds} s.`, {
     ...(delivered === 'no' ? retryAfter(1) : { delivered }),
-    suspicious: true,
+    health: 'suspicious',
     reason: `it did not answer within ${seconds} s`,
   });
 }

@@ -5,7 +5,6 @@
 import type { Scope } from '../accounts/account.ts';
 import { definedFields } from '../json/json.ts';
 import { type JsonRpcError, RPC } from '../mcp/jsonrpc.ts';
-import type { ConnectionNeed } from '../vault/account-connection.ts';
 
 /** Whether a call reached its backend, or a change its database. `no`: certainly not; `yes`: it was answered. */
 export type Delivered = 'no' | 'unknown' | 'yes';
@@ -17,6 +16,13 @@ export interface ValidationItem {
   readonly type: string;
 }
 
+/** How a server refused a request over HTTP. */
+export interface HttpRefusal {
+  readonly status: number;
+  /** The wait that the server asked for in `Retry-After`, in ms. */
+  readonly waitMs: number | undefined;
+}
+
 export interface ErrorFacts {
   readonly cause?: unknown;
   /** Set when it differs from the status of the code: see `otherStatus` of ERRORS. */
@@ -25,22 +31,34 @@ export interface ErrorFacts {
   readonly delivered?: Delivered;
   /** Seconds after which a retry makes sense; only when the call certainly did not happen. Source: ADR 5. */
   readonly retryAfterSeconds?: number;
+  /** The message for callers that may not see how instances are run. Default: the message. */
+  readonly plainMessage?: string;
+
+  // --- of one code ---------------------------------------------------------------------------------------
+
   /** Issues of VALIDATION_ERROR. */
   readonly items?: readonly ValidationItem[];
   /** Scopes of INSUFFICIENT_PERMISSIONS that the caller lacks; any one of them is enough. */
   readonly requiredPermissions?: readonly Scope[];
-  /** The account that has to be connected, of CONNECTION_REQUIRED. */
-  readonly connection?: ConnectionNeed;
   /** Where the caller of CONNECTION_REQUIRED connects an account. */
   readonly connectUrl?: string;
   /** Methods of METHOD_NOT_ALLOWED. */
   readonly allow?: readonly string[];
-  /** The JSON-RPC error of a backend, when it is the reason. */
+
+  // --- of a backend --------------------------------------------------------------------------------------
+
+  /** The instance that failed or refused the call. */
+  readonly instanceId?: string;
+  /** Why a backend cannot be used, as a clause without secrets: "connection refused". */
+  readonly reason?: string;
+  /** The JSON-RPC error of the backend, when it is the reason. */
   readonly backendError?: JsonRpcError;
   /** The MCP result with `isError: true`, when it is the reason (`POST /tools/call`). */
   readonly result?: unknown;
-  /** The HTTP status with which the backend refused. */
-  readonly backendStatus?: number;
+  /** How the backend refused the request over HTTP. */
+  readonly refusal?: HttpRefusal;
+  /** Last lines of a child's standard error. They may contain anything, so no message or event contains them. */
+  readonly stderr?: readonly string[];
   /** True when the backend forgot the session of a client, and so refused the call. */
   readonly isSessionLost?: boolean;
   /**
@@ -48,20 +66,11 @@ export interface ErrorFacts {
    * the same conversation.
    */
   readonly isRepaired?: boolean;
-  /** The wait that the backend asked for in `Retry-After`, in ms. */
-  readonly backendWaitMs?: number;
-  /** Last lines of a child's standard error. They may contain anything, so no message or event contains them. */
-  readonly stderr?: readonly string[];
-  /** Why a backend cannot be used, as a clause without secrets: "connection refused". */
-  readonly reason?: string;
-  /** The message for callers that may not see how instances are run. Default: the message. */
-  readonly plainMessage?: string;
-  /** The instance that failed or refused the call. */
-  readonly instanceId?: string;
-  /** True when the instance should be probed at once. */
-  readonly suspicious?: boolean;
-  /** True when nothing answers at its address: it is unhealthy at once. */
-  readonly unreachable?: boolean;
+  /**
+   * What it says about the health of the instance. `suspicious`: a probe should look at once; `unreachable`: nothing
+   * answers at its address, so it is unhealthy at once.
+   */
+  readonly health?: 'suspicious' | 'unreachable';
 }
 
 /** The only error that crosses folders. Branch on `code` and `delivered`, never on the text. */
@@ -186,8 +195,9 @@ export function moreTelling(failure: GatewayError | undefined, error: GatewayErr
 }
 
 /** True when the backend gave no answer; a 4xx over HTTP is one. Source: ADR 107. */
-export function isUnanswered({ code, facts: { backendStatus = 0 } }: GatewayError): boolean {
-  return code === 'BACKEND_UNAVAILABLE' && !(backendStatus >= 400 && backendStatus < 500);
+export function isUnanswered({ code, facts: { refusal } }: GatewayError): boolean {
+  const { status = 0 } = refusal ?? {};
+  return code === 'BACKEND_UNAVAILABLE' && !(status >= 400 && status < 500);
 }
 
 interface ErrorRow {
@@ -285,12 +295,13 @@ export function perhapsDelivered({ code, message, facts }: GatewayError): Gatewa
 
 /** The error of a failed opening, with the last lines of its child's stderr. */
 export function openingFailed(error: GatewayError, stderr: readonly string[]): GatewayError {
-  const { cause = error, unreachable, reason, plainMessage, backendStatus, backendWaitMs } = error.facts;
+  const { cause = error, health, reason, plainMessage, refusal } = error.facts;
   return new GatewayError(error.code, error.message, {
-    ...(backendStatus === undefined ? retryAfter(1) : { delivered: 'no' }),
+    ...(refusal === undefined ? retryAfter(1) : { delivered: 'no' }),
     cause,
     stderr,
-    ...definedFields({ unreachable, reason, plainMessage, backendStatus, backendWaitMs }),
+    ...(health === 'unreachable' ? { health } : {}),
+    ...definedFields({ reason, plainMessage, refusal }),
   });
 }
 

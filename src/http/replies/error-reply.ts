@@ -42,8 +42,7 @@ export function errorBody(
   requestId: string,
   viewer: Principal = NO_PRINCIPAL,
 ): ErrorBody {
-  const { items, requiredPermissions, connectUrl, backendError, backendStatus, result, plainMessage } =
-    error.facts;
+  const { items, requiredPermissions, connectUrl, backendError, refusal, result, plainMessage } = error.facts;
   const message = seesMachine(viewer) ? error.message : (plainMessage ?? error.message);
   return {
     detail: items === undefined ? message : items.map((item) => ({ ...item, loc: [...item.loc] })),
@@ -52,7 +51,7 @@ export function errorBody(
     ...(requiredPermissions === undefined ? {} : { required_permissions: [...requiredPermissions] }),
     ...definedFields({ connect_url: connectUrl }),
     ...(error.status === 403 ? credentialField(viewer) : {}),
-    ...definedFields({ backend_error: backendError, backend_status: backendStatus, result }),
+    ...definedFields({ backend_error: backendError, backend_status: refusal?.status, result }),
     ...(error.status === 503 && error.delivered === 'unknown' ? { delivered: 'unknown' as const } : {}),
   };
 }

@@ -29,8 +29,8 @@ export interface RefusedStatus {
 }
 
 /**
- * The failure of a connection. `sent`: the request was being written. A refused connection is `unreachable`, every other failure
- * `suspicious`.
+ * The failure of a connection. `sent`: the request was being written. A refused connection says that the instance is
+ * `unreachable`, every other failure that it is `suspicious`.
  */
 export function connectionFailed(error: Error, sent: boolean): GatewayError {
   if (error instanceof AddressDenied) {
@@ -38,17 +38,21 @@ export function connectionFailed(error: Error, sent: boolean): GatewayError {
   }
   const code = codeOf(error);
   if (code === 'ECONNREFUSED' && !sent) {
-    return endpointUnavailable('connection refused', { delivered: 'no', cause: error, unreachable: true });
+    return endpointUnavailable('connection refused', {
+      delivered: 'no',
+      cause: error,
+      health: 'unreachable',
+    });
   }
   if (error instanceof InvalidResponse) {
     const reason = `answered with invalid HTTP: ${error.message}`;
-    return endpointUnavailable(reason, { delivered: 'unknown', cause: error, suspicious: true });
+    return endpointUnavailable(reason, { delivered: 'unknown', cause: error, health: 'suspicious' });
   }
   const what = sent ? 'the connection broke before the answer' : 'the connection could not be made';
   return endpointUnavailable(code ? `${what} (${code})` : what, {
     delivered: sent ? 'unknown' : 'no',
     cause: error,
-    suspicious: true,
+    health: 'suspicious',
   });
 }
 
@@ -57,12 +61,12 @@ export function connectionFailed(error: Error, sent: boolean): GatewayError {
  * done; a 5xx may come after the work.
  */
 export function answeredStatus(refused: RefusedStatus): GatewayError {
-  const { status, waitMs: backendWaitMs } = refused;
+  const { status, waitMs } = refused;
   const words = explanationOf(refused);
-  const facts = backendWaitMs === undefined ? {} : { backendWaitMs };
-  if (status < 400) return backendRefused(status, words, { ...facts, delivered: 'no', suspicious: true });
-  if (status < 500) return backendRefused(status, words, { ...facts, delivered: 'no' });
-  return backendRefused(status, words, { ...facts, delivered: 'unknown', suspicious: true });
+  const refusal = { status, waitMs };
+  if (status < 400) return backendRefused(refusal, words, { delivered: 'no', health: 'suspicious' });
+  if (status < 500) return backendRefused(refusal, words, { delivered: 'no' });
+  return backendRefused(refusal, words, { delivered: 'unknown', health: 'suspicious' });
 }
 
 /** What the server said; of a redirect, where it leads; with 405 also the methods that the address takes. '' for nothing. */
@@ -87,7 +91,7 @@ export function explanationOf({
  * empty body".
  */
 export function answerMissing(detail: string): GatewayError {
-  return endpointUnavailable(detail, { delivered: 'unknown', suspicious: true });
+  return endpointUnavailable(detail, { delivered: 'unknown', health: 'suspicious' });
 }
 
 export function answerTooLarge(mostBytes: number = LIMITS.backendMessageBytes): GatewayError {
@@ -104,7 +108,7 @@ export function codingUnknown(coding: string): GatewayError {
 export function codingFailed(coding: string, error: Error): GatewayError {
   const code = codeOf(error);
   const reason = `answered with a body that is not ${coding}${code === undefined ? '' : ` (${code})`}`;
-  return endpointUnavailable(reason, { delivered: 'unknown', suspicious: true, cause: error });
+  return endpointUnavailable(reason, { delivered: 'unknown', health: 'suspicious', cause: error });
 }
 
 /** The gateway closed the connection. `sent`: as in connectionFailed. */
@@ -125,7 +129,7 @@ export function wasCutOff(thrown: unknown): boolean {
 /** True for a failure that a program may cause while it starts, perhaps behind a port forwarder. */
 export function mayBeStarting(thrown: unknown): boolean {
   if (!(thrown instanceof GatewayError)) return false;
-  return thrown.facts.unreachable === true || isBroken(thrown);
+  return thrown.facts.health === 'unreachable' || isBroken(thrown);
 }
 
 function isBroken({ facts: { cause } }: GatewayError): boolean {

@@ -391,7 +391,7 @@ function refusedBeforeWork(): GatewayError {
 export function sessionNotReopened(thrown: unknown): GatewayError {
   const error = asGatewayError(thrown);
   const reason = 'it forgot the session and no new one could be opened';
-  return backendUnavailable(reason, { delivered: 'no', cause: error.cause ?? error, suspicious: true });
+  return backendUnavailable(reason, { delivered: 'no', cause: error.cause ?? error, health: 'suspicious' });
 }
 
 /**

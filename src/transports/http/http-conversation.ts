@@ -207,7 +207,7 @@ export class HttpConversation implements Conversation, HttpCallHost, ListenerSin
     if (session.handshake.era !== era) {
       this.#newEra = `it speaks the ${session.handshake.era} era now, it spoke the ${era} era before`;
       this.#abandoned = Promise.all([this.session.end(), session.end()]);
-      throw backendUnavailable(this.#newEra, { delivered: 'no', suspicious: true });
+      throw backendUnavailable(this.#newEra, { delivered: 'no', health: 'suspicious' });
     }
     this.session = session;
     this.#listener?.restart();

@@ -68,7 +68,7 @@ export class StreamPolling {
     this.#retryMs = retryMs ?? this.#retryMs;
     this.#emptyAttempts += 1;
     // Nothing listens there any more, or the gateway broke off the answer, which would come again.
-    const isFinal = ended.kind === 'broken' && ended.failure.facts.suspicious !== true;
+    const isFinal = ended.kind === 'broken' && ended.failure.facts.health !== 'suspicious';
     if (this.#emptyAttempts <= MAX_EMPTY_ATTEMPTS && !isFinal && mayReopen(ended)) this.start(ended);
     // Not a 400: servers answer it for an unknown event, too.
     else if (ended.kind === 'refused' && ended.status === 404) this.#call.streamUnknown();

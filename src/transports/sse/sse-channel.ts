@@ -154,10 +154,11 @@ export class SseChannel extends Channel implements AnswerSink {
   }
 
   #fail(failure: GatewayError): void {
-    const { reason = failure.message, unreachable = false } = failure.facts;
+    const { reason = failure.message, health } = failure.facts;
     this.#located.reject(failure);
+    const ofCalls = health === 'unreachable' ? {} : ({ health: 'suspicious' } as const);
     this.end({ reason, expected: false }, ({ delivered }) =>
-      backendUnavailable(reason, { delivered, suspicious: !unreachable, cause: failure }),
+      backendUnavailable(reason, { delivered, ...ofCalls, cause: failure }),
     );
   }
 }

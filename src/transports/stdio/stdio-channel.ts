@@ -126,7 +126,9 @@ export class StdioChannel extends Channel {
     const call = new StdioCall(exchange, this, this.#outbox);
     if (this.#outbox.add(call)) return call;
     this.forget(exchange);
-    observer.error(backendUnavailable('it does not read its input', { delivered: 'no', suspicious: true }));
+    observer.error(
+      backendUnavailable('it does not read its input', { delivered: 'no', health: 'suspicious' }),
+    );
     return undefined;
   }
 
@@ -228,7 +230,7 @@ export class StdioChannel extends Channel {
     if (ids?.length !== 0) return;
     // Fails all exchanges that the lost answer may belong to.
     this.failAll(({ delivered }) =>
-      delivered === 'no' ? undefined : backendUnavailable(reason, { delivered, suspicious: true }),
+      delivered === 'no' ? undefined : backendUnavailable(reason, { delivered, health: 'suspicious' }),
     );
   }
 

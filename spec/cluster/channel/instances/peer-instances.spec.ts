@@ -352,7 +352,7 @@ test('the way to a program of a silent node is refused at once, until it is hear
   const thrown = await open().catch((error: unknown) => error);
   assert.ok(thrown instanceof GatewayError);
   assert.equal(
-    [thrown.code, thrown.delivered, thrown.facts.backendWaitMs],
+    [thrown.code, thrown.delivered, thrown.facts.refusal?.waitMs],
     ['BACKEND_UNAVAILABLE', 'no', 1_000],
   );
   deployment.silent.delete(B);
@@ -377,7 +377,7 @@ test('calls do not wait for a program of any node that no node takes', async () 
   alarms[0]?.ring();
   const thrown = await opening.catch((error: unknown) => error);
   assert.ok(thrown instanceof GatewayError);
-  assert.equal([thrown.facts.reason, thrown.facts.backendWaitMs], ['no node runs it now', 1_000]);
+  assert.equal([thrown.facts.reason, thrown.facts.refusal?.waitMs], ['no node runs it now', 1_000]);
 });
 
 test.run();

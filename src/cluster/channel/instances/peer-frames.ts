@@ -3,10 +3,15 @@
 // result, which no node parses. Source: ADR 170.
 
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
-import type { HttpRefusal } from '../../../domain/calls/exchange-event.ts';
 import type { TraceFields } from '../../../domain/calls/request-trace.ts';
 import { backendUnavailable } from '../../../domain/errors/error-catalogue.ts';
-import { type Delivered, ERRORS, type ErrorCode, GatewayError } from '../../../domain/errors/errors.ts';
+import {
+  type Delivered,
+  ERRORS,
+  type ErrorCode,
+  GatewayError,
+  type HttpRefusal,
+} from '../../../domain/errors/errors.ts';
 import {
   definedFields,
   isJsonObject,
@@ -246,23 +251,26 @@ function notUnderstood(cause?: unknown): GatewayError {
   return backendUnavailable('its node does not understand the request', { delivered: 'no', cause });
 }
 
-/** Facts of an error that cross: those that decide what follows, and those that callers see. */
+/**
+ * Facts of an error that cross: those that decide what follows, and those that callers see. `suspicious` crosses, too;
+ * an instance that is unreachable becomes unhealthy at its node, which says so.
+ */
 const CROSSING = [
   'delivered',
   'retryAfterSeconds',
   'reason',
   'plainMessage',
   'backendError',
-  'backendStatus',
-  'backendWaitMs',
+  'refusal',
   'isSessionLost',
   'isRepaired',
-  'suspicious',
 ] as const;
 
 export function failureOf({ code, message, facts }: GatewayError): Failure {
   const crossing = CROSSING.map((name) => [name, facts[name]] as const);
-  return { code, message, facts: Object.fromEntries(crossing.filter(([, fact]) => fact !== undefined)) };
+  const suspicion = facts.health === 'suspicious' ? { health: facts.health } : {};
+  const others = Object.fromEntries(crossing.filter(([, fact]) => fact !== undefined));
+  return { code, message, facts: { ...others, ...suspicion } };
 }
 
 export function errorIn({ code, message, facts }: Failure, delivered: Delivered): GatewayError {

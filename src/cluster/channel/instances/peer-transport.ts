@@ -423,5 +423,8 @@ function bytesOf(value: object): Buffer {
 }
 
 function lost(reason: string, delivered: Delivered): GatewayError {
-  return backendUnavailable(reason, { delivered, ...(delivered === 'unknown' ? { suspicious: true } : {}) });
+  return backendUnavailable(reason, {
+    delivered,
+    ...(delivered === 'unknown' ? { health: 'suspicious' } : {}),
+  });
 }
