@@ -57,7 +57,8 @@ export class StatelessRoute implements CallRoute {
   readonly #viaTransport: BalancedRoute | BoundRoute;
   /** The route to the instance where a conversation was opened for this call, or is to be reopened; undefined otherwise. */
   #dedicatedAt: BoundRoute | undefined;
-  #held: HeldUse | undefined;
+  /** The plan whose attempt is not made yet; it has taken a use. */
+  #taken: DedicatedPlan | undefined;
 
   constructor(input: StatelessRouteInput) {
     const { group, request, bound } = input;
@@ -81,15 +82,14 @@ export class StatelessRoute implements CallRoute {
 
   #reopen({ plan }: StepReason): void {
     if (!(plan instanceof DedicatedPlan)) return;
-    const { ref, use } = plan.held;
-    use.conversation.refuseUses(); // its attempt has not ended yet
-    this.#dedicatedAt = this.#routeTo(ref);
+    plan.use.conversation.refuseUses(); // its attempt has not ended yet
+    this.#dedicatedAt = this.#routeTo(plan.ref);
   }
 
   end(): void {
-    const held = this.#held;
+    const taken = this.#taken;
     this.#forget();
-    held?.use.end();
+    taken?.use.end();
   }
 
   #next(excluded: ExcludedIds): InstanceRef | undefined {
@@ -138,7 +138,7 @@ export class StatelessRoute implements CallRoute {
 
   #forget(): void {
     this.#dedicatedAt = undefined;
-    this.#held = undefined;
+    this.#taken = undefined;
   }
 
   #conversationFor(ref: InstanceRef): ConversationChoice {
@@ -154,17 +154,17 @@ export class StatelessRoute implements CallRoute {
   }
 
   #dedicated(ref: InstanceRef, call: RunningCall, isExtended: boolean): AttemptPlan | Opening {
-    const held = this.#held?.ref === ref ? this.#held : this.#take(ref, isExtended);
-    const { conversation } = held;
+    const plan = this.#taken?.ref === ref ? this.#taken : this.#take(ref, isExtended);
     // Whether the bound instance takes the call depends on the conversation.
-    if (conversation === undefined || (this.#input.bound !== undefined && this.#dedicatedAt === undefined))
-      return { kind: 'opening', opened$: this.#open(held, call) };
+    const isChosen = this.#input.bound === undefined || this.#dedicatedAt !== undefined;
+    if (plan.conversation === undefined || !isChosen)
+      return { kind: 'opening', opened$: this.#open(plan, call) };
     this.#forget(); // from now on the attempt owns the use
-    return new DedicatedPlan(this, held, forLegacy(this.#input.request), conversation);
+    return plan;
   }
 
-  #take(ref: InstanceRef, isExtended = false): HeldUse {
-    const { deps, client } = this.#input;
+  #take(ref: InstanceRef, isExtended = false): DedicatedPlan {
+    const { deps, client, request } = this.#input;
     this.end(); // of an attempt that was not made
     const extensions = isExtended ? extensionsOf(client.profile) : undefined;
     const use =
@@ -172,9 +172,10 @@ export class StatelessRoute implements CallRoute {
         ? deps.statelessConversations.use(ref, client)
         : deps.statelessConversations.useShared(ref, client.owner, extensions);
     const { conversation } = use;
-    const isReady = this.#logLevel === undefined || !conversation.requireLogLevel(this.#logLevel);
-    this.#held = { ref, use, conversation: isReady ? conversation.forCalls : undefined };
-    return this.#held;
+    this.#taken = new DedicatedPlan(this, ref, use, forLegacy(request));
+    if (this.#logLevel === undefined || !conversation.requireLogLevel(this.#logLevel))
+      this.#taken.conversation = conversation.forCalls;
+    return this.#taken;
   }
 
   /** Takes the conversation, and keeps the use only if the conversation is open already. Returns whether it is. */
@@ -192,13 +193,14 @@ export class StatelessRoute implements CallRoute {
    * Opens the dedicated conversation. The opening continues when this call stops waiting, since other calls may use the
    * conversation.
    */
-  #open(held: HeldUse, { excluded, deadline }: RunningCall): Observable<unknown> {
-    const ready$ = held.conversation === undefined ? from(ready(held.use, this.#logLevel)) : of(undefined);
+  #open(plan: DedicatedPlan, { excluded, deadline }: RunningCall): Observable<unknown> {
+    const { ref, use } = plan;
+    const ready$ = plan.conversation === undefined ? from(ready(use, this.#logLevel)) : of(undefined);
     // A program takes time to start on any instance; over a network a healthy backend opens at once.
-    const isSpare = isNetworked(held.ref.definition) && this.#hasOther(held.ref, excluded);
+    const isSpare = isNetworked(ref.definition) && this.#hasOther(ref, excluded);
     const opened = () => {
-      held.conversation = held.use.conversation.forCalls;
-      this.#dedicatedAt = this.#routeTo(held.ref, held.conversation);
+      plan.conversation = use.conversation.forCalls;
+      this.#dedicatedAt = this.#routeTo(ref, plan.conversation);
     };
     return (isSpare ? race(ready$, this.#halfTime(deadline.timeoutAtMs)) : ready$).pipe(
       tap({ next: opened, error: () => this.end() }),
@@ -245,41 +247,30 @@ export class StatelessRoute implements CallRoute {
   }
 }
 
-/** A dedicated conversation for an attempt that is not sent yet. */
-interface HeldUse {
-  readonly ref: InstanceRef;
-  readonly use: ConversationUse;
-  /** The open conversation; undefined until the call may be sent in it. */
-  conversation: CallConversation | undefined;
-}
-
 /** The plan of an attempt in a dedicated conversation. The use ends with the attempt. */
 class DedicatedPlan implements AttemptPlan {
   readonly kind: AttemptPlan['kind'];
+  readonly ref: InstanceRef;
+  readonly use: ConversationUse;
   readonly request: ExchangeRequest;
-  readonly conversation: CallConversation;
-  readonly held: HeldUse;
+  /** Undefined until the conversation is open, and the attempt may be made. */
+  conversation: CallConversation | undefined;
   readonly #route: StatelessRoute;
 
-  constructor(
-    route: StatelessRoute,
-    held: HeldUse,
-    request: ExchangeRequest,
-    conversation: CallConversation,
-  ) {
+  constructor(route: StatelessRoute, ref: InstanceRef, use: ConversationUse, request: ExchangeRequest) {
     this.#route = route;
-    this.kind = held.use.isNew ? 'send' : 'sendKept';
-    this.held = held;
+    this.kind = use.isNew ? 'send' : 'sendKept';
+    this.ref = ref;
+    this.use = use;
     this.request = request;
-    this.conversation = conversation;
   }
 
   receive(event: ExchangeEvent): boolean {
-    return this.#route.receive(this.held.ref, event);
+    return this.#route.receive(this.ref, event);
   }
 
   ended({ outcome, error }: AttemptEnding): void {
-    const { use } = this.held;
+    const { use } = this;
     if (error?.delivered === 'no' && isUnanswered(error)) use.conversation.refuseUses(); // it has ended
     use.end(isAnswered(outcome) || error?.delivered === 'no');
   }
