@@ -21,7 +21,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { nearName } from '../domain/nearest.ts';
 import type { ToolRights } from '../domain/rights/rights.ts';
 import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
-import { type QueuedCall, WaitQueue } from './calls/wait-queue.ts';
+import { type Waiter, WaitQueue } from './calls/wait-queue.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';
 import type { TrustOf } from './instances/tool-trust.ts';
@@ -180,7 +180,7 @@ export class TemplateGroup {
     if (!this.isStarting(excluded, only)) return undefined;
     return new Observable((subscriber) => {
       this.#startWaits += 1;
-      const wait: QueuedCall = {
+      const wait: Waiter = {
         ownerId,
         number: this.#startWaits,
         mayTake: () => false,

@@ -35,11 +35,11 @@ import type {
 } from './call-route.ts';
 import { Deadline, type TimedCall } from './deadline.ts';
 import { type FailedAttempt, Retries } from './retries.ts';
-import type { QueuedCall, QueueTarget } from './wait-queue.ts';
+import type { QueueTarget, Waiter } from './wait-queue.ts';
 import { WantedTool } from './wanted-tool.ts';
 
 /** One round of a call. Its subscriber gets the messages of the backend and one answer, or the error of the last attempt. */
-export class Call implements QueuedCall, RunningCall, AttemptedCall, TimedCall {
+export class Call implements Waiter, RunningCall, AttemptedCall, TimedCall {
   readonly #deps: CallDeps;
   readonly #input: CallInput;
   readonly #events: CallEvents;

@@ -1,4 +1,5 @@
-// The queue of calls that found all instances of their template full or still starting, bounded in length and time.
+// The queue of calls that found all instances of their template full or still starting, bounded in length and time. A
+// search for a binding waits for a start in the same way.
 // Owners take turns; the calls of one owner are served in order of arrival. The queue decides which call tries next, not
 // at which instance. Each call is served in its own task of the scheduler, since an instance that fails or returns may
 // concern thousands of calls. Source: ADR 41, ADR 102, ADR 113.
@@ -17,8 +18,8 @@ export interface QueueTarget {
   isBelowShare(ownerId: string): boolean;
 }
 
-/** The part of a call that the queue sees. */
-export interface QueuedCall {
+/** What the queue sees of a call that waits, or of a search that waits for an instance to start. */
+export interface Waiter {
   readonly ownerId: string;
   /** Increases from call to call, in order of arrival. */
   readonly number: number;
@@ -53,12 +54,12 @@ interface WaitQueueDeps {
 export class WaitQueue {
   readonly #deps: WaitQueueDeps;
   /** The waiting calls of each owner in order of arrival; the owners in order of service. */
-  readonly #byOwner = new Map<string, QueuedCall[]>();
+  readonly #byOwner = new Map<string, Waiter[]>();
   readonly #yielding = new Set<YieldingCall>();
   /** Instances that may have capacity for a waiting call. */
   readonly #due = new Set<QueueTarget>();
   /** Calls that try again because the available instances have changed; the next one is at the end. */
-  #changed: QueuedCall[] = [];
+  #changed: Waiter[] = [];
   #length = 0;
   /** True while a task is scheduled or runs. */
   #isBusy = false;
@@ -76,7 +77,7 @@ export class WaitQueue {
    * queue displaces the newest call of the owner with most calls; for other owners the queue returns false and does
    * not take the call.
    */
-  join(call: QueuedCall, maxLength: number): boolean {
+  join(call: Waiter, maxLength: number): boolean {
     const displaced = this.#length < maxLength ? undefined : this.#displacedBy(call.ownerId, maxLength);
     if (this.#length >= maxLength && displaced === undefined) return false;
     const { alarm, waitMs = LIMITS.queueWaitMs } = this.#deps;
@@ -93,7 +94,7 @@ export class WaitQueue {
   }
 
   /** Removes the call. Without effect when it does not wait. */
-  leave(call: QueuedCall): void {
+  leave(call: Waiter): void {
     const { endWait } = call;
     if (endWait === undefined) return;
     endWait();
@@ -104,7 +105,7 @@ export class WaitQueue {
     if (calls.length === 0) this.#byOwner.delete(call.ownerId);
   }
 
-  has(call: QueuedCall): boolean {
+  has(call: Waiter): boolean {
     return call.endWait !== undefined;
   }
 
@@ -154,7 +155,7 @@ export class WaitQueue {
     this.#yielding.delete(call);
   }
 
-  #refuse(call: QueuedCall): void {
+  #refuse(call: Waiter): void {
     this.leave(call);
     call.refuse();
   }
@@ -234,11 +235,11 @@ export class WaitQueue {
    * Returns the newest call of the owner with most calls, if the new call's owner is within an equal part of the
    * queue; undefined otherwise.
    */
-  #displacedBy(ownerId: string, maxLength: number): QueuedCall | undefined {
+  #displacedBy(ownerId: string, maxLength: number): Waiter | undefined {
     const own = this.#byOwner.get(ownerId)?.length ?? 0;
     const owners = this.#byOwner.size + (own === 0 ? 1 : 0);
     if (!isWithinEqualPart(own, owners, maxLength)) return undefined;
-    let most: readonly QueuedCall[] = [];
+    let most: readonly Waiter[] = [];
     for (const calls of this.#byOwner.values()) if (calls.length > most.length) most = calls;
     return most.at(-1);
   }
@@ -248,7 +249,7 @@ export class WaitQueue {
  * Finds the position of a call among the waiting calls of its owner by binary search, also before the call has joined
  * them.
  */
-function indexIn({ number }: QueuedCall, calls: readonly QueuedCall[]): number {
+function indexIn({ number }: Waiter, calls: readonly Waiter[]): number {
   let low = 0;
   let high = calls.length;
   while (low < high) {
