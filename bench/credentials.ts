@@ -22,7 +22,7 @@ const store = new MemoryStore();
 const auth = authOf({
   ...{ authEnabled: true, store, secrets: [Buffer.from('the secret of the bench, long enough')] },
   ...{ tokenLifetimeMs: 3_600_000, clock: systemClock, storeChanges$: NEVER, audit: CHANGES_ONLY },
-  ...{ userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000, passwords: new Passwords(4) },
+  ...{ userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000, passwords: new Passwords(systemClock, 4) },
   oauth: {
     store: store.oauth,
     keys: { publicKeys: async () => new Map([[kid, publicKey]]) },

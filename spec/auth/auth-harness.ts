@@ -24,7 +24,7 @@ export class CountedPasswords extends Passwords {
   readonly compared: { readonly password: string; readonly hash: string }[] = [];
 
   constructor() {
-    super(4);
+    super(systemClock, 4);
   }
 
   protected override compare(password: string, hash: string): Promise<boolean> {

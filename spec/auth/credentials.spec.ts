@@ -18,6 +18,7 @@ import {
   type Scope,
   type User,
 } from '../../src/domain/accounts/account.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { suite } from '../helpers/suite.ts';
 import { passTurns } from '../helpers/turns.ts';
@@ -26,7 +27,7 @@ import { CountedPasswords, codeOf, LIFETIME_MS, SECRET, START_MS } from './auth-
 const test = suite('passwords');
 
 test('a hash is bcrypt of the given cost, salted, and matches only its password', async () => {
-  const passwords = new Passwords(4);
+  const passwords = new Passwords(systemClock, 4);
   const hash = await passwords.hash('correct horse');
   assert.match(hash, /^\$2b\$04\$.{53}$/);
   assert.is.not(await passwords.hash('correct horse'), hash);
@@ -36,7 +37,7 @@ test('a hash is bcrypt of the given cost, salted, and matches only its password'
 });
 
 test('the default cost is 12', async () => {
-  assert.match(await new Passwords().hash('correct horse'), /^\$2b\$12\$/);
+  assert.match(await new Passwords(systemClock).hash('correct horse'), /^\$2b\$12\$/);
 });
 
 test('a password longer than 72 bytes matches nothing, although bcrypt reads only the first 72', async () => {
@@ -153,7 +154,7 @@ function made() {
     if (database.isAway) throw new Error('away');
     written.push(uses);
   };
-  return { keyUse: new KeyUse({ touchApiKeys }), written, database };
+  return { keyUse: new KeyUse({ touchApiKeys }, systemClock), written, database };
 }
 
 keys.run();
@@ -255,7 +256,7 @@ tokenSuite('are signed with the first secret and verified with all, each with it
   const stages = [[first], [first, next], [next, first], [next]] as const;
   const nodes = stages.map((secrets) => new Tokens({ ...options, secrets }));
   const { accounts } = new MemoryStore();
-  const proofs = stages.map((secrets) => new GatewayProofs(secrets, accounts));
+  const proofs = stages.map((secrets) => new GatewayProofs(secrets, accounts, systemClock.now));
   const outcomes: string[][] = [];
   for (const [at, node] of nodes.entries()) {
     const { accessToken, id } = await node.issue(user);

@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { spreadClock } from '../../src/domain/time/clock.ts';
+import { spreadClock, systemClock } from '../../src/domain/time/clock.ts';
 import { suite } from '../helpers/suite.ts';
 import { TurnCounter, untimedScheduler } from '../helpers/turns.ts';
 
@@ -10,7 +10,7 @@ const test = suite('alarm');
 
 test('alarms for the same moment ring a few per turn, and none that is cancelled meanwhile', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
-  const alarm = spreadClock(untimedScheduler(5)).alarm;
+  const alarm = spreadClock(untimedScheduler(5), systemClock).alarm;
   const rung = new TurnCounter();
   const callOffs = Array.from({ length: 40 }, () => alarm(10, () => rung.note()));
   mock.timers.tick(10);

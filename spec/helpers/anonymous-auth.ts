@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { NEVER } from 'rxjs';
 import { type Auth, authOf } from '../../src/auth/auth.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 
 export const CHANGES_ONLY = {
@@ -20,6 +21,7 @@ export function anonymousAuth(): Auth {
     secrets: [randomBytes(32)],
     tokenLifetimeMs: 3_600_000,
     ...{ userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000, audit: CHANGES_ONLY },
+    clock: systemClock,
     storeChanges$: NEVER,
     log: { info: () => {}, warn: () => {} },
   });

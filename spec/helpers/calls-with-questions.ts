@@ -3,12 +3,12 @@
 import { CallsWithQuestions } from '../../src/actors/calls/stateless/calls-with-questions.ts';
 import { HeldBytes, memoryBounds } from '../../src/domain/memory/held-bytes.ts';
 import { newLife, newSessionId } from '../../src/domain/nodes/life.ts';
-import { spreadClock } from '../../src/domain/time/clock.ts';
+import { spreadClock, systemClock } from '../../src/domain/time/clock.ts';
 import { untimedScheduler } from './turns.ts';
 
 /** The bound of a small process on the bytes of questions. */
 export function heldQuestions(): HeldBytes {
-  return new HeldBytes(memoryBounds(0).questions);
+  return new HeldBytes(memoryBounds(0).questions, systemClock.now);
 }
 
 export function callsWithQuestions(
@@ -17,5 +17,5 @@ export function callsWithQuestions(
 ): CallsWithQuestions {
   const life = newLife();
   const newId = () => newSessionId(life);
-  return new CallsWithQuestions({ scheduler, held, newId, alarm: spreadClock(scheduler).alarm });
+  return new CallsWithQuestions({ scheduler, held, newId, alarm: spreadClock(scheduler, systemClock).alarm });
 }

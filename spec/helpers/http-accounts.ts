@@ -76,7 +76,7 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
     issuers,
     roles,
     clock = systemClock,
-    passwords = new Passwords(passwordCost),
+    passwords = new Passwords(systemClock, passwordCost),
     oauthFor,
     ...app
   } = options;

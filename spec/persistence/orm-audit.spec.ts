@@ -107,7 +107,7 @@ test('a page of the newest entries is there before the end of a search of all, w
     keptCalls: 40_000,
     keptDays: 0,
   } as const;
-  const log = new AuditLog({ store: store.audit, log: { warn: () => {} }, ...systemClock, settings });
+  const log = new AuditLog({ store: store.audit, log: { warn: () => {} }, clock: systemClock, settings });
   const ends: string[] = [];
   const leaving = new AbortController();
   const search = log.list({ limit: 10, tool: 'none' }).then(() => ends.push('search'));

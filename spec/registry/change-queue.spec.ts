@@ -11,7 +11,7 @@ import { suite } from '../helpers/suite.ts';
 import { untimedScheduler } from '../helpers/turns.ts';
 
 const test = suite('change queue');
-let turns = new ChangeQueue(untimedScheduler());
+let turns = new ChangeQueue(untimedScheduler(), () => 0);
 
 simulateTime(test, () => {
   turns = new ChangeQueue(untimedScheduler(), () => Date.now());

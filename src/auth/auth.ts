@@ -7,7 +7,7 @@ import type { Config } from '../config/config.ts';
 import { ANONYMOUS, type EndedToken, type Principal, type User } from '../domain/accounts/account.ts';
 import type { GatewayAddress } from '../domain/accounts/resource.ts';
 import { userNotFound } from '../domain/errors/account-errors.ts';
-import { type Clock, systemClock } from '../domain/time/clock.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { OAuthStore } from '../persistence/oauth-store.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
@@ -47,8 +47,7 @@ export interface AuthOptions extends Pick<Config, AuthSettings>, KnownRoles {
   /** False: only the first admin logs in with a password, and loudly. Default true. */
   readonly hasPasswordLogins?: boolean | undefined;
   readonly log: Pick<Logger, 'info' | 'warn'>;
-  /** Default: the clock of this process. */
-  readonly clock?: Clock;
+  readonly clock: Clock;
   /** The instance that first-admin.ts also uses. Default: a new one of cost 12. */
   readonly passwords?: Passwords;
   /** Called when the first admin gets a new password or is deleted. Must not throw. */
@@ -125,17 +124,17 @@ export interface Auth {
  * most 2 s; else each gateway counts alone. ConfigError for an invalid URL.
  */
 export async function createAuth(options: AuthOptions & Pick<Config, 'redisUrl'>): Promise<Auth> {
-  const { redisUrl, log, clock = systemClock } = options;
+  const { redisUrl, log, clock } = options;
   if (redisUrl === undefined) return authOf(options);
   const { openRedisCounter } = await import('./limits/redis-counter.ts');
-  return authOf(options, await openRedisCounter({ url: redisUrl, log, now: clock.now }));
+  return authOf(options, await openRedisCounter({ url: redisUrl, log, clock }));
 }
 
 const UNKNOWN_ADDRESS: AddressOf = () => 'unknown';
 
 /** Composes authentication. `shared` counts requests for all gateways; without it each counts its own. */
 export function authOf(options: AuthOptions, shared?: SharedCounter): Auth {
-  const { store, log, clock = systemClock, passwords = new Passwords() } = options;
+  const { store, log, clock, passwords = new Passwords(clock) } = options;
   const { now, wall, background } = clock;
   const { authEnabled: isEnabled, hasPasswordLogins = true } = options;
   const { accounts } = store;
@@ -145,7 +144,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter): Auth {
     wall,
     roles: options.roles,
   });
-  const keyUse = new KeyUse(accounts);
+  const keyUse = new KeyUse(accounts, clock);
   /** Sessions and cached credentials of this principal are not what they were. */
   const changed = (principalId: string): void => {
     authenticator.invalidate(principalId);
@@ -158,7 +157,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter): Auth {
       wall,
     }),
     grants: new Grants({
-      ...{ store: options.oauth.store, accounts, wall, onEnded: changed },
+      ...{ store: options.oauth.store, accounts, clock, onEnded: changed },
       warn: (line) => log.warn(line),
     }),
     endSignIn: async (tokenId: string) => options.oauth?.store.end({ kind: 'sign-in', grantId: tokenId }),
@@ -188,8 +187,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter): Auth {
   const audit = new AuditLog({
     store: store.audit,
     log,
-    now,
-    wall,
+    clock,
     serverTimeMs: () => store.serverTimeMs(),
     settings: options.audit,
   });

@@ -2,7 +2,7 @@
 // and handles failures (audit.ts, api-keys.ts).
 
 import { SerialQueue } from '../domain/tasks/serial-queue.ts';
-import { type Clock, settlesWithin, systemClock } from '../domain/time/clock.ts';
+import { type Clock, settlesWithin } from '../domain/time/clock.ts';
 
 /** Longest wait of close() for a running write, in ms. */
 const CLOSE_MS = 2_000;
@@ -20,7 +20,7 @@ export class Flusher {
   #isClosed = false;
 
   /** `write` writes everything in the buffer, never rejects, and resolves with true when something is left. */
-  constructor(delayMs: number, write: () => Promise<boolean>, clock: Clock = systemClock) {
+  constructor(delayMs: number, write: () => Promise<boolean>, clock: Clock) {
     this.#clock = clock;
     this.#delayMs = delayMs;
     this.#write = write;

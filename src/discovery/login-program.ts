@@ -156,7 +156,7 @@ export class LoginProgram implements Login {
       ended.resolve(isMissing ? `was not found${hint}` : `cannot be started: ${messageOf(error)}`);
     });
     child.once('exit', async (code, signal) => {
-      await settlesWithin(closed, DRAIN_MS); // a process that it left behind may hold the pipe
+      await settlesWithin(closed, DRAIN_MS, systemClock); // a process that it left behind may hold the pipe
       ended.resolve(
         code === 0 ? undefined : signal === null ? `exited with code ${code}` : `was ended by ${signal}`,
       );

@@ -6,7 +6,7 @@ import type { ErrorCode } from './errors/errors.ts';
 import type { InstanceDefinition } from './instances/instance.ts';
 import { TRANSPORT_TRAITS, type TransportKind } from './instances/transport-kinds.ts';
 import type { WithheldItem } from './mcp/mcp.ts';
-import { type Clock, systemClock } from './time/clock.ts';
+import type { Clock } from './time/clock.ts';
 
 /** The fields of every event about an instance. */
 export interface InstanceFields {
@@ -248,8 +248,11 @@ export function eventOf(
 }
 
 /** The event of an item that is left out of the list of all templates. */
-export function withheldEvent(template: string, { list, name, reason }: WithheldItem): GatewayEvent {
-  const atMs = systemClock.wall();
+export function withheldEvent(
+  atMs: number,
+  template: string,
+  { list, name, reason }: WithheldItem,
+): GatewayEvent {
   return { type: 'tool.withheld', atMs, template, list, tool: name, reason, alias: 'tool.omitted' };
 }
 

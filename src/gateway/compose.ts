@@ -64,7 +64,7 @@ export function composeGateway(
     ...instances,
     ...clients,
     traffic: new TrafficCounts(events.events$, hasTemplate, clock, hasView),
-    sync: new Sync({ registry, definitions, memoryBytes: options.memoryBytes, ...options.discovery }),
+    sync: new Sync({ registry, definitions, clock, memoryBytes: options.memoryBytes, ...options.discovery }),
     tests: new ConnectionTests({ openTransport, registry, ...clock }),
     host: new HostedInstances({ ...clock, fleet, requestBytes }),
     readDatabase: databaseStatus(store, clock.now),

@@ -21,7 +21,7 @@ import type {
   SyncReport,
 } from '../domain/instances/found-instances.ts';
 import { SerialQueue } from '../domain/tasks/serial-queue.ts';
-import { sleep, systemClock } from '../domain/time/clock.ts';
+import { type Clock, sleep } from '../domain/time/clock.ts';
 import { catchUp } from '../registry/catch-up.ts';
 import type { Registry } from '../registry/registry.ts';
 import { RegistryFileError, readRegistryFile } from '../registry/registry-file.ts';
@@ -31,6 +31,7 @@ import type { DiscoveryOptions } from './gateway-types.ts';
 /** What sync needs of a gateway. Without `env` there are no sources. */
 export interface SyncDeps extends Partial<DiscoveryOptions> {
   readonly registry: Registry;
+  readonly clock: Clock;
   readonly definitions: Pick<ReadonlyMap<string, TemplateHints>, 'get'>;
   /** Memory that this process may use. Default: see ParseOptions. */
   readonly memoryBytes?: number | undefined;
@@ -169,8 +170,7 @@ export class Sync {
   }
 
   async #findSources(): Promise<void> {
-    const { signal } = this.#closing;
-    while (await waited(FIND_SOURCES_MS, signal)) await this.#followAll();
+    while (await this.#waited(FIND_SOURCES_MS)) await this.#followAll();
   }
 
   /** Every change causes a listing; an ended container or pod is removed at once. */
@@ -178,7 +178,7 @@ export class Sync {
     const { signal } = this.#closing;
     const changes$ = new Subject<void>();
     const listings = catchUp(changes$, {
-      clock: systemClock,
+      clock: this.#deps.clock,
       work: () => this.#sync(source),
       gapMs: 0,
       onFailure: (thrown) => signal.aborted || this.#notice(`sync: ${messageOf(thrown)}`),
@@ -204,8 +204,16 @@ export class Sync {
         isLost = true;
       }
       waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
-    } while (await waited(waitMs / 2, signal));
+    } while (await this.#waited(waitMs / 2));
     listings.unsubscribe();
+  }
+
+  /** False when `close` ended the wait. */
+  #waited(ms: number): Promise<boolean> {
+    return sleep(this.#deps.clock.background, ms, this.#closing.signal).then(
+      () => true,
+      () => false,
+    );
   }
 
   #withdraw(origin: string, ended: string): void {
@@ -216,12 +224,4 @@ export class Sync {
           // The listing that follows removes it, or reports the error.
         });
   }
-}
-
-/** False when the signal aborted the wait. */
-function waited(ms: number, signal: AbortSignal): Promise<boolean> {
-  return sleep(systemClock.background, ms, signal).then(
-    () => true,
-    () => false,
-  );
 }

@@ -4,7 +4,6 @@
 import { databaseUnavailable, hasCode } from '../domain/errors/errors.ts';
 import { SerialQueue } from '../domain/tasks/serial-queue.ts';
 import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
-import { systemClock } from '../domain/time/clock.ts';
 
 /** Longest wait behind changes that fail because the database is unavailable, in ms. */
 const LONGEST_WAIT_MS = 1_000;
@@ -27,7 +26,7 @@ export class ChangeQueue {
   /** Start of the first of the changes that failed since the last success because the database was unavailable. */
   #failingSinceMs = Number.POSITIVE_INFINITY;
 
-  constructor(scheduler: TaskScheduler, now: () => number = systemClock.now) {
+  constructor(scheduler: TaskScheduler, now: () => number) {
     this.#scheduler = scheduler;
     this.#now = now;
   }

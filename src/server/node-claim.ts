@@ -112,7 +112,7 @@ export async function claimNodeOfServer(
     release: async () => {
       heartbeats.unsubscribe();
       const deleted = heartbeat.then(() => settings.exchange(name, row, undefined));
-      await settlesWithin(deleted, RELEASE_MS); // else the database is unavailable: the row expires
+      await settlesWithin(deleted, RELEASE_MS, systemClock); // else the database is unavailable: the row expires
     },
   };
 }

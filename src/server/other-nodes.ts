@@ -167,6 +167,7 @@ export class OtherNodes {
       tasks: gateway.mcp.tasks,
       peers,
       nodes: () => this.nodes(),
+      clock: systemClock,
     });
   }
 

@@ -95,6 +95,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
     isRefused: async (life: string) => (await nodes?.isRefused(life)) ?? false,
     isDatabaseAway: async (life: string) => nodes?.isDatabaseAway(life),
     serve,
+    clock: systemClock,
     instances: new InstanceListener(host, onRefused),
     onRefused,
   };

@@ -46,7 +46,7 @@ export async function openServerAuth(
   },
 ): Promise<ServerAuth> {
   const { storeChanges$, log, isTerminal, address } = options;
-  const passwords = new Passwords();
+  const passwords = new Passwords(systemClock);
   const signing = await signingSecrets();
   const { now, wall } = systemClock;
   const keys = new OAuthKeys({ store: store.oauth, now, wall });
@@ -63,6 +63,7 @@ export async function openServerAuth(
     secrets: signing.secrets,
     storeChanges$,
     log,
+    clock: systemClock,
     passwords,
     onAdminPasswordChanged: () =>
       void forgetInitialPassword(passwordFile).catch((error: unknown) =>

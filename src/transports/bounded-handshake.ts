@@ -2,7 +2,7 @@
 
 import { backendUnavailable, openingCancelled } from '../domain/errors/error-catalogue.ts';
 import { asGatewayError, GatewayError } from '../domain/errors/errors.ts';
-import { spreadClock } from '../domain/time/clock.ts';
+import { spreadAlarm } from '../domain/time/clock.ts';
 import type { OpenOptions } from './open-options.ts';
 
 export type HandshakeBounds = Pick<OpenOptions, 'signal' | 'handshakeTimeoutMs' | 'scheduler' | 'clock'>;
@@ -22,7 +22,7 @@ export async function boundedHandshake<T>(
     const reason = `no handshake within ${Math.ceil(handshakeTimeoutMs) / 1000} s`;
     bound.abort(backendUnavailable(reason, { delivered: 'no' }));
   };
-  const cancelTimeout = spreadClock(scheduler, clock).alarm(handshakeTimeoutMs, giveUp);
+  const cancelTimeout = spreadAlarm(scheduler, clock.alarm)(handshakeTimeoutMs, giveUp);
   signal.addEventListener('abort', cancel); // removed below: a signal may live as long as the gateway
   try {
     const outcome = await shakeHands(bound.signal);

@@ -7,7 +7,7 @@ import type { Tracker } from '../../../src/domain/calls/exchange.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { type Clock, spreadClock } from '../../../src/domain/time/clock.ts';
+import { type Clock, spreadClock, systemClock } from '../../../src/domain/time/clock.ts';
 import {
   answers,
   errorView,
@@ -264,7 +264,7 @@ test('the deadline pauses until the client has answered the last open question',
 
 test('leaves no timer behind, however a call ends', async () => {
   const timers = new Set<() => void>();
-  const global = spreadClock(untimedScheduler()).alarm;
+  const global = spreadClock(untimedScheduler(), systemClock).alarm;
   const alarm: Clock['alarm'] = (waitMs, ring) => {
     const end = (): boolean => timers.delete(cancel);
     const cancelTimer = global(waitMs, () => end() && ring());

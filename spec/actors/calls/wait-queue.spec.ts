@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { type QueueTarget, type Waiter, WaitQueue } from '../../../src/actors/calls/wait-queue.ts';
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { spreadClock } from '../../../src/domain/time/clock.ts';
+import { spreadClock, systemClock } from '../../../src/domain/time/clock.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
@@ -184,7 +184,7 @@ test.run();
 /** All tasks run at once, unless there is room for fewer in one turn of the event loop. */
 function newQueue(perTurn = Number.POSITIVE_INFINITY): WaitQueue {
   const scheduler = untimedScheduler(perTurn);
-  return new WaitQueue({ scheduler, alarm: spreadClock(scheduler).alarm });
+  return new WaitQueue({ scheduler, alarm: spreadClock(scheduler, systemClock).alarm });
 }
 
 function numbers(): number {

@@ -6,6 +6,7 @@ import { beginFirstPassword } from '../../../src/auth/accounts/first-password.ts
 import { Passwords } from '../../../src/auth/accounts/passwords.ts';
 import { ConfigError } from '../../../src/config/config-error.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { AccountStore } from '../../../src/persistence/store.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
@@ -13,7 +14,7 @@ import { messageOf, rejects } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { authHarness, codeOf, START_MS, watchedAccounts } from '../auth-harness.ts';
 
-const passwords = new Passwords(4);
+const passwords = new Passwords(systemClock, 4);
 
 const test = suite('the first admin');
 const folder = folderOfEach(test);

@@ -465,8 +465,7 @@ function made(settings: AuditSettings = { ...SETTINGS, recordsCalls: false }) {
       },
     },
     log: { warn: (...args: unknown[]) => void warnings.push(args) },
-    now: clock.now,
-    wall: clock.wall,
+    clock,
     serverTimeMs: () => database.serverTimeMs(),
     settings,
   });

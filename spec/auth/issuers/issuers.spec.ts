@@ -9,6 +9,7 @@ import { Issuers } from '../../../src/auth/issuers/issuers.ts';
 import type { IssuerSetting } from '../../../src/config/issuer-settings.ts';
 import { countedIdOf, nameOf, type Principal } from '../../../src/domain/accounts/account.ts';
 import { GatewayAddress } from '../../../src/domain/accounts/resource.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { CHANGES_ONLY } from '../../helpers/anonymous-auth.ts';
 import { KeyServer, type TokenParts } from '../../helpers/key-server.ts';
@@ -53,7 +54,7 @@ async function setup(setting: Partial<IssuerSetting> = {}) {
   const store = new MemoryStore();
   const auth = authOf({
     ...{ authEnabled: true, store, secrets: [secret], tokenLifetimeMs: 3_600_000, clock, ...limits },
-    ...{ storeChanges$: NEVER, audit: CHANGES_ONLY, passwords: new Passwords(4) },
+    ...{ storeChanges$: NEVER, audit: CHANGES_ONLY, passwords: new Passwords(systemClock, 4) },
     oauth: {
       ...{ store: store.oauth, address },
       keys: { publicKeys: async () => new Map([['our-1', ours.publicKey]]) },

@@ -9,6 +9,7 @@ import { authOf } from '../../../src/auth/auth.ts';
 import { rowOfGrant } from '../../../src/auth/oauth/grant-rows.ts';
 import { countedIdOf, type Principal, type Role, type Scope } from '../../../src/domain/accounts/account.ts';
 import { GatewayAddress } from '../../../src/domain/accounts/resource.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { RevisionChange } from '../../../src/persistence/revision-watch.ts';
 import { CHANGES_ONLY } from '../../helpers/anonymous-auth.ts';
@@ -38,7 +39,7 @@ async function setup(role: Role = 'user', templates?: readonly string[]) {
   const auth = authOf({
     ...{ authEnabled: true, store, secrets: [secret], tokenLifetimeMs: 3_600_000, clock, storeChanges$ },
     ...{ userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000, audit: CHANGES_ONLY },
-    passwords: new Passwords(4),
+    passwords: new Passwords(systemClock, 4),
     oauth: {
       store: store.oauth,
       keys: { publicKeys: async () => new Map([[kid, ours.publicKey]]) },

@@ -94,6 +94,7 @@ export class Deployment {
       (from) => this.rows.has(from),
     );
     const listener = await openPeerListener({
+      clock: systemClock,
       host: '127.0.0.1',
       port: 0,
       tls: isSecure ? keys.tls : undefined,

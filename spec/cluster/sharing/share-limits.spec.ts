@@ -5,6 +5,7 @@ import type { DividedCounter } from '../../../src/auth/limits/rate-limiter.ts';
 import { peerQuestions } from '../../../src/cluster/sharing/peer-questions.ts';
 import { shareLimits } from '../../../src/cluster/sharing/share-limits.ts';
 import type { ShownNode } from '../../../src/domain/nodes/nodes.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('shared limits');
@@ -15,7 +16,9 @@ test('a silent node is not asked: requests are not delayed for it', async () => 
   shareLimits({
     limiter: { shareIn: (counter) => counters.push(counter) },
     process: 'A',
+    now: systemClock.now,
     peers: peerQuestions({
+      clock: systemClock,
       peers: {
         ofLife: (life) => {
           asked.push(life);

@@ -7,6 +7,7 @@ import type { Peer } from '../../../src/cluster/channel/peer-client.ts';
 import { peerQuestions } from '../../../src/cluster/sharing/peer-questions.ts';
 import { shareLogins } from '../../../src/cluster/sharing/share-logins.ts';
 import type { ForwardedRequest } from '../../../src/domain/nodes/forwarding.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { codeOf } from '../../auth/auth-harness.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -36,6 +37,7 @@ async function attemptWith(body: string) {
   const [path, answer] = shareLogins(
     throttle,
     peerQuestions({
+      clock: systemClock,
       peers: { ofLife: () => peer as Peer },
       nodes: () => [node('A'), node('B')],
     }),

@@ -3,6 +3,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { FairSlots, type FairSlotsOptions } from '../../../src/domain/tasks/fair-slots.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
@@ -13,6 +14,7 @@ const PATIENCE_MS = 30_000;
 /** Starts that begin, or time out, in one turn of the event loop. */
 const PER_TURN = 3;
 const TWO: Omit<FairSlotsOptions, 'scheduler'> = {
+  clock: systemClock,
   atOnce: 2,
   atOncePerOwner: 2,
   maxWaitMs: PATIENCE_MS,

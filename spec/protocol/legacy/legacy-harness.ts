@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import type { ClientProfile } from '../../../src/domain/mcp/client.ts';
 import type { JsonRpcId } from '../../../src/domain/mcp/jsonrpc.ts';
 import { newSessionId } from '../../../src/domain/nodes/life.ts';
-import { spreadClock } from '../../../src/domain/time/clock.ts';
+import { spreadClock, systemClock } from '../../../src/domain/time/clock.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
@@ -41,7 +41,7 @@ export function legacyHarness(
       tasks: new TaskLog({ now: () => harness.now() }),
       newSessionId: () => newSessionId('life-1--'),
     },
-    clock: { ...spreadClock(scheduler), now: () => harness.now() },
+    clock: { ...spreadClock(scheduler, systemClock), now: () => harness.now() },
   });
   const backends = new SessionBackends();
   const session = backends.add(id, 'ann', profile);

@@ -123,7 +123,7 @@ async function opened(address: string) {
   const warnings: unknown[][] = [];
   const note = (...args: unknown[]) => void warnings.push(args);
   const log = { info: note, warn: note };
-  const counter: SharedCounter = await openRedisCounter({ url: address, log, now: clock.now });
+  const counter: SharedCounter = await openRedisCounter({ url: address, log, clock });
   return { counter, clock, warnings, close: () => counter.close() };
 }
 

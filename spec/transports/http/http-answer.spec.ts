@@ -7,6 +7,7 @@ import { ANSWERS_HOLD_TOO_MUCH } from '../../../src/domain/errors/error-catalogu
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { BackendMessage } from '../../../src/domain/mcp/jsonrpc.ts';
 import { HeldBytes, type InstanceHeldBytes } from '../../../src/domain/memory/held-bytes.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import type { AnswerEnding } from '../../../src/transports/http/answer-ending.ts';
 import { connectionClosed } from '../../../src/transports/http/failures.ts';
 import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
@@ -57,7 +58,7 @@ test('a large body is read in its turn, counts until then, and is not read after
   const large = `{"result":{"content":[],"text":"${'x'.repeat(600_000)}"},"jsonrpc":"2.0","id":1}`;
   for (const isAborted of [false, true]) {
     const tasks: (() => void)[] = [];
-    const held = new HeldBytes({ totalBytes: 2_000_000, ownerBytes: 2_000_000 });
+    const held = new HeldBytes({ totalBytes: 2_000_000, ownerBytes: 2_000_000 }, systemClock.now);
     const run = (task: () => void) => void tasks.push(task);
     const body = async (seen: Seen) => {
       while (tasks.length === 0) await turn();
@@ -121,7 +122,7 @@ test('a dismissed answer may end by itself, but is aborted after a while', async
 
 for (const type of ['application/json', 'text/event-stream']) {
   test(`holds memory until its end, and fails when that is needed before: ${type}`, async () => {
-    const held = new HeldBytes({ totalBytes: 100_000, ownerBytes: 100_000 });
+    const held = new HeldBytes({ totalBytes: 100_000, ownerBytes: 100_000 }, systemClock.now);
     let last: ServerResponse | undefined;
     const stall: RequestListener = (_, response) => {
       last = response.writeHead(200, { 'content-type': type });

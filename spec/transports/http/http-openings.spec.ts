@@ -5,6 +5,7 @@ import { EMPTY, NEVER, type Observable, of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { open as http } from '../../../src/transports/http/http.ts';
 import { HttpOpenings, OPENINGS_PER_OWNER } from '../../../src/transports/http/http-openings.ts';
 import type { OpenOptions } from '../../../src/transports/open-options.ts';
@@ -86,7 +87,7 @@ test('openings that time out together fail a few per turn of the event loop', ()
 
 test('conversations that ended are not kept', async () => {
   const ends: string[] = [];
-  const openings = new HttpOpenings<never>(HANDSHAKE_MS, new TaskScheduler());
+  const openings = new HttpOpenings<never>(HANDSHAKE_MS, new TaskScheduler(), systemClock);
   const open = (name: string, closed$: Observable<Closed>) =>
     openings.open('ada', new AbortController().signal, async () =>
       Object({ closed$, end: () => ends.push(name) }),

@@ -6,6 +6,7 @@ import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts'
 import { ANSWERS_HOLD_TOO_MUCH } from '../../../src/domain/errors/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { HeldBytes } from '../../../src/domain/memory/held-bytes.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import type { OpenOptions } from '../../../src/transports/open-options.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { openFor } from '../../conformance/conversation.ts';
@@ -134,7 +135,7 @@ test('keeps polling a backend whose stream breaks, or that answers a poll with 5
 });
 
 test('does not poll again for a message that the gateway broke off', async () => {
-  const held = new HeldBytes({ totalBytes: 100_000, ownerBytes: 100_000 });
+  const held = new HeldBytes({ totalBytes: 100_000, ownerBytes: 100_000 }, systemClock.now);
   await polling(
     'id: a\nretry: 1\ndata: \n\n',
     [(response) => void stream(response).write(`data: ${'x'.repeat(200_000)}`)],

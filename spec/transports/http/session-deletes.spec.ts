@@ -3,6 +3,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { sessionDeletes } from '../../../src/transports/http/http-openings.ts';
 import { suite } from '../../helpers/suite.ts';
 import { TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
@@ -12,7 +13,7 @@ test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
 test('drops deletes that would wait too long, a few per turn', async () => {
-  const deleteSession = sessionDeletes(untimedScheduler(5));
+  const deleteSession = sessionDeletes(untimedScheduler(5), systemClock);
   const answers: (() => void)[] = [];
   const end = () => new Promise<void>((resolve) => answers.push(resolve));
   const turns = new TurnCounter();

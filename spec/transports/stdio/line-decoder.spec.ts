@@ -3,6 +3,7 @@
 import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { HeldBytes } from '../../../src/domain/memory/held-bytes.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { EDGE_BYTES, LineDecoder, type OversizeLine } from '../../../src/transports/stdio/line-decoder.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -77,7 +78,7 @@ test('holds a line that never ends only up to the limit', () => {
 });
 
 test('drops a line whose memory is needed, keeps its edges, and reads the next one', () => {
-  const held = new HeldBytes({ totalBytes: 100_000, ownerBytes: 100_000 });
+  const held = new HeldBytes({ totalBytes: 100_000, ownerBytes: 100_000 }, systemClock.now);
   const lines: string[] = [];
   const given: OversizeLine[] = [];
   const listener = {

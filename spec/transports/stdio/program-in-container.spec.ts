@@ -8,7 +8,7 @@ import type {
   ProgramOutput,
   RunInContainer,
 } from '../../../src/domain/instances/found-instances.ts';
-import { settlesWithin } from '../../../src/domain/time/clock.ts';
+import { settlesWithin, systemClock } from '../../../src/domain/time/clock.ts';
 import { ProgramRun } from '../../../src/transports/stdio/program-run.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answerJson, withRawServer } from '../raw-server.ts';
@@ -67,7 +67,7 @@ test('stop soon gives up a program that nothing ends', async () => {
     runInContainer: engine('nothing').run,
     ladder: { ...ladder, terminateMs: 1_000 },
   });
-  assert.ok(await settlesWithin(child.stop(), 3_500));
+  assert.ok(await settlesWithin(child.stop(), 3_500, systemClock));
   assert.is(await child.exited, 'could not be stopped');
 });
 

@@ -153,7 +153,7 @@ test('the bytes of a result are those the server wrote, however it writes', () =
   ));
 
 test('the memory of half a line is given back when the program has exited', async () => {
-  const held = new HeldBytes({ totalBytes: 1_000_000, ownerBytes: 1_000_000 });
+  const held = new HeldBytes({ totalBytes: 1_000_000, ownerBytes: 1_000_000 }, systemClock.now);
   const program = node(
     "process.stdout.write('x'.repeat(100_000), () => setTimeout(() => process.exit(7), 50))",
   );

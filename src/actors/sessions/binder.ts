@@ -62,7 +62,7 @@ export class Binder {
     this.deps = deps;
     const { scheduler } = deps;
     const bounds = { atOnce: MAX_RECOVERED, atOncePerOwner: MAX_RECOVERED, maxHoldMs: RECOVERED_MS };
-    this.#recovered = new FairSlots({ ...bounds, scheduler });
+    this.#recovered = new FairSlots({ ...bounds, scheduler, clock: deps });
   }
 
   /** Returns the instance for a new session, as the strategy chooses; undefined when there is none. */
@@ -151,8 +151,9 @@ export class Binder {
   ): Promise<ConversationUse | undefined> {
     const { scheduler } = this.deps;
     // `signal` ends the wait earlier.
-    const options = { atOnce: 1, atOncePerOwner: 1, maxWaitMs: LIMITS.callHardBoundMs, scheduler };
-    const probes = this.#eraProbes.get(handshake) ?? new FairSlots(options);
+    const options = { atOnce: 1, atOncePerOwner: 1, maxWaitMs: LIMITS.callHardBoundMs };
+    const probes =
+      this.#eraProbes.get(handshake) ?? new FairSlots({ ...options, scheduler, clock: this.deps });
     this.#eraProbes.set(handshake, probes);
     const useIfLegacy = async (): Promise<ConversationUse | undefined> => {
       const use = await useAt(ref, needs, signal);

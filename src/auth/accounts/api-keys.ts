@@ -2,6 +2,7 @@
 // SHA-256 of the secret is stored: the secret has 256 random bits, so a slow hash would not protect it better.
 
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { AccountStore } from '../../persistence/store.ts';
 import { Flusher } from '../flusher.ts';
 
@@ -45,10 +46,11 @@ const KEPT_KEYS = 10_000;
 
 export class KeyUse {
   readonly #accounts: Pick<AccountStore, 'touchApiKeys'>;
-  readonly #flusher = new Flusher(FLUSH_MS, () => this.#write());
+  readonly #flusher: Flusher;
   #lastUsedMs = new Map<string, number>();
 
-  constructor(accounts: Pick<AccountStore, 'touchApiKeys'>) {
+  constructor(accounts: Pick<AccountStore, 'touchApiKeys'>, clock: Clock) {
+    this.#flusher = new Flusher(FLUSH_MS, () => this.#write(), clock);
     this.#accounts = accounts;
   }
 

@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import type { Config } from '../../config/config.ts';
 import { passwordIssue } from '../../domain/accounts/account.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
-import { Passwords } from './passwords.ts';
+import type { Passwords } from './passwords.ts';
 
 export interface FirstPassword {
   readonly password: string;
@@ -23,7 +23,7 @@ export function randomPassword(): string {
 /** Undefined when no admin will be created, or when only the database can tell. Never fails: the start reports wrong settings. */
 export function beginFirstPassword(
   config: Pick<Config, 'authEnabled' | 'adminPassword' | 'databaseUrl' | 'folder'>,
-  passwords = new Passwords(),
+  passwords: Passwords,
 ): FirstPassword | undefined {
   const { authEnabled, adminPassword: password = randomPassword() } = config;
   if (!authEnabled || passwordIssue(password) !== undefined || !isNew(config)) return undefined;

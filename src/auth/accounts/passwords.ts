@@ -4,7 +4,7 @@
 import bcrypt from 'bcrypt';
 import { passwordIssue } from '../../domain/accounts/account.ts';
 import { tooManyPasswords } from '../../domain/errors/account-errors.ts';
-import { type Clock, systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { FairQueue, type Shares } from '../limits/fair-queue.ts';
 
 /** 2^12 rounds: about 0.2 s. */
@@ -34,7 +34,7 @@ export class Passwords {
   readonly #queue: FairQueue;
 
   /** `cost` is 4 to 31; each step doubles the time. */
-  constructor(cost: number = BCRYPT_COST, now: Clock['now'] = systemClock.now) {
+  constructor({ now }: Pick<Clock, 'now'>, cost: number = BCRYPT_COST) {
     this.#cost = cost;
     this.#queue = new FairQueue({
       atOnce: HASHES_AT_ONCE,

@@ -45,8 +45,7 @@ export type AuditSettings = Config['audit'];
 export interface AuditOptions {
   readonly store: AuditStore;
   readonly log: Pick<Logger, 'warn'>;
-  readonly wall: Clock['wall'];
-  readonly now: Clock['now'];
+  readonly clock: Clock;
   /** The clock of the database (Store.serverTimeMs). Default: it has none of its own. */
   readonly serverTimeMs?: Store['serverTimeMs'];
   readonly settings: AuditSettings;
@@ -70,7 +69,7 @@ export class AuditLog {
    * millions of entries has thousands, between which others have their turns.
    */
   readonly #reads = new SerialQueue();
-  readonly #flusher = new Flusher(FLUSH_MS, () => this.#write());
+  readonly #flusher: Flusher;
   #undigested: Undigested[] = [];
   #changes: AuditEntry[] = [];
   readonly #suppressed = new SuppressedRequests();
@@ -87,12 +86,14 @@ export class AuditLog {
   #isClosed = false;
 
   constructor(options: AuditOptions) {
+    const { now, wall } = options.clock;
     this.#options = options;
+    this.#flusher = new Flusher(FLUSH_MS, () => this.#write(), options.clock);
     this.#trimEvery = Math.max(TRIM_EVERY_ENTRIES, options.settings.keptCalls * TRIM_EVERY_SHARE);
-    this.#nextId = timeOrderedIds(options.wall);
-    this.#now = options.now;
+    this.#nextId = timeOrderedIds(wall);
+    this.#now = now;
     this.#nextHourlyMs = this.#now() + TRIM_MS;
-    this.#isSteady = steadiness(options.wall, this.#now);
+    this.#isSteady = steadiness(wall, now);
   }
 
   /** False: `recordCall` does nothing. */
@@ -167,7 +168,7 @@ export class AuditLog {
   }
 
   #stamp(): Stamp {
-    return { id: this.#nextId(), at: this.#isoTime(this.#options.wall()) };
+    return { id: this.#nextId(), at: this.#isoTime(this.#options.clock.wall()) };
   }
 
   /** Digests arguments up to a number of bytes, the rest in later turns. Default: all. */
@@ -260,10 +261,10 @@ export class AuditLog {
 
   /** Undefined when no entry is too old, and while the clock of this machine may be wrong: what it deletes is gone for good. */
   async #oldestKept(): Promise<string | undefined> {
-    const { wall, log, settings, serverTimeMs = async () => undefined } = this.#options;
+    const { clock, log, settings, serverTimeMs = async () => undefined } = this.#options;
     // Both are asked first, so that the next hour is compared with this one.
     const isSteady = this.#isSteady();
-    const nowMs = wall();
+    const nowMs = clock.wall();
     if (settings.keptDays === 0) return undefined;
     const skewMs = Math.abs(((await serverTimeMs()) ?? nowMs) - nowMs);
     if (isSteady && skewMs <= LARGEST_SKEW_MS) return idAt(nowMs - settings.keptDays * DAY_MS);

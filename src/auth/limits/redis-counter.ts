@@ -9,7 +9,7 @@ import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { ConfigError } from '../../config/config-error.ts';
 import { messageOf } from '../../domain/errors/errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import { systemClock, timeLimit } from '../../domain/time/clock.ts';
+import { type Clock, timeLimit } from '../../domain/time/clock.ts';
 import { type SharedCounter, WINDOW_SECONDS } from './rate-limiter.ts';
 
 /** Longest wait of a request for Redis. */
@@ -42,12 +42,11 @@ export interface RedisCounterOptions {
   /** `redis://` or `rediss://`. */
   readonly url: string;
   readonly log: Pick<Logger, 'info' | 'warn'>;
-  /** Milliseconds of a monotonic clock. */
-  readonly now: () => number;
+  readonly clock: Pick<Clock, 'now' | 'background'>;
 }
 
 /** Opens the connection and waits for it for at most 2 s, then warns. ConfigError for an invalid URL. */
-export async function openRedisCounter({ url, log, now }: RedisCounterOptions): Promise<SharedCounter> {
+export async function openRedisCounter({ url, log, clock }: RedisCounterOptions): Promise<SharedCounter> {
   if (!/^rediss?:\/\//.test(url) || !URL.canParse(url))
     throw new ConfigError('GATEWAY_REDIS_URL: must be redis://[user:password@]host[:port] or rediss://...');
   const { Redis: Connection } = await import('ioredis');
@@ -68,14 +67,14 @@ export async function openRedisCounter({ url, log, now }: RedisCounterOptions): 
     isAway = true;
     // It reconnects by itself: a frozen Redis, or a proxy that dropped the connection, delays no further request.
     if (messageOf(error) === TIMED_OUT && redis.stream.writable) redis.disconnect(true);
-    const nowMs = now();
+    const nowMs = clock.now();
     if (nowMs < nextWarningAtMs) return;
     nextWarningAtMs = nowMs + WARNING_MS;
     log.warn({ reason: reasonOf(error) }, 'Redis does not answer: rate limits are counted without it');
   };
   // A lost connection is an event here and a failed command in add(), which handles it.
   redis.on('error', onFailure);
-  await opened(redis).catch(onFailure);
+  await opened(redis, clock).catch(onFailure);
   return {
     add: async (key, count, limit, windowSeconds = WINDOW_SECONDS) => {
       const rule = `${limit} ${windowSeconds}`;
@@ -101,8 +100,8 @@ export async function openRedisCounter({ url, log, now }: RedisCounterOptions): 
 }
 
 /** Resolves when Redis is connected, or known to be unavailable; rejects after CONNECT_MS. */
-async function opened(redis: Redis): Promise<void> {
-  const limit = timeLimit(systemClock, CONNECT_MS);
+async function opened(redis: Redis, clock: Pick<Clock, 'background'>): Promise<void> {
+  const limit = timeLimit(clock, CONNECT_MS);
   try {
     await once(redis, 'ready', { signal: limit });
   } catch (error) {

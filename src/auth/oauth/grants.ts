@@ -18,7 +18,7 @@ const MAX_GRANTS = 1_000;
 interface GrantsOptions {
   readonly store: OAuthStore;
   readonly accounts: Pick<AccountStore, 'findUsers'>;
-  readonly wall: Clock['wall'];
+  readonly clock: Clock;
   /** Called with the id of the principal of each grant that ended here. */
   readonly onEnded: (principalId: string) => void;
   /** Called for each damaged row. */
@@ -37,11 +37,10 @@ export class Grants {
 
   constructor(options: GrantsOptions) {
     this.#options = options;
-    const { store } = options;
-    this.use = new KeyUse({
-      touchApiKeys: (times) =>
-        store.touch('grant', new Map([...times].map(([id, at]) => [oauthKey('grant', id), at]))),
-    });
+    const { store, clock } = options;
+    const touchApiKeys: AccountStore['touchApiKeys'] = (times) =>
+      store.touch('grant', new Map([...times].map(([id, at]) => [oauthKey('grant', id), at])));
+    this.use = new KeyUse({ touchApiKeys }, clock);
   }
 
   /** The grants with these ids that have not ended, without damaged ones. */
@@ -76,7 +75,7 @@ export class Grants {
   }
 
   get #now(): string {
-    return new Date(this.#options.wall()).toISOString();
+    return new Date(this.#options.clock.wall()).toISOString();
   }
 
   #presentIn(rows: readonly OAuthRow[]): readonly Grant[] {

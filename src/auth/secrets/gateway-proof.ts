@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto';
 import { tooManyProofs } from '../../domain/errors/account-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import { type Clock, systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { AccountStore } from '../../persistence/store.ts';
 import { networkOf } from '../limits/network-of.ts';
 import { WindowCounter } from '../limits/rate-limiter.ts';
@@ -41,11 +41,7 @@ export class GatewayProofs {
   #queries = 0;
 
   /** `secrets`: of tokens. */
-  constructor(
-    secrets: Secrets,
-    accounts: Pick<AccountStore, 'findApiKeys'>,
-    now: Clock['now'] = systemClock.now,
-  ) {
+  constructor(secrets: Secrets, accounts: Pick<AccountStore, 'findApiKeys'>, now: Clock['now']) {
     this.#now = now;
     this.#first = secrets[0];
     this.#secrets = new Map(secrets.map((secret) => [secretId(secret), secret]));

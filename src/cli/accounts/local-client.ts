@@ -36,15 +36,15 @@ export async function withLocalClient<T>(
   const config = readSettings(input, terminal);
   return withDatabase(config, terminal, async ({ store, name, initialPasswordFile }) => {
     terminal.note(`using the database ${name}`);
-    const { now, wall } = systemClock;
+    const { wall } = systemClock;
     const log = { warn: (...words: unknown[]) => terminal.note(`warning: ${words.at(-1)}`) };
     // The settings of the gateway may be others, so nothing is deleted by these.
     const settings = { ...config.audit, keptCalls: Number.MAX_SAFE_INTEGER, keptDays: 0 };
-    const audit = new AuditLog({ store: store.audit, log, now, wall, settings });
+    const audit = new AuditLog({ store: store.audit, log, clock: systemClock, settings });
     let forgetting: Promise<void> | undefined;
     const accounts = new Accounts({
       store: store.accounts,
-      passwords: new Passwords(),
+      passwords: new Passwords(systemClock),
       wall,
       keepsFirstAdmin: config.oauth.providers.length > 0,
       onAdminPasswordChanged: () => {
@@ -55,7 +55,7 @@ export async function withLocalClient<T>(
       },
     });
     const grants = new Grants({
-      ...{ store: store.oauth, accounts: store.accounts, wall },
+      ...{ store: store.oauth, accounts: store.accounts, clock: systemClock },
       onEnded: () => {},
       warn: log.warn,
     });

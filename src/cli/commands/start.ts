@@ -3,6 +3,7 @@
 
 import type { Config, ConfigRow } from '../../config/config.ts';
 import { SETTINGS } from '../../config/settings.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import { DAEMON_MARK, DAEMON_OPTIONS } from '../background/daemon-files.ts';
 import type { Command } from '../command.ts';
 import { releaseCompiledCode } from '../compiled-code.ts';
@@ -56,7 +57,8 @@ export const start: Command = {
     }
     const effective = isDemo ? demoConfig(config) : config;
     const { beginFirstPassword } = await import('../../auth/accounts/first-password.ts');
-    const firstPassword = beginFirstPassword(effective);
+    const { Passwords } = await import('../../auth/accounts/passwords.ts');
+    const firstPassword = beginFirstPassword(effective, new Passwords(systemClock));
     // Most of the program. Meanwhile another thread hashes that password.
     const { runGateway } = await import('../run-gateway.ts');
     // Before the database library is loaded, so that its code reuses the released memory.

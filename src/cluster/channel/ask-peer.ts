@@ -5,7 +5,7 @@ import type { Principal } from '../../domain/accounts/account.ts';
 import { GatewayError, retryAfter } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import type { ForwardedRequest } from '../../domain/nodes/forwarding.ts';
-import { systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { Peer } from './peer-client.ts';
 
 interface PeerAnswer {
@@ -60,17 +60,18 @@ export interface PeerQuestion {
   readonly waitMs: number;
   /** A longer answer counts as none. */
   readonly maxBytes: number;
+  readonly clock: Clock;
 }
 
 /** The JSON of an answer with status 200. Undefined: none in time. Never rejects. */
 export async function askPeer(
   peer: Peer,
-  { principal, target, waitMs, maxBytes }: PeerQuestion,
+  { principal, target, waitMs, maxBytes, clock }: PeerQuestion,
 ): Promise<unknown> {
   let stop = (): void => {};
   const onLost = (listener: (reason: Error) => void): void => {
     const giveUp = () => listener(cannotBeAsked(peer.node, 'it does not answer'));
-    stop = systemClock.background.alarm(waitMs, giveUp);
+    stop = clock.background.alarm(waitMs, giveUp);
   };
   const request = {
     caller: { principal, requestId: crypto.randomUUID(), address: undefined },

@@ -220,6 +220,7 @@ export class PeerClient {
     this.#multiplexedAgainAtMs = nowMs + MULTIPLEXED_AGAIN_MS;
     try {
       this.#multiplexed = new MultiplexedConnection({
+        clock: this.#options.clock,
         connector: this.#connector,
         host: this.#host,
         token,

@@ -12,7 +12,7 @@ import { type ErrorCode, OperatorError, reasonOf } from '../../domain/errors/err
 import { jsonIn } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ForwardedCaller, Hop } from '../../domain/nodes/forwarding.ts';
-import { systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { limitKeyUpdatesOf } from '../../net/tls/key-updates.ts';
 import { handshakeBytes, ListenerHandshakes } from '../../net/tls/listener-handshakes.ts';
 import {
@@ -64,6 +64,7 @@ export interface PeerListenerOptions {
   /** Serves what another node sends to an instance of this one. Default: nothing is served. */
   readonly instances?: ServedInstances;
   readonly onRefused: (refusal: PeerRefusal) => void;
+  readonly clock: Clock;
 }
 
 export type ServePeer = (request: IncomingMessage, response: ServerResponse, caller: ForwardedCaller) => void;
@@ -98,7 +99,7 @@ const TOKEN_BYTES = 192 * 1024;
 
 /** Opens the listener. Rejects with OperatorError. */
 export async function openPeerListener(options: PeerListenerOptions): Promise<PeerListener> {
-  const { host, port, path, tls, headerBytes, onRefused } = options;
+  const { clock, host, port, path, tls, headerBytes, onRefused } = options;
   const limits = {
     maxHeaderSize: headerBytes + TOKEN_BYTES,
     headersTimeout: HEADERS_MS,
@@ -129,12 +130,18 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
     // Exclusive: workers share their other ports.
     server.listen({ ...place, backlog: BACKLOG, exclusive: true }, resolve);
   });
-  const endCuts = systemClock.background.every(CUT_MS, () => unproven.cut());
+  const endCuts = clock.background.every(CUT_MS, () => unproven.cut());
   const address = server.address();
   return {
     port: typeof address === 'object' && address !== null ? address.port : port,
     close: async (timeoutMs) => {
-      await closeServer(server, unproven, multiplexed, timeoutMs);
+      const cancel = clock.alarm(timeoutMs, () => {
+        server.closeAllConnections();
+        unproven.closeAll(); // Node does not know those in a handshake
+        for (const connection of multiplexed) connection.destroy();
+      });
+      await closeServer(server, multiplexed);
+      cancel();
       endCuts();
     },
   };
@@ -394,22 +401,11 @@ function headerOf(request: IncomingMessage, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-async function closeServer(
-  server: Server,
-  unproven: UnprovenConnections,
-  multiplexed: ReadonlySet<MultiplexedListener>,
-  timeoutMs: number,
-): Promise<void> {
+async function closeServer(server: Server, multiplexed: ReadonlySet<MultiplexedListener>): Promise<void> {
   const closed = new Promise((resolve) => server.once('close', resolve));
   server.close(); // and idle connections
   for (const connection of multiplexed) connection.leave();
-  const cancel = systemClock.alarm(timeoutMs, () => {
-    server.closeAllConnections();
-    unproven.closeAll(); // Node does not know those in a handshake
-    for (const connection of multiplexed) connection.destroy();
-  });
   await closed;
-  cancel();
 }
 
 function cannotListen(place: string, error: Error): OperatorError {

@@ -3,6 +3,7 @@
 
 import type { Principal } from '../../domain/accounts/account.ts';
 import type { ShownNode } from '../../domain/nodes/nodes.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { askPeer } from '../channel/ask-peer.ts';
 import type { Peers } from '../channel/peers.ts';
 
@@ -32,9 +33,10 @@ export interface PeerQuestionsOptions {
   readonly peers: Pick<Peers, 'ofLife'>;
   /** This node first. */
   readonly nodes: () => readonly ShownNode[];
+  readonly clock: Clock;
 }
 
-export function peerQuestions({ peers, nodes }: PeerQuestionsOptions): PeerQuestions {
+export function peerQuestions({ peers, nodes, clock }: PeerQuestionsOptions): PeerQuestions {
   return {
     lives: () =>
       nodes().flatMap(({ life, state }) => (state === 'ended' || state === 'foreign' ? [] : [life])),
@@ -42,7 +44,7 @@ export function peerQuestions({ peers, nodes }: PeerQuestionsOptions): PeerQuest
       const isSilent = nodes().some((node) => node.life === life && node.state === 'silent');
       const peer = isSilent ? undefined : peers.ofLife(life);
       const principal: Principal = { id, name: id, kind: 'api-key', scopes: new Set() };
-      const question = { principal, target: `${path}?${query}`, waitMs, maxBytes: MAX_BYTES };
+      const question = { principal, target: `${path}?${query}`, waitMs, maxBytes: MAX_BYTES, clock };
       return peer && askPeer(peer, question);
     },
   };

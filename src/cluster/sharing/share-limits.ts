@@ -11,7 +11,7 @@ import {
 import type { RateLimiter } from '../../auth/limits/rate-limiter.ts';
 import { COUNTED_PRINCIPALS, WINDOW_SECONDS } from '../../auth/limits/rate-limiter.ts';
 import { isJsonObject } from '../../domain/json/json.ts';
-import { systemClock } from '../../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { PeerAnswerer, PeerQuestions } from './peer-questions.ts';
 
 /** Longest wait for the home, in ms: as for Redis. */
@@ -24,6 +24,7 @@ export interface ShareLimitsOptions {
   /** Any id that no other process has. */
   readonly process: string;
   readonly peers: PeerQuestions;
+  readonly now: Clock['now'];
   /** The path of the questions. Default: that for requests of principals, in windows of an hour. */
   readonly path?: string;
   readonly windowSeconds?: number;
@@ -34,6 +35,7 @@ export function shareLimits({
   limiter,
   process,
   peers,
+  now,
   path = '/peer/limit',
   windowSeconds = WINDOW_SECONDS,
 }: ShareLimitsOptions): [string, PeerAnswerer] {
@@ -55,7 +57,7 @@ export function shareLimits({
   const counter = new ChunkedCounter({
     process,
     peers: limitPeers,
-    now: systemClock.now,
+    now,
     windowMs: windowSeconds * 1_000,
     keys: COUNTED_PRINCIPALS,
   });

@@ -39,10 +39,11 @@ export function shareWithPeers({
   ...options
 }: ShareWithPeersOptions): ServeQuestion {
   const peers = peerQuestions(options);
+  const { now } = options.clock;
   const answers = new Map<string, PeerAnswerer>([shareTasks(tasks, peers), shareLogins(logins, peers)]);
-  if (limiter !== undefined) answers.set(...shareLimits({ limiter, process, peers }));
+  if (limiter !== undefined) answers.set(...shareLimits({ limiter, process, peers, now }));
   const ofCalls = { limiter: calls, path: '/peer/calls', windowSeconds: CALL_WINDOW_SECONDS };
-  answers.set(...shareLimits({ ...ofCalls, process, peers }));
+  answers.set(...shareLimits({ ...ofCalls, process, peers, now }));
   return ({ url = '' }, response, { id }) => {
     const [path = '', query = ''] = url.split('?');
     const answer = answers.get(path);

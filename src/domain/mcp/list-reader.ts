@@ -85,7 +85,7 @@ export class ListReader {
 
   constructor({ bounds = UNBOUNDED, answers, scheduler }: ListReaderOptions = {}) {
     this.#values = new ByteBudget(bounds);
-    this.#answers = answers ?? new HeldBytes(UNBOUNDED);
+    this.#answers = answers ?? new HeldBytes(UNBOUNDED, () => 0);
     this.#scheduler = scheduler ?? new TaskScheduler();
   }
 

@@ -4,7 +4,6 @@
 
 import { valuesIn } from '../json/json.ts';
 import { LIMITS } from '../limits.ts';
-import { systemClock } from '../time/clock.ts';
 import { UserAmounts } from './user-shares.ts';
 
 export interface ByteBounds {
@@ -153,7 +152,7 @@ export class HeldBytes {
   readonly #all = new Set<Held>();
 
   /** `now` is a monotonic clock in ms. */
-  constructor(bounds: ByteBounds, now: () => number = systemClock.now) {
+  constructor(bounds: ByteBounds, now: () => number) {
     this.#budget = new ByteBudget(bounds);
     this.#now = now;
   }

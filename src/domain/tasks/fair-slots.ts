@@ -4,7 +4,7 @@
 
 import { ANONYMOUS } from '../accounts/account.ts';
 import { backendUnavailable, openingCancelled } from '../errors/error-catalogue.ts';
-import { spreadClock } from '../time/clock.ts';
+import { type Clock, spreadAlarm } from '../time/clock.ts';
 import type { TaskScheduler } from './task-scheduler.ts';
 
 export interface FairSlotsOptions {
@@ -15,6 +15,7 @@ export interface FairSlotsOptions {
   readonly maxWaitMs?: number;
   /** Longest time for which an opening keeps its slot, in ms: one that hangs continues without it. Default: until it settles. */
   readonly maxHoldMs?: number;
+  readonly clock: Pick<Clock, 'alarm'>;
   /** Runs starts and timeouts that come due together. */
   readonly scheduler: TaskScheduler;
 }
@@ -73,7 +74,7 @@ export class FairSlots {
 
   /** Gives up the slot when it is called, or after `maxHoldMs`. */
   #leaving(ownerId: string, share: Share): () => void {
-    const { scheduler, maxHoldMs } = this.#options;
+    const { clock, scheduler, maxHoldMs } = this.#options;
     let isHolding = true;
     const leave = (): void => {
       cancel?.();
@@ -84,7 +85,8 @@ export class FairSlots {
       if (this.waiting === 0) this.starting -= 1;
       else scheduler.run(this.#passOn);
     };
-    const cancel = maxHoldMs === undefined ? undefined : spreadClock(scheduler).alarm(maxHoldMs, leave);
+    const cancel =
+      maxHoldMs === undefined ? undefined : spreadAlarm(scheduler, clock.alarm)(maxHoldMs, leave);
     return leave;
   }
 
@@ -123,7 +125,7 @@ export class FairSlots {
   }
 
   async #wait(ownerId: string, share: Share, signal: AbortSignal | undefined): Promise<void> {
-    const { maxWaitMs, scheduler } = this.#options;
+    const { maxWaitMs, scheduler, clock } = this.#options;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const go = (refusal?: unknown): void => {
       cancelTimeout?.();
@@ -138,7 +140,7 @@ export class FairSlots {
     const giveUp = (): void =>
       go(backendUnavailable('too many conversations with it were being opened', { delivered: 'no' }));
     const cancelTimeout =
-      maxWaitMs === undefined ? undefined : spreadClock(scheduler).alarm(maxWaitMs, giveUp);
+      maxWaitMs === undefined ? undefined : spreadAlarm(scheduler, clock.alarm)(maxWaitMs, giveUp);
     signal?.addEventListener('abort', stop);
     share.waiting.add(go);
     this.waiting += 1;

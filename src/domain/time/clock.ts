@@ -68,30 +68,31 @@ export function steadiness(wall: () => number, monotonic: () => number): () => b
 /** Age of a call at which its stream begins without a message, so that client and proxies see that it is under way. */
 export const SLOW_MS = 1_000;
 
-/** A clock whose alarms that are due at the same time ring over several turns of the event loop. */
-export function spreadClock(
-  scheduler: { readonly run: (task: () => void) => void },
-  clock: Clock = systemClock,
-): Clock {
-  const spread =
-    (alarm: Clock['alarm']): Clock['alarm'] =>
-    (waitMs, callback) => {
-      let isCancelled = false;
-      const cancel = alarm(waitMs, () =>
-        scheduler.run(() => {
-          if (!isCancelled) callback();
-        }),
-      );
-      return () => {
-        isCancelled = true;
-        cancel();
-      };
+type Runner = { readonly run: (task: () => void) => void };
+
+/** An alarm; those that are due at the same time ring over several turns of the event loop. */
+export function spreadAlarm(scheduler: Runner, alarm: Clock['alarm']): Clock['alarm'] {
+  return (waitMs, callback) => {
+    let isCancelled = false;
+    const cancel = alarm(waitMs, () =>
+      scheduler.run(() => {
+        if (!isCancelled) callback();
+      }),
+    );
+    return () => {
+      isCancelled = true;
+      cancel();
     };
+  };
+}
+
+/** A clock whose alarms that are due at the same time ring over several turns of the event loop. */
+export function spreadClock(scheduler: Runner, clock: Clock): Clock {
   const { background } = clock;
   return {
     ...clock,
-    alarm: spread(clock.alarm),
-    background: { ...background, alarm: spread(background.alarm) },
+    alarm: spreadAlarm(scheduler, clock.alarm),
+    background: { ...background, alarm: spreadAlarm(scheduler, background.alarm) },
   };
 }
 
@@ -132,7 +133,7 @@ export function wallAt({ now, wall }: Pick<Clock, 'now' | 'wall'>, monotonicMs: 
 export async function settlesWithin(
   promise: Promise<unknown>,
   ms: number,
-  clock: Pick<Clock, 'alarm'> = systemClock,
+  clock: Pick<Clock, 'alarm'>,
 ): Promise<boolean> {
   const late = Promise.withResolvers<boolean>();
   const cancel = clock.alarm(ms, () => late.resolve(false));

@@ -79,10 +79,10 @@ async function withProgram(
 async function end(running: RunningProgram): Promise<void> {
   running.endInput();
   for (const signal of ['TERM', 'KILL'] as const) {
-    if (await settlesWithin(running.exited, TERMINATE_MS)) break;
+    if (await settlesWithin(running.exited, TERMINATE_MS, systemClock)) break;
     await running.signal(signal);
   }
-  await settlesWithin(running.swept ?? running.exited, 2 * TERMINATE_MS);
+  await settlesWithin(running.swept ?? running.exited, 2 * TERMINATE_MS, systemClock);
 }
 
 /** Longest waits for the first answer and for later ones. */
@@ -138,7 +138,7 @@ class ProgramWire implements Wire {
     };
     this.#onChange();
     const { firstMs, answerMs } = this.#waits;
-    await settlesWithin(answered.promise, this.#hasAnswered ? answerMs : firstMs);
+    await settlesWithin(answered.promise, this.#hasAnswered ? answerMs : firstMs, systemClock);
     const tookMs = systemClock.now() - startedAtMs;
     await sleep(systemClock, REST_MS);
     this.#onChange();
@@ -158,7 +158,7 @@ class ProgramWire implements Wire {
     const written = new Promise<void>((resolve) => {
       this.#running?.write(`${JSON.stringify(message)}\n`, () => resolve());
     });
-    await settlesWithin(written, ANSWER_MS);
+    await settlesWithin(written, ANSWER_MS, systemClock);
   }
 
   #wholeLines(): Buffer[] {

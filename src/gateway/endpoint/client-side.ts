@@ -121,7 +121,7 @@ export class ClientSide {
     const onFault = droppingErrors(deps.onFault);
     const { max: maxSessions, idleMs, share } = sessions;
     this.#deps = deps;
-    this.withheld = new WithheldItems(deps.emit, deps.approvals.withheldOf);
+    this.withheld = new WithheldItems(deps, deps.emit, deps.approvals.withheldOf);
     this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
     const newId = () => this.sessions.newId();
     this.#questions = new CallsWithQuestions({ scheduler, held: deps.heldQuestions, alarm, newId });

@@ -6,6 +6,7 @@ import { type GatewayEvent, withheldEvent } from '../../domain/events.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ListField, WithheldItem } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 
 /** Reasons remembered of one template; items beyond them cause no event. */
 const MAX_REPORTED = 400;
@@ -17,12 +18,18 @@ interface OfTemplate {
 }
 
 export class WithheldItems {
+  readonly #clock: Pick<Clock, 'wall'>;
   readonly #emit: (event: GatewayEvent) => void;
   readonly #waiting: (template: string) => readonly WithheldItem[];
   readonly #templates = new LruMap<OfTemplate>(LIMITS.templates);
 
   /** `waiting`: the tools of a template that wait for approval. */
-  constructor(emit: (event: GatewayEvent) => void, waiting: (template: string) => readonly WithheldItem[]) {
+  constructor(
+    clock: Pick<Clock, 'wall'>,
+    emit: (event: GatewayEvent) => void,
+    waiting: (template: string) => readonly WithheldItem[],
+  ) {
+    this.#clock = clock;
     this.#emit = emit;
     this.#waiting = waiting;
   }
@@ -38,7 +45,7 @@ export class WithheldItems {
       const key = `${list} ${item.name}`;
       if (reported.get(key) === item.reason || reported.size >= MAX_REPORTED) continue;
       reported.set(key, item.reason);
-      this.#emit(withheldEvent(template, item));
+      this.#emit(withheldEvent(this.#clock.wall(), template, item));
     }
   };
 

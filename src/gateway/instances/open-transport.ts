@@ -70,7 +70,8 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
     atOnce: PROGRAMS_AT_ONCE,
     atOncePerOwner: PROGRAMS_AT_ONCE,
     maxHoldMs: PROGRAM_STARTS.holdMs,
-    scheduler: options.scheduler,
+    scheduler,
+    clock,
   });
   const commands = new LruMap<CommandHistory>(COMMANDS_REMEMBERED);
   const commandHistory = ({ command, args, workingDir, container }: InstanceDefinition) => {

@@ -198,9 +198,9 @@ export class Deployment {
     const open = this.#open.get(life) ?? 0;
     if (open >= MAX_ASKED) return undefined;
     this.#open.set(life, open + 1);
-    const answer = askPeer(peer, { principal, target, waitMs: WAIT_MS, maxBytes: MAX_BYTES }).finally(() =>
-      this.#close(life),
-    );
+    const { clock } = this.#options;
+    const question = { principal, target, waitMs: WAIT_MS, maxBytes: MAX_BYTES, clock };
+    const answer = askPeer(peer, question).finally(() => this.#close(life));
     const asked = { atMs: nowMs, answer };
     this.#asked.set(key, asked);
     this.#options.clock.background.alarm(

@@ -5,7 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import { tooMuchUnread } from '../../domain/errors/error-catalogue.ts';
 import { type ByteBounds, HeldBytes, type Holding, UNCOUNTED_BYTES } from '../../domain/memory/held-bytes.ts';
-import { systemClock } from '../../domain/time/clock.ts';
+import { type Clock, systemClock } from '../../domain/time/clock.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { HttpContext } from '../request.ts';
 
@@ -15,8 +15,8 @@ export class UnreadAnswers {
   readonly #held: HeldBytes;
   readonly #holdings = new Map<ServerResponse, Holding>();
 
-  constructor(bounds: ByteBounds) {
-    this.#held = new HeldBytes(bounds);
+  constructor(bounds: ByteBounds, { now }: Pick<Clock, 'now'>) {
+    this.#held = new HeldBytes(bounds, now);
   }
 
   /** Counts the unread bytes of a response; called after each write. */

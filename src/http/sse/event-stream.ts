@@ -10,7 +10,7 @@ import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/er
 import { LIMITS } from '../../domain/limits.ts';
 import { type ByteBounds, memoryBounds } from '../../domain/memory/held-bytes.ts';
 import { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
-import { type Clock, SLOW_MS, spreadClock } from '../../domain/time/clock.ts';
+import { type Clock, SLOW_MS, spreadAlarm } from '../../domain/time/clock.ts';
 import { shownInstance } from '../../protocol/aggregate/names.ts';
 import type { McpEvent, McpStream } from '../../protocol/endpoint-types.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -54,6 +54,7 @@ export class EventStreams {
     this.unreadMs = options.unreadMs ?? HTTP_LIMITS.unreadAnswerMs;
     this.unread = new UnreadAnswers(
       options.unreadBounds ?? memoryBounds(availableMemoryBytes()).unreadAnswers,
+      clock,
     );
     this.#callerCheckMs = options.callerCheckMs ?? HTTP_LIMITS.callerCheckMs;
   }
@@ -94,7 +95,7 @@ export class EventStreams {
       response.once('close', onClose);
       const writer = writerOf(context, this, settle, tracker);
       work.add(() => response.off('close', onClose));
-      work.add(spreadClock(this.#scheduler, this.#clock).alarm(SLOW_MS, () => writer.onSlow()));
+      work.add(spreadAlarm(this.#scheduler, this.#clock.alarm)(SLOW_MS, () => writer.onSlow()));
       work.add((typeof source === 'function' ? source(writer) : source).subscribe(writer));
     });
   }

@@ -238,7 +238,7 @@ export class OrmOperations {
       await this.#orm?.close();
       isClean = true;
     });
-    await settlesWithin(closing, Math.min(this.#deps.timeoutMs, CLOSE_MS));
+    await settlesWithin(closing, Math.min(this.#deps.timeoutMs, CLOSE_MS), systemClock);
     if (!isClean) this.#orm?.destroy();
     this.#orm = undefined;
   }

@@ -5,6 +5,7 @@ import { openingCancelled } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { FairSlots } from '../../domain/tasks/fair-slots.ts';
 import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { Closed, Conversation } from '../transport.ts';
 import type { HttpSession } from './http-session.ts';
 
@@ -16,6 +17,7 @@ const DELETES_AT_ONCE = 64;
 /** Resolves when the session was deleted, or had to wait longer than LIMITS.backgroundMs; never rejects. */
 export function sessionDeletes(
   scheduler: TaskScheduler,
+  clock: Clock,
 ): (session: Pick<HttpSession, 'end'>) => Promise<void> {
   let queue: FairSlots | undefined; // thousands of instances never delete a session
   const open = (): FairSlots =>
@@ -24,6 +26,7 @@ export function sessionDeletes(
       atOncePerOwner: DELETES_AT_ONCE,
       maxWaitMs: LIMITS.backgroundMs,
       scheduler,
+      clock,
     });
   return (session) => {
     queue ??= open();
@@ -42,13 +45,14 @@ export class HttpOpenings<U extends EndableConversation> {
   readonly #open = new Set<U>();
   readonly #over = new AbortController();
 
-  constructor(maxWaitMs: number, scheduler: TaskScheduler) {
+  constructor(maxWaitMs: number, scheduler: TaskScheduler, clock: Clock) {
     this.#scheduler = scheduler;
     this.#queue = new FairSlots({
       atOnce: LIMITS.openingsPerInstance,
       atOncePerOwner: OPENINGS_PER_OWNER,
       maxWaitMs,
       scheduler,
+      clock,
     });
   }
 

@@ -77,7 +77,7 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
 
   constructor(endpoint: HttpEndpoint, session: HttpSession, options: OpenOptions) {
     const toolHeaders = new ToolHeaders(options);
-    const deleteSession = sessionDeletes(options.scheduler);
+    const deleteSession = sessionDeletes(options.scheduler, options.clock);
     super({ endpoint, options, toolHeaders, deleteSession }, session, undefined);
     this.#hasNoSessions = session.handshake.era === 'bare' || options.era === 'modern';
   }
@@ -103,8 +103,8 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
   }
 
   get #openings(): HttpOpenings<HttpConversation> {
-    const { scheduler, handshakeTimeoutMs } = this.backend.options;
-    this.#openingsMade ??= new HttpOpenings(handshakeTimeoutMs, scheduler);
+    const { scheduler, clock, handshakeTimeoutMs } = this.backend.options;
+    this.#openingsMade ??= new HttpOpenings(handshakeTimeoutMs, scheduler, clock);
     return this.#openingsMade;
   }
 

@@ -34,7 +34,7 @@ class SseTransport extends SseChannel implements EndpointTransport {
   constructor(endpoint: HttpEndpoint, options: OpenOptions) {
     super(endpoint, undefined);
     this.#options = options;
-    this.#openings = new HttpOpenings(options.handshakeTimeoutMs, options.scheduler);
+    this.#openings = new HttpOpenings(options.handshakeTimeoutMs, options.scheduler, options.clock);
   }
 
   openConversation({ profile, signal, ownerId }: ConversationOpening) {

@@ -85,13 +85,13 @@ export function startProcess(
   /** Waits until all output was read, but not for a process that left the group and still holds the pipes. */
   const drained = async (reason: string): Promise<string> => {
     const outputs = [stdout, stderr].filter((pipe) => pipe !== null);
-    await settlesWithin(Promise.all(outputs.map(closing)), DRAIN_MS);
+    await settlesWithin(Promise.all(outputs.map(closing)), DRAIN_MS, systemClock);
     closePipes();
     return reason;
   };
   /** Pipes of a program that exits close shortly before its exit is known. */
   const closed = async (pipe: 'input' | 'output'): Promise<void> => {
-    if (!(await settlesWithin(died, DRAIN_MS))) onPipeClosed(pipe);
+    if (!(await settlesWithin(died, DRAIN_MS, systemClock))) onPipeClosed(pipe);
   };
   if (stderr !== null) follow(stderr, onError);
   if (stdout !== null) follow(stdout, onOutput).once('close', () => closed('output'));

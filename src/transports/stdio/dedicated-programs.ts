@@ -35,7 +35,7 @@ export class DedicatedPrograms {
   #isClosed = false;
 
   constructor(start: (isDedicated: boolean) => Channel, options: DedicatedProgramsOptions) {
-    const { handshakeTimeoutMs, scheduler } = options;
+    const { handshakeTimeoutMs, scheduler, clock } = options;
     this.#start = start;
     this.#options = options;
     this.#queue = new FairSlots({
@@ -43,6 +43,7 @@ export class DedicatedPrograms {
       atOncePerOwner: STARTS_PER_OWNER,
       maxWaitMs: handshakeTimeoutMs,
       scheduler,
+      clock,
     });
   }
 

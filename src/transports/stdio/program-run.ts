@@ -5,7 +5,7 @@
 import { messageOf } from '../../domain/errors/errors.ts';
 import { NOT_STARTED } from '../../domain/instances/start-failure.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { settlesWithin } from '../../domain/time/clock.ts';
+import { settlesWithin, systemClock } from '../../domain/time/clock.ts';
 import type { ProgramOptions } from '../open-options.ts';
 import { programSecrets } from '../secrets.ts';
 import {
@@ -142,13 +142,13 @@ export class ProgramRun {
   async #stopInSteps(): Promise<void> {
     const { stdinEndMs, terminateMs } = this.#ladder;
     this.#program?.endInput();
-    if (!(await settlesWithin(this.exited, stdinEndMs))) {
+    if (!(await settlesWithin(this.exited, stdinEndMs, systemClock))) {
       await this.#program?.signal('TERM');
-      if (!(await settlesWithin(this.exited, terminateMs))) await this.#program?.signal('KILL');
+      if (!(await settlesWithin(this.exited, terminateMs, systemClock))) await this.#program?.signal('KILL');
     }
     // Bounded, because even SIGKILL does not end a process that hangs in the kernel, and an engine may not answer.
     const lastMs = this.#program?.swept === undefined ? LAST_WAIT_MS : 2 * terminateMs + LAST_WAIT_MS;
-    await settlesWithin(Promise.all([this.exited, this.#swept]), lastMs);
+    await settlesWithin(Promise.all([this.exited, this.#swept]), lastMs, systemClock);
     this.#givenUp.resolve(NOT_STOPPED);
     // What is left in a container is still being killed, through its engine.
     if (this.#hasExited) void this.#swept?.then(() => this.#over.abort());

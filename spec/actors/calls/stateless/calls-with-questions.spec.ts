@@ -9,6 +9,7 @@ import { asGatewayError, type GatewayError } from '../../../../src/domain/errors
 import { LIMITS } from '../../../../src/domain/limits.ts';
 import type { ClientAnswer, ClientQuestion } from '../../../../src/domain/mcp/client.ts';
 import { HeldBytes } from '../../../../src/domain/memory/held-bytes.ts';
+import { systemClock } from '../../../../src/domain/time/clock.ts';
 import { callsWithQuestions } from '../../../helpers/calls-with-questions.ts';
 import { ScriptedTransport } from '../../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../../helpers/simulated-time.ts';
@@ -85,7 +86,7 @@ test('a call without questions is passed on, and does not wait', () => {
 });
 
 test('questions and results that wait for clients are bounded in bytes, per owner', () => {
-  const held = new HeldBytes({ totalBytes: 100_000, ownerBytes: 50_000 });
+  const held = new HeldBytes({ totalBytes: 100_000, ownerBytes: 50_000 }, systemClock.now);
   calls = callsWithQuestions(untimedScheduler(), held);
   const asking = (values: number) => {
     const client = new Client(calls.follow(ANN, CALL, answers()));

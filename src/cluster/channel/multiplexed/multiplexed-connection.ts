@@ -5,7 +5,7 @@
 import type { Socket } from 'node:net';
 import { LIMITS } from '../../../domain/limits.ts';
 import { CallMap } from '../../../domain/memory/call-map.ts';
-import { systemClock } from '../../../domain/time/clock.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
 import type { Connector } from '../../../net/http1/connector.ts';
 import type { Carrier, PeerExchange } from '../peer-exchange.ts';
 import { LOST_PING_MS } from '../peer-ping.ts';
@@ -34,6 +34,7 @@ interface Pending {
 }
 
 export interface MultiplexedConnectionOptions {
+  readonly clock: Pick<Clock, 'background'>;
   readonly connector: Connector;
   /** The value of the `host` header. */
   readonly host: string;
@@ -68,9 +69,9 @@ export class MultiplexedConnection {
 
   /** Throws when the system cannot connect. */
   constructor(options: MultiplexedConnectionOptions) {
-    const { connector } = options;
+    const { connector, clock } = options;
     this.#options = options;
-    this.#cancelOpening = systemClock.background.alarm(LIMITS.connectMs, () => this.destroy());
+    this.#cancelOpening = clock.background.alarm(LIMITS.connectMs, () => this.destroy());
     const socket = connector.connect({ buffer: READ_BUFFER, callback: (length) => this.#read(length) });
     this.#socket = socket;
     this.#writer = new MessageWriter(socket, () => this.#sendPending());
