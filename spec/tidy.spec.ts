@@ -49,6 +49,7 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
   'a kind of transport is asked for by its traits, not by its name': [
     ['src/registry/a.ts', "if (a.transport === 'sse') b();"],
   ],
+  'the clock of the process is passed on, not taken': [['src/auth/a.ts', 'later(systemClock);']],
   'no catch is empty': [['spec/a.ts', 'a().catch(() => {});']],
   'a module keeps no state': [['src/a.ts', 'export const a = new Map();']],
   'the wall clock is read only where a time is shown or stored': [

@@ -18,6 +18,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/actors/calls/call-events.ts',
   'src/actors/calls/dispatcher.ts',
   'src/domain/events.ts',
+  'src/gateway/endpoint/withheld-items.ts',
   'src/gateway/gateway.ts',
   'src/gateway/internals.ts',
   'src/registry/active-registry.ts',
@@ -87,6 +88,26 @@ const readsWallClock: ReadonlySet<string> = new Set([
 const hasClocks = (path: string): boolean =>
   path === 'src/domain/time/clock.ts' || path.startsWith('src/cli/');
 
+/**
+ * Where the clock of the process is used; all else gets a clock. Commands and the server begin there, and embedding programs
+ * need not pass one. The others wait for what has no simulated time.
+ */
+const usesSystemClock: readonly (readonly [path: string, reason: string])[] = [
+  ['src/cli/', 'a command'],
+  ['src/server/', 'the parts of the server, and its sockets'],
+  ['src/gateway/gateway.ts', 'the default of embedding programs'],
+  ['src/domain/time/clock.ts', 'its definition'],
+  ['src/domain/tasks/task-scheduler.ts', 'the work of the processor in one turn'],
+  ['src/http/replies/unread-answers.ts', 'the timeouts of sockets'],
+  ['src/persistence/', 'databases'],
+  ['src/discovery/', 'engines, clusters, and programs that log in'],
+  ['src/transports/stdio/', 'programs and their groups'],
+  ['src/gateway/doctor/program-probe.ts', 'programs'],
+  ['src/templates/command-exposure.ts', 'file systems that do not answer'],
+  ['src/config/read-file.ts', 'pipes that other programs write'],
+  ['src/tracing/', 'spans, whose collectors keep real time'],
+];
+
 /** The transports themselves, their table, and what speaks of the transports of MCP clients. */
 const namesTransports =
   /^src\/(?:transports\/|domain\/instances\/transport-kinds|connect\/|discovery\/|.*\/connect[./])/;
@@ -144,6 +165,11 @@ export const rules: readonly Rule[] = [
     'the wall clock is read only where a time is shown or stored',
     (path) => isSource(path) && !hasClocks(path) && !readsWallClock.has(path),
     /(?<!\.)\bwallAt\b|(?<!Pick<Clock, )\bwall\b/g,
+  ),
+  inCode(
+    'the clock of the process is passed on, not taken',
+    (path) => isSource(path) && !usesSystemClock.some(([start]) => path.startsWith(start)),
+    /\bsystemClock\b/g,
   ),
   {
     name: 'a kind of transport is asked for by its traits, not by its name',

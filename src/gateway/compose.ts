@@ -17,7 +17,7 @@ import { ByteBudget, HeldBytes, memoryBounds } from '../domain/memory/held-bytes
 import { newLife } from '../domain/nodes/life.ts';
 import { nodeOf } from '../domain/nodes/nodes.ts';
 import { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
-import { spreadClock, systemClock } from '../domain/time/clock.ts';
+import { type Clock, spreadClock } from '../domain/time/clock.ts';
 import { addressesIn } from '../net/network-guard.ts';
 import { SystemLookups } from '../net/system-lookups.ts';
 import type { Store } from '../persistence/store.ts';
@@ -43,12 +43,14 @@ import { openTransportOf } from './instances/open-transport.ts';
 import type { Readiness } from './readiness.ts';
 import { Sync } from './sync.ts';
 
+type ComposeOptions = GatewayOptions & { readonly clock: Clock };
+
 export type GatewayDeps = ReturnType<typeof composeGateway>;
 
 /** Connects the parts of a gateway, and starts nothing. The caller closes `events`. */
 export function composeGateway(
   store: Store,
-  options: GatewayOptions,
+  options: ComposeOptions,
   events: EventBus,
   readiness: Readiness,
 ) {
@@ -74,8 +76,8 @@ export function composeGateway(
 type Base = ReturnType<typeof baseOf>;
 
 /** What most parts use. */
-function baseOf(store: Store, options: GatewayOptions, events: EventBus) {
-  const { clock: ownClock = systemClock, deniedNetworks = DENIED_NETWORKS, node = {} } = options;
+function baseOf(store: Store, options: ComposeOptions, events: EventBus) {
+  const { clock: ownClock, deniedNetworks = DENIED_NETWORKS, node = {} } = options;
   const scheduler = new TaskScheduler();
   const clock = spreadClock(scheduler, ownClock);
   const bounds = memoryBounds(options.memoryBytes ?? availableMemoryBytes());

@@ -98,12 +98,12 @@ export class Gateway {
   readonly #graceMs: number;
   #closed: Promise<void> | undefined;
   constructor(store: Store, options: GatewayOptions) {
-    const clock = options.clock ?? systemClock;
+    const { clock = systemClock } = options;
     const readiness = new Readiness(
       (type) => this.#events.emit({ type, atMs: this.#deps.clock.wall() }),
       clock,
     );
-    this.#deps = composeGateway(store, options, this.#events, readiness);
+    this.#deps = composeGateway(store, { ...options, clock }, this.#events, readiness);
     ({
       policy: this.policy,
       clientSide: { endpoint: this.mcp, views: this.views },
