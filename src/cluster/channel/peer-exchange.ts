@@ -2,6 +2,7 @@
 // does not read, and ends the connection when the client has left.
 
 import type { HopOutcome } from '../../counts/cluster-counts.ts';
+import { stoodStill } from '../../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { Linked } from '../../domain/memory/linked-set.ts';
 import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../domain/nodes/forwarding.ts';
@@ -85,6 +86,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding, Linked {
   }
 
   onRequestStart(connection: Carrier): boolean {
+    if (!this.#isOver && this.request.mayBeSent?.() === false) this.fail(stoodStill());
     if (!this.#isOver) this.#connection = connection;
     return !this.#isOver;
   }

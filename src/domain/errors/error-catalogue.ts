@@ -268,6 +268,11 @@ export function notConnected(): GatewayError {
   return backendUnavailable('it is not connected', { delivered: 'no' });
 }
 
+/** The request waited for a connection, and may not be sent any more: see ExchangeRequest.mayBeSent. */
+export function stoodStill(): GatewayError {
+  return backendUnavailable('this node stood still while it waited for a connection', { delivered: 'no' });
+}
+
 export function backendTimeout(afterMs: number, delivered: Delivered = 'unknown'): GatewayError {
   // A measured time is a few ms over the limit.
   const seconds = (afterMs < 1_000 ? afterMs : Math.round(afterMs / 100) * 100) / 1000;

@@ -35,6 +35,8 @@ export interface ForwardedRequest {
   readonly mayShare?: boolean;
   /** Whether it may be carried out twice. */
   readonly isRepeatable: () => boolean;
+  /** Asked when there is a connection, before the first byte. False: it fails with `stoodStill`. Default: true. */
+  readonly mayBeSent?: (() => boolean) | undefined;
   /** Until when it may wait for its node, by the monotonic clock: a part of its wait is over. Default: 15 s from now. */
   readonly untilMs?: number | undefined;
 }
@@ -50,7 +52,7 @@ export interface ForwardedAnswer {
   /** False: nothing more is to be read before `Forwarding.resume`. */
   data(part: Buffer): boolean;
   end(): void;
-  /** NODE_UNAVAILABLE; called once, instead of `end`. */
+  /** NODE_UNAVAILABLE, or the error of a request that may not be sent; called once, instead of `end`. */
   failed(error: GatewayError): void;
   /**
    * The node certainly did not carry it out, and has the session no more. Called once, instead of the head.

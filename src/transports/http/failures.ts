@@ -116,11 +116,6 @@ export function connectionClosed(reason: string, sent: boolean): GatewayError {
   return endpointUnavailable(reason, { delivered: sent ? 'unknown' : 'no' });
 }
 
-/** The request waited for a connection, and may not be sent any more: see ExchangeRequest.mayBeSent. */
-export function stoodStill(): GatewayError {
-  return backendUnavailable('this node stood still while it waited for a connection', { delivered: 'no' });
-}
-
 /** True when the backend ended the connection before the answer. */
 export function wasCutOff(thrown: unknown): boolean {
   return thrown instanceof GatewayError && thrown.delivered !== 'no' && isBroken(thrown);

@@ -7,7 +7,11 @@ import type { Subscriber } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import type { PostTrace } from '../../domain/calls/request-trace.ts';
-import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import {
+  ANSWERS_HOLD_TOO_MUCH,
+  backendUnavailable,
+  stoodStill,
+} from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors/errors.ts';
 import type { JsonText, JsonValue } from '../../domain/json/json.ts';
 import {
@@ -26,7 +30,7 @@ import type { OpenOptions } from '../open-options.ts';
 import { errorWithoutSecrets } from '../secrets.ts';
 import type { Closed } from '../transport.ts';
 import type { AnswerEnding, RefusedEnding } from './answer-ending.ts';
-import { answeredStatus, answerMissing, connectionClosed, stoodStill } from './failures.ts';
+import { answeredStatus, answerMissing, connectionClosed } from './failures.ts';
 import { type AnswerSink, HttpAnswer } from './http-answer.ts';
 import type { HttpEndpoint } from './http-endpoint.ts';
 import type { HttpSession } from './http-session.ts';

@@ -4,7 +4,11 @@
 
 import type { Unsubscribable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
-import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import {
+  ANSWERS_HOLD_TOO_MUCH,
+  backendUnavailable,
+  stoodStill,
+} from '../../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
@@ -14,7 +18,7 @@ import { cutText } from '../../domain/text.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import type { AnswerEnding } from '../http/answer-ending.ts';
 import { CookieJar } from '../http/cookie-jar.ts';
-import { answeredStatus, answerMissing, connectionClosed, stoodStill } from '../http/failures.ts';
+import { answeredStatus, answerMissing, connectionClosed } from '../http/failures.ts';
 import { type AnswerSink, HttpAnswer } from '../http/http-answer.ts';
 import type { HttpEndpoint } from '../http/http-endpoint.ts';
 import { UnawaitedMessages } from '../http/http-handshake.ts';

@@ -124,6 +124,25 @@ test('a call that its caller leaves in the same turn is not sent', async () => {
   await transport.close();
 });
 
+test('a request that may not be sent any more when there is a connection for it is not', async () => {
+  const transport = await sharing();
+  const large = 'y'.repeat(100_000);
+  for (const tool of [{}, { large }]) {
+    let asked = 0;
+    const mayBeSent = () => {
+      asked += 1;
+      return false;
+    };
+    const refused = lastValueFrom(transport.exchange({ ...calling('held', tool), mayBeSent }));
+    const { code, delivered, message } = Object(await refused.catch((error: unknown) => error));
+    assert.equal([code, delivered, asked], ['BACKEND_UNAVAILABLE', 'no', 1]);
+    assert.match(message, 'this node stood still while it waited for a connection');
+  }
+  await echo(transport, {});
+  assert.equal([held.waiting, held.cancelled], [0, 0]);
+  await transport.close();
+});
+
 test('a connection that is lost leaves its calls with an unknown outcome', async () => {
   const transport = await sharing();
   const failed = lastValueFrom(transport.exchange(calling('held'))).catch((error: unknown) => error);

@@ -22,7 +22,7 @@ import { type InstanceHeldBytes, UNCOUNTED_BYTES } from '../../../domain/memory/
 import { type Linked, LinkedSet } from '../../../domain/memory/linked-set.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
 import { NO_CALLER } from '../../../domain/memory/user-shares.ts';
-import type { ForwardedAnswer, Forwarding } from '../../../domain/nodes/forwarding.ts';
+import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../../domain/nodes/forwarding.ts';
 import { REFUSED } from '../../../transports/caller-messages.ts';
 import {
   CLOSED_BY_GATEWAY,
@@ -91,6 +91,10 @@ export async function openPeerTransport(options: PeerTransportOptions): Promise<
   });
 }
 
+interface SendOptions extends Partial<Pick<ForwardedRequest, 'isStream' | 'mayShare' | 'mayBeSent'>> {
+  readonly requestId?: string | undefined;
+}
+
 /** What the conversations of one instance share. */
 class Link {
   readonly #options: PeerTransportOptions;
@@ -121,13 +125,13 @@ class Link {
     body: Buffer,
     callerId: string,
     receiver: FrameReceiver,
-    { requestId = '', isStream = false, mayShare = false } = {},
+    { requestId = '', isStream = false, mayShare = false, mayBeSent }: SendOptions = {},
   ): Forwarding {
     const { client, answers } = this.#options;
     const caller = { principal: this.#principalOf(callerId), requestId, address: undefined };
     const request = { caller, method: 'POST', target: path, headers: {}, body, isRepeatable: () => false };
     return client.forward(
-      { ...request, hop: 'instance', isStream, mayShare },
+      { ...request, hop: 'instance', isStream, mayShare, mayBeSent },
       new FrameAnswer(receiver, answers),
     );
   }
@@ -189,8 +193,10 @@ class FrameAnswer implements ForwardedAnswer {
     this.#end(this.#status === 200 ? undefined : lost(`its node answered ${this.#status}`, 'no'));
   }
 
-  failed({ facts, delivered }: GatewayError): void {
-    this.#end(lost(`its node: ${facts.reason ?? 'no answer'}`, delivered));
+  failed(error: GatewayError): void {
+    const { code, facts, delivered } = error;
+    if (code === 'BACKEND_UNAVAILABLE') this.#end(error);
+    else this.#end(lost(`its node: ${facts.reason ?? 'no answer'}`, delivered));
   }
 
   notHolder(): void {
@@ -334,8 +340,8 @@ class PeerConversation implements Conversation {
       let forwarding: Forwarding;
       try {
         const body = exchangeBody(this.#id, request);
-        const { caller = NO_CALLER, requestId } = request;
-        const options = { requestId, mayShare: this.#sharesExchanges };
+        const { caller = NO_CALLER, requestId, mayBeSent } = request;
+        const options = { requestId, mayShare: this.#sharesExchanges, mayBeSent };
         forwarding = this.#link.send(INSTANCE_PATHS.exchange, body, caller, receiver, options);
       } catch (thrown) {
         return subscriber.error(notWritable(thrown));
