@@ -13,7 +13,6 @@ export type {
   InstanceMetrics,
   MetricsSummary,
 } from './counts/traffic-counts.ts';
-export type { ActorInspection, ActorInspector, InspectedActor } from './domain/actor-inspection.ts';
 export type { ExchangeOptions, ExchangeRequest, SourcedEvent } from './domain/calls/exchange.ts';
 export type { ExchangeEvent } from './domain/calls/exchange-event.ts';
 export {
@@ -23,7 +22,8 @@ export {
   GatewayError,
   type HttpRefusal,
 } from './domain/errors/errors.ts';
-export type { EventName, ExchangeOutcome, GatewayEvent, GatewayEvents } from './domain/events.ts';
+export type { ActorInspection, ActorInspector, InspectedActor } from './domain/events/actor-inspection.ts';
+export type { EventName, ExchangeOutcome, GatewayEvent, GatewayEvents } from './domain/events/events.ts';
 export type { ImportReport, SyncOptions, SyncOutcome } from './domain/instances/found-instances.ts';
 export type {
   InstanceDefinition,

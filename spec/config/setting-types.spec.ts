@@ -19,7 +19,7 @@ import {
   url,
 } from '../../src/config/setting-types.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
-import { DENIED_NETWORKS } from '../../src/domain/instances/endpoint.ts';
+import { DENIED_NETWORKS } from '../../src/domain/registration/endpoint.ts';
 import { cwd, load, refusal } from '../helpers/config.ts';
 import { suite } from '../helpers/suite.ts';
 

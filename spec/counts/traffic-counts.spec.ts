@@ -4,7 +4,7 @@ import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { sumOf, TrafficCounts } from '../../src/counts/traffic-counts.ts';
 import type { CallOutcome } from '../../src/domain/calls/exchange-event.ts';
-import type { GatewayEvent } from '../../src/domain/events.ts';
+import type { GatewayEvent } from '../../src/domain/events/events.ts';
 import type { TransportKind } from '../../src/domain/instances/transport-kinds.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { suite } from '../helpers/suite.ts';

@@ -5,7 +5,7 @@ import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { filter, firstValueFrom, map, mergeMap, take } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { GatewayEvent } from '../../src/domain/events.ts';
+import type { GatewayEvent } from '../../src/domain/events/events.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { everythingProgram } from '../fixtures/everything-server.ts';
 import { HeldTool, rpcError, serving, text } from '../helpers/function-backend.ts';

@@ -1,7 +1,7 @@
 // A server that forgets its sessions, and says so with one of the statuses that servers use: what the next call gives at each door.
 
 import * as assert from 'uvu/assert';
-import type { GatewayEvent } from '../../src/domain/events.ts';
+import type { GatewayEvent } from '../../src/domain/events/events.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import type { Gateway } from '../../src/gateway/gateway.ts';
 import { type AppFixture, startApp } from '../helpers/http-app.ts';

@@ -5,7 +5,7 @@ import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import * as assert from 'uvu/assert';
 import { logEvents } from '../../src/cli/event-log.ts';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
-import type { GatewayEvent } from '../../src/domain/events.ts';
+import type { GatewayEvent } from '../../src/domain/events/events.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';

@@ -3,8 +3,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
+import { ToolRights } from '../../src/domain/accounts/rights.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
-import { ToolRights } from '../../src/domain/rights/rights.ts';
 import type { ViewDefinition } from '../../src/domain/views/view.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';

@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import type { Principal } from '../../src/domain/accounts/account.ts';
-import type { GatewayEvents } from '../../src/domain/events.ts';
+import type { GatewayEvents } from '../../src/domain/events/events.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { suite } from '../helpers/suite.ts';
 import { answerIn, modernRequest, send } from './mcp-post.ts';

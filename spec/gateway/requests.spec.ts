@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import type { ExchangeRequest, SourcedEvent } from '../../src/domain/calls/exchange.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { gatherPages } from '../../src/domain/mcp/list-pages.ts';
+import { gatherPages } from '../../src/domain/lists/list-pages.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { answerIn, type RequestOptions, resultOf } from '../../src/gateway/requests.ts';
 import type { InProcessHandler } from '../../src/transports/open-options.ts';

@@ -7,7 +7,7 @@ import type { SessionFailover } from '../../src/balancing/policy.ts';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
 import { isJsonObject, type JsonObject } from '../../src/domain/json/json.ts';
-import { ListReader } from '../../src/domain/mcp/list-reader.ts';
+import { ListReader } from '../../src/domain/lists/list-reader.ts';
 import { META } from '../../src/domain/mcp/mcp.ts';
 import { spreadClock } from '../../src/domain/time/clock.ts';
 import { ClientSide } from '../../src/gateway/endpoint/client-side.ts';

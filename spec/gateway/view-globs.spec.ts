@@ -1,8 +1,8 @@
 // The largest views over the longest lists: what they cost is spread over several turns of the event loop.
 
 import * as assert from 'uvu/assert';
+import { ToolRights } from '../../src/domain/accounts/rights.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
-import { ToolRights } from '../../src/domain/rights/rights.ts';
 import type { ViewDefinition } from '../../src/domain/views/view.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';

@@ -1,7 +1,7 @@
 // A gateway whose wall clock is set while calls wait: by ten minutes, by months, and back.
 
 import * as assert from 'uvu/assert';
-import type { GatewayEvent } from '../../src/domain/events.ts';
+import type { GatewayEvent } from '../../src/domain/events/events.ts';
 import { type Clock, systemClock } from '../../src/domain/time/clock.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { suite } from '../helpers/suite.ts';

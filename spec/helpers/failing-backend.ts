@@ -18,12 +18,17 @@ import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import type { ExchangeOptions, ExchangeRequest, SourcedEvent } from '../../src/domain/calls/exchange.ts';
 import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
 import { type Delivered, GatewayError } from '../../src/domain/errors/errors.ts';
-import type { EventName, GatewayEvent, GatewayEvents, RequestOutcome } from '../../src/domain/events.ts';
+import type {
+  EventName,
+  GatewayEvent,
+  GatewayEvents,
+  RequestOutcome,
+} from '../../src/domain/events/events.ts';
 import type { InstanceDefinition } from '../../src/domain/instances/instance.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import { type DedicatedBounds, LIMITS } from '../../src/domain/limits.ts';
+import { ListReader } from '../../src/domain/lists/list-reader.ts';
 import type { ClientProfile, ServerMessage } from '../../src/domain/mcp/client.ts';
-import { ListReader } from '../../src/domain/mcp/list-reader.ts';
 import { type Handshake, META, type Tool } from '../../src/domain/mcp/mcp.ts';
 import { ByteBudget, memoryBounds } from '../../src/domain/memory/held-bytes.ts';
 import { type Clock, spreadClock } from '../../src/domain/time/clock.ts';

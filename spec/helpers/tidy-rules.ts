@@ -17,7 +17,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   // Times of events.
   'src/actors/calls/call-events.ts',
   'src/actors/calls/dispatcher.ts',
-  'src/domain/events.ts',
+  'src/domain/events/events.ts',
   'src/gateway/endpoint/withheld-items.ts',
   'src/gateway/gateway.ts',
   'src/gateway/internals.ts',
@@ -97,7 +97,7 @@ const usesSystemClock: readonly (readonly [path: string, reason: string])[] = [
   ['src/server/', 'the parts of the server, and its sockets'],
   ['src/gateway/gateway.ts', 'the default of embedding programs'],
   ['src/domain/time/clock.ts', 'its definition'],
-  ['src/domain/tasks/task-scheduler.ts', 'the work of the processor in one turn'],
+  ['src/domain/time/task-scheduler.ts', 'the work of the processor in one turn'],
   ['src/http/replies/unread-answers.ts', 'the timeouts of sockets'],
   ['src/persistence/', 'databases'],
   ['src/discovery/', 'engines, clusters, and programs that log in'],

@@ -2,7 +2,7 @@
 
 import { setImmediate as immediate } from 'node:timers/promises';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { TaskScheduler } from '../../src/domain/tasks/task-scheduler.ts';
+import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 
 /** A scheduler that limits tasks per turn by number only, so that the speed of the machine does not matter. */
 export function untimedScheduler(perTurn: number = LIMITS.tasksPerTurn): TaskScheduler {

@@ -8,7 +8,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import * as assert from 'uvu/assert';
-import type { RightsLists } from '../../src/domain/rights/rights.ts';
+import type { RightsLists } from '../../src/domain/accounts/rights.ts';
 import { listenHttp } from '../fixtures/everything/http-face.ts';
 import { createInstance } from '../fixtures/everything/instance.ts';
 import { WATCHED_URI } from '../fixtures/everything/resources.ts';

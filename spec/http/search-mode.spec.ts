@@ -1,7 +1,7 @@
 // Search mode over HTTP, for clients of both eras: a call of a found tool is in events, audit log and rights a call of that tool.
 
 import * as assert from 'uvu/assert';
-import type { GatewayEvents } from '../../src/domain/events.ts';
+import type { GatewayEvents } from '../../src/domain/events/events.ts';
 import type { InProcessHandler } from '../../src/transports/open-options.ts';
 import { startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor } from '../helpers/http-app.ts';

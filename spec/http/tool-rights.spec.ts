@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { DefinedRoles } from '../../src/domain/accounts/account.ts';
-import type { RightsLists } from '../../src/domain/rights/rights.ts';
+import type { RightsLists } from '../../src/domain/accounts/rights.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { type Answer, appFor } from '../helpers/http-app.ts';
 import { modern, openSession, rpc, toolCall } from '../helpers/http-mcp.ts';

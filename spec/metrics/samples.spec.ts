@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { TrafficCounts } from '../../src/counts/traffic-counts.ts';
 import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
 import type { CallOutcome } from '../../src/domain/calls/exchange-event.ts';
-import type { GatewayEvent } from '../../src/domain/events.ts';
+import type { GatewayEvent } from '../../src/domain/events/events.ts';
 import type { InstanceSnapshot } from '../../src/domain/instances/instance.ts';
 import type { ShownNode } from '../../src/domain/nodes/nodes.ts';
 import type { TemplateSnapshot } from '../../src/gateway/gateway-types.ts';

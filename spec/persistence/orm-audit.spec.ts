@@ -3,7 +3,7 @@
 import { copyFile, rename } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
 import { AuditLog } from '../../src/auth/audit/audit.ts';
-import { type AuditEntry, CALL_ACTION, type CallEntry, idAt, timeOf } from '../../src/domain/audit/audit.ts';
+import { type AuditEntry, CALL_ACTION, type CallEntry, idAt, timeOf } from '../../src/domain/events/audit.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { openStore } from '../../src/persistence/open.ts';
 import { blockOf } from '../conformance/audit.ts';

@@ -3,8 +3,8 @@
 
 import { registerHooks } from 'node:module';
 import * as assert from 'uvu/assert';
-import { TaskScheduler } from '../../src/domain/tasks/task-scheduler.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
+import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 import { openTransportOf } from '../../src/gateway/instances/open-transport.ts';
 import { LazyVault } from '../../src/vault/lazy-vault.ts';
 import { definition } from '../helpers/failing-backend.ts';

@@ -1,8 +1,8 @@
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { asGatewayError } from '../../src/domain/errors/errors.ts';
+import { type ConnectionChange, SHARED } from '../../src/domain/instances/account-connection.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
-import { type ConnectionChange, SHARED } from '../../src/domain/vault/account-connection.ts';
 import { addressesIn } from '../../src/net/network-guard.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { BackendFetchFailure } from '../../src/vault/backend-fetch.ts';

@@ -1,7 +1,7 @@
 // A view while it is edited in the console: which tools are chosen, under which names, and that nothing else of its definition changes.
 
 import * as assert from 'uvu/assert';
-import { compileGlobs } from '../../src/domain/rights/globs.ts';
+import { compileGlobs } from '../../src/domain/accounts/globs.ts';
 import { CompiledView } from '../../src/protocol/aggregate/views/view-choices.ts';
 import {
   chooser,

@@ -5,6 +5,7 @@ import { Observable, Subject } from 'rxjs';
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import type { TemplatePolicy } from '../balancing/policy.ts';
 import { Pool, type PoolChange } from '../balancing/pool.ts';
+import type { ToolRights } from '../domain/accounts/rights.ts';
 import { type ExchangeRequest, toolOf } from '../domain/calls/exchange.ts';
 import {
   backendUnavailable,
@@ -15,12 +16,11 @@ import {
   toolNotFound,
 } from '../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
-import { eventOf } from '../domain/events.ts';
+import { eventOf } from '../domain/events/events.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instances/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { nearName } from '../domain/nearest.ts';
-import type { ToolRights } from '../domain/rights/rights.ts';
-import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { type Waiter, WaitQueue } from './calls/wait-queue.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';

@@ -1,9 +1,9 @@
 // What is kept of verified callers: their identities, and when these are verified again. Source: ADR 16, ADR 307.
 
 import { hash } from 'node:crypto';
+import { isRestricted, type Rights, rightsBytes, rightsKey } from '../domain/accounts/rights.ts';
 import { definedFields } from '../domain/json/json.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
-import { isRestricted, type Rights, rightsBytes, rightsKey } from '../domain/rights/rights.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 
 export type StoreChange = RevisionChange['kind'];

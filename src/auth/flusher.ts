@@ -1,8 +1,8 @@
 // Write-behind for a buffer: after a delay, one write at a time, and again after a failure. The owner writes
 // and handles failures (audit.ts, api-keys.ts).
 
-import { SerialQueue } from '../domain/tasks/serial-queue.ts';
 import { type Clock, settlesWithin } from '../domain/time/clock.ts';
+import { SerialQueue } from '../domain/time/serial-queue.ts';
 
 /** Longest wait of close() for a running write, in ms. */
 const CLOSE_MS = 2_000;

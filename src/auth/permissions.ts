@@ -19,7 +19,7 @@ import {
   type User,
 } from '../domain/accounts/account.ts';
 import type { Grant } from '../domain/accounts/grant.ts';
-import { commonRights, isRestricted, type Rights, type RightsLists } from '../domain/rights/rights.ts';
+import { commonRights, isRestricted, type Rights, type RightsLists } from '../domain/accounts/rights.ts';
 import type { AccessClaims } from './oauth/access-tokens.ts';
 
 export type HourlyLimits = Pick<Config, 'userHourlyLimit' | 'apiKeyHourlyLimit'> & KnownRoles;

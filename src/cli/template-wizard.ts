@@ -2,7 +2,7 @@
 
 import type { Readable, Writable } from 'node:stream';
 import { select, text, updateSettings } from '@clack/prompts';
-import { isTemplateId } from '../domain/instances/template.ts';
+import { isTemplateId } from '../domain/template-name.ts';
 import { Cancelled } from './failures.ts';
 
 export interface TemplateAnswers {

@@ -8,9 +8,9 @@ import {
   SCOPES,
   type Scope,
 } from '../domain/accounts/account.ts';
-import { TEMPLATE_NAME } from '../domain/instances/template.ts';
+import { type RightsLists, TOOL_ENTRY, tooLongLists } from '../domain/accounts/rights.ts';
 import { definedFields, isJsonObject } from '../domain/json/json.ts';
-import { type RightsLists, TOOL_ENTRY, tooLongLists } from '../domain/rights/rights.ts';
+import { TEMPLATE_NAME } from '../domain/template-name.ts';
 
 const MAX_ROLES = 200;
 const TEMPLATE = new RegExp(`^${TEMPLATE_NAME}$`);

@@ -3,8 +3,8 @@
 
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
+import { globIssue } from '../domain/accounts/globs.ts';
 import { jsonIn } from '../domain/json/json.ts';
-import { globIssue } from '../domain/rights/globs.ts';
 
 interface SettingRow<T> {
   /** Path in gateway.yaml; also the name in documents and in `stagedoor config`. */
@@ -155,7 +155,7 @@ export function shortText(most: number): SettingType<string> {
   return text(`a text of at most ${most} characters`, (raw) => (raw.length <= most ? raw : undefined));
 }
 
-/** See domain/rights/globs.ts. */
+/** See domain/accounts/globs.ts. */
 export const glob = text('globs such as github__*', (raw) =>
   globIssue(raw) === undefined ? raw : undefined,
 );

@@ -3,8 +3,8 @@
 // docs/reference/configuration.md are made from it, in its order. Times are in milliseconds. Source: ADR 4.
 
 import { PASS_ENV } from '../domain/instances/command.ts';
-import { DENIED_NETWORKS } from '../domain/instances/endpoint.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { DENIED_NETWORKS } from '../domain/registration/endpoint.ts';
 import type { ViewNames } from '../domain/views/view.ts';
 import { CLUSTER } from './cluster-settings.ts';
 import { OAUTH, PUBLIC_URL } from './oauth-settings.ts';

@@ -10,7 +10,7 @@ import {
   type GatewayEvents,
   hasOwnProcess,
   type RequestOutcome,
-} from '../domain/events.ts';
+} from '../domain/events/events.ts';
 import { METHODS } from '../domain/mcp/mcp.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { BucketCounts } from './bucket-counts.ts';

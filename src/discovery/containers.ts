@@ -9,10 +9,10 @@ import type { ContainerInspectInfo } from 'dockerode';
 import { from, lastValueFrom, mergeMap, toArray } from 'rxjs';
 import { codeOf, messageOf } from '../domain/errors/errors.ts';
 import { commandWords, type WrittenCommand } from '../domain/instances/command.ts';
-import { hostAndPort } from '../domain/instances/endpoint.ts';
 import type { FoundInstance, Listing, SkippedInstance } from '../domain/instances/found-instances.ts';
 import { type InstanceInput, instanceIdOf } from '../domain/instances/instance.ts';
-import { isTemplateId } from '../domain/instances/template.ts';
+import { hostAndPort } from '../domain/registration/endpoint.ts';
+import { isTemplateId } from '../domain/template-name.ts';
 import { systemClock, timeLimit } from '../domain/time/clock.ts';
 import {
   type DiscoveryContext,

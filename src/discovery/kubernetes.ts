@@ -2,11 +2,11 @@
 // one instance. cluster.ts has the connection to the API server.
 
 import { hash } from 'node:crypto';
-import { hostAndPort } from '../domain/instances/endpoint.ts';
 import type { FoundInstance, Listing, SkippedInstance } from '../domain/instances/found-instances.ts';
 import { instanceIdOf } from '../domain/instances/instance.ts';
-import { isTemplateId } from '../domain/instances/template.ts';
 import { isJsonObject, type JsonObject } from '../domain/json/json.ts';
+import { hostAndPort } from '../domain/registration/endpoint.ts';
+import { isTemplateId } from '../domain/template-name.ts';
 import { Cluster, clusterAccess, type Resource } from './cluster.ts';
 import type { DiscoveryContext, Provider, Source } from './provider.ts';
 

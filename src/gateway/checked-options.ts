@@ -10,12 +10,12 @@ import { PolicyOptions } from '../balancing/policy-schemas.ts';
 import type { ExchangeOptions, ExchangeRequest } from '../domain/calls/exchange.ts';
 import { validationFailed } from '../domain/errors/error-catalogue.ts';
 import type { GatewayError, ValidationItem } from '../domain/errors/errors.ts';
-import { EVENTS, type EventName } from '../domain/events.ts';
+import { compileShape, locatedAt, refuse } from '../domain/errors/validation.ts';
+import { EVENTS, type EventName } from '../domain/events/events.ts';
 import type { InstanceInput } from '../domain/instances/instance.ts';
 import { definedFields } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { LIST_METHODS, type ListField } from '../domain/mcp/mcp.ts';
-import { compileShape, locatedAt, refuse } from '../domain/validation.ts';
 import type { GatewayOptions, InProcessInput } from './gateway-types.ts';
 
 /** The options, without undefined fields in the policy. VALIDATION_ERROR names each invalid option, and what is expected. */

@@ -3,7 +3,7 @@
 
 import { filter, Observable, type Observer, Subscriber, type Subscription, type UnaryFunction } from 'rxjs';
 import { messageOf } from '../domain/errors/errors.ts';
-import type { EventName, GatewayEvent } from '../domain/events.ts';
+import type { EventName, GatewayEvent } from '../domain/events/events.ts';
 
 export class EventBus {
   /** Not a Subject, which makes five objects per listener and event. */

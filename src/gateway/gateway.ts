@@ -8,7 +8,7 @@ import type { LoadBalancerChange } from '../balancing/policy-schemas.ts';
 import { sumOf } from '../counts/traffic-counts.ts';
 import type { ExchangeOptions, ExchangeRequest, SourcedEvent } from '../domain/calls/exchange.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
-import type { EventName, GatewayEvent } from '../domain/events.ts';
+import type { EventName, GatewayEvent } from '../domain/events/events.ts';
 import type { ImportReport, SyncOptions, SyncOutcome } from '../domain/instances/found-instances.ts';
 import { countHealth, type InstanceDefinition, type InstanceInput } from '../domain/instances/instance.ts';
 import type { JsonObject } from '../domain/json/json.ts';

@@ -1,6 +1,7 @@
 // Requests for callers that do not stream: one promise each, for a result, a whole list, or the meaning of an error answer.
 
 import { filter, fromEvent, lastValueFrom, type Observable, takeUntil } from 'rxjs';
+import type { ToolRights } from '../domain/accounts/rights.ts';
 import { errorOfAnswer, needsList, promptOf } from '../domain/calls/answer-errors.ts';
 import {
   type ExchangeOptions,
@@ -14,13 +15,12 @@ import { parsedResult } from '../domain/calls/parsed-result.ts';
 import { backendUnavailable } from '../domain/errors/error-catalogue.ts';
 import { atInstance, type GatewayError } from '../domain/errors/errors.ts';
 import { definedFields, type JsonObject } from '../domain/json/json.ts';
+import type { ListReader, Reading } from '../domain/lists/list-reader.ts';
+import { allowedTools } from '../domain/lists/listed-tools.ts';
 import { type JsonRpcError, RPC } from '../domain/mcp/jsonrpc.ts';
-import type { ListReader, Reading } from '../domain/mcp/list-reader.ts';
-import { allowedTools } from '../domain/mcp/listed-tools.ts';
 import type { ListField } from '../domain/mcp/mcp.ts';
 import { NO_CALLER } from '../domain/memory/user-shares.ts';
-import type { ToolRights } from '../domain/rights/rights.ts';
-import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 
 /** Aborting `signal` cancels the request on the backend and rejects with the reason of the signal. */
 export interface RequestOptions extends ExchangeOptions {

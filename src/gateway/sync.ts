@@ -20,8 +20,8 @@ import type {
   SyncOutcome,
   SyncReport,
 } from '../domain/instances/found-instances.ts';
-import { SerialQueue } from '../domain/tasks/serial-queue.ts';
 import { type Clock, sleep } from '../domain/time/clock.ts';
+import { SerialQueue } from '../domain/time/serial-queue.ts';
 import { catchUp } from '../registry/catch-up.ts';
 import type { Registry } from '../registry/registry.ts';
 import { RegistryFileError, readRegistryFile } from '../registry/registry-file.ts';

@@ -3,9 +3,9 @@
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { ClusterCounts } from '../counts/cluster-counts.ts';
+import { ToolRights } from '../domain/accounts/rights.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
 import type { OwnWorker, WorkerQuestion } from '../domain/nodes/workers.ts';
-import { ToolRights } from '../domain/rights/rights.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { Prometheus } from '../metrics/prometheus.ts';
 import { HeldBodies } from './body/held-bodies.ts';

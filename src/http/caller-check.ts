@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Auth } from '../auth/auth.ts';
 import type { RateLimit, RateLimiter } from '../auth/limits/rate-limiter.ts';
 import { mayDo, type Principal, type Scope } from '../domain/accounts/account.ts';
+import { isRestricted, mayUse } from '../domain/accounts/rights.ts';
 import {
   accountsNeedAllTemplates,
   insufficientPermissions,
@@ -13,7 +14,6 @@ import {
 } from '../domain/errors/account-errors.ts';
 import { templateNotFound } from '../domain/errors/error-catalogue.ts';
 import { asGatewayError, type GatewayError, hasCode } from '../domain/errors/errors.ts';
-import { isRestricted, mayUse } from '../domain/rights/rights.ts';
 import { whenKnown } from '../domain/time/when-known.ts';
 import { type CredentialedRequest, credentialsOf } from './credentials.ts';
 import { HTTP_LIMITS } from './limits.ts';

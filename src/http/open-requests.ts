@@ -4,7 +4,7 @@
 
 import type { Observable } from 'rxjs';
 import { type Linked, LinkedSet } from '../domain/memory/linked-set.ts';
-import { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
+import { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { CallerCheck, CheckedRequest } from './caller-check.ts';
 
 export interface OpenRequest extends Linked {

@@ -6,8 +6,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type Koa from 'koa';
 import type { Principal } from '../domain/accounts/account.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
-import { TEMPLATE_NAME } from '../domain/instances/template.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
+import { TEMPLATE_NAME } from '../domain/template-name.ts';
 import type { CallerCheck } from './caller-check.ts';
 import type {
   Challenge,

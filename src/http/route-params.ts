@@ -17,17 +17,17 @@ import {
 } from '../domain/errors/error-catalogue.ts';
 import type { GatewayError, ValidationItem } from '../domain/errors/errors.ts';
 import { nodeNotFound, sessionUnknown } from '../domain/errors/session-errors.ts';
+import type { Shape } from '../domain/errors/validation.ts';
 import { viewNotFound } from '../domain/errors/view-errors.ts';
 import { InstanceId } from '../domain/instances/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { cutText, HIDES_BAD_TEXT, isCleanText, NOT_UNICODE } from '../domain/text.ts';
-import type { Shape } from '../domain/validation.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 export const TemplateParams = Type.Object({ template: TemplateId });
 export const ViewParams = Type.Object({ view: Type.String({ ...TemplateId, examples: ['support'] }) });
-/** An instance id, alone or after its template: see domain/instances/registration.ts. */
+/** An instance id, alone or after its template: see domain/registration/registration.ts. */
 export const ServerParams = Type.Object({
   server_id: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._~-]{0,299}$', examples: ['everything-1'] }),
 });

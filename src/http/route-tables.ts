@@ -3,9 +3,9 @@
 
 import type { Logger } from 'pino';
 import type { RateLimiter } from '../auth/limits/rate-limiter.ts';
+import { mayUse, mayUseView } from '../domain/accounts/rights.ts';
 import { routeNotFound } from '../domain/errors/error-catalogue.ts';
 import type { OwnWorker } from '../domain/nodes/workers.ts';
-import { mayUse, mayUseView } from '../domain/rights/rights.ts';
 import type { Prometheus } from '../metrics/prometheus.ts';
 import { Samples } from '../metrics/samples.ts';
 import { Tracing } from '../tracing/tracing.ts';

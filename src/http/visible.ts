@@ -2,8 +2,8 @@
 // for that principal, and neither do its instances.
 
 import { mayDo, type Principal } from '../domain/accounts/account.ts';
+import { hasAllTemplates, mayUse } from '../domain/accounts/rights.ts';
 import { serverNotFound, templateNotFound } from '../domain/errors/error-catalogue.ts';
-import { hasAllTemplates, mayUse } from '../domain/rights/rights.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { GatewayStats, Server } from '../gateway/gateway-types.ts';
 

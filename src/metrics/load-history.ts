@@ -1,7 +1,7 @@
 // The history of the load: the totals of each 10 s of the last hour, with or without readers. Source: ADR 126.
 
 import { mayDo, type Principal } from '../domain/accounts/account.ts';
-import { hasAllTemplates } from '../domain/rights/rights.ts';
+import { hasAllTemplates } from '../domain/accounts/rights.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { Sample, type SampledGateway, type Totals } from './samples.ts';
 

@@ -10,9 +10,9 @@ import { BUCKET_SECONDS } from '../counts/bucket-counts.ts';
 import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import { increment } from '../counts/traffic-counts.ts';
 import type { Principal } from '../domain/accounts/account.ts';
+import { hasAllTemplates, mayUse, rightsKey } from '../domain/accounts/rights.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
-import { hasAllTemplates, mayUse, rightsKey } from '../domain/rights/rights.ts';
-import { SerialQueue } from '../domain/tasks/serial-queue.ts';
+import { SerialQueue } from '../domain/time/serial-queue.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { METRICS, type Metric, type MetricsReading } from './metric-table.ts';
 

@@ -17,8 +17,8 @@ import {
 import { DurationHistogram } from '../counts/duration-histogram.ts';
 import { getOrInsert, type InstanceCounts, type TemplateCounts, tallyOf } from '../counts/traffic-counts.ts';
 import { mayDo, type Principal } from '../domain/accounts/account.ts';
+import { mayUse, rightsKey } from '../domain/accounts/rights.ts';
 import type { InstanceSnapshot } from '../domain/instances/instance.ts';
-import { mayUse, rightsKey } from '../domain/rights/rights.ts';
 import { ticks$, timer$ } from '../domain/time/clock-streams.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { TemplateSnapshot } from '../gateway/gateway-types.ts';

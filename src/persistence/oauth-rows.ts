@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto';
 import type { StaticEncode, TSchema } from 'typebox';
-import { compileShape } from '../domain/validation.ts';
+import { compileShape } from '../domain/errors/validation.ts';
 import type { OAuthKind, OAuthRow, OAuthStore } from './oauth-store.ts';
 import { readRow, StoreOpenError } from './store-errors.ts';
 

@@ -16,10 +16,10 @@ import {
 } from 'rxjs';
 import { listNotice, type ServerMessage, type ServerNotification } from '../domain/mcp/client.ts';
 import { changedList, type ListField } from '../domain/mcp/mcp.ts';
-import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
-import { inTask } from '../domain/tasks/task-streams.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import { inTask } from '../domain/time/task-streams.ts';
 
 /** Changes within this time make one notice, in ms. */
 const AUDIT_MS = 50;

@@ -25,8 +25,8 @@ import type { ClientProfile, ServerMessage, ServerNotification } from '../domain
 import { announcesChanges, type Handshake, type ListField, listOf } from '../domain/mcp/mcp.ts';
 import type { FairLruMap } from '../domain/memory/fair-lru-map.ts';
 import type { McpSession } from '../domain/sessions/mcp-session.ts';
-import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../domain/time/clock.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { shortKey } from './client-bounds.ts';
 import type { StatelessOptions } from './endpoint-backends.ts';
 import { withListNotices } from './list-notices.ts';

@@ -12,7 +12,8 @@ import {
   type TemplateSettings,
 } from '../balancing/template-settings.ts';
 import { registryFull, validationFailed } from '../domain/errors/error-catalogue.ts';
-import { eventOf, type GatewayEvent } from '../domain/events.ts';
+import { eventOf, type GatewayEvent } from '../domain/events/events.ts';
+import type { InstanceAuth } from '../domain/instances/account-connection.ts';
 import type { InstanceDefinition, TemplateAuth } from '../domain/instances/instance.ts';
 import { isStored } from '../domain/instances/transport-kinds.ts';
 import { definedFields } from '../domain/json/json.ts';
@@ -21,7 +22,6 @@ import { keptBytes } from '../domain/memory/held-bytes.ts';
 import { runsAnywhere } from '../domain/nodes/nodes.ts';
 import { counted } from '../domain/text.ts';
 import type { Clock } from '../domain/time/clock.ts';
-import type { InstanceAuth } from '../domain/vault/account-connection.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { DefinitionsInForce } from '../templates/definitions-in-force.ts';
 import type { InProcessHandler } from '../transports/open-options.ts';

@@ -2,8 +2,8 @@
 // store bounds the time of each query. Source: ADR 53.
 
 import { databaseUnavailable, hasCode } from '../domain/errors/errors.ts';
-import { SerialQueue } from '../domain/tasks/serial-queue.ts';
-import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
+import { SerialQueue } from '../domain/time/serial-queue.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 
 /** Longest wait behind changes that fail because the database is unavailable, in ms. */
 const LONGEST_WAIT_MS = 1_000;

@@ -1,18 +1,18 @@
 // Checks the input of embedding programs with the schemas and messages of the HTTP routes.
-// domain/instances/registration.ts has the rules about several fields of an instance.
+// domain/registration/registration.ts has the rules about several fields of an instance.
 
 import Type from 'typebox';
 import { LoadBalancerChange } from '../balancing/policy-schemas.ts';
 import type { TemplateChange } from '../balancing/template-settings.ts';
 import { TemplateId } from '../domain/accounts/input-schemas.ts';
+import { compileShape, locatedAt, refuse, type Shape } from '../domain/errors/validation.ts';
 import { InstanceChange, InstanceInput, type TemplateAuth } from '../domain/instances/instance.ts';
 import {
   checkedInput,
   checkedTemplateAuth,
   checkMetadata,
   instanceShape,
-} from '../domain/instances/registration.ts';
-import { compileShape, locatedAt, refuse, type Shape } from '../domain/validation.ts';
+} from '../domain/registration/registration.ts';
 import type { RegisterOptions } from './registry-types.ts';
 
 const CLOSED = { additionalProperties: false } as const;

@@ -3,7 +3,7 @@
 
 import { filter, type Observable, pairwise, retry, Subject, Subscription, startWith } from 'rxjs';
 import { asGatewayError } from '../domain/errors/errors.ts';
-import type { GatewayEvent } from '../domain/events.ts';
+import type { GatewayEvent } from '../domain/events/events.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';

@@ -1,11 +1,11 @@
 // What is approved of a pinned template, or of a pinned view, and what waits for approval. Source: ADR 238, ADR 242.
 
 import { createHash } from 'node:crypto';
-import type { GatewayEvent } from '../domain/events.ts';
+import type { GatewayEvent } from '../domain/events/events.ts';
 import { canonicalText, type JsonObject } from '../domain/json/json.ts';
-import { eachInGroups } from '../domain/tasks/task-groups.ts';
-import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../domain/time/clock.ts';
+import { eachInGroups } from '../domain/time/task-groups.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import {
   type Approval,
   approvedPart,

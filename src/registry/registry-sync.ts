@@ -15,7 +15,7 @@ import type {
 } from '../domain/instances/found-instances.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { definedFields } from '../domain/json/json.ts';
-import { eachInGroups } from '../domain/tasks/task-groups.ts';
+import { eachInGroups } from '../domain/time/task-groups.ts';
 import type { Registry } from './registry.ts';
 import type { FileContents } from './registry-types.ts';
 import { importViews } from './view-import.ts';

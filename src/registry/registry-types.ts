@@ -3,7 +3,7 @@
 
 import type { LoadBalancerSettings } from '../balancing/policy-schemas.ts';
 import type { InstanceDefinition, InstanceInput, InstanceSnapshot } from '../domain/instances/instance.ts';
-import type { RegistrationOrigin } from '../domain/instances/registration.ts';
+import type { RegistrationOrigin } from '../domain/registration/registration.ts';
 import type { InProcessHandler } from '../transports/open-options.ts';
 import type { RegistryContents } from './registry-file.ts';
 

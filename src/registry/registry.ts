@@ -20,19 +20,19 @@ import type {
   InstanceInput,
   TemplateAuth,
 } from '../domain/instances/instance.ts';
-import {
-  changedInstance,
-  defineInstance,
-  type RegistrationContext,
-  withTemplateAuth,
-} from '../domain/instances/registration.ts';
 import { isMissing } from '../domain/instances/start-failure.ts';
 import { isStored } from '../domain/instances/transport-kinds.ts';
 import { definedFields } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { runsAnywhere } from '../domain/nodes/nodes.ts';
-import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
+import {
+  changedInstance,
+  defineInstance,
+  type RegistrationContext,
+  withTemplateAuth,
+} from '../domain/registration/registration.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import { ActiveRegistry, type ActiveRegistryDeps } from './active-registry.ts';

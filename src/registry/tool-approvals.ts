@@ -11,12 +11,12 @@ import {
   withOwnHints,
 } from '../actors/instances/tool-trust.ts';
 import type { TemplateSettings } from '../balancing/template-settings.ts';
+import { groupsToMatch } from '../domain/accounts/globs.ts';
 import { toolNotFound } from '../domain/errors/error-catalogue.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import type { Tool, WithheldItem } from '../domain/mcp/mcp.ts';
-import { groupsToMatch } from '../domain/rights/globs.ts';
-import { eachInGroups, inGroups } from '../domain/tasks/task-groups.ts';
-import type { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
+import { eachInGroups, inGroups } from '../domain/time/task-groups.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { type Approval, type NewApproval, splitToolKey, toolKey } from '../domain/views/approval.ts';
 import type { ToolHints, ViewDefinition } from '../domain/views/view.ts';
 import { type ApprovalStore, MAX_ROWS } from '../persistence/store.ts';

@@ -7,7 +7,7 @@ import { Subject } from 'rxjs';
 import { registryFull } from '../domain/errors/error-catalogue.ts';
 import { databaseUnavailable } from '../domain/errors/errors.ts';
 import { duplicateView, viewChanged, viewNotFound } from '../domain/errors/view-errors.ts';
-import type { GatewayEvent, ViewChange } from '../domain/events.ts';
+import type { GatewayEvent, ViewChange } from '../domain/events/events.ts';
 import { keptBytes } from '../domain/memory/held-bytes.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { NameTargets, StoredView, ViewDefinition } from '../domain/views/view.ts';

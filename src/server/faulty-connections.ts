@@ -4,7 +4,7 @@
 import type { Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { codeOf } from '../domain/errors/errors.ts';
-import { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
+import { TaskScheduler } from '../domain/time/task-scheduler.ts';
 
 /** An `import` would load Node's `fetch`, too (14 MB). */
 const { STATUS_CODES } = process.getBuiltinModule('node:http');

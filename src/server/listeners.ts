@@ -4,10 +4,10 @@ import type { IncomingMessage, RequestListener, Server, ServerOptions, ServerRes
 import { Server as NetServer, Socket } from 'node:net';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { OperatorError } from '../domain/errors/errors.ts';
-import { hostAndPort, localUrl } from '../domain/instances/endpoint.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { TaskScheduler } from '../domain/tasks/task-scheduler.ts';
+import { hostAndPort, localUrl } from '../domain/registration/endpoint.ts';
 import { systemClock } from '../domain/time/clock.ts';
+import { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { BodyRequest } from '../http/body/body-request.ts';
 import { endFaultyConnections } from './faulty-connections.ts';
 import { OpenConnections } from './open-connections.ts';

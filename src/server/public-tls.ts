@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import { readPemFile } from '../config/read-file.ts';
 import { codeOf, OperatorError, reasonOf } from '../domain/errors/errors.ts';
 import { type Clock, systemClock } from '../domain/time/clock.ts';
-import { readRenewed } from '../domain/time/renewed.ts';
+import { readRenewed } from '../net/tls/renewed.ts';
 
 export interface PublicTls {
   /** Options of a secure context. */

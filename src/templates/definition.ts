@@ -6,11 +6,11 @@ import { Compile } from 'typebox/schema';
 import { LoadBalancerSettings } from '../balancing/policy-schemas.ts';
 import { TemplateId } from '../domain/accounts/input-schemas.ts';
 import { GatewayError, messageOf } from '../domain/errors/errors.ts';
+import { compileShape, issueLines, pathTo } from '../domain/errors/validation.ts';
 import { commandWords } from '../domain/instances/command.ts';
 import { TemplateAuth } from '../domain/instances/instance.ts';
-import { checkedTemplateAuth } from '../domain/instances/registration.ts';
 import { TRANSPORT_NAMES } from '../domain/instances/transport-kinds.ts';
-import { compileShape, issueLines, pathTo } from '../domain/validation.ts';
+import { checkedTemplateAuth } from '../domain/registration/registration.ts';
 import { tolerated } from './tolerant.ts';
 
 const Texts = Type.Array(Type.String());

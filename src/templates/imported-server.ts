@@ -1,8 +1,8 @@
 // Servers in the files of MCP clients and registries, as definitions of templates and, where the file says how to start or reach
 // one, as instances: their form and their names. imported.ts reads the files.
 
-import { isTemplateId } from '../domain/instances/template.ts';
 import type { JsonObject } from '../domain/json/json.ts';
+import { isTemplateId } from '../domain/template-name.ts';
 
 /** As `POST /gateway/register` takes it, with placeholders of the client in its texts. */
 export interface ImportedInstance {

@@ -1,9 +1,9 @@
 // Converts definitions of other platforms to the form of this schema (`ports` as an object, `capabilities` as descriptions,
 // `docker_image` with `docker_tag`, `transport` as an object and so on) and reports each conversion. Source: ADR 57.
 
-import { isTemplateId } from '../domain/instances/template.ts';
 import { transportNamed } from '../domain/instances/transport-kinds.ts';
 import { definedFields, isJsonObject, type JsonObject, type JsonValue } from '../domain/json/json.ts';
+import { isTemplateId } from '../domain/template-name.ts';
 
 export interface Remark {
   /** JSON pointer; empty for the whole document. */

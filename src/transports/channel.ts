@@ -9,6 +9,7 @@ import { type ExchangeEvent, isFinal } from '../domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../domain/errors/error-catalogue.ts';
 import { type Delivered, GatewayError } from '../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json/json.ts';
+import { resultEvent } from '../domain/lists/list-pages.ts';
 import { type ClientProfile, type ServerMessage, serverRequest } from '../domain/mcp/client.ts';
 import {
   type AnswerMessage,
@@ -18,7 +19,6 @@ import {
   numberMeant,
   type RequestMessage,
 } from '../domain/mcp/jsonrpc.ts';
-import { resultEvent } from '../domain/mcp/list-pages.ts';
 import {
   CANCELLED,
   type Handshake,

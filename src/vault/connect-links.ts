@@ -6,11 +6,11 @@ import { hash, randomBytes } from 'node:crypto';
 import { Subject } from 'rxjs';
 import Type from 'typebox';
 import { type DefinedRoles, roleRights, scopesOfUser, type User } from '../domain/accounts/account.ts';
+import { commonRights, mayUse } from '../domain/accounts/rights.ts';
 import type { ConnectLink } from '../domain/calls/connection-required.ts';
+import { SHARED } from '../domain/instances/account-connection.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
-import { commonRights, mayUse } from '../domain/rights/rights.ts';
 import type { Clock } from '../domain/time/clock.ts';
-import { SHARED } from '../domain/vault/account-connection.ts';
 import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 

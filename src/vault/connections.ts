@@ -2,8 +2,8 @@
 // Source: ADR 201, ADR 218.
 
 import Type from 'typebox';
+import { type AccountConnection, SHARED } from '../domain/instances/account-connection.ts';
 import type { Clock } from '../domain/time/clock.ts';
-import { type AccountConnection, SHARED } from '../domain/vault/account-connection.ts';
 import { oauthKey, readUndamaged, rowReader } from '../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import type { OAuthBackend } from './oauth-backends.ts';

@@ -1,8 +1,8 @@
 // The vault, loaded with the first instance that has a backend which wants OAuth.
 
 import { Subject } from 'rxjs';
+import type { ConnectionChange } from '../domain/instances/account-connection.ts';
 import { loadOnce } from '../domain/memory/load-once.ts';
-import type { ConnectionChange } from '../domain/vault/account-connection.ts';
 import type { Vault, VaultOptions } from './vault.ts';
 
 export class LazyVault {

@@ -4,10 +4,10 @@
 // 2025-11-25 basic/authorization, ADR 218.
 
 import Type from 'typebox';
+import { type InstanceAuth, isResourceOf } from '../domain/instances/account-connection.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
-import { type InstanceAuth, isResourceOf } from '../domain/vault/account-connection.ts';
 import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import { challengeIn, scopesIn } from '../transports/http/challenge.ts';

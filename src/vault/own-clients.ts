@@ -4,9 +4,9 @@
 
 import type * as OAuth from 'oauth4webapi';
 import Type from 'typebox';
+import type { WayToBeKnown } from '../domain/instances/account-connection.ts';
 import { definedFields } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
-import type { WayToBeKnown } from '../domain/vault/account-connection.ts';
 import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import { BackendFetchFailure } from './backend-fetch.ts';

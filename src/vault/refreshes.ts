@@ -4,9 +4,9 @@
 // it. Source: ADR 218.
 
 import { hasCode } from '../domain/errors/errors.ts';
+import type { WhyNotConnected } from '../domain/instances/account-connection.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { type Clock, sleep } from '../domain/time/clock.ts';
-import type { WhyNotConnected } from '../domain/vault/account-connection.ts';
 import { insistently } from '../persistence/insistent.ts';
 import { scopesIn } from '../transports/http/challenge.ts';
 import { BackendFetchFailure } from './backend-fetch.ts';

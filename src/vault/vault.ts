@@ -3,13 +3,13 @@
 
 import type { Subject } from 'rxjs';
 import { connectionRequired, endpointUnavailable } from '../domain/errors/error-catalogue.ts';
-import type { Clock } from '../domain/time/clock.ts';
 import {
   type AccountConnection,
   type ConnectionChange,
   SHARED,
   type WayToBeKnown,
-} from '../domain/vault/account-connection.ts';
+} from '../domain/instances/account-connection.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { AddressCheck } from '../net/network-guard.ts';
 import type { SystemLookups } from '../net/system-lookups.ts';
 import type { OAuthStore } from '../persistence/oauth-store.ts';

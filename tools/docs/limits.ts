@@ -3,6 +3,7 @@
 import { MAX_ASKED, MAX_RESOURCES } from '../../src/actors/subscriptions/resource-subscriptions.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { OUTPUT_BYTES, RUN_MS } from '../../src/discovery/login-program.ts';
+import { RIGHTS_LIMITS } from '../../src/domain/accounts/rights.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import {
   type ByteBounds,
@@ -10,7 +11,6 @@ import {
   memoryBounds,
   UNCOUNTED_KEPT_BYTES,
 } from '../../src/domain/memory/held-bytes.ts';
-import { RIGHTS_LIMITS } from '../../src/domain/rights/rights.ts';
 import { TESTS } from '../../src/gateway/instances/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/instances/open-transport.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';

@@ -1,5 +1,5 @@
 // A view while it is edited: the definition itself, so that what the editor has no field for stays as it is. Tools are chosen as the gateway
-// chooses them (src/domain/rights/globs.ts and src/protocol/aggregate/views/view-choices.ts, which a spec compares).
+// chooses them (src/domain/accounts/globs.ts and src/protocol/aggregate/views/view-choices.ts, which a spec compares).
 
 type ByTool = Readonly<Record<string, unknown>>;
 

@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { CallEvents } from '../../../src/actors/calls/call-events.ts';
 import { toolOf } from '../../../src/domain/calls/exchange.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
-import type { GatewayEvent } from '../../../src/domain/events.ts';
+import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Tool } from '../../../src/domain/mcp/mcp.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';

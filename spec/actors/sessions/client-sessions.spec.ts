@@ -8,9 +8,9 @@ import type { InspectionEvent } from 'xstate';
 import { SESSION_ACTOR_ID } from '../../../src/actors/root.machine.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
+import type { EndReason } from '../../../src/domain/errors/session-ends.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { profileBytes } from '../../../src/domain/mcp/client.ts';
-import type { EndReason } from '../../../src/domain/sessions/session-ends.ts';
 import { type AnySessionValue, SESSION_VERSION } from '../../../src/domain/sessions/session-value.ts';
 import {
   ASKABLE,

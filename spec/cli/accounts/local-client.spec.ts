@@ -6,7 +6,7 @@ import { type AccountClient, withLocalClient } from '../../../src/cli/accounts/l
 import { type Fields, fields, listOf } from '../../../src/cli/answers.ts';
 import { CommandInput } from '../../../src/cli/command.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
-import { idAt } from '../../../src/domain/audit/audit.ts';
+import { idAt } from '../../../src/domain/events/audit.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { rejects } from '../../helpers/outcome.ts';

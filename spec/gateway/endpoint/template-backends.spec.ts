@@ -3,8 +3,8 @@
 import { NEVER, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { FairLruMap } from '../../../src/domain/memory/fair-lru-map.ts';
-import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
+import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { TemplateBackends } from '../../../src/gateway/endpoint/template-backends.ts';
 import { HANDSHAKE } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';

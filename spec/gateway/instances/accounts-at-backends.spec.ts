@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { asGatewayError } from '../../../src/domain/errors/errors.ts';
-import { SHARED } from '../../../src/domain/vault/account-connection.ts';
+import { SHARED } from '../../../src/domain/instances/account-connection.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';

@@ -4,8 +4,8 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
+import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { openTransportOf } from '../../../src/gateway/instances/open-transport.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import type { TransportDiagnostics } from '../../../src/transports/transport.ts';

@@ -10,8 +10,8 @@ import * as assert from 'uvu/assert';
 import { RateLimiter } from '../../../src/auth/limits/rate-limiter.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { ByteBudget } from '../../../src/domain/memory/held-bytes.ts';
-import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
+import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { HeldBodies } from '../../../src/http/body/held-bodies.ts';
 import {
   koaBodyReader,

@@ -1,8 +1,8 @@
 // The pages at which users connect their accounts at backends, with a real authorization server behind them.
 
 import * as assert from 'uvu/assert';
+import { SHARED } from '../../../src/domain/instances/account-connection.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { SHARED } from '../../../src/domain/vault/account-connection.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { Connected, ConnectLinks } from '../../../src/vault/connect-links.ts';

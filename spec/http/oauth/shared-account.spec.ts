@@ -9,7 +9,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import * as assert from 'uvu/assert';
 import type { Scope } from '../../../src/domain/accounts/account.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
-import { SHARED } from '../../../src/domain/vault/account-connection.ts';
+import { SHARED } from '../../../src/domain/instances/account-connection.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';

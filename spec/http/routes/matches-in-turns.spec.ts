@@ -1,7 +1,7 @@
 // Routes that show tools to a caller with `tools`: the names of long lists are matched in tasks, not all in the turn of the request.
 
 import * as assert from 'uvu/assert';
-import { ToolRights } from '../../../src/domain/rights/rights.ts';
+import { ToolRights } from '../../../src/domain/accounts/rights.ts';
 import { Gateway } from '../../../src/gateway/gateway.ts';
 import type { Credentials } from '../../helpers/http-accounts.ts';
 import { suite } from '../../helpers/suite.ts';

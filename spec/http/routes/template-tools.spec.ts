@@ -1,7 +1,7 @@
 // Pinned templates at every door: what was listed when they were pinned is used; what is new or changed waits for an admin.
 
 import * as assert from 'uvu/assert';
-import type { GatewayEvent } from '../../../src/domain/events.ts';
+import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Doors, openDoors } from './doors.ts';
 

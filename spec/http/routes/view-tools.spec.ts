@@ -2,7 +2,7 @@
 // the view alone.
 
 import * as assert from 'uvu/assert';
-import type { GatewayEvent } from '../../../src/domain/events.ts';
+import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Doors, openDoors } from './doors.ts';
 

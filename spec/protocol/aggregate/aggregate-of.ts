@@ -4,7 +4,7 @@ import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ListChange } from '../../../src/domain/mcp/mcp.ts';
 import type { AllSessions } from '../../../src/domain/sessions/all-sessions.ts';
-import type { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { allTemplates } from '../../../src/protocol/aggregate/all-templates.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/backends.ts';
 import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';

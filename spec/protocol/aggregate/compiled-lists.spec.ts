@@ -2,7 +2,7 @@
 
 import { EMPTY, of } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
+import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { NO_NAMES } from '../../../src/domain/views/view.ts';
 import { allTemplates } from '../../../src/protocol/aggregate/all-templates.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';

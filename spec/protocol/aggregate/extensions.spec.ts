@@ -2,10 +2,10 @@
 
 import { firstValueFrom, type Observable, of } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { ToolRights } from '../../../src/domain/accounts/rights.ts';
 import type { ExchangeRequest, SourcedEvent } from '../../../src/domain/calls/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { Owner } from '../../../src/domain/mcp/client.ts';
-import { ToolRights } from '../../../src/domain/rights/rights.ts';
 import { NO_NAMES, type ViewDefinition } from '../../../src/domain/views/view.ts';
 import { allTemplates } from '../../../src/protocol/aggregate/all-templates.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';

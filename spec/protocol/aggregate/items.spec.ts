@@ -6,7 +6,7 @@ import { EMPTY, of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { type JsonObject, JsonText } from '../../../src/domain/json/json.ts';
 import type { ListField, WithheldItem } from '../../../src/domain/mcp/mcp.ts';
-import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
+import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -2,6 +2,7 @@
 
 import { firstValueFrom, type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { ToolRights } from '../../../src/domain/accounts/rights.ts';
 import {
   type ExchangeRequest,
   isSourcedAnswer,
@@ -15,7 +16,6 @@ import {
   writeFields,
 } from '../../../src/domain/json/json.ts';
 import type { Owner } from '../../../src/domain/mcp/client.ts';
-import { ToolRights } from '../../../src/domain/rights/rights.ts';
 import type { AggregatePresentation } from '../../../src/domain/views/view.ts';
 import { allTemplates } from '../../../src/protocol/aggregate/all-templates.ts';
 import { ToolIndex } from '../../../src/protocol/tool-search/tool-index.ts';

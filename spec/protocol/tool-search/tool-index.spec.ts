@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
-import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
+import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { TokenCounts } from '../../../src/protocol/tool-search/token-counts.ts';
 import { type FindableTool, ToolIndex } from '../../../src/protocol/tool-search/tool-index.ts';
 import { Vocabulary } from '../../../src/protocol/tool-search/vocabulary.ts';

@@ -6,7 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { STRATEGY_NAMES } from '../../../src/balancing/strategies.ts';
-import type { GatewayEvent } from '../../../src/domain/events.ts';
+import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { rpcError, serving, type ToolBody } from '../../helpers/function-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';

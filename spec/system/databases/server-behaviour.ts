@@ -3,8 +3,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import type { ApiKey } from '../../../src/domain/accounts/account.ts';
-import type { AuditEntry } from '../../../src/domain/audit/audit.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
+import type { AuditEntry } from '../../../src/domain/events/audit.ts';
 import { migrationStatus, openStore } from '../../../src/persistence/open.ts';
 import { connectOrm } from '../../../src/persistence/orm/orm.ts';
 import { rowOfApiKey } from '../../../src/persistence/orm/orm-accounts.ts';

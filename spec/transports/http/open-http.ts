@@ -2,8 +2,8 @@
 // transport together with its fixture server.
 
 import type { RequestListener } from 'node:http';
-import { DENIED_NETWORKS } from '../../../src/domain/instances/endpoint.ts';
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
+import { DENIED_NETWORKS } from '../../../src/domain/registration/endpoint.ts';
 import { addressesIn } from '../../../src/net/network-guard.ts';
 import { open as http } from '../../../src/transports/http/http.ts';
 import type { OpenOptions } from '../../../src/transports/open-options.ts';

@@ -9,8 +9,8 @@ import { queueFull } from '../../../src/domain/errors/error-catalogue.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { LEGACY_VERSIONS, MODERN_VERSIONS } from '../../../src/domain/mcp/mcp.ts';
-import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
+import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { Channel, type ExchangeObserver } from '../../../src/transports/channel.ts';
 import {
   DedicatedPrograms,

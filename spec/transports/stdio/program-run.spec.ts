@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { programUser } from '../../../src/config/program-user.ts';
 import { childEnvironment, missingVariables } from '../../../src/domain/instances/command.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
+import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';
 import { LineTail } from '../../../src/transports/stdio/line-tail.ts';
 import { ProgramRun, type ProgramRunOptions } from '../../../src/transports/stdio/program-run.ts';

@@ -6,7 +6,7 @@ import { withoutCredentials } from '../../domain/accounts/written-credentials.ts
 import { type ExchangeRequest, ownerIdOf, toolOf } from '../../domain/calls/exchange.ts';
 import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import type { ErrorCode, GatewayError } from '../../domain/errors/errors.ts';
-import type { GatewayEvent } from '../../domain/events.ts';
+import type { GatewayEvent } from '../../domain/events/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 

@@ -9,7 +9,7 @@ import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-even
 import type { RequestTrace } from '../../domain/calls/request-trace.ts';
 import type { Retry } from '../../domain/calls/retry-rules.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { CallConversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';

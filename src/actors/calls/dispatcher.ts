@@ -10,7 +10,7 @@ import {
 } from '../../domain/calls/exchange.ts';
 import { toolNotFound } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError, shuttingDown } from '../../domain/errors/errors.ts';
-import type { GatewayEvent } from '../../domain/events.ts';
+import type { GatewayEvent } from '../../domain/events/events.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { SharedTimer } from '../../domain/time/shared-timer.ts';
 import type { Fleet } from '../fleet.ts';

@@ -6,8 +6,8 @@
 
 import { LIMITS } from '../../domain/limits.ts';
 import { isWithinEqualPart } from '../../domain/memory/user-shares.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 
 /** The part of an instance that the queue sees. */
 export interface QueueTarget {

@@ -10,7 +10,7 @@ import {
   extensionProcessLimit,
   processLimit,
 } from '../../domain/errors/session-errors.ts';
-import { eventOf, type GatewayEvent } from '../../domain/events.ts';
+import { eventOf, type GatewayEvent } from '../../domain/events/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import { canonicalText } from '../../domain/json/json.ts';

@@ -7,7 +7,7 @@ import { type ExchangeEvent, isFinal } from '../../domain/calls/exchange-event.t
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { gatherPages } from '../../domain/mcp/list-pages.ts';
+import { gatherPages } from '../../domain/lists/list-pages.ts';
 import type { Handshake, Tool } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { answerOf, ownExchange } from '../../transports/own-exchange.ts';

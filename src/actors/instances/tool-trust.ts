@@ -1,15 +1,15 @@
 // The tool definitions of a template that are trusted. By default all are; for a pinned template, and through a pinned
 // view, only approved ones are. Source: ADR 238, ADR 242.
 
+import { groupsToMatch } from '../../domain/accounts/globs.ts';
 import type { SourcedEvent } from '../../domain/calls/exchange.ts';
 import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { arrayOf, editedFields } from '../../domain/json/json-fields.ts';
 import { memberBytes, memberText } from '../../domain/json/json-scanner.ts';
-import { partsOf, readPage } from '../../domain/mcp/list-pages.ts';
+import { partsOf, readPage } from '../../domain/lists/list-pages.ts';
 import type { Tool } from '../../domain/mcp/mcp.ts';
-import { groupsToMatch } from '../../domain/rights/globs.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { ToolHints } from '../../domain/views/view.ts';
 
 /** The digests that identify a tool definition. */

@@ -6,7 +6,7 @@ import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { extensionsOf } from '../../domain/mcp/client.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
-import { FairSlots } from '../../domain/tasks/fair-slots.ts';
+import { FairSlots } from '../../transports/fair-slots.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import { sharedBy, type UsingSession } from '../instances/dedicated-conversation.ts';
 import type { ConversationUse } from '../instances/dedicated-conversations.ts';

@@ -5,6 +5,7 @@
 
 import { filter, firstValueFrom, race } from 'rxjs';
 import { nodeCutOff, nodeDraining, shuttingDown } from '../../domain/errors/errors.ts';
+import { type EndReason, SESSION_ENDS } from '../../domain/errors/session-ends.ts';
 import { sessionEnded, sessionLost, sessionUnknown } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile, ShownSession } from '../../domain/mcp/client.ts';
@@ -12,7 +13,6 @@ import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { lifeOf, newLife, newSessionId } from '../../domain/nodes/life.ts';
 import type { AllSessions, RecoverySteps } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
-import { type EndReason, SESSION_ENDS } from '../../domain/sessions/session-ends.ts';
 import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
 import type { SessionRow } from '../../domain/sessions/session-row.ts';
 import type { AnySessionValue, SessionValue } from '../../domain/sessions/session-value.ts';

@@ -3,8 +3,8 @@
 
 import { LIMITS } from '../../domain/limits.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 
 interface IdleSweepDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly scheduler: Pick<TaskScheduler, 'each'>;

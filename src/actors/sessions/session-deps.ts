@@ -2,14 +2,14 @@
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
-import type { GatewayEvent } from '../../domain/events.ts';
+import type { GatewayEvent } from '../../domain/events/events.ts';
+import type { ListReader } from '../../domain/lists/list-reader.ts';
 import type { ServerMessage } from '../../domain/mcp/client.ts';
-import type { ListReader } from '../../domain/mcp/list-reader.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import type { SessionOpening } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
 import type { RetryBudget } from '../calls/retries.ts';
 import type { Fleet } from '../fleet.ts';

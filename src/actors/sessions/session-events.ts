@@ -1,6 +1,6 @@
 // The fields of events about open sessions.
 
-import { eventOf } from '../../domain/events.ts';
+import { eventOf } from '../../domain/events/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
 import type { SessionValue } from '../../domain/sessions/session-value.ts';

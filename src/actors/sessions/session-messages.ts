@@ -4,7 +4,7 @@
 import { Subject, type Subscriber, Subscription } from 'rxjs';
 import { type ServerMessage, updateNotice } from '../../domain/mcp/client.ts';
 import { noticesInTasks } from '../../domain/mcp/notices-in-tasks.ts';
-import { inTasks } from '../../domain/tasks/task-streams.ts';
+import { inTasks } from '../../domain/time/task-streams.ts';
 import type { FeedClient } from '../subscriptions/feed.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-core.ts';

@@ -2,8 +2,8 @@
 // client-session.machine.ts applies them while the session has an actor, client-session.ts otherwise.
 
 import type { Delivered } from '../../domain/errors/errors.ts';
+import type { EndReason } from '../../domain/errors/session-ends.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
-import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import { SESSION_VERSION, type SessionValue } from '../../domain/sessions/session-value.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';

@@ -38,10 +38,10 @@ import {
   RESOURCE_UPDATED,
   type WantedChanges,
 } from '../../domain/mcp/mcp.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
-import { inTask, inTasks, latestInTasks } from '../../domain/tasks/task-streams.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { inTask, inTasks, latestInTasks } from '../../domain/time/task-streams.ts';
 import { backOffMs } from '../back-off.ts';
 import type { StatelessConversations } from '../calls/stateless/stateless-conversations.ts';
 import type { Fleet } from '../fleet.ts';

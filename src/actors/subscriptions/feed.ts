@@ -9,7 +9,7 @@ import { type ServerMessage, type ServerNotification, updateNotice } from '../..
 import { changedList, type ListField, RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
 import { MAX_WAITING_NOTICES, noticeKey, ofSubscribed } from '../../domain/mcp/notices-in-tasks.ts';
 import { enclosingUris } from '../../domain/mcp/resource-uris.ts';
-import { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import { BackendSubscription } from './backend-subscription.ts';
 import {

@@ -10,9 +10,9 @@ import { backendUnavailable, notConnected } from '../../domain/errors/error-cata
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { subscriptionShareLimit } from '../../domain/errors/session-errors.ts';
 import { UserAmounts, UserShares } from '../../domain/memory/user-shares.ts';
-import { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
+import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { answerOf } from '../../transports/own-exchange.ts';
 import type { Conversation } from '../../transports/transport.ts';
 

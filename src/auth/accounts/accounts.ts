@@ -15,10 +15,10 @@ import {
   type UserChange,
   usernameKey,
 } from '../../domain/accounts/account.ts';
+import { isRestricted, type RightsLists, tooLongLists } from '../../domain/accounts/rights.ts';
 import { apiKeyNotFound, keptAdmin, userNotFound } from '../../domain/errors/account-errors.ts';
 import { validationFailed } from '../../domain/errors/error-catalogue.ts';
 import { definedFields } from '../../domain/json/json.ts';
-import { isRestricted, type RightsLists, tooLongLists } from '../../domain/rights/rights.ts';
 import { timestampOf } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { AccountStore } from '../../persistence/store.ts';

@@ -5,6 +5,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../../config/config.ts';
+import { asGatewayError } from '../../domain/errors/errors.ts';
 import {
   type AuditEntry,
   auditText,
@@ -12,13 +13,12 @@ import {
   idAt,
   type NewCall,
   type NewEntry,
-} from '../../domain/audit/audit.ts';
-import { asGatewayError } from '../../domain/errors/errors.ts';
+} from '../../domain/events/audit.ts';
 import { definedFields, type JsonFields, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { SerialQueue } from '../../domain/tasks/serial-queue.ts';
 import { cutText } from '../../domain/text.ts';
 import { type Clock, isoTimes, LARGEST_SKEW_MS, steadiness } from '../../domain/time/clock.ts';
+import { SerialQueue } from '../../domain/time/serial-queue.ts';
 import { type AuditPage, type AuditStore, MAX_ROWS, type Store } from '../../persistence/store.ts';
 import { Flusher } from '../flusher.ts';
 import { SuppressedRequests } from './suppressed-requests.ts';

@@ -1,8 +1,8 @@
 // The accounts for the account commands: the /auth routes of a running gateway, or the same routes on its database
 // (local-client.ts).
 
+import { templatesIn } from '../../domain/accounts/rights.ts';
 import { didYouMean } from '../../domain/nearest.ts';
-import { templatesIn } from '../../domain/rights/rights.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
 import { daemonHere } from '../background/daemon-files.ts';
 import type { CommandInput, OptionTable } from '../command.ts';

@@ -8,7 +8,7 @@ import {
   SCOPES,
   type Scope,
 } from '../../domain/accounts/account.ts';
-import { TOOL_ENTRY } from '../../domain/rights/rights.ts';
+import { TOOL_ENTRY } from '../../domain/accounts/rights.ts';
 import type { CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';

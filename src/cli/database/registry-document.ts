@@ -6,10 +6,10 @@ import { commandExposes, registryFull } from '../../domain/errors/error-catalogu
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import { duplicateView } from '../../domain/errors/view-errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import { defineInstance, withTemplateAuth } from '../../domain/instances/registration.ts';
 import { isStored } from '../../domain/instances/transport-kinds.ts';
 import { definedFields, type JsonObject } from '../../domain/json/json.ts';
 import { ANY_NODE, runsAnywhere } from '../../domain/nodes/nodes.ts';
+import { defineInstance, withTemplateAuth } from '../../domain/registration/registration.ts';
 import { NO_NAMES, type StoredView, type ViewDefinition } from '../../domain/views/view.ts';
 import type { Store, StoredDefinition } from '../../persistence/store.ts';
 import { checkedDefinition, MAX_DEFINITIONS } from '../../registry/definition-registry.ts';

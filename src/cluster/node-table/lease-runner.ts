@@ -3,10 +3,10 @@
 
 import Type, { type Static } from 'typebox';
 import type { ClusterCounts } from '../../counts/cluster-counts.ts';
+import { compileShape } from '../../domain/errors/validation.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import type { LeasedPrograms, NodeLife } from '../../domain/nodes/nodes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { compileShape } from '../../domain/validation.ts';
 import type { ProgramStore, StoredProgram } from '../../persistence/store.ts';
 import type { NodeState } from '../rules/node.ts';
 import type { ProgramAction } from '../rules/program-leases.ts';

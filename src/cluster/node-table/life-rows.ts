@@ -4,9 +4,9 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import Type from 'typebox';
 import type { Secrets } from '../../auth/secrets/secrets.ts';
+import { compileShape } from '../../domain/errors/validation.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { otherVersions, type ShownNode, unreachable } from '../../domain/nodes/nodes.ts';
-import { compileShape } from '../../domain/validation.ts';
 import type { StoredLife } from '../../persistence/store.ts';
 import type { ReachableLife } from '../reachable-life.ts';
 import type { Standing } from '../rules/life-watch.ts';

@@ -3,8 +3,8 @@
 
 import { definedFields } from '../json/json.ts';
 import { LIMITS } from '../limits.ts';
-import { isRestricted, type Rights, type RightsLists } from '../rights/rights.ts';
 import { isCleanText, NOT_UNICODE } from '../text.ts';
+import { isRestricted, type Rights, type RightsLists } from './rights.ts';
 
 /** Permission scopes. Source: ADR 20. */
 export const SCOPES = ['gateway:read', 'gateway:write', 'tools:call', 'admin'] as const;

@@ -1,8 +1,8 @@
 // A grant: what a user has allowed a client of the authorization server. Each answered consent makes one. So does
 // the identity assertion of another issuer, or of a provider, in which a company has allowed it (ADR 224, 227).
 
-import type { RightsLists } from '../rights/rights.ts';
 import type { Scope } from './account.ts';
+import type { RightsLists } from './rights.ts';
 
 export interface Grant {
   /** UUID. */

@@ -2,9 +2,9 @@
 // commands need those two, but not typebox, which is half of the time of their start.
 
 import Type from 'typebox';
-import { LONGEST_TEMPLATE, TEMPLATE_PATTERN } from '../instances/template.ts';
-import { RIGHTS_LIMITS, TOOL_ENTRY } from '../rights/rights.ts';
+import { LONGEST_TEMPLATE, TEMPLATE_PATTERN } from '../template-name.ts';
 import { ROLE_PATTERN, SCOPES } from './account.ts';
+import { RIGHTS_LIMITS, TOOL_ENTRY } from './rights.ts';
 
 export const TemplateId = Type.String({
   pattern: TEMPLATE_PATTERN,

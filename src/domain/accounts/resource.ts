@@ -2,8 +2,8 @@
 // `/mcp/{template}`. Each is the address of the gateway with a path; what counts is the path, which all its
 // addresses share. Source: RFC 8707, ADR 205.
 
-import { LOCAL_HOST } from '../instances/endpoint.ts';
-import { TEMPLATE_NAME } from '../instances/template.ts';
+import { LOCAL_HOST } from '../registration/endpoint.ts';
+import { TEMPLATE_NAME } from '../template-name.ts';
 import type { ResourcePath } from './account.ts';
 
 const RESOURCE_PATH = new RegExp(`^(?:|/mcp|/mcp/${TEMPLATE_NAME})$`);

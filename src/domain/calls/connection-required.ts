@@ -2,9 +2,9 @@
 // error of MCP for that, so each door gives it in its form: an input request, the error, the result of a tool, or
 // an error of REST. Source: MCP 2025-11-25 client/elicitation#url-elicitation-required-error, ADR 220.
 
+import type { ConnectionNeed } from '../instances/account-connection.ts';
 import type { JsonObject } from '../json/json.ts';
 import type { JsonRpcError } from '../mcp/jsonrpc.ts';
-import type { ConnectionNeed } from '../vault/account-connection.ts';
 
 /** Where a user connects the account. */
 export interface ConnectLink {

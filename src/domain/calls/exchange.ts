@@ -2,8 +2,8 @@
 // ExchangeEvent (exchange-event.ts); its errors are GatewayError (errors.ts).
 
 import { ANONYMOUS } from '../accounts/account.ts';
+import type { ToolRights } from '../accounts/rights.ts';
 import type { JsonFields, JsonObject } from '../json/json.ts';
-import type { ToolRights } from '../rights/rights.ts';
 import { type CallEnd, type ExchangeEvent, type FinalEvent, isFinal } from './exchange-event.ts';
 import type { AttemptTrace, RequestTrace } from './request-trace.ts';
 

@@ -2,12 +2,12 @@
 // Errors that are made of the answer of a backend are in answer-errors.ts.
 
 import { neededAccount } from '../calls/connection-required.ts';
+import type { ConnectionNeed } from '../instances/account-connection.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../instances/instance.ts';
 import { isMissing } from '../instances/start-failure.ts';
 import { LIMITS } from '../limits.ts';
 import type { Exceeded } from '../memory/user-shares.ts';
 import { cutText } from '../text.ts';
-import type { ConnectionNeed } from '../vault/account-connection.ts';
 import {
   type Delivered,
   type ErrorFacts,

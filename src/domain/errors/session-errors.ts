@@ -3,8 +3,8 @@
 
 import { LIMITS } from '../limits.ts';
 import type { Exceeded } from '../memory/user-shares.ts';
-import { type EndReason, SESSION_ENDS } from '../sessions/session-ends.ts';
 import { GatewayError, retryAfter } from './errors.ts';
+import { type EndReason, SESSION_ENDS } from './session-ends.ts';
 
 /** The session is unknown, has ended, or is another caller's; the error does not reveal which. */
 export function sessionNotFound(): GatewayError {

@@ -3,7 +3,7 @@
 import Type, { type Static } from 'typebox';
 import { LIMITS } from '../limits.ts';
 import type { PinnedEra } from '../mcp/mcp.ts';
-import type { InstanceAuth } from '../vault/account-connection.ts';
+import type { InstanceAuth } from './account-connection.ts';
 import { TRANSPORT_NAMES, type TransportKind } from './transport-kinds.ts';
 
 export const InstanceId = Type.String({

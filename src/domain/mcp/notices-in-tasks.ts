@@ -1,7 +1,7 @@
 // Notices for one client, each in a task: a server may send more updates than the gateway delivers, and they say only
 // that something has changed. So what waits is bounded.
 
-import type { TaskScheduler } from '../tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../time/task-scheduler.ts';
 import type { ServerNotification } from './client.ts';
 import { enclosingUris } from './resource-uris.ts';
 

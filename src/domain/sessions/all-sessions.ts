@@ -1,8 +1,8 @@
 // All legacy sessions of a gateway, as the two kinds of sessions use them: those with one template, and aggregate ones.
 // ClientSessions of src/actors implements it. Source: ADR 70.
 
+import type { EndReason } from '../errors/session-ends.ts';
 import type { McpSession } from './mcp-session.ts';
-import type { EndReason } from './session-ends.ts';
 import type { SessionRow, UnsafeMark } from './session-row.ts';
 import type { AnySessionValue } from './session-value.ts';
 

@@ -4,10 +4,10 @@
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest, SourcedEvent } from '../calls/exchange.ts';
 import type { GatewayError } from '../errors/errors.ts';
+import type { EndReason } from '../errors/session-ends.ts';
 import type { JsonObject } from '../json/json.ts';
 import type { ClientProfile, ServerMessage } from '../mcp/client.ts';
 import type { Handshake } from '../mcp/mcp.ts';
-import type { EndReason } from './session-ends.ts';
 import type { AnySessionValue } from './session-value.ts';
 
 /** The session of one legacy client: with one template and bound to one instance, or with an aggregate. */

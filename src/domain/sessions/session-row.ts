@@ -2,8 +2,8 @@
 // actors/sessions/session-keeper.ts writes rows in groups. Source: ADR 143.
 
 import { hash } from 'node:crypto';
+import type { EndReason } from '../errors/session-ends.ts';
 import type { McpSession } from './mcp-session.ts';
-import type { EndReason } from './session-ends.ts';
 import { type AnySessionValue, SessionValueError, writeSession } from './session-value.ts';
 
 /**

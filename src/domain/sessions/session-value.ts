@@ -7,10 +7,10 @@
 // URIs belong to the client: the text is encrypted where it is stored.
 
 import Type, { type Static } from 'typebox';
+import { type EndReason, SESSION_ENDS } from '../errors/session-ends.ts';
+import { compileShape } from '../errors/validation.ts';
 import type { JsonObject } from '../json/json.ts';
 import type { Handshake } from '../mcp/mcp.ts';
-import { compileShape } from '../validation.ts';
-import { type EndReason, SESSION_ENDS } from './session-ends.ts';
 
 /** The version of the fields below. A change that an earlier release cannot read increases it. */
 export const SESSION_VERSION = 1;

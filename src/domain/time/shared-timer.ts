@@ -2,8 +2,8 @@
 // hardly any rings.
 
 import { type Linked, LinkedSet } from '../memory/linked-set.ts';
-import type { TaskScheduler } from '../tasks/task-scheduler.ts';
 import type { Clock } from './clock.ts';
+import type { TaskScheduler } from './task-scheduler.ts';
 
 /** Waits that end within this time end together, in ms: the later ones so much early. */
 const TOGETHER_MS = 50;

@@ -3,12 +3,12 @@
 // (protocol/aggregate/views/view-problems.ts).
 
 import Type from 'typebox';
+import { GLOB_LIMITS, globIssue } from '../accounts/globs.ts';
 import { TemplateId } from '../accounts/input-schemas.ts';
 import { validationFailed } from '../errors/error-catalogue.ts';
 import type { ValidationItem } from '../errors/errors.ts';
+import { compileShape, inspect, inspectNumbers } from '../errors/validation.ts';
 import { isJsonObject, type JsonObject } from '../json/json.ts';
-import { GLOB_LIMITS, globIssue } from '../rights/globs.ts';
-import { compileShape, inspect, inspectNumbers } from '../validation.ts';
 import type { ViewDefinition } from './view.ts';
 
 /** Bytes of a definition as JSON. */

@@ -4,9 +4,9 @@
 import { Subject } from 'rxjs';
 import type { Fleet } from '../../actors/fleet.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import { mayUseInView } from '../../domain/accounts/rights.ts';
 import type { Client } from '../../domain/mcp/client.ts';
 import { type ListField, MODERN_VERSIONS, NOTICED_LISTS } from '../../domain/mcp/mcp.ts';
-import { mayUseInView } from '../../domain/rights/rights.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { toolKey } from '../../domain/views/approval.ts';
 import type { CallLimiter, NameTargets, StoredView, ViewProblem } from '../../domain/views/view.ts';

@@ -20,13 +20,14 @@ import type { ClientSessions } from '../../actors/sessions/client-sessions.ts';
 import type { ChangeFeed } from '../../actors/subscriptions/change-feed.ts';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { userIdIn } from '../../domain/accounts/account.ts';
+import { mayCall } from '../../domain/accounts/rights.ts';
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { templateNotFound } from '../../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import type { ListReader } from '../../domain/lists/list-reader.ts';
+import { listedAnswers } from '../../domain/lists/listed-tools.ts';
 import type { ClientProfile, Owner, ServerNotification } from '../../domain/mcp/client.ts';
-import type { ListReader } from '../../domain/mcp/list-reader.ts';
-import { listedAnswers } from '../../domain/mcp/listed-tools.ts';
 import {
   changedList,
   type Handshake,
@@ -34,13 +35,12 @@ import {
   type Tool,
   type WantedChanges,
 } from '../../domain/mcp/mcp.ts';
-import { mayCall } from '../../domain/rights/rights.ts';
 import type { SessionOpening } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { SessionValue } from '../../domain/sessions/session-value.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Backends, StatelessOptions } from '../../protocol/endpoint-backends.ts';
 import { TemplateLists, type TemplateListsOptions } from '../../protocol/template-lists.ts';
 import type { UserNotice } from '../instances/accounts-at-backends.ts';

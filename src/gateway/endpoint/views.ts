@@ -4,6 +4,7 @@
 import { map, type Observable, Subscription } from 'rxjs';
 import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import { groupsToMatch } from '../../domain/accounts/globs.ts';
 import {
   type ExchangeOptions,
   type ExchangeRequest,
@@ -15,8 +16,7 @@ import { countHealth } from '../../domain/instances/instance.ts';
 import { definedFields, jsonCopy } from '../../domain/json/json.ts';
 import type { Owner } from '../../domain/mcp/client.ts';
 import type { ListChange, WithheldItem } from '../../domain/mcp/mcp.ts';
-import { groupsToMatch } from '../../domain/rights/globs.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { splitToolKey, toolKey } from '../../domain/views/approval.ts';
 import {
   type NameTargets,

@@ -2,7 +2,7 @@
 // those of the last list of each kind that was read of a template. Emits an event for each, once, and again for
 // another reason. Source: ADR 116.
 
-import { type GatewayEvent, withheldEvent } from '../../domain/events.ts';
+import { type GatewayEvent, withheldEvent } from '../../domain/events/events.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ListField, WithheldItem } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';

@@ -4,11 +4,11 @@
 
 import { filter, map, type Observable, Subject } from 'rxjs';
 import { type DefinedRoles, userIdIn } from '../../domain/accounts/account.ts';
+import { type ConnectionChange, isResourceOf, SHARED } from '../../domain/instances/account-connection.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { listNotice, type ServerNotification } from '../../domain/mcp/client.ts';
 import { NOTICED_LISTS } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { type ConnectionChange, isResourceOf, SHARED } from '../../domain/vault/account-connection.ts';
 import type { OAuthStore } from '../../persistence/oauth-store.ts';
 import type { AccountStore } from '../../persistence/store.ts';
 import type { BearerTokens } from '../../transports/backend-account.ts';

@@ -4,9 +4,9 @@
 
 import Type from 'typebox';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import { compileShape } from '../../domain/errors/validation.ts';
 import { foreignNodes, otherDatabases, otherVersions, silentNodes } from '../../domain/nodes/nodes.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
-import { compileShape } from '../../domain/validation.ts';
 import { text } from '../records/schemas.ts';
 import type { Services } from '../services.ts';
 

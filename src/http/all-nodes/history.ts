@@ -4,8 +4,8 @@
 import Type, { type Static } from 'typebox';
 import { DurationHistogram } from '../../counts/duration-histogram.ts';
 import type { Principal } from '../../domain/accounts/account.ts';
+import { compileShape } from '../../domain/errors/validation.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
-import { compileShape } from '../../domain/validation.ts';
 import { HISTORY_INTERVAL_MS, HISTORY_POINTS } from '../../metrics/load-history.ts';
 import { percentileOf } from '../../metrics/samples.ts';
 import { integer, nullable, Time } from '../records/schemas.ts';

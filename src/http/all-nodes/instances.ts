@@ -3,7 +3,7 @@
 
 import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/accounts/account.ts';
-import { compileShape } from '../../domain/validation.ts';
+import { compileShape } from '../../domain/errors/validation.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { HTTP_LIMITS } from '../limits.ts';

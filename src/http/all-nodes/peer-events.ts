@@ -5,7 +5,7 @@
 import { Observable } from 'rxjs';
 import type { Peers } from '../../cluster/channel/peers.ts';
 import { type Principal, SCOPES } from '../../domain/accounts/account.ts';
-import { EVENTS, REGISTRY_EVENTS } from '../../domain/events.ts';
+import { EVENTS, REGISTRY_EVENTS } from '../../domain/events/events.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { NO_CALLER } from '../../domain/memory/user-shares.ts';
 import type { ForwardedAnswer } from '../../domain/nodes/forwarding.ts';

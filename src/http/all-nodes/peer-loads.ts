@@ -3,11 +3,11 @@
 
 import Type from 'typebox';
 import { DurationHistogram } from '../../counts/duration-histogram.ts';
+import { compileShape } from '../../domain/errors/validation.ts';
 import { INSTANCE_STATES } from '../../domain/instances/instance.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import type { ShownNode } from '../../domain/nodes/nodes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { compileShape } from '../../domain/validation.ts';
 import {
   type InstanceLoad,
   type Load,

@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { malformedJson, payloadTooLarge, validationFailed } from '../../domain/errors/error-catalogue.ts';
 import type { ValidationItem } from '../../domain/errors/errors.ts';
+import { inspect } from '../../domain/errors/validation.ts';
 import { fieldValue, type JsonFields, JsonText } from '../../domain/json/json.ts';
 import {
   type Excess,
@@ -22,7 +23,6 @@ import {
 import { LIMITS } from '../../domain/limits.ts';
 import { loadOnce } from '../../domain/memory/load-once.ts';
 import { HIDES_BAD_TEXT, NOT_UNICODE } from '../../domain/text.ts';
-import { inspect } from '../../domain/validation.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { loadInTurns } from '../load-in-turns.ts';
 import { ClientGone, type HttpContext, type KoaContext } from '../request.ts';

@@ -4,9 +4,9 @@
 import type { AuditLog } from '../../auth/audit/audit.ts';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import { nameOf } from '../../domain/accounts/account.ts';
-import { CALL_ACTION } from '../../domain/audit/audit.ts';
 import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import { asGatewayError, ERRORS, type ErrorCode } from '../../domain/errors/errors.ts';
+import { CALL_ACTION } from '../../domain/events/audit.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';

@@ -1,6 +1,6 @@
 // Loads the authorization server in several turns of the event loop. Source: ADR 276.
 
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { loadInTurns } from '../load-in-turns.ts';
 
 /** Files of the library. */

@@ -2,7 +2,7 @@
 // at once. On a file a query and what follows it block the loop, and calls go first. Networks take turns, so that
 // one with many requests does not hold up the sign-ins of others. Source: ADR 261, 271.
 
-import { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 
 export class StoreTurns {
   readonly #turns = new TaskScheduler({ perTurn: 1 });

@@ -10,9 +10,9 @@ import {
   type Scope,
 } from '../../domain/accounts/account.ts';
 import { TemplateList, ToolList, ViewList } from '../../domain/accounts/input-schemas.ts';
+import type { RightsLists } from '../../domain/accounts/rights.ts';
 import { validationFailed } from '../../domain/errors/error-catalogue.ts';
 import { definedFields } from '../../domain/json/json.ts';
-import type { RightsLists } from '../../domain/rights/rights.ts';
 import { nullableNames } from './schemas.ts';
 
 /** The lists of rights in bodies; null means all. */

@@ -3,11 +3,11 @@
 import Type, { type Static } from 'typebox';
 import { configIncomplete, validationFailed } from '../../domain/errors/error-catalogue.ts';
 import type { ValidationItem } from '../../domain/errors/errors.ts';
+import { compileShape, inspectNumbers, locatedAt, refuse } from '../../domain/errors/validation.ts';
 import { InstanceInput } from '../../domain/instances/instance.ts';
 import { definedFields, type JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { cutText } from '../../domain/text.ts';
-import { compileShape, inspectNumbers, locatedAt, refuse } from '../../domain/validation.ts';
 import {
   configFieldsOf,
   mappedFields,

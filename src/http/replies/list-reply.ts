@@ -5,7 +5,7 @@ import type { JsonObject } from '../../domain/json/json.ts';
 import { JsonText } from '../../domain/json/json.ts';
 import { jsonPieces } from '../../domain/json/json-pieces.ts';
 import { LIST_METHODS, type ListField } from '../../domain/mcp/mcp.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { ListResult } from '../../gateway/gateway-types.ts';
 import type { HttpRequest } from '../request.ts';
 import type { Services } from '../services.ts';

@@ -2,7 +2,7 @@
 // gateway holds one piece of a list, however long it is. Source: ADR 313.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { idIn, PageCursor, PageLimit, pageOf } from '../records/schemas.ts';
 import { bytes, type Reply } from './reply.ts';
 

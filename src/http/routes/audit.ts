@@ -1,8 +1,8 @@
 // The audit log, for admins. ../middleware/audit-trail.ts records it.
 
 import Type, { type Static } from 'typebox';
-import { type AuditEntry, type AuditedCall, idAt } from '../../domain/audit/audit.ts';
 import { validationFailed } from '../../domain/errors/error-catalogue.ts';
+import { type AuditEntry, type AuditedCall, idAt } from '../../domain/events/audit.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { timestampOf } from '../../domain/text.ts';

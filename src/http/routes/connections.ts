@@ -4,6 +4,7 @@ import Type, { type Static } from 'typebox';
 import type { AuditLog } from '../../auth/audit/audit.ts';
 import { mayDo, type Principal, SCOPES, userIdIn } from '../../domain/accounts/account.ts';
 import { TemplateId } from '../../domain/accounts/input-schemas.ts';
+import { isRestricted, mayUse } from '../../domain/accounts/rights.ts';
 import {
   connectionNotFound,
   insufficientPermissions,
@@ -11,9 +12,8 @@ import {
 } from '../../domain/errors/account-errors.ts';
 import { templateNotFound, validationFailed } from '../../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
+import { type AccountConnection, SHARED } from '../../domain/instances/account-connection.ts';
 import { InstanceId } from '../../domain/instances/instance.ts';
-import { isRestricted, mayUse } from '../../domain/rights/rights.ts';
-import { type AccountConnection, SHARED } from '../../domain/vault/account-connection.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { NullableTime, named, nullableText, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';

@@ -3,8 +3,8 @@
 import Type, { type Static } from 'typebox';
 import type { Grants, ShownGrant } from '../../auth/oauth/grants.ts';
 import { countedIdOf, grantIdIn, mayDo, type Principal, SCOPES } from '../../domain/accounts/account.ts';
+import { isRestricted } from '../../domain/accounts/rights.ts';
 import { grantNotFound } from '../../domain/errors/account-errors.ts';
-import { isRestricted } from '../../domain/rights/rights.ts';
 import { NullableTime, named, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';

@@ -4,6 +4,7 @@
 import Type, { type Static } from 'typebox';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import { ANONYMOUS, mayDo, type Principal } from '../../domain/accounts/account.ts';
+import { mayUseInView } from '../../domain/accounts/rights.ts';
 import {
   databaseUnavailable,
   type GatewayError,
@@ -12,9 +13,8 @@ import {
   shuttingDown,
 } from '../../domain/errors/errors.ts';
 import { countHealth, type InstanceState } from '../../domain/instances/instance.ts';
-import { callable } from '../../domain/mcp/listed-tools.ts';
+import { callable } from '../../domain/lists/listed-tools.ts';
 import type { WithheldItem } from '../../domain/mcp/mcp.ts';
-import { mayUseInView } from '../../domain/rights/rights.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';

@@ -3,9 +3,9 @@
 
 import Type, { type Static } from 'typebox';
 import { cannotBeAsked } from '../../cluster/channel/ask-peer.ts';
+import { hasAllTemplates } from '../../domain/accounts/rights.ts';
 import { nodeNotFound, nodesNeedAllTemplates } from '../../domain/errors/session-errors.ts';
 import { foreignBy, NODE_STATES, type ShownNode } from '../../domain/nodes/nodes.ts';
-import { hasAllTemplates } from '../../domain/rights/rights.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
 import { MissingNodes, missing } from '../all-nodes/deployment.ts';

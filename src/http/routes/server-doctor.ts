@@ -1,8 +1,8 @@
 // Examines the servers of a template for faults. It runs here, since only the gateway has their addresses and secrets.
 
 import Type from 'typebox';
-import { DENIED_NETWORKS } from '../../domain/instances/endpoint.ts';
-import { callable } from '../../domain/mcp/listed-tools.ts';
+import { callable } from '../../domain/lists/listed-tools.ts';
+import { DENIED_NETWORKS } from '../../domain/registration/endpoint.ts';
 import type { Finding } from '../../gateway/doctor/faults.ts';
 import { nullableText, text } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';

@@ -5,11 +5,11 @@ import Type, { type Static } from 'typebox';
 import { cannotBeAsked } from '../../cluster/channel/ask-peer.ts';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { TemplateId } from '../../domain/accounts/input-schemas.ts';
+import { hasAllTemplates, mayUse } from '../../domain/accounts/rights.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { sessionUnknown } from '../../domain/errors/session-errors.ts';
-import { hasAllTemplates, mayUse } from '../../domain/rights/rights.ts';
+import { compileShape } from '../../domain/errors/validation.ts';
 import { cutText } from '../../domain/text.ts';
-import { compileShape } from '../../domain/validation.ts';
 import type { ShownSession } from '../../gateway/gateway-types.ts';
 import { MissingNodes, missing } from '../all-nodes/deployment.ts';
 import {

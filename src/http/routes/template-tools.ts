@@ -1,7 +1,7 @@
 // The tools of a template with their approval, and the approval itself. Source: ADR 238.
 
 import Type from 'typebox';
-import { callable } from '../../domain/mcp/listed-tools.ts';
+import { callable } from '../../domain/lists/listed-tools.ts';
 import { AnyObject, closed, text } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';

@@ -1,7 +1,7 @@
 // The tools of a view with their approval, and the approval itself. Source: ADR 242.
 
 import Type from 'typebox';
-import { callable } from '../../domain/mcp/listed-tools.ts';
+import { callable } from '../../domain/lists/listed-tools.ts';
 import { text } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';

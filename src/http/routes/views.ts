@@ -2,11 +2,11 @@
 
 import Type, { type Static } from 'typebox';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
+import { mayUse, mayUseInView, mayUseView, type Rights } from '../../domain/accounts/rights.ts';
 import { insufficientPermissions } from '../../domain/errors/account-errors.ts';
 import { templateNotFound } from '../../domain/errors/error-catalogue.ts';
 import type { ErrorCode } from '../../domain/errors/errors.ts';
 import { viewNotFound } from '../../domain/errors/view-errors.ts';
-import { mayUse, mayUseInView, mayUseView, type Rights } from '../../domain/rights/rights.ts';
 import type { StoredView, ViewDefinition, ViewProblem } from '../../domain/views/view.ts';
 import { checkedView, VIEW_FIELDS, ViewBody, withViewId } from '../../domain/views/view-schema.ts';
 import type { Gateway } from '../../gateway/gateway.ts';

@@ -6,7 +6,7 @@
 import { Observable, type Subscriber } from 'rxjs';
 import type { Principal } from '../../domain/accounts/account.ts';
 import { eventStreamLimit } from '../../domain/errors/session-errors.ts';
-import { EVENTS, type GatewayEvent, writtenFields } from '../../domain/events.ts';
+import { EVENTS, type GatewayEvent, writtenFields } from '../../domain/events/events.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { OPAQUE_NUMBERS, OpaqueNumbers } from '../../protocol/opaque-numbers.ts';

@@ -6,8 +6,8 @@ import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'n
 import { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import { Turns } from '../../domain/tasks/turns.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { Turns } from '../../domain/time/turns.ts';
 import { CLIENT_TLS } from './client-options.ts';
 import { limitKeyUpdates } from './key-updates.ts';
 

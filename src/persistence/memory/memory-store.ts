@@ -1,7 +1,7 @@
 // The store without a database; its contents end with the process. It stores and returns copies, so that no
 // caller changes a stored value by accident. spec/conformance has the shared suite of both stores.
 
-import { type AuditEntry, entriesOf, isMatch, mostExpired, newestFirst } from '../../domain/audit/audit.ts';
+import { type AuditEntry, entriesOf, isMatch, mostExpired, newestFirst } from '../../domain/events/audit.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { OAuthStore } from '../oauth-store.ts';
 import type {

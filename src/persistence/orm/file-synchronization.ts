@@ -1,7 +1,7 @@
 // Puts what was committed to the file of a database on the disk, at once or within a second. Source: ADR 312.
 
-import { SerialQueue } from '../../domain/tasks/serial-queue.ts';
 import { systemClock } from '../../domain/time/clock.ts';
+import { SerialQueue } from '../../domain/time/serial-queue.ts';
 
 /** Longest time from a commit that did not wait for the disk until the file is synchronized, in ms. */
 const SOON_MS = 1_000;

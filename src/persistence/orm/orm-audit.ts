@@ -4,6 +4,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { hasCode } from '../../domain/errors/errors.ts';
 import {
   type AuditEntry,
   BLOCK_MS,
@@ -17,8 +18,7 @@ import {
   mostExpired,
   newestFirst,
   timeOf,
-} from '../../domain/audit/audit.ts';
-import { hasCode } from '../../domain/errors/errors.ts';
+} from '../../domain/events/audit.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import type { AuditBounds, AuditPage, AuditStore, InTurn } from '../store.ts';
 import { readRow } from '../store-errors.ts';

@@ -4,7 +4,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { configIncomplete, duplicateServer } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import { eachInGroups } from '../../domain/tasks/task-groups.ts';
+import { eachInGroups } from '../../domain/time/task-groups.ts';
 import { type Cipher, CipherError } from '../cipher.ts';
 import type { InstanceSave, InstanceStore } from '../store.ts';
 import { readRow } from '../store-errors.ts';

@@ -17,9 +17,9 @@ import {
   databaseUnavailable,
   GatewayError,
 } from '../../domain/errors/errors.ts';
-import { SerialQueue } from '../../domain/tasks/serial-queue.ts';
-import { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
+import { SerialQueue } from '../../domain/time/serial-queue.ts';
+import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Database, Statement } from '../database.ts';
 import { DamagedFileError, driverErrorOf, FullError, withoutValues } from '../store-errors.ts';
 import type { Tables } from './entities.ts';

@@ -15,8 +15,8 @@ import {
 import type { Client } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { localAnswer, rpcErrorAnswer } from '../local-answer.ts';
 import { isTaskMethod } from '../task-log.ts';

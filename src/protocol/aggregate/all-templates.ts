@@ -1,9 +1,9 @@
 // The selection of `/mcp`: all templates that a caller may use.
 
 import { merge, NEVER, type Observable } from 'rxjs';
+import { mayUse } from '../../domain/accounts/rights.ts';
 import type { Owner } from '../../domain/mcp/client.ts';
-import { mayUse } from '../../domain/rights/rights.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { NO_NAMES } from '../../domain/views/view.ts';
 import { AggregateDirectory, type Directory } from './directory.ts';
 import type { AggregateLists } from './lists.ts';

@@ -22,6 +22,7 @@ import {
   throttle,
 } from 'rxjs';
 import type { ExchangeRequest, SentTo, SourcedEvent } from '../../domain/calls/exchange.ts';
+import type { EndReason } from '../../domain/errors/session-ends.ts';
 import { sessionLost } from '../../domain/errors/session-errors.ts';
 import type { Client, ClientProfile, Owner, ServerNotification } from '../../domain/mcp/client.ts';
 import {
@@ -35,10 +36,9 @@ import {
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { SessionOpening } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
-import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { AggregateSessionValue } from '../../domain/sessions/session-value.ts';
-import { inTasks } from '../../domain/tasks/task-streams.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
+import { inTasks } from '../../domain/time/task-streams.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, StatelessOptions } from '../endpoint-backends.ts';
 import type { FaultListener } from '../endpoint-types.ts';

@@ -1,13 +1,13 @@
 // Makes the lists of an aggregate of those of its templates, and finds the template that owns a name. It learns from the
 // lists, and reads them once more for an unknown name.
 
+import { mayCall } from '../../domain/accounts/rights.ts';
 import { type JsonFields, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';
 import { type ListField, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { nearName } from '../../domain/nearest.ts';
-import { mayCall } from '../../domain/rights/rights.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { KEY_FIELDS } from './items.ts';
 import { type AggregateLists, type GatheredList, isSameInput } from './lists.ts';
 import { aggregateName, mayBeFrom, mayBeMapped, type OwnName, splitName } from './names.ts';

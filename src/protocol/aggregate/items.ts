@@ -3,11 +3,11 @@
 
 import { isDeeper, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { ItemCheck } from '../../domain/mcp/list-reader.ts';
+import type { ItemCheck } from '../../domain/lists/list-reader.ts';
 import type { ListField, WithheldItem } from '../../domain/mcp/mcp.ts';
-import { inGroups } from '../../domain/tasks/task-groups.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { cutText } from '../../domain/text.ts';
+import { inGroups } from '../../domain/time/task-groups.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
 import { refersNowhere } from './compilable-schema.ts';
 import { inputSchemaOf, outputSchemaOf } from './schemas.ts';

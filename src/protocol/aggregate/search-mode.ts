@@ -3,13 +3,13 @@
 // real tool. Source: ADR 237.
 
 import { type Observable, of } from 'rxjs';
+import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/accounts/globs.ts';
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { memberBytes } from '../../domain/json/json-scanner.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';
 import { valueAt } from '../../domain/mcp/param-headers.ts';
-import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/rights/globs.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { localAnswer } from '../local-answer.ts';
 import type { Listing } from './directory.ts';
 import type { FindableTools, FindableToolsDeps } from './findable-tools.ts';

@@ -4,6 +4,7 @@
 
 import { callCutOff } from '../../domain/errors/error-catalogue.ts';
 import { hasCode, perhapsDelivered, shuttingDown } from '../../domain/errors/errors.ts';
+import type { EndReason } from '../../domain/errors/session-ends.ts';
 import { sessionNotFound } from '../../domain/errors/session-errors.ts';
 import { isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import {
@@ -16,9 +17,8 @@ import {
 import { INITIALIZED, isOfOtherEra } from '../../domain/mcp/mcp.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
-import type { EndReason } from '../../domain/sessions/session-ends.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import { settlesWithin } from '../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { badReferenceIn } from '../client-bounds.ts';
 import { slowAnswers } from '../client-call.ts';

@@ -27,7 +27,7 @@ import { noticesInTasks } from '../../domain/mcp/notices-in-tasks.ts';
 import { isAboutOneOf } from '../../domain/mcp/resource-uris.ts';
 import { type ByteBudget, keptBytes } from '../../domain/memory/held-bytes.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
 import type { CommonOptions, EndpointOptions, FaultListener, ReplyWriter } from '../endpoint-types.ts';
 import { notificationMessage, type RpcFailure, resultMessage } from '../rpc.ts';

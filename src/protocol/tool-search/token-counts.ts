@@ -1,7 +1,7 @@
 // How often the fields of definitions have which tokens, and what a token adds to the score of a tool: BM25+.
 // Numbers in arrays, since thousands of tools have millions of them.
 
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 /** TABLE of the fields of a definition with their weights. All weights were adjusted with one half of the labelled set. */

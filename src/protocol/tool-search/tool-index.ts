@@ -2,8 +2,8 @@
 // permissions: an index has the tools that may be found. Loaded with the first search. Source: ADR 237.
 
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
-import { SerialQueue } from '../../domain/tasks/serial-queue.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
+import { SerialQueue } from '../../domain/time/serial-queue.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { tokensOf, type Word, wordsOf } from './search-words.ts';
 import { BYTES_PER_POSTING, FIELDS, type Field, type Postings, TokenCounts } from './token-counts.ts';
 import { Vocabulary } from './vocabulary.ts';

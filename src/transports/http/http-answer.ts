@@ -12,8 +12,8 @@ import {
   PIECE_BYTES,
   UNCOUNTED_BYTES,
 } from '../../domain/memory/held-bytes.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { AnswerReceiver, Http1Connection } from '../../net/http1/http1-connection.ts';
 import type { WrittenRequest } from '../../net/http1/request-writer.ts';
 import type { ResponseHeaders } from '../../net/http1/response-parser.ts';

@@ -14,6 +14,7 @@ import {
 } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors/errors.ts';
 import type { JsonText, JsonValue } from '../../domain/json/json.ts';
+import { resultEvent } from '../../domain/lists/list-pages.ts';
 import {
   type BackendMessage,
   type JsonRpcError,
@@ -22,7 +23,6 @@ import {
   type RequestMessage,
   RPC,
 } from '../../domain/mcp/jsonrpc.ts';
-import { resultEvent } from '../../domain/mcp/list-pages.ts';
 import { CANCELLED, type Handshake, isCustomNotice, LISTEN, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import type { CallMap } from '../../domain/memory/call-map.ts';
 import { callerTokenOf, paramsForCaller, reportsProgress, textWithToken } from '../caller-messages.ts';

@@ -3,9 +3,9 @@
 
 import { openingCancelled } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { FairSlots } from '../../domain/tasks/fair-slots.ts';
-import type { TaskScheduler } from '../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { FairSlots } from '../fair-slots.ts';
 import type { Closed, Conversation } from '../transport.ts';
 import type { HttpSession } from './http-session.ts';
 

@@ -3,8 +3,8 @@
 
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { FairSlots } from '../../domain/tasks/fair-slots.ts';
 import type { Channel } from '../channel.ts';
+import { FairSlots } from '../fair-slots.ts';
 import type { HandshakeOptions } from '../handshake.ts';
 import type { OpenOptions } from '../open-options.ts';
 import type { ConversationOpening } from '../transport.ts';

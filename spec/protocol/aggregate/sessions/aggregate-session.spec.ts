@@ -9,7 +9,7 @@ import { perhapsDelivered } from '../../../../src/domain/errors/errors.ts';
 import { sessionLost } from '../../../../src/domain/errors/session-errors.ts';
 import type { Owner, ServerMessage } from '../../../../src/domain/mcp/client.ts';
 import type { ListChange } from '../../../../src/domain/mcp/mcp.ts';
-import { TaskScheduler } from '../../../../src/domain/tasks/task-scheduler.ts';
+import { TaskScheduler } from '../../../../src/domain/time/task-scheduler.ts';
 import { allTemplates } from '../../../../src/protocol/aggregate/all-templates.ts';
 import { AggregateExtensions } from '../../../../src/protocol/aggregate/extensions.ts';
 import { AggregateLists } from '../../../../src/protocol/aggregate/lists.ts';

@@ -18,8 +18,8 @@ import type { ClientAnswer, ClientQuestion, ServerRequest } from '../../../domai
 import { RPC } from '../../../domain/mcp/jsonrpc.ts';
 import { type HeldBytes, type Holding, memoryOf } from '../../../domain/memory/held-bytes.ts';
 import { UserShares } from '../../../domain/memory/user-shares.ts';
-import type { TaskScheduler } from '../../../domain/tasks/task-scheduler.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import { awaitingClientRefusal } from '../../instances/call-counter.ts';
 import { MessageBuffer } from '../../message-buffer.ts';
 

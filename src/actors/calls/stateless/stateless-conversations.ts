@@ -19,7 +19,7 @@ import {
 } from '../../../domain/mcp/client.ts';
 import { isCustomNotice, LEGACY_VERSIONS } from '../../../domain/mcp/mcp.ts';
 import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
-import { TaskScheduler } from '../../../domain/tasks/task-scheduler.ts';
+import { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { CallConversation, Conversation } from '../../../transports/transport.ts';
 import {
   type DedicatedConversation,

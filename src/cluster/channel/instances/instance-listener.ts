@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Subscription } from 'rxjs';
 import { mayDo, type Principal } from '../../../domain/accounts/account.ts';
+import { mayUse } from '../../../domain/accounts/rights.ts';
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import type { AttemptTrace, TraceFields } from '../../../domain/calls/request-trace.ts';
 import {
@@ -20,7 +21,6 @@ import type { ServerRequest } from '../../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
 import { NO_CALLER } from '../../../domain/memory/user-shares.ts';
 import type { ForwardedCaller } from '../../../domain/nodes/forwarding.ts';
-import { mayUse } from '../../../domain/rights/rights.ts';
 import { REFUSED } from '../../../transports/caller-messages.ts';
 import type { ExchangeAnswer, ServeExchange } from '../multiplexed/multiplexed-listener.ts';
 import type { PeerRefusal, ServedInstances, ServePeer } from '../peer-listener.ts';

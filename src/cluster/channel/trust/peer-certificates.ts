@@ -8,7 +8,7 @@ import { checkServerIdentity, createSecureContext } from 'node:tls';
 import { readPemFile } from '../../../config/read-file.ts';
 import { OperatorError, reasonOf } from '../../../domain/errors/errors.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
-import { readRenewed } from '../../../domain/time/renewed.ts';
+import { readRenewed } from '../../../net/tls/renewed.ts';
 import type { PeerTls } from './peer-tls.ts';
 
 const READ_AGAIN_MS = 60_000;

@@ -6,9 +6,9 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { countedIdOf, type Principal, SCOPES, type Scope } from '../../../domain/accounts/account.ts';
 import { isResourcePath } from '../../../domain/accounts/resource.ts';
+import { type Rights, ToolRights } from '../../../domain/accounts/rights.ts';
 import { isJsonObject, type JsonObject, jsonIn } from '../../../domain/json/json.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
-import { type Rights, ToolRights } from '../../../domain/rights/rights.ts';
 
 const TOKEN_MS = 30_000;
 /** A token with less time left is not sent. */

@@ -4,8 +4,8 @@
 
 import type { AllClientMetadata } from 'oidc-provider';
 import type { Scope } from '../../../domain/accounts/account.ts';
+import type { RightsLists } from '../../../domain/accounts/rights.ts';
 import { isJsonObject } from '../../../domain/json/json.ts';
-import type { RightsLists } from '../../../domain/rights/rights.ts';
 import { plainLine } from '../../../domain/text.ts';
 
 export interface ClientRecord {

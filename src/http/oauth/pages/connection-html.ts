@@ -1,7 +1,7 @@
 // The pages at which users connect their accounts at servers that want one, in the style of the others: plain HTML
 // without script.
 
-import type { AccountConnection } from '../../../domain/vault/account-connection.ts';
+import type { AccountConnection } from '../../../domain/instances/account-connection.ts';
 import { html, type Page, page } from './page.ts';
 
 export interface ConnectContent {

@@ -5,9 +5,9 @@
 import type { Logger } from 'pino';
 import type { Auth } from '../../../auth/auth.ts';
 import { roleRights } from '../../../domain/accounts/account.ts';
+import { commonRights, mayUse } from '../../../domain/accounts/rights.ts';
 import { hasCode } from '../../../domain/errors/errors.ts';
-import { commonRights, mayUse } from '../../../domain/rights/rights.ts';
-import { SHARED } from '../../../domain/vault/account-connection.ts';
+import { SHARED } from '../../../domain/instances/account-connection.ts';
 import { BackendFetchFailure } from '../../../vault/backend-fetch.ts';
 import { type ConnectGoal, type ConnectLinks, mayConnect } from '../../../vault/connect-links.ts';
 import { UnknownState } from '../../../vault/flow.ts';

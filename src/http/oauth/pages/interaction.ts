@@ -14,7 +14,7 @@ import {
   type User,
 } from '../../../domain/accounts/account.ts';
 import type { Grant } from '../../../domain/accounts/grant.ts';
-import { commonRights, mayUse, mayUseInView, type RightsLists } from '../../../domain/rights/rights.ts';
+import { commonRights, mayUse, mayUseInView, type RightsLists } from '../../../domain/accounts/rights.ts';
 import { counted } from '../../../domain/text.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { oauthKey } from '../../../persistence/oauth-rows.ts';

@@ -3,7 +3,7 @@
 
 import type { Auth } from '../../../auth/auth.ts';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
-import type { NewEntry } from '../../../domain/audit/audit.ts';
+import type { NewEntry } from '../../../domain/events/audit.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { HTTP_LIMITS } from '../../limits.ts';
 

@@ -2,11 +2,11 @@
 // and another one after it has ended. aggregate-session.ts decides what a new one gets.
 
 import { defer, filter, finalize, from, merge, mergeMap, type Observable, Subject, takeUntil } from 'rxjs';
+import type { EndReason } from '../../../domain/errors/session-ends.ts';
 import { sessionEnded } from '../../../domain/errors/session-errors.ts';
 import type { ServerMessage } from '../../../domain/mcp/client.ts';
 import type { McpSession } from '../../../domain/sessions/mcp-session.ts';
-import type { EndReason } from '../../../domain/sessions/session-ends.ts';
-import type { TaskScheduler } from '../../../domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 
 export interface SessionPartsDeps {
   readonly scheduler: TaskScheduler;

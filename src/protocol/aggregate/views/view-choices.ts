@@ -2,11 +2,11 @@
 // and its changes to them. They are compiled once from the definition; the items that were chosen of a list are
 // cached as long as the list.
 
+import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../../domain/accounts/globs.ts';
 import { definedFields, isJsonObject, type JsonObject } from '../../../domain/json/json.ts';
 import { isRepeatableBy, type ListField } from '../../../domain/mcp/mcp.ts';
 import { plainUri, readingsOf } from '../../../domain/mcp/resource-uris.ts';
-import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../../domain/rights/globs.ts';
-import type { TaskScheduler } from '../../../domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type {
   ViewChoice,
   ViewDefinition,

@@ -2,15 +2,15 @@
 // lists of its templates give when they change; a call of a known name is one look-up.
 
 import { randomUUID } from 'node:crypto';
+import { groupsToMatch } from '../../../domain/accounts/globs.ts';
+import { mayCall, mayUseInView } from '../../../domain/accounts/rights.ts';
 import { type JsonObject, JsonText } from '../../../domain/json/json.ts';
 import type { Client, Owner } from '../../../domain/mcp/client.ts';
 import { type ListField, MODERN_VERSIONS } from '../../../domain/mcp/mcp.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
 import { PerList } from '../../../domain/memory/per-list.ts';
 import { nearName } from '../../../domain/nearest.ts';
-import { groupsToMatch } from '../../../domain/rights/globs.ts';
-import { mayCall, mayUseInView } from '../../../domain/rights/rights.ts';
-import type { TaskScheduler } from '../../../domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { NameTargets } from '../../../domain/views/view.ts';
 import { type Directory, type Listing, listingOf, type OwnTarget } from '../directory.ts';
 import { type AggregateLists, type GatheredList, isSameInput } from '../lists.ts';

@@ -1,10 +1,10 @@
 // What is wrong with a view now, by the lists of its templates: choices and changes that match nothing, and names
 // that were taken.
 
+import { compileGlob, groupsToMatch } from '../../../domain/accounts/globs.ts';
 import { isJsonObject, type JsonObject } from '../../../domain/json/json.ts';
 import type { ListField } from '../../../domain/mcp/mcp.ts';
-import { compileGlob, groupsToMatch } from '../../../domain/rights/globs.ts';
-import type { TaskScheduler } from '../../../domain/tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { ViewProblem, ViewProblemCode, ViewSource } from '../../../domain/views/view.ts';
 import { KEY_FIELDS } from '../items.ts';
 import type { GatheredList } from '../lists.ts';

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import type { SourcedAnswer } from '../../../src/domain/calls/exchange.ts';
 import { JsonText, valuesIn } from '../../../src/domain/json/json.ts';
-import { ListReader, type ReadList } from '../../../src/domain/mcp/list-reader.ts';
+import { ListReader, type ReadList } from '../../../src/domain/lists/list-reader.ts';
 import { HeldBytes, memoryBounds, memoryOf } from '../../../src/domain/memory/held-bytes.ts';
 import { codeOf, thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';

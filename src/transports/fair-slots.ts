@@ -2,10 +2,10 @@
 // it bounds how many run at a time, in all and per owner. A free slot goes to the owner with the fewest openings,
 // so that openings that hang hardly delay other owners.
 
-import { ANONYMOUS } from '../accounts/account.ts';
-import { backendUnavailable, openingCancelled } from '../errors/error-catalogue.ts';
-import { type Clock, spreadAlarm } from '../time/clock.ts';
-import type { TaskScheduler } from './task-scheduler.ts';
+import { ANONYMOUS } from '../domain/accounts/account.ts';
+import { backendUnavailable, openingCancelled } from '../domain/errors/error-catalogue.ts';
+import { type Clock, spreadAlarm } from '../domain/time/clock.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 
 export interface FairSlotsOptions {
   readonly atOnce: number;

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { readRenewed } from '../../../src/domain/time/renewed.ts';
+import { readRenewed } from '../../../src/net/tls/renewed.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('renewed values');

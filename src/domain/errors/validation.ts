@@ -6,10 +6,10 @@ import type { StaticEncode, TSchema } from 'typebox';
 import type { TLocalizedValidationError as SchemaFailure } from 'typebox/error';
 import { Compile, type Validator } from 'typebox/schema';
 import { Settings } from 'typebox/system';
-import { validationFailed } from './errors/error-catalogue.ts';
-import type { ValidationItem } from './errors/errors.ts';
-import { LIMITS } from './limits.ts';
-import { cutText, isCleanText, NOT_UNICODE } from './text.ts';
+import { LIMITS } from '../limits.ts';
+import { cutText, isCleanText, NOT_UNICODE } from '../text.ts';
+import { validationFailed } from './error-catalogue.ts';
+import type { ValidationItem } from './errors.ts';
 
 /** The source of a value; the first word of every `loc`. */
 export type InputPart = 'body' | 'path' | 'query' | 'header';

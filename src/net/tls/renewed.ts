@@ -1,7 +1,7 @@
 // A value made of files that are renewed while the program runs, such as certificates. Source: ADR 190, 209.
 
-import { reasonOf } from '../errors/errors.ts';
-import type { Clock } from './clock.ts';
+import { reasonOf } from '../../domain/errors/errors.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 
 export interface Renewed<T> {
   /** The latest value that could be read. */

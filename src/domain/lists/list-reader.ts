@@ -8,13 +8,13 @@ import type { ExchangeRequest, SourcedAnswer } from '../calls/exchange.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../errors/error-catalogue.ts';
 import { GatewayError, retryAfter } from '../errors/errors.ts';
 import { definedFields, type JsonObject, type JsonText } from '../json/json.ts';
+import type { JsonRpcError } from '../mcp/jsonrpc.ts';
+import { LIST_METHODS, type ListField, type WithheldItem } from '../mcp/mcp.ts';
 import { type ByteBounds, ByteBudget, HeldBytes, memoryOf } from '../memory/held-bytes.ts';
 import { LruMap } from '../memory/lru-map.ts';
 import { NO_CALLER } from '../memory/user-shares.ts';
-import { TaskScheduler } from '../tasks/task-scheduler.ts';
-import type { JsonRpcError } from './jsonrpc.ts';
+import { TaskScheduler } from '../time/task-scheduler.ts';
 import { gatherPages, type PageOptions } from './list-pages.ts';
-import { LIST_METHODS, type ListField, type WithheldItem } from './mcp.ts';
 
 /** Lists that are remembered, as long as a caller or a cache has them. */
 const MAX_LISTS = 20_000;

@@ -10,8 +10,8 @@ import { isJsonObject, type JsonObject, JsonText } from '../json/json.ts';
 import { editedFields, fieldIn, itemsOf } from '../json/json-fields.ts';
 import { hasMoreValues, memberBytes, valuesInBytes } from '../json/json-scanner.ts';
 import { LIMITS } from '../limits.ts';
-import { TaskScheduler } from '../tasks/task-scheduler.ts';
-import { type Era, LIST_METHODS, type ListField, listOf } from './mcp.ts';
+import { type Era, LIST_METHODS, type ListField, listOf } from '../mcp/mcp.ts';
+import { TaskScheduler } from '../time/task-scheduler.ts';
 
 /**
  * The event of a result that arrived. A page of a list has no cursor that leads nowhere: in the legacy era an

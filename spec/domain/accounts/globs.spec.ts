@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { compileGlob, compileGlobs, GLOB_LIMITS, globIssue } from '../../../src/domain/rights/globs.ts';
+import { compileGlob, compileGlobs, GLOB_LIMITS, globIssue } from '../../../src/domain/accounts/globs.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('globs');

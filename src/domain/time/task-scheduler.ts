@@ -3,7 +3,7 @@
 
 import { LIMITS } from '../limits.ts';
 import { type Linked, LinkedSet } from '../memory/linked-set.ts';
-import { systemClock } from '../time/clock.ts';
+import { systemClock } from './clock.ts';
 
 export interface TaskSchedulerOptions {
   /** Tasks in one turn, or a function of the number of waiting tasks. Default LIMITS.tasksPerTurn. */

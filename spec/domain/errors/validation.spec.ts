@@ -3,11 +3,11 @@
 import Type, { type TSchema } from 'typebox';
 import { Settings } from 'typebox/system';
 import * as assert from 'uvu/assert';
-import { InstanceInput } from '../../src/domain/instances/instance.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { NOT_UNICODE } from '../../src/domain/text.ts';
-import { compileShape, inspect, issueLines } from '../../src/domain/validation.ts';
-import { suite } from '../helpers/suite.ts';
+import { compileShape, inspect, issueLines } from '../../../src/domain/errors/validation.ts';
+import { InstanceInput } from '../../../src/domain/instances/instance.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { NOT_UNICODE } from '../../../src/domain/text.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('validation');
 
@@ -133,7 +133,7 @@ test('reports the issues of a nullable field without offering null', () => {
 });
 
 test('the settings of TypeBox, which an embedding program shares, are left unchanged', async () => {
-  await import('../../src/index.ts');
+  await import('../../../src/index.ts');
   const after = { ...Settings.Get() };
   Settings.Reset();
   assert.equal(after, { ...Settings.Get() });

@@ -6,13 +6,16 @@ import { Check } from 'typebox/schema';
 import { accountOfOthers } from '../errors/account-errors.ts';
 import { configIncomplete, validationFailed } from '../errors/error-catalogue.ts';
 import type { GatewayError } from '../errors/errors.ts';
-import { canonicalText, definedFields, isJsonObject, jsonCopy, valuesIn } from '../json/json.ts';
-import { LIMITS } from '../limits.ts';
-import { ANY_NODE } from '../nodes/nodes.ts';
-import { compileShape, inspect, inspectNumbers, locatedAt, refuse, type Shape } from '../validation.ts';
-import type { InstanceAuth } from '../vault/account-connection.ts';
-import { commandWords } from './command.ts';
-import { readEndpoint } from './endpoint.ts';
+import {
+  compileShape,
+  inspect,
+  inspectNumbers,
+  locatedAt,
+  refuse,
+  type Shape,
+} from '../errors/validation.ts';
+import type { InstanceAuth } from '../instances/account-connection.ts';
+import { commandWords } from '../instances/command.ts';
 import {
   type ContainerRef,
   type InstanceChange,
@@ -22,13 +25,17 @@ import {
   instanceIdOf,
   MAX_WEIGHT,
   TemplateAuth,
-} from './instance.ts';
+} from '../instances/instance.ts';
 import {
   defaultTransport,
   FUNCTION_TRANSPORT,
   TRANSPORT_TRAITS,
   type TransportKind,
-} from './transport-kinds.ts';
+} from '../instances/transport-kinds.ts';
+import { canonicalText, definedFields, isJsonObject, jsonCopy, valuesIn } from '../json/json.ts';
+import { LIMITS } from '../limits.ts';
+import { ANY_NODE } from '../nodes/nodes.ts';
+import { readEndpoint } from './endpoint.ts';
 
 /** Where a registration comes from. */
 export interface RegistrationOrigin {

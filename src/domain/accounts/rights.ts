@@ -1,7 +1,7 @@
 // What users, API keys, roles and clients may use: lists of templates, views and tools, how they are combined, and
 // the rules for the entries of `tools`, which are `<template>/<glob>` on the server's own names. Source: ADR 230.
 
-import { TEMPLATE_NAME } from '../instances/template.ts';
+import { TEMPLATE_NAME } from '../template-name.ts';
 import { GLOB_LIMITS, IndexedGlobs } from './globs.ts';
 
 /** An absent list contains all, an empty one nothing. */

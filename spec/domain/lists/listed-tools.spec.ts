@@ -3,12 +3,12 @@
 import { lastValueFrom, of, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { type ToolTrust, withHints, withTrustedTools } from '../../../src/actors/instances/tool-trust.ts';
+import { ToolRights } from '../../../src/domain/accounts/rights.ts';
 import type { SourcedEvent } from '../../../src/domain/calls/exchange.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
-import { ListReader } from '../../../src/domain/mcp/list-reader.ts';
-import { allowedTools, listedAnswers } from '../../../src/domain/mcp/listed-tools.ts';
-import { ToolRights } from '../../../src/domain/rights/rights.ts';
-import { TaskScheduler } from '../../../src/domain/tasks/task-scheduler.ts';
+import { ListReader } from '../../../src/domain/lists/list-reader.ts';
+import { allowedTools, listedAnswers } from '../../../src/domain/lists/listed-tools.ts';
+import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('listed tools');

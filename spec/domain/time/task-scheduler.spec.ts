@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { setImmediate as immediate } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { TaskScheduler, type TaskSchedulerOptions } from '../../../src/domain/tasks/task-scheduler.ts';
+import { TaskScheduler, type TaskSchedulerOptions } from '../../../src/domain/time/task-scheduler.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('task scheduler');

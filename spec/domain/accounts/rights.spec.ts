@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { compileGlob } from '../../../src/domain/rights/globs.ts';
+import { compileGlob } from '../../../src/domain/accounts/globs.ts';
 import {
   commonRights,
   isRestricted,
@@ -13,7 +13,7 @@ import {
   type RightsLists,
   TOOL_ENTRY,
   templatesIn,
-} from '../../../src/domain/rights/rights.ts';
+} from '../../../src/domain/accounts/rights.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('rights');

@@ -4,15 +4,15 @@
 
 import { hash } from 'node:crypto';
 import { concatMap, type Observable } from 'rxjs';
+import { groupsToMatch } from '../accounts/globs.ts';
+import type { Rights, ToolRights } from '../accounts/rights.ts';
 import { type ExchangeRequest, isSourcedAnswer, type SourcedEvent } from '../calls/exchange.ts';
 import { tooLargePage } from '../calls/parsed-result.ts';
 import { type JsonObject, JsonText } from '../json/json.ts';
 import { arrayOf, editedFields } from '../json/json-fields.ts';
 import { memberBytes, memberText } from '../json/json-scanner.ts';
 import { PerList } from '../memory/per-list.ts';
-import { groupsToMatch } from '../rights/globs.ts';
-import type { Rights, ToolRights } from '../rights/rights.ts';
-import type { TaskScheduler } from '../tasks/task-scheduler.ts';
+import type { TaskScheduler } from '../time/task-scheduler.ts';
 import { partsOf } from './list-pages.ts';
 import type { ListReader } from './list-reader.ts';
 

@@ -2,14 +2,14 @@
 
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
-import { readEndpoint } from '../../../src/domain/instances/endpoint.ts';
 import type { InstanceDefinition, InstanceInput } from '../../../src/domain/instances/instance.ts';
+import { readEndpoint } from '../../../src/domain/registration/endpoint.ts';
 import {
   checkedInput,
   defineInstance,
   instanceShape,
   type RegistrationContext,
-} from '../../../src/domain/instances/registration.ts';
+} from '../../../src/domain/registration/registration.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('registration');

@@ -2,11 +2,11 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { FairSlots, type FairSlotsOptions } from '../../../src/domain/tasks/fair-slots.ts';
-import { systemClock } from '../../../src/domain/time/clock.ts';
-import { codeOf } from '../../helpers/outcome.ts';
-import { suite } from '../../helpers/suite.ts';
-import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
+import { FairSlots, type FairSlotsOptions } from '../../src/transports/fair-slots.ts';
+import { codeOf } from '../helpers/outcome.ts';
+import { suite } from '../helpers/suite.ts';
+import { passTurns, TurnCounter, untimedScheduler } from '../helpers/turns.ts';
 
 const test = suite('fair slots');
 

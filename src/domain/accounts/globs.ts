@@ -1,7 +1,7 @@
 // Lists of globs, which choose tools by their names. In a glob `*` is any text, `/` included, `?` is one
 // character, and nothing else is special; case counts. A list that begins with `!` starts from all, every other
 // one from none; the last glob that matches decides. The rules for the globs of rights, which name a template
-// first, are in domain/rights/rights.ts.
+// first, are in domain/accounts/rights.ts.
 
 import { isCleanText, NOT_UNICODE } from '../text.ts';
 import { type GlobMatcher, patternOf } from './glob-pattern.ts';

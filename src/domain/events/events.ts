@@ -1,12 +1,12 @@
 // The events of a gateway, to which metrics, statistics, logs and embedders subscribe. No event contains a secret,
 // an argument or a result.
 
-import type { CallOutcome } from './calls/exchange-event.ts';
-import type { ErrorCode } from './errors/errors.ts';
-import type { InstanceDefinition } from './instances/instance.ts';
-import { TRANSPORT_TRAITS, type TransportKind } from './instances/transport-kinds.ts';
-import type { WithheldItem } from './mcp/mcp.ts';
-import type { Clock } from './time/clock.ts';
+import type { CallOutcome } from '../calls/exchange-event.ts';
+import type { ErrorCode } from '../errors/errors.ts';
+import type { InstanceDefinition } from '../instances/instance.ts';
+import { TRANSPORT_TRAITS, type TransportKind } from '../instances/transport-kinds.ts';
+import type { WithheldItem } from '../mcp/mcp.ts';
+import type { Clock } from '../time/clock.ts';
 
 /** The fields of every event about an instance. */
 export interface InstanceFields {
