@@ -47,7 +47,7 @@ circle.self = circle;
 const deep: unknown = JSON.parse(`${'{"deep":'.repeat(200)}1${'}'.repeat(200)}`);
 const ownProto: unknown = JSON.parse(`{"endpoint":"${endpoint}","__proto__":{"command":"x"}}`);
 
-/** Invalid instances, and the fields that the error names. The rules are in domain/instances/registration.spec.ts. */
+/** Invalid instances, and the fields that the error names. The rules are in domain/registration/registration.spec.ts. */
 const INSTANCES: readonly (readonly [name: string, input: unknown, verdict: string])[] = [
   ...[undefined, null, 'x', []].map((input) => [`${input}`, input, 'instance'] as const),
   ['a list as command', { command: ['a', 'b'] }, 'instance.command'],

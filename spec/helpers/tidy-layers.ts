@@ -19,6 +19,12 @@ const layers: readonly (readonly string[])[] = [
   ['domain'],
 ];
 
+/** The folders of the domain, from top to bottom; each may import those below it. Its files without a folder are below all. */
+const domainFolders: readonly string[] = [
+  ...['events', 'sessions', 'lists', 'calls', 'registration', 'views', 'nodes', 'errors', 'instances', 'mcp'],
+  ...['time', 'memory', 'accounts', 'json'],
+];
+
 /** The rooms that may import each library. A library that is missing here may not be imported. */
 const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] | 'everywhere'])[] = [
   [/^typebox$/, 'everywhere'],
@@ -75,6 +81,17 @@ export const layerRules: readonly Rule[] = [
         if (to === 'index') return ['imports src/index.ts, which is for embedders only'];
         if (to === from || levelOf(to) > levelOf(from)) return [];
         return [`${from} may not import ${to} (${specifier})`];
+      });
+    },
+  },
+  {
+    name: 'a folder of the domain imports those below it only',
+    check: ({ path, imports }) => {
+      const from = domainLevel(path);
+      if (from === -1) return ['its folder is not in the list of tidy-layers.ts'];
+      return imports.filter(isRelative).flatMap((specifier) => {
+        const to = domainLevel(posix.join(posix.dirname(path), specifier));
+        return from === undefined || to === undefined || to >= from ? [] : [`may not import ${specifier}`];
       });
     },
   },
@@ -141,6 +158,13 @@ function roomOf(path: string): string | undefined {
 
 function levelOf(room: string): number {
   return layers.findIndex((rooms) => rooms.includes(room));
+}
+
+/** Undefined outside of the domain; -1 for a folder that is not in the list. */
+function domainLevel(path: string): number | undefined {
+  const [, folder] = /^src\/domain\/(?:([^/]+)\/)?/.exec(path) ?? [''];
+  if (!path.startsWith('src/domain/')) return undefined;
+  return folder === undefined ? domainFolders.length : domainFolders.indexOf(folder);
 }
 
 function isRelative(specifier: string): boolean {

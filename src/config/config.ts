@@ -3,7 +3,7 @@
 // discovery/ finds engines and clusters by the variables of their own tools.
 
 import { hostname } from 'node:os';
-import { hostAndPort } from '../domain/registration/endpoint.ts';
+import { hostAndPort } from '../domain/local-address.ts';
 import { ConfigError, ConfigErrors } from './config-error.ts';
 import { undefinedRoles } from './role-settings.ts';
 import { isLoopback, readAll, type Setting, type ValuesOf } from './setting-types.ts';

@@ -11,7 +11,7 @@ import { codeOf, messageOf } from '../domain/errors/errors.ts';
 import { commandWords, type WrittenCommand } from '../domain/instances/command.ts';
 import type { FoundInstance, Listing, SkippedInstance } from '../domain/instances/found-instances.ts';
 import { type InstanceInput, instanceIdOf } from '../domain/instances/instance.ts';
-import { hostAndPort } from '../domain/registration/endpoint.ts';
+import { hostAndPort } from '../domain/local-address.ts';
 import { isTemplateId } from '../domain/template-name.ts';
 import { systemClock, timeLimit } from '../domain/time/clock.ts';
 import {

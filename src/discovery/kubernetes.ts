@@ -5,7 +5,7 @@ import { hash } from 'node:crypto';
 import type { FoundInstance, Listing, SkippedInstance } from '../domain/instances/found-instances.ts';
 import { instanceIdOf } from '../domain/instances/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json/json.ts';
-import { hostAndPort } from '../domain/registration/endpoint.ts';
+import { hostAndPort } from '../domain/local-address.ts';
 import { isTemplateId } from '../domain/template-name.ts';
 import { Cluster, clusterAccess, type Resource } from './cluster.ts';
 import type { DiscoveryContext, Provider, Source } from './provider.ts';

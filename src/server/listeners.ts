@@ -5,7 +5,7 @@ import { Server as NetServer, Socket } from 'node:net';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { OperatorError } from '../domain/errors/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { hostAndPort, localUrl } from '../domain/registration/endpoint.ts';
+import { hostAndPort, localUrl } from '../domain/local-address.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { BodyRequest } from '../http/body/body-request.ts';

@@ -20,7 +20,7 @@ import { type ReachableLife, socketAddress } from '../cluster/reachable-life.ts'
 import { type Config, isLoopback } from '../config/config.ts';
 import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import { OperatorError, reasonOf } from '../domain/errors/errors.ts';
-import { hostAndPort } from '../domain/registration/endpoint.ts';
+import { hostAndPort } from '../domain/local-address.ts';
 import { systemClock } from '../domain/time/clock.ts';
 
 /** Refusals that the audit log records in a minute; further ones are counted. */

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
-  'Structure of the program': [1, 2, 369, 3, 63, 13, 37, 66, 213, 308, 339, 368, 84, 180],
+  'Structure of the program': [1, 2, 369, 3, 63, 13, 37, 66, 213, 308, 339, 368, 374, 84, 180],
   'Configuration, errors and documents': [4, 129, 5, 107, 370, 21, 125, 72, 229],
   'Instances, templates and the registry': [6, 15, 57, 58, 59, 60, 98, 65, 122, 235, 238, 242],
   'Balancing, health and retries': [

@@ -7,7 +7,7 @@ import { type Config, isLoopback } from '../../config/config.ts';
 import { isBuiltIn } from '../../domain/accounts/account.ts';
 import { templatesIn } from '../../domain/accounts/rights.ts';
 import { commandWords } from '../../domain/instances/command.ts';
-import { localUrl } from '../../domain/registration/endpoint.ts';
+import { localUrl } from '../../domain/local-address.ts';
 import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { WAITING_REASONS } from '../../domain/views/approval.ts';

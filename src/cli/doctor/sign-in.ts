@@ -6,7 +6,7 @@ import { isSafeUrl } from '../../config/issuer-settings.ts';
 import { CALLBACK, type ProviderSetting } from '../../config/provider-settings.ts';
 import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
-import { localUrl } from '../../domain/registration/endpoint.ts';
+import { localUrl } from '../../domain/local-address.ts';
 import { beginningOf, gatewayAt } from '../answering-url.ts';
 import { type Fields, fields } from '../answers.ts';
 import { certificateFault } from '../certificate-fault.ts';

@@ -2,7 +2,7 @@
 // `/mcp/{template}`. Each is the address of the gateway with a path; what counts is the path, which all its
 // addresses share. Source: RFC 8707, ADR 205.
 
-import { LOCAL_HOST } from '../registration/endpoint.ts';
+import { LOCAL_HOST } from '../local-address.ts';
 import { TEMPLATE_NAME } from '../template-name.ts';
 import type { ResourcePath } from './account.ts';
 

@@ -2,7 +2,6 @@
 // error of MCP for that, so each door gives it in its form: an input request, the error, the result of a tool, or
 // an error of REST. Source: MCP 2025-11-25 client/elicitation#url-elicitation-required-error, ADR 220.
 
-import type { ConnectionNeed } from '../instances/account-connection.ts';
 import type { JsonObject } from '../json/json.ts';
 import type { JsonRpcError } from '../mcp/jsonrpc.ts';
 
@@ -55,22 +54,3 @@ export function noOwnAccount(template: string): ConnectionRequired {
     [],
   );
 }
-
-/** Which account is missing, and who connects it how. */
-export function neededAccount({ template, instanceId, who, why, url }: ConnectionNeed): string {
-  const command = `stagedoor gateway connections add ${template} ${instanceId}`;
-  const [whose, how] =
-    who === 'shared'
-      ? [
-          'The shared account',
-          url === undefined ? `an admin connects it with "${command}"` : `connect it at ${url}`,
-        ]
-      : ['Your account', 'connect it'];
-  return `${whose} at the server of "${template}" ${WHY_NOT_CONNECTED[why](how)}.`;
-}
-
-const WHY_NOT_CONNECTED: Readonly<Record<ConnectionNeed['why'], (how: string) => string>> = {
-  none: (how) => `is not connected: ${how} first`,
-  ended: (how) => `is no longer connected: ${how} again`,
-  scopes: (how) => `may not do this yet: ${how} again to allow more`,
-};

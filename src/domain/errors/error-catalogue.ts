@@ -1,7 +1,6 @@
 // The catalogue of errors, by subject. Each constructor takes the values in its message. No error names a secret.
 // Errors that are made of the answer of a backend are in answer-errors.ts.
 
-import { neededAccount } from '../calls/connection-required.ts';
 import type { ConnectionNeed } from '../instances/account-connection.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../instances/instance.ts';
 import { isMissing } from '../instances/start-failure.ts';
@@ -250,6 +249,25 @@ export function connectionRequired(connection: ConnectionNeed): GatewayError {
   const where = connection.url === undefined ? {} : { connectUrl: connection.url };
   return new GatewayError('CONNECTION_REQUIRED', neededAccount(connection), { delivered: 'no', ...where });
 }
+
+/** Which account is missing, and who connects it how. */
+function neededAccount({ template, instanceId, who, why, url }: ConnectionNeed): string {
+  const command = `stagedoor gateway connections add ${template} ${instanceId}`;
+  const [whose, how] =
+    who === 'shared'
+      ? [
+          'The shared account',
+          url === undefined ? `an admin connects it with "${command}"` : `connect it at ${url}`,
+        ]
+      : ['Your account', 'connect it'];
+  return `${whose} at the server of "${template}" ${WHY_NOT_CONNECTED[why](how)}.`;
+}
+
+const WHY_NOT_CONNECTED: Readonly<Record<ConnectionNeed['why'], (how: string) => string>> = {
+  none: (how) => `is not connected: ${how} first`,
+  ended: (how) => `is no longer connected: ${how} again`,
+  scopes: (how) => `may not do this yet: ${how} again to allow more`,
+};
 
 /** The gateway stops, and the grace time of the call is over. Default: it may have been carried out. */
 export function callCutOff(delivered: Delivered = 'unknown'): GatewayError {

@@ -1,6 +1,5 @@
 // The endpoint of an HTTP instance: how it is read, and the networks that are denied by default, which
-// net/network-guard.ts checks when a connection is made. Addresses of this machine: how listeners are
-// reached, and their names in a Host header.
+// net/network-guard.ts checks when a connection is made.
 
 import { endpointNotAllowed, validationFailed } from '../errors/error-catalogue.ts';
 
@@ -47,18 +46,3 @@ export const DENIED_NETWORKS: readonly string[] = [
   '::ffff:0:0:0/96', // IPv4 by translation (SIIT)
   '::/96', // IPv4-compatible; ::1 is excluded, see net/network-guard.ts
 ];
-
-/** Loopback addresses that reach a listener on all addresses. */
-const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
-
-/** The URL that reaches a listener at this address from this machine. */
-export function localUrl(host: string, port: number, scheme: 'http' | 'https' = 'http'): string {
-  return `${scheme}://${hostAndPort(LOOPBACK[host] ?? host, port)}`;
-}
-
-export function hostAndPort(host: string, port: number | string): string {
-  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
-}
-
-/** The names of this machine in a Host header, with or without a port. */
-export const LOCAL_HOST = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;

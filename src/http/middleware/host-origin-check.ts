@@ -7,7 +7,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Next } from 'koa';
 import { originNotAllowed } from '../../domain/errors/error-catalogue.ts';
-import { LOCAL_HOST } from '../../domain/registration/endpoint.ts';
+import { LOCAL_HOST } from '../../domain/local-address.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';
 import { noContent } from '../replies/reply.ts';

@@ -1,0 +1,16 @@
+// Addresses of this machine: how its listeners are reached, and their names in a Host header.
+
+/** Loopback addresses that reach a listener on all addresses. */
+const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+
+/** The URL that reaches a listener at this address from this machine. */
+export function localUrl(host: string, port: number, scheme: 'http' | 'https' = 'http'): string {
+  return `${scheme}://${hostAndPort(LOOPBACK[host] ?? host, port)}`;
+}
+
+export function hostAndPort(host: string, port: number | string): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** The names of this machine in a Host header, with or without a port. */
+export const LOCAL_HOST = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;
