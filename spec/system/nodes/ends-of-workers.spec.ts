@@ -1,5 +1,7 @@
 // Workers of one gateway that hang or end, supervisors that end before them, and starts and stops of both: real processes, on SQLite.
 
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
@@ -119,6 +121,22 @@ onLinux(
       delays,
     );
     await serves();
+  },
+);
+
+onLinux(
+  'a worker that finds wrong settings says so, is started again, and serves once they are right',
+  async () => {
+    const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
+    const file = join(gateway.program.home, 'gateway.yaml');
+    const [, second] = gateway.pids();
+    writeFileSync(file, 'workers: [2');
+    process.kill(second, 'SIGKILL');
+    await gateway.program.complains(/"reason":"gateway.yaml: [^"]+","msg":"worker 2 cannot start"/);
+    await gateway.program.complains(/worker 2 has ended \(exit code 1\); it is started again in 1 s/);
+    assert.equal(await gateway.callTool('legacy'), [200, SIMPLE]);
+    rmSync(file);
+    await becomes(() => gateway.states(), ['1 live', '2 live']);
   },
 );
 

@@ -9,6 +9,7 @@ import type { Command } from '../command.ts';
 import { releaseCompiledCode } from '../compiled-code.ts';
 import { UsageError } from '../failures.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
+import type { Terminal } from '../terminal.ts';
 import { WORKER_MARK } from '../workers/messages.ts';
 
 export const start: Command = {
@@ -34,17 +35,14 @@ export const start: Command = {
   run: async (input, terminal) => {
     const isDemo = input.has('demo');
     // The demo runs programs for every caller, so it stays on this machine unless --host says otherwise.
-    const config = readSettings(input, terminal, isDemo ? { host: '127.0.0.1' } : {});
+    const settings = (): Config => readSettings(input, terminal, isDemo ? { host: '127.0.0.1' } : {});
+    if (terminal.env[WORKER_MARK] !== undefined) return startWorker(settings, terminal);
+    const config = settings();
     input.refuseBoth('demo', 'background');
     if (input.has('background')) {
       const { startDaemon } = await import('../background/start-daemon.ts');
       const words = process.argv.slice(2).filter((word) => !/^--background(=|$)/.test(word));
       return startDaemon(config, words, terminal);
-    }
-    if (terminal.env[WORKER_MARK] !== undefined) {
-      const { runWorker } = await import('../workers/run-worker.ts');
-      releaseCompiledCode();
-      return runWorker(config, terminal);
     }
     if (terminal.env[DAEMON_MARK] !== undefined) {
       const { runDaemon } = await import('../background/run-daemon.ts');
@@ -66,6 +64,17 @@ export const start: Command = {
     return runGateway(effective, { isDemo, terminal, firstPassword });
   },
 };
+
+async function startWorker(settings: () => Config, terminal: Terminal): Promise<number> {
+  try {
+    const { runWorker } = await import('../workers/run-worker.ts');
+    releaseCompiledCode();
+    return await runWorker(settings, terminal);
+  } finally {
+    // The channel to its supervisor would keep a process that has ended, or could not begin.
+    if (process.connected) process.disconnect();
+  }
+}
 
 async function workersOf(config: Config): Promise<number> {
   return (await import('../workers/worker-count.ts')).workerCount(config);

@@ -18,13 +18,30 @@ import { type ToSupervisor, type ToWorker, WORKER_MARK, type WorkerStart } from 
 /** Longest wait for the answers of other workers, in ms. */
 const ANSWER_MS = 1_500;
 
-export async function runWorker(config: Config, terminal: Terminal): Promise<number> {
-  const { number, count, gateway, sockets, columns }: WorkerStart = JSON.parse(
-    process.env[WORKER_MARK] ?? '',
-  );
+/** `settings` throws for those that have become wrong since the gateway was started. */
+export async function runWorker(settings: () => Config, terminal: Terminal): Promise<number> {
+  const start: WorkerStart = JSON.parse(process.env[WORKER_MARK] ?? '');
   delete process.env[WORKER_MARK];
   // Otherwise node:cluster ends this process at once when its supervisor is gone.
   if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
+  try {
+    return await serve(settings(), start, terminal);
+  } catch (error) {
+    const isUsage = error instanceof UsageError;
+    if (!isUsage && !(error instanceof CommandFailure)) throw error;
+    send({ kind: 'failed', text: error.message, isUsage });
+    return 1;
+  } finally {
+    // The last one to end without the supervisor removes it.
+    if (!process.connected && start.sockets !== undefined) await rmdir(start.sockets).catch(() => undefined);
+  }
+}
+
+async function serve(
+  config: Config,
+  { number, count, gateway, sockets, columns }: WorkerStart,
+  terminal: Terminal,
+): Promise<number> {
   const log = createLog(config.logLevel, undefined, undefined, number);
   // The lines of all workers are the same.
   const print = (text: string): void => {
@@ -72,31 +89,20 @@ export async function runWorker(config: Config, terminal: Terminal): Promise<num
   process.on('SIGTERM', (signal) => signals.emit(signal, signal));
   for (const event of ['uncaughtException', 'unhandledRejection'])
     process.on(event, (error) => signals.emit(event, error));
-  try {
-    return await runGateway(config, {
-      ...{
-        isDemo: false,
-        log,
-        worker: { number, count, gateway, sockets, ask },
-        terminal: { ...terminal, columns, print },
-      },
-      stop: { source: signals, hasTerminal: false },
-      onReady: (opened) => {
-        server = opened;
-        send({ kind: 'alive', life: server.nodes?.life });
-        send({ kind: 'ready', urls: server.urls, gateway: server.gatewayId });
-      },
-    });
-  } catch (error) {
-    const isUsage = error instanceof UsageError;
-    if (!isUsage && !(error instanceof CommandFailure)) throw error;
-    send({ kind: 'failed', text: error.message, isUsage });
-    return 1;
-  } finally {
-    // The last one to end without the supervisor removes it.
-    if (!process.connected && sockets !== undefined) await rmdir(sockets).catch(() => undefined);
-    if (process.connected) process.disconnect();
-  }
+  return runGateway(config, {
+    ...{
+      isDemo: false,
+      log,
+      worker: { number, count, gateway, sockets, ask },
+      terminal: { ...terminal, columns, print },
+    },
+    stop: { source: signals, hasTerminal: false },
+    onReady: (opened) => {
+      server = opened;
+      send({ kind: 'alive', life: server.nodes?.life });
+      send({ kind: 'ready', urls: server.urls, gateway: server.gatewayId });
+    },
+  });
 }
 
 function send(message: ToSupervisor): void {
