@@ -66,7 +66,7 @@ const LONGEST_RETRY_MS = 30_000;
 /** The failure that is reported. A first one may be that of a template that is deleted meanwhile. */
 const REPORTED_FAILURE = 2;
 
-export interface AggregateOptions extends Omit<AggregateSessionDeps, 'search' | 'extensions'> {
+export interface AggregateOptions extends Omit<AggregateSessionDeps, 'route'> {
   /** The lists of templates, which all aggregates share. */
   readonly lists: AggregateLists;
   /** The search indexes, which all aggregates share. */
@@ -93,8 +93,7 @@ export class AggregateBackends implements Backends {
     const closed$ = options.listChanges$.pipe(ignoreElements(), endWith(true));
     this.#changes$ = merge(options.listChanges$, options.lists.late$).pipe(takeUntil(closed$));
     this.#extensions = new AggregateExtensions(options);
-    const shared = { extensions: this.#extensions, search: () => this.search };
-    this.#sessionDeps = { ...options, ...shared, listChanges$: this.#changes$ };
+    this.#sessionDeps = { ...options, route: this.route.bind(this), listChanges$: this.#changes$ };
   }
 
   /** Ends the sessions and streams of its clients: the view was deleted. */
@@ -162,12 +161,8 @@ export class AggregateBackends implements Backends {
     const bound = instanceId === undefined ? undefined : splitInstance(instanceId);
     const isPermitted = bound !== undefined && this.#templates(owner).includes(bound.template);
     const client = { owner, profile };
-    return this.route(
-      request,
-      client,
-      this.#toTemplate(client, bound),
-      isPermitted ? bound.template : undefined,
-    );
+    const toTemplate = this.#toTemplate(client, bound);
+    return this.route(request, client, toTemplate, isPermitted ? bound.template : undefined);
   }
 
   #toTemplate(client: Client, bound?: SentTo): ToTemplate {

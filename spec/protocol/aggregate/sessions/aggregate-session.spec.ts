@@ -9,9 +9,11 @@ import { perhapsDelivered } from '../../../../src/domain/errors/errors.ts';
 import { sessionLost } from '../../../../src/domain/errors/session-errors.ts';
 import type { Owner, ServerMessage } from '../../../../src/domain/mcp/client.ts';
 import type { ListChange } from '../../../../src/domain/mcp/mcp.ts';
+import type { McpSession } from '../../../../src/domain/sessions/mcp-session.ts';
 import { TaskScheduler } from '../../../../src/domain/time/task-scheduler.ts';
 import { allTemplates } from '../../../../src/protocol/aggregate/all-templates.ts';
-import { AggregateExtensions } from '../../../../src/protocol/aggregate/extensions.ts';
+import { AggregateBackends } from '../../../../src/protocol/aggregate/backends.ts';
+import { ToolIndexes } from '../../../../src/protocol/aggregate/findable-tools.ts';
 import { AggregateLists } from '../../../../src/protocol/aggregate/lists.ts';
 import { AggregateSession } from '../../../../src/protocol/aggregate/sessions/aggregate-session.ts';
 import { newAggregateSession } from '../../../../src/protocol/aggregate/sessions/aggregate-session-value.ts';
@@ -37,10 +39,8 @@ function setUp(owner: Owner = ADA, scheduler = untimedScheduler()) {
   const selection = allTemplates(lists, () => ['a', 'b'], scheduler);
   const uses: unknown[] = [];
   const value = newAggregateSession(owner, PROFILE, HANDSHAKE);
-  const session: AggregateSession = new AggregateSession(value, owner, HANDSHAKE, {
-    extensions: new AggregateExtensions({ lists, selection }),
+  const deps = {
     selection,
-    search: () => undefined,
     backendsOf: of,
     templates: () => templates,
     listChanges$,
@@ -49,13 +49,16 @@ function setUp(owner: Owner = ADA, scheduler = untimedScheduler()) {
     sessions: {
       ...NO_SESSIONS,
       add: () => {},
-      findAny: () => session,
+      findAny: (): McpSession => session,
       used: () => uses.push(session.calls),
       remove: () => uses.push('removed'),
     },
     timeoutFor: () => 4_000,
     movesUnsafe: () => false,
-  });
+  };
+  const aggregated = new AggregateBackends({ ...deps, lists, indexes: new ToolIndexes() });
+  const route = aggregated.route.bind(aggregated);
+  const session = new AggregateSession(value, owner, HANDSHAKE, { ...deps, route });
   const ask = async (request: ExchangeRequest) => {
     const { event } = await firstValueFrom(session.exchange(request));
     return event.kind === 'result' ? event.result.value : event;

@@ -32,6 +32,7 @@ import { sessionEnded } from '../../../domain/errors/session-errors.ts';
 import { type JsonObject, JsonText } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import {
+  type Client,
   type ClientProfile,
   type Owner,
   type ServerMessage,
@@ -52,10 +53,8 @@ import type { Backends } from '../../endpoint-backends.ts';
 import { exchangeInSession } from '../../legacy/legacy-over-modern.ts';
 import { withListNotices } from '../../list-notices.ts';
 import { localAnswer, rpcErrorAnswer } from '../../local-answer.ts';
-import { aggregateExchange } from '../aggregate-exchange.ts';
-import type { AggregateExtensions } from '../extensions.ts';
+import type { ToTemplate } from '../extensions.ts';
 import { splitInstance, withAggregateInstance } from '../names.ts';
-import type { SearchMode } from '../search-mode.ts';
 import type { Selection } from '../selection.ts';
 import { isAllowedFor, type MovesUnsafe, mayRecover, viewIdOf } from './aggregate-session-value.ts';
 import { SessionParts } from './session-parts.ts';
@@ -78,9 +77,13 @@ export interface AggregateSessionDeps {
   readonly clock: Clock;
   readonly scheduler: TaskScheduler;
   readonly sessions: AllSessions;
-  readonly extensions: AggregateExtensions;
-  /** Undefined where all tools are listed. */
-  readonly search: () => SearchMode | undefined;
+  /** See AggregateBackends. */
+  readonly route: (
+    request: ExchangeRequest,
+    client: Client,
+    toTemplate: ToTemplate,
+    bound: string | undefined,
+  ) => Observable<SourcedEvent>;
   readonly selection: Selection;
   readonly backendsOf: (template: string) => Backends;
   /** All that exist. */
@@ -299,9 +302,8 @@ export class AggregateSession implements McpSession {
 
   /** `bound`: the template of a task. */
   #route(request: ExchangeRequest, bound: string | undefined): Observable<SourcedEvent> {
-    const { selection, clock, scheduler, search, extensions } = this.#deps;
-    const arrivedAtMs = clock.now();
-    const toTemplate = (template: string, own: ExchangeRequest) => {
+    const arrivedAtMs = this.#deps.clock.now();
+    const toTemplate: ToTemplate = (template, own) => {
       const events$ = this.#carry(template, own, own.arrivedAtMs ?? arrivedAtMs).pipe(
         tap(({ event }) => {
           if (event.kind === 'result') this.#change(afterAnswer(this.#value, template, own, request));
@@ -319,8 +321,7 @@ export class AggregateSession implements McpSession {
       if (end.answering !== undefined) return toTemplate(end.answering.template, end.answering.request);
       return of(localAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
     }
-    const call = { request, client: { owner: this.#owner, profile: this.profile }, toTemplate, bound };
-    return aggregateExchange({ ...call, selection, clock, scheduler, extensions, search: search() });
+    return this.#deps.route(request, { owner: this.#owner, profile: this.profile }, toTemplate, bound);
   }
 
   /** A call waits for a session that is being opened until its own deadline. The session is opened in any case. */
