@@ -32,16 +32,17 @@ export interface UsingSession {
   close(reason: EndReason): Promise<void>;
 }
 
+/** One use, those of one owner, or those of all owners; see `sharedBy`. */
+type Sharing = 'oneUse' | 'owner' | 'everyone';
+
 /** The conversation that a use needs, and the owner to whom it is counted. */
 export interface ConversationRequest {
   /** The owner in whose share the conversation counts. For a shared one: the owner that needed it first. */
   readonly owner: { readonly id: string };
   /** The client profile that the backend gets. */
   readonly profile: ClientProfile;
-  /** True when only one use at a time may use the conversation. Default: true. */
-  readonly isExclusive?: boolean;
-  /** True when all owners may use the conversation; see `sharedBy`. Default: false. */
-  readonly isShared?: boolean;
+  /** The uses that may use the conversation at the same time. Default: 'oneUse'. */
+  readonly sharing?: Sharing;
   /** The session that needs the use. Default: a call, whose client always counts as present. */
   readonly session?: UsingSession | undefined;
   /** How long the conversation stays open without a use, in ms. Default: it is for this use alone, and ends with it. */
@@ -57,8 +58,7 @@ export interface ConversationRequest {
 export function sharedBy(extensions: JsonObject) {
   return {
     profile: { protocolVersion: LEGACY_VERSIONS[0], capabilities: extensions, clientInfo: {} },
-    isExclusive: false,
-    isShared: true,
+    sharing: 'everyone',
     idleMs: LIMITS.extensionIdleMs,
   } satisfies Partial<ConversationRequest>;
 }
@@ -93,8 +93,7 @@ const LEVEL_MS = 5_000;
 export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   readonly ownerId: string;
   readonly key: string | undefined;
-  readonly isExclusive: boolean;
-  readonly isShared: boolean;
+  readonly sharing: Sharing;
   readonly session: UsingSession | undefined;
   /** Settles like `open`, but rejects with BACKEND_UNAVAILABLE when the conversation was closed meanwhile. */
   readonly opening: Promise<Conversation | undefined>;
@@ -128,13 +127,12 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     clock: Pick<Clock, 'now' | 'alarm'> & SubscriptionDeps,
     { request, key, open, listener }: ConversationInput,
   ) {
-    const { owner, isExclusive = true, isShared = false, session, idleMs = 0, forCallsOf } = request;
+    const { owner, sharing = 'oneUse', session, idleMs = 0, forCallsOf } = request;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = owner.id;
     this.key = key;
-    this.isExclusive = isExclusive;
-    this.isShared = isShared;
-    this.session = isShared ? undefined : session; // it has more than one
+    this.sharing = sharing;
+    this.session = sharing === 'everyone' ? undefined : session; // it has more than one
     this.gone = promise;
     this.#resolveGone = resolve;
     this.#clock = clock;
@@ -171,7 +169,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     return this.inner !== undefined && this.#uses === this.#sessions;
   }
   get acceptsAnotherUse(): boolean {
-    return !this.#refusesUses && (!this.isExclusive || this.isIdle);
+    return !this.#refusesUses && (this.sharing !== 'oneUse' || this.isIdle);
   }
 
   /** Counts one more use. `isSession`: by a session, which uses the conversation only while it calls. */

@@ -147,13 +147,14 @@ export class DedicatedConversations implements ConversationListener {
    */
   async #openAfter(
     before: Promise<void> | undefined,
-    { owner, profile, isShared }: ConversationRequest,
+    { owner, profile, sharing }: ConversationRequest,
     signal: AbortSignal,
   ): Promise<Conversation | undefined> {
     if (before !== undefined) await before;
     const transport = this.#options.transport();
     if (transport === undefined) throw notConnected();
     try {
+      const isShared = sharing === 'everyone';
       return await transport.openConversation({ profile, signal, ownerId: owner.id, isShared });
     } catch (thrown) {
       const { code } = asGatewayError(thrown);
@@ -168,9 +169,9 @@ export class DedicatedConversations implements ConversationListener {
    * Makes room for one more conversation. Returns the end of the process that makes room, or undefined when there is
    * room. Throws QUEUE_FULL.
    */
-  #makeRoom({ owner, isShared }: ConversationRequest): Promise<void> | undefined {
+  #makeRoom({ owner, sharing }: ConversationRequest): Promise<void> | undefined {
     const isFull = this.#shares.isShareFull(owner.id);
-    const least = isShared ? this.#leastUsed(owner.id) : undefined;
+    const least = sharing === 'everyone' ? this.#leastUsed(owner.id) : undefined;
     if (least === undefined && !isFull && this.#counted.size < this.#most) return undefined;
     const spare = least ?? this.#spareOf(isFull ? owner.id : undefined);
     if (spare !== undefined && this.#replaced.size < this.#most) {
@@ -207,7 +208,7 @@ export class DedicatedConversations implements ConversationListener {
    * Undefined when there are fewer. Throws QUEUE_FULL when all have calls in flight.
    */
   #leastUsed(ownerId: string): DedicatedConversation | undefined {
-    const shared = [...this.#counted].filter(({ isShared }) => isShared);
+    const shared = [...this.#counted].filter(({ sharing }) => sharing === 'everyone');
     if (shared.length < LIMITS.extensionProcesses) return undefined;
     const own = shared.filter((each) => each.ownerId === ownerId);
     const candidates = own.length * 2 < shared.length ? shared : own;
@@ -230,10 +231,10 @@ export class DedicatedConversations implements ConversationListener {
 
 /** Returns a key that is equal for uses that may use the same conversation; undefined for a use that shares none. */
 export function conversationKeyOf(request: ConversationRequest): string | undefined {
-  const { owner, profile, isExclusive, isShared, idleMs } = request;
+  const { owner, profile, sharing = 'oneUse', idleMs } = request;
   if (idleMs === undefined) return undefined;
-  const whose = isShared === true ? null : owner.id;
-  return JSON.stringify([whose, capabilitiesKey(profile), isExclusive === true]);
+  const whose = sharing === 'everyone' ? null : owner.id;
+  return JSON.stringify([sharing, whose, capabilitiesKey(profile)]);
 }
 
 /** Returns a short text that is equal for equal capabilities. */

@@ -4,6 +4,7 @@
 import { defer, map, NEVER, Observable, of, take } from 'rxjs';
 import { hostedAttempt } from '../../actors/calls/hosted-attempt.ts';
 import type { Fleet } from '../../actors/fleet.ts';
+import { sharedBy } from '../../actors/instances/dedicated-conversation.ts';
 import { InstanceRef } from '../../actors/instances/instance-ref.ts';
 import type { OpenedTransport } from '../../actors/instances/opened-transport.ts';
 import type { SharedSubscription } from '../../actors/subscriptions/resource-subscriptions.ts';
@@ -16,7 +17,6 @@ import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
 import { fieldValue, JsonText } from '../../domain/json/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Closed, Conversation } from '../../transports/transport.ts';
@@ -55,9 +55,7 @@ export class HostedInstances implements InstanceHost {
     if (!(ref instanceof InstanceRef) || ref.isElsewhere) throw notUp('its node does not run it');
     await untilUp(ref, signal);
     if (profile === undefined) return this.#shared(ref, way);
-    const shared = isShared
-      ? { isShared, isExclusive: false, idleMs: LIMITS.extensionIdleMs }
-      : { isExclusive: true };
+    const shared = isShared ? sharedBy(profile.capabilities) : {};
     const use = ref.use({ owner: { id: ownerId }, profile, ...shared });
     const abort = (): void => use.end();
     signal.addEventListener('abort', abort);

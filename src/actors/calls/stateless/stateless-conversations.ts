@@ -54,27 +54,29 @@ export class StatelessConversations {
   }
 
   get #owned(): readonly DedicatedConversation[] {
-    return [...this.#known.keys()].filter(({ isShared }) => !isShared);
+    return [...this.#known.keys()].filter(({ sharing }) => sharing !== 'everyone');
   }
 
   /**
-   * Takes a conversation with this instance for one call. It is exclusive unless its messages can be attributed to
-   * calls; then further calls of the client may use it at the same time. If the backend may still ask its client when
+   * Takes a conversation with this instance for one call. If its messages can be attributed to calls, further calls of
+   * the client may use it at the same time. If the backend may still ask its client when
    * the use ends, the conversation is not used again: the question would reach the next call. Throws QUEUE_FULL like
    * DedicatedConversations.use, also for too large profiles, and SHUTTING_DOWN after `close`.
    */
   use(instance: UsableInstance, { owner, profile }: Client): ConversationUse {
     if (this.#isClosed) throw shuttingDown();
-    const isExclusive = !tellsCallsApart(instance.definition, profile);
+    const sharing = tellsCallsApart(instance.definition, profile) ? 'owner' : 'oneUse';
     const mayAsk = acceptsServerRequests(profile);
     const { conversation, isNew, end } = instance.use({
       owner,
       profile: { ...profile, protocolVersion: LEGACY_VERSIONS[0] },
-      isExclusive,
+      sharing,
       idleMs: LIMITS.statelessIdleMs,
       // Messages of the backend outside of calls go to the call under way.
       forCallsOf:
-        isExclusive || mayAsk ? (conversation) => new StatelessConversation(conversation) : undefined,
+        sharing === 'oneUse' || mayAsk
+          ? (conversation) => new StatelessConversation(conversation)
+          : undefined,
     });
     if (isNew) {
       const bytes = profileBytes(profile);
@@ -95,7 +97,7 @@ export class StatelessConversations {
       conversation,
       isNew,
       end: (isOver = true) => {
-        const mayBeAsked = isHeld && !isOver && isExclusive && mayAsk;
+        const mayBeAsked = isHeld && !isOver && sharing === 'oneUse' && mayAsk;
         isHeld = false;
         if (mayBeAsked && conversation.forCalls !== undefined) conversation.refuseUses();
         end();
@@ -124,7 +126,9 @@ export class StatelessConversations {
     const extensions = extensionsOf(profile);
     const sharedKey = extensions && conversationKeyOf({ owner, ...sharedBy(extensions) });
     return defer(() => merge([...this.#known.keys()], this.#added)).pipe(
-      filter(({ isShared, key, ownerId }) => (isShared ? key === sharedKey : ownerId === owner.id)),
+      filter(({ sharing, key, ownerId }) =>
+        sharing === 'everyone' ? key === sharedKey : ownerId === owner.id,
+      ),
       filter((each) => this.#known.get(each) === instance),
       mergeMap((each) =>
         from(each.untilOpen).pipe(
