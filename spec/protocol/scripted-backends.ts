@@ -79,6 +79,7 @@ export class ScriptedSession implements McpSession {
   readonly reservations: string[] = [];
   isClosed = false;
   readonly isStreaming = false;
+  readonly isRecoverable = false;
   calls = 0;
   openedAtMs = 0;
   usedAtMs = 0;
@@ -155,6 +156,8 @@ export class ScriptedSession implements McpSession {
     return true;
   }
 
+  keep(): undefined {}
+
   /** `close` waits for it, or fails with it. */
   closing: () => Promise<void> = async () => {};
 
@@ -188,6 +191,7 @@ export class ScriptedBackends implements Backends {
   readonly tools = new Map<string, Tool>();
   /** Tools whose lists refused a call. */
   readonly relistings: string[] = [];
+  recoverSession: Backends['recoverSession'] = () => undefined;
   known: readonly Handshake[] = [];
   /** The instances that exist; undefined: every one does. */
   instances: ReadonlySet<string> | undefined;
@@ -239,7 +243,6 @@ export class ScriptedBackends implements Backends {
 /** Backends whose sessions answer when the spec says so. */
 export class SessionBackends extends ScriptedBackends {
   readonly sessions = new Map<string, ScriptedSession>();
-  recoverSession: NonNullable<Backends['recoverSession']> = () => undefined;
   handshake: Handshake = HANDSHAKE;
   /** `openSession` waits for it, or fails with it. */
   opening: () => Promise<void> = async () => {};

@@ -41,7 +41,7 @@ export interface Backends {
    * session, or it does not exist; undefined when that is certain without a query. Rejects with DATABASE_UNAVAILABLE,
    * SESSION_LIMIT, QUEUE_FULL or SHUTTING_DOWN.
    */
-  recoverSession?(id: string, owner: Owner): Promise<void> | undefined;
+  recoverSession(id: string, owner: Owner): Promise<void> | undefined;
   /**
    * Carries one request of a client without a session; see StatelessOptions. Cold; unsubscribing cancels it on the
    * backend. Errors like Dispatcher.exchange, and with SERVER_NOT_FOUND when `instanceId` is gone. A backend of the

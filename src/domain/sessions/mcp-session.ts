@@ -69,14 +69,14 @@ export interface McpSession {
    * deletes it. Resolves when the store agrees with the session, or with false when the store is away; undefined when
    * there is nothing to wait for.
    */
-  keep?(): Promise<boolean> | undefined;
+  keep(): Promise<boolean> | undefined;
   /** The session as plain data; a new object after each change. */
   readonly value: AnySessionValue;
   /**
    * The generation of a recovered session, which increases with each recovery; undefined for other sessions. See
    * FIRST_GENERATION.
    */
-  readonly generation?: number | undefined;
+  readonly generation: number | undefined;
   /**
    * Emits the reason once when the session has ended (closed, expired or lost), then completes. Late subscribers get
    * it, too.
@@ -96,8 +96,8 @@ export interface McpSession {
   readonly isStreaming: boolean;
   /** The number of calls under way. */
   readonly calls: number;
-  /** True when another node can continue the session as it is now. Default: false. */
-  readonly isRecoverable?: boolean;
+  /** True when another node can continue the session as it is now. */
+  readonly isRecoverable: boolean;
   /** The time of its opening, in ms of the gateway's monotonic clock, like `usedAtMs`. */
   openedAtMs: number;
   usedAtMs: number;

@@ -182,7 +182,7 @@ export class LegacyEndpoint {
 
   #delete(session: McpSession, reply: ReplyWriter): void | Promise<void> {
     this.end(session, 'byClient');
-    const stored = session.keep?.();
+    const stored = session.keep();
     if (stored !== undefined) return stored.then(() => reply.empty(200));
     reply.empty(200);
   }
@@ -271,7 +271,7 @@ export class LegacyEndpoint {
         const body = resultMessage(id, JsonText.ofValue(initializeResult(session)));
         reply.log.sessionId = session.id;
         if (session.instanceId !== undefined) reply.log.instanceId = session.instanceId;
-        const isStored = leaving.signal.aborted ? undefined : await session.keep?.();
+        const isStored = leaving.signal.aborted ? undefined : await session.keep();
         if (isStored === false && this.#isDismissed) throw shuttingDown(); // it ends here, and no other node knows it
         if (leaving.signal.aborted) await session.close();
         else reply.event(body, ['Mcp-Session-Id', session.id]);

@@ -30,7 +30,7 @@ export function sessionOf(request: McpRequest, backends: Backends): McpSession |
   const id = headerOf(headers, SESSION_ID);
   if (id === undefined || id === '') throw refused(400, 'Bad Request: Mcp-Session-Id header is required');
   const session = backends.session(id, principal);
-  const recovered = session === undefined ? backends.recoverSession?.(id, principal) : undefined;
+  const recovered = session === undefined ? backends.recoverSession(id, principal) : undefined;
   if (recovered === undefined) return checked(session, request);
   return recovered.then(() => checked(backends.session(id, principal), request));
 }
