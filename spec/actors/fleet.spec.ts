@@ -56,7 +56,6 @@ test('distinguishes an unknown template from an unknown instance', async () => {
     [() => fleet.add(definition('a', { template: 'x' })), 'TEMPLATE_NOT_FOUND'],
     [() => fleet.group('t').ref('b'), 'SERVER_NOT_FOUND'],
     [() => fleet.remove('t', 'b', 0), 'SERVER_NOT_FOUND'],
-    [() => fleet.instanceByServerId('b'), 'SERVER_NOT_FOUND'],
   ] as const) {
     assert.is(await codeOf(asked), code, String(asked));
   }
@@ -123,7 +122,7 @@ test('restarts a crashed instance after half a second', async () => {
   await pass(1);
   assert.equal([harness.eventsOf('instance.starting').length, harness.ref('a').state], [3, 'healthy']);
   assert.is(await harness.call('write').end, 'a');
-  assert.is(harness.fleet.instanceByServerId('a'), harness.ref('a'));
+  assert.is(harness.fleet.findByServerId('a'), harness.ref('a'));
 });
 
 test('restarts an instance that crashes again and again with a back-off, which is forgiven after a minute', async () => {
@@ -395,7 +394,7 @@ test('an instance of another node is listed as stopped, with the reason, and not
   assert.equal([harness.fleet.group('t').refs, harness.fleet.ownRefs()], [[here], [here]]);
   assert.is(harness.fleet.find('t', 'b'), there);
   assert.is(harness.fleet.group('t').instance('b'), there);
-  assert.is(harness.fleet.instanceByServerId('b'), there);
+  assert.is(harness.fleet.findByServerId('b'), there);
   assert.is(harness.fleet.findByServerId('b') !== undefined, true);
   assert.equal(views()[1], { definition: unreachable('b', { weight: 3 }), snapshot: there.snapshot() });
   assert.is(await codeOf(() => harness.fleet.group('t').ref('b')), 'NO_HEALTHY_INSTANCE');

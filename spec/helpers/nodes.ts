@@ -8,6 +8,7 @@ import type { InstanceDefinition } from '../../src/domain/instances/instance.ts'
 import type { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { RevisionChange } from '../../src/persistence/revision-watch.ts';
 import { Registry } from '../../src/registry/registry.ts';
+import { DefinitionsInForce } from '../../src/templates/definitions-in-force.ts';
 import type { InProcessHandler } from '../../src/transports/open-options.ts';
 import { Harness } from './failing-backend.ts';
 import { type FailingStore, failingStore } from './failing-store.ts';
@@ -34,6 +35,7 @@ export class Node {
       fleet,
       policy: DEFAULT_POLICY,
       handlers,
+      definitions: new DefinitionsInForce(),
       emit,
       nodeId: id,
       storeChanges$,

@@ -183,6 +183,7 @@ function make(): ActiveRegistry {
     fleet,
     policy: DEFAULT_POLICY,
     handlers,
+    definitions: new DefinitionsInForce(),
     emit,
     nodeId: 'here',
   });

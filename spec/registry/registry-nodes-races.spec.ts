@@ -145,7 +145,7 @@ async function isInStep({ database, nodes }: World): Promise<void> {
       const { template, id, serverId } = definition;
       const { fleet } = harness;
       const isMine = definition.nodeId === undefined || definition.nodeId === nodeId;
-      assert.is(fleet.instanceByServerId(serverId), fleet.find(template, id));
+      assert.is(fleet.findByServerId(serverId), fleet.find(template, id));
       const found = fleet.group(template).refs.some((ref) => ref.id === id && ref.state === 'healthy');
       assert.is(found, isMine);
       assert.is(

@@ -5,7 +5,7 @@
 import { filter, firstValueFrom, Subject } from 'rxjs';
 import { createActor } from 'xstate';
 import type { TemplatePolicy } from '../balancing/policy.ts';
-import { serverNotFound, templateNotFound } from '../domain/errors/error-catalogue.ts';
+import { templateNotFound } from '../domain/errors/error-catalogue.ts';
 import { reasonOf, shuttingDown } from '../domain/errors/errors.ts';
 import type { ActorInspection } from '../domain/events/actor-inspection.ts';
 import { eventOf, type GatewayEvent } from '../domain/events/events.ts';
@@ -214,12 +214,6 @@ export class Fleet {
 
   findByServerId(serverId: string): Instance | undefined {
     return this.#byServerId.get(serverId);
-  }
-
-  instanceByServerId(serverId: string): Instance {
-    const instance = this.#byServerId.get(serverId);
-    if (instance === undefined) throw serverNotFound(serverId);
-    return instance;
   }
 
   /** The number of listed instances, including those of other nodes. */

@@ -228,11 +228,15 @@ export class TemplateGroup {
 
   statuses(): InstanceStatus[] {
     const bestMs = bestLatencyMs(this.pool.candidates);
-    return Array.from(this.byId.values(), (instance) => this.#statusOf(instance, bestMs));
+    return Array.from(this.byId.values(), (instance) => this.statusOf(instance, bestMs));
   }
 
-  statusOf(instance: Instance): InstanceStatus {
-    return this.#statusOf(instance, bestLatencyMs(this.pool.candidates));
+  /** `bestMs`: the best latency in the pool, on which the score depends. */
+  statusOf(instance: Instance, bestMs = bestLatencyMs(this.pool.candidates)): InstanceStatus {
+    const { definition } = instance;
+    if (!(instance instanceof InstanceRef)) return { definition, snapshot: instance.snapshot() };
+    const score = Math.round(healthScore(instance, bestMs) * 10) / 10;
+    return { definition, snapshot: instance.snapshot(score, this.pool.outliers.suspensionOf(instance)) };
   }
 
   /**
@@ -298,14 +302,6 @@ export class TemplateGroup {
   async close(): Promise<void> {
     this.#changes.complete();
     await Promise.all([this.queue.close(), this.#startQueue.close()]);
-  }
-
-  /** `bestMs`: the best latency in the pool, on which the score depends. */
-  #statusOf(instance: Instance, bestMs: number | undefined): InstanceStatus {
-    const { definition } = instance;
-    if (!(instance instanceof InstanceRef)) return { definition, snapshot: instance.snapshot() };
-    const score = Math.round(healthScore(instance, bestMs) * 10) / 10;
-    return { definition, snapshot: instance.snapshot(score, this.pool.outliers.suspensionOf(instance)) };
   }
 }
 

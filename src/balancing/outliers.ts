@@ -79,6 +79,8 @@ export interface Suspension {
 
 export interface OutlierOptions<C> extends Pick<Clock, 'now' | 'alarm'> {
   readonly policy: () => Pick<TemplatePolicy, 'ejectionFailures'>;
+  /** Returns the candidates in the pool. */
+  readonly members: () => readonly C[];
   /** Returns true for a candidate that is in the pool. */
   readonly isUp: (candidate: C) => boolean;
   readonly suspended: (candidate: C, suspension: Suspension, forMs: number) => void;
@@ -113,7 +115,6 @@ export class Outliers<C extends object> {
   /** Records live as long as their candidate: its level and its calls under way count again after it was down. */
   readonly #records = new WeakMap<C, CandidateRecord<C>>();
   readonly #out = new Map<C, Out>();
-  #members: readonly C[] = [];
   /**
    * The exponentially weighted time to the first message of a call, over all candidates, in ms; undefined before the
    * first.
@@ -180,8 +181,8 @@ export class Outliers<C extends object> {
     return undefined;
   }
 
-  changed(members: readonly C[]): void {
-    this.#members = members;
+  /** Reports that the members have changed: fewer of them may be ejected than before. */
+  changed(): void {
     const surplus = this.#ejected.length - this.#mostEjected;
     if (surplus <= 0) return;
     const soonest = this.#ejected.toSorted(([, a], [, b]) => a.untilMs - b.untilMs);
@@ -206,7 +207,6 @@ export class Outliers<C extends object> {
 
   close(): void {
     this.#endCheck();
-    this.#members = [];
     this.activeCalls = 0;
     this.#out.clear();
   }
@@ -277,7 +277,7 @@ export class Outliers<C extends object> {
   }
 
   get #mostEjected(): number {
-    return Math.floor(this.#members.length * EJECTED_SHARE);
+    return Math.floor(this.#options.members().length * EJECTED_SHARE);
   }
 
   #suspend(record: CandidateRecord<C>, reason: string, isAvoided: boolean): void {
@@ -318,7 +318,7 @@ export class Outliers<C extends object> {
       this.#stopCheck = undefined;
       let isNeeded = false;
       // The pool changes its list when a silent candidate is found unhealthy.
-      for (const candidate of [...this.#members]) {
+      for (const candidate of [...this.#options.members()]) {
         const record = this.#records.get(candidate);
         const { trial } = this.#out.get(candidate) ?? {};
         if (record === undefined || (record.unanswered.length === 0 && trial === undefined)) continue;

@@ -12,7 +12,7 @@ export type PoolChange<C extends Candidate> =
   | { readonly kind: 'up'; readonly candidate: C }
   | { readonly kind: 'down'; readonly id: string };
 
-interface PoolOptions<C extends Candidate> extends Omit<OutlierOptions<C>, 'isUp'> {
+interface PoolOptions<C extends Candidate> extends Omit<OutlierOptions<C>, 'isUp' | 'members'> {
   /** Returns the settings in force. */
   readonly policy: () => TemplatePolicy;
   /** The source of randomness of the strategies. Default: Math.random. */
@@ -57,6 +57,7 @@ export class Pool<C extends Candidate> {
     this.#retryStrategy = this.#makeStrategy();
     this.outliers = new Outliers({
       ...options,
+      members: () => this.#candidates,
       isUp: (candidate) => this.has(candidate),
     });
     const end = (): void => {
@@ -150,7 +151,7 @@ export class Pool<C extends Candidate> {
     const after = this.#byId.get(id);
     if (before !== undefined && before !== after) this.outliers.left(before);
     if (after !== undefined && before !== after) this.outliers.joined(after);
-    this.outliers.changed(this.#candidates);
+    this.outliers.changed();
   }
 
   /**

@@ -7,6 +7,7 @@ import type { TemplatePolicy } from '../balancing/policy.ts';
 import type { LoadBalancerChange } from '../balancing/policy-schemas.ts';
 import { sumOf } from '../counts/traffic-counts.ts';
 import type { ExchangeOptions, ExchangeRequest, SourcedEvent } from '../domain/calls/exchange.ts';
+import { serverNotFound } from '../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
 import type { EventName, GatewayEvent } from '../domain/events/events.ts';
 import type { ImportReport, SyncOptions, SyncOutcome } from '../domain/instances/found-instances.ts';
@@ -253,7 +254,8 @@ export class Gateway {
   /** One instance, by its server id. SERVER_NOT_FOUND. */
   server(serverId: string): Server {
     const { fleet } = this.#deps;
-    const instance = fleet.instanceByServerId(serverId);
+    const instance = fleet.findByServerId(serverId);
+    if (instance === undefined) throw serverNotFound(serverId);
     return this.#server(fleet.group(instance.template).statusOf(instance));
   }
 

@@ -23,7 +23,7 @@ import { runsAnywhere } from '../domain/nodes/nodes.ts';
 import { counted } from '../domain/text.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
-import { DefinitionsInForce } from '../templates/definitions-in-force.ts';
+import type { DefinitionsInForce } from '../templates/definitions-in-force.ts';
 import type { InProcessHandler } from '../transports/open-options.ts';
 import type { FleetPrograms } from './fleet-programs.ts';
 import type { ToolApprovals } from './tool-approvals.ts';
@@ -34,8 +34,8 @@ export interface ActiveRegistryDeps {
   /** Functions of in-process instances, by server id; the transport looks them up here. */
   readonly handlers: Map<string, InProcessHandler>;
   readonly emit: (event: GatewayEvent) => void;
-  /** The definitions of templates, which exist without an instance, too. Default: none. */
-  readonly definitions?: DefinitionsInForce | undefined;
+  /** The definitions of templates, which exist without an instance, too. */
+  readonly definitions: DefinitionsInForce;
   readonly clock: Clock;
   /** The approved tools of pinned templates. Default: none is pinned. */
   readonly approvals?: ToolApprovals | undefined;
@@ -67,7 +67,7 @@ export class ActiveRegistry {
 
   constructor(deps: ActiveRegistryDeps) {
     this.#deps = deps;
-    this.#definitionsInForce = deps.definitions ?? new DefinitionsInForce();
+    this.#definitionsInForce = deps.definitions;
     for (const name of this.#definitionsInForce.folderIds()) this.#setPolicy({ name, loadBalancer: {} });
   }
 

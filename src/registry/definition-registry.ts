@@ -12,7 +12,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Store } from '../persistence/store.ts';
 import { configFieldsOf } from '../templates/config-schema.ts';
 import { definitionOf, SCRATCH, type TemplateDefinition, TemplateError } from '../templates/definition.ts';
-import { DefinitionsInForce } from '../templates/definitions-in-force.ts';
+import type { DefinitionsInForce } from '../templates/definitions-in-force.ts';
 import { instanceInputOf } from '../templates/launch.ts';
 import type { ActiveRegistry } from './active-registry.ts';
 import type { RegistrySteps } from './change-queue.ts';
@@ -24,10 +24,10 @@ const MAX_CHARACTERS = 256 * 1024;
 /** Stored definitions of one registry. */
 export const MAX_DEFINITIONS = 1_000;
 
-interface DefinitionRegistryDeps extends Protection, RegistrySteps {
+interface DefinitionRegistryDeps extends Protection {
   readonly store: Pick<Store, 'definitions' | 'templates'>;
   readonly fleet: Pick<Fleet, 'isFullFor'>;
-  readonly definitions?: DefinitionsInForce | undefined;
+  readonly definitions: DefinitionsInForce;
   readonly active: Pick<ActiveRegistry, 'putDefinition' | 'deleteDefinition' | 'deleteTemplate' | 'isUnused'>;
   /** True for the name of a view. */
   readonly isView: (name: string) => boolean;
@@ -35,11 +35,13 @@ interface DefinitionRegistryDeps extends Protection, RegistrySteps {
 
 export class DefinitionRegistry {
   readonly #deps: DefinitionRegistryDeps;
+  readonly #registry: RegistrySteps;
   readonly #definitions: DefinitionsInForce;
 
-  constructor(deps: DefinitionRegistryDeps) {
+  constructor(deps: DefinitionRegistryDeps, registry: RegistrySteps) {
     this.#deps = deps;
-    this.#definitions = deps.definitions ?? new DefinitionsInForce();
+    this.#registry = registry;
+    this.#definitions = deps.definitions;
   }
 
   /** The definitions in the store, without the ids of rows whose form is that of another version of this program. */
@@ -86,7 +88,8 @@ export class DefinitionRegistry {
    */
   async put(template: string, written: unknown): Promise<boolean> {
     const definition = await this.check(template, written);
-    const { store, fleet, active, change, reload, advance } = this.#deps;
+    const { store, fleet, active } = this.#deps;
+    const { change, reload, advance } = this.#registry;
     return change(async () => {
       await reload();
       if (this.#definitions.isInFolder(template)) throw duplicateTemplate(template);
@@ -104,7 +107,8 @@ export class DefinitionRegistry {
 
   /** Deletes a stored definition; a template with instances or settings remains. TEMPLATE_NOT_FOUND. */
   delete(template: string): Promise<void> {
-    const { store, active, change, reload, advance } = this.#deps;
+    const { store, active } = this.#deps;
+    const { change, reload, advance } = this.#registry;
     return change(async () => {
       await reload();
       this.get(template);

@@ -90,12 +90,8 @@ export class Registry {
       reload: () => this.#reload(),
       advance: (revision) => this.#advance(revision),
     };
-    this.definitions = new DefinitionRegistry({
-      ...deps,
-      ...steps,
-      active: this.#active,
-      isView: (name) => this.views.find(name) !== undefined,
-    });
+    const isView = (name: string) => this.views.find(name) !== undefined;
+    this.definitions = new DefinitionRegistry({ ...deps, active: this.#active, isView }, steps);
     this.views = new ViewRegistry(deps, steps);
     this.#follower = new Follower(() => this.catchUp(), deps.emit, deps.clock);
   }

@@ -37,14 +37,14 @@ function setUp() {
 
 test('the view that was listed first makes room', async () => {
   const { views, isKept } = setUp();
-  for (const view of views) assert.is((await view.list('tools', CLIENT)).length, 10);
+  for (const view of views) assert.is((await view.listing('tools', CLIENT)).items.length, 10);
   assert.equal(views.map(isKept), [false, true, true]);
 });
 
 test('a list makes a view one of the last again, and a view without its list finds its tools by listing', async () => {
   const { views, isKept } = setUp();
   const [a, b, c] = views;
-  for (const view of [a, b, a, c]) await view?.list('tools', CLIENT);
+  for (const view of [a, b, a, c]) await view?.listing('tools', CLIENT);
   assert.equal(views.map(isKept), [true, false, true]);
   assert.equal((await b?.targetOfName('tool-1', 'tools', CLIENT))?.name, 'tool-1');
   assert.equal(views.map(isKept), [false, true, true]);
@@ -53,9 +53,9 @@ test('a list makes a view one of the last again, and a view without its list fin
 test('a deleted view takes no room', async () => {
   const { views, isKept } = setUp();
   const [a, b, c] = views;
-  for (const view of [a, b]) await view?.list('tools', CLIENT);
+  for (const view of [a, b]) await view?.listing('tools', CLIENT);
   b?.close();
-  await c?.list('tools', CLIENT);
+  await c?.listing('tools', CLIENT);
   assert.is(a && isKept(a), true);
 });
 

@@ -49,13 +49,13 @@ const shownMapped = (template: string, name: string) => ({
 
 test('lists everything under aggregate names', async () => {
   const { directory } = setUp();
-  assert.equal(await directory.list('tools', CLIENT), [
+  assert.equal((await directory.listing('tools', CLIENT)).items, [
     { ...shownTool('a__read'), title: 'A' },
     shownMapped('a', LONG),
     shownTool('b__read'),
   ]);
-  assert.equal(await directory.list('prompts', CLIENT), [{ name: 'a__ask' }]);
-  assert.equal(await directory.list('resources', CLIENT), [
+  assert.equal((await directory.listing('prompts', CLIENT)).items, [{ name: 'a__ask' }]);
+  assert.equal((await directory.listing('resources', CLIENT)).items, [
     { uri: 'file://a//both', name: 'both' },
     { uri: 'file://b//both', name: 'file:///both' },
     { uri: 'b:1', name: 'b:1' },
@@ -66,7 +66,7 @@ test('keeps the title of an item whose name is mapped, and every other field', a
   const { directory, a } = setUp(['a']);
   const listed = { name: 'read.all', title: 'Read', _meta: { x: 1 }, annotations: { readOnlyHint: true } };
   a.lists = { tools: [listed, { name: 'x.y', annotations: { title: 'X' } }] };
-  const [first, second] = await directory.list('tools', CLIENT);
+  const [first, second] = (await directory.listing('tools', CLIENT)).items;
   assert.equal(first, {
     ...listed,
     ...shownTool(aggregateName({ template: 'a', name: 'read.all' })),
@@ -79,7 +79,7 @@ test('resolves every name of the list, and no other spelling of it', async () =>
   const { named, directory, a } = setUp();
   const likeMapped = `t_${'0123456789abcdef'}`;
   a.lists = { tools: ['plain', LONG, 'with.dot', 'é', likeMapped].map((name) => ({ name })) };
-  const listed = await directory.list('tools', CLIENT);
+  const listed = (await directory.listing('tools', CLIENT)).items;
   const owners = await Promise.all(listed.map(({ name }) => named(String(name))));
   assert.equal(
     owners.map((own) => `${own?.template} ${own?.name}`),
@@ -111,7 +111,7 @@ test('never gives the name of a tool of one template to a tool of another', asyn
       () => templates,
       new TaskScheduler(),
     );
-    const names = (await directory.list('tools', CLIENT)).map(({ name }) => name);
+    const names = (await directory.listing('tools', CLIENT)).items.map(({ name }) => name);
     assert.equal([names.length, new Set(names).size, names.indexOf(mapped)], [3, 3, 2]);
     assert.equal(await directory.targetOfName(mapped, 'tools', CLIENT), victim);
   }
@@ -126,7 +126,7 @@ test('lists a name once, for the first item of its template that has it', async 
       { name: '\ud800', title: 'not Unicode' },
     ],
   };
-  const listed = await directory.list('tools', CLIENT);
+  const listed = (await directory.listing('tools', CLIENT)).items;
   const shown = listed.map(({ name, title }) => `${name} ${title}`);
   assert.equal(shown, [`${aggregateName({ template: 'a', name: LONG })} 1`, 'b__read undefined']);
 });
@@ -153,12 +153,12 @@ test('assigns a resource to the template that lists it now', async () => {
   assert.equal([await resource('file:///both'), await resource('a://7/data')], ['a', 'a']);
   a.lists = { resources: [{ uri: 'b:1' }] };
   b.lists = { ...b.lists, resourceTemplates: [{ uriTemplate: 'a://{id}/data' }] };
-  await Promise.all([directory.list('resources', CLIENT), directory.list('resourceTemplates', CLIENT)]);
+  await Promise.all([directory.listing('resources', CLIENT), directory.listing('resourceTemplates', CLIENT)]);
   const owners = await Promise.all(['file:///both', 'a://7/data', 'b:1'].map(resource));
   assert.equal(owners, ['b', 'b', 'a']);
   b.instead = throwError(() => new Error('dead'));
   const other = { ...CLIENT, owner: { id: 'user:bob' } };
-  assert.equal(await directory.list('resourceTemplates', other), []);
+  assert.equal((await directory.listing('resourceTemplates', other)).items, []);
   assert.is(
     (await directory.uris.targetOf('a://7/data', other, noSkills))?.template,
     'b',
@@ -290,11 +290,13 @@ for (const list of ['tools', 'prompts'] as const) {
           );
         };
         const all = directoryOf([...servers.keys()]);
-        const together = (await all.list(list, CLIENT)).map(({ name }) => String(name));
+        const together = (await all.listing(list, CLIENT)).items.map(({ name }) => String(name));
         assert.is(new Set(together).size, together.length);
         const alone: string[] = [];
         for (const template of servers.keys()) {
-          const listed = (await directoryOf([template]).list(list, CLIENT)).map(({ name }) => String(name));
+          const listed = (await directoryOf([template]).listing(list, CLIENT)).items.map(({ name }) =>
+            String(name),
+          );
           assert.is(listed.length, namesOf(template).length);
           for (const [index, aggregated] of listed.entries()) {
             const own = { template, name: namesOf(template)[index] };
@@ -322,7 +324,7 @@ test('finds a tool by its own name if only one template of the caller has it', a
   assert.equal([await named('read'), b.asked.length], [undefined, asked], 'lists are not read again');
   assert.equal(await setUp(['a']).named('read'), { template: 'a', name: 'read' });
   a.lists = { tools: [{ name: 'get-time' }] };
-  await directory.list('tools', CLIENT);
+  (await directory.listing('tools', CLIENT)).items;
   assert.equal([await named('get-time'), await named('read')], [undefined, { template: 'b', name: 'read' }]);
 });
 
@@ -352,16 +354,16 @@ test('callers share a list and its JSON until the list of a template changes, al
 test('an own name leads to the template that has it now, when a list is again what it was', async () => {
   const { directory, named, a, b } = setUp();
   const [ofA, ofB] = [a.lists, b.lists];
-  await directory.list('tools', CLIENT);
+  (await directory.listing('tools', CLIENT)).items;
   const own = ofA.tools?.map(({ name }) => String(name)).find((name) => name !== 'read') ?? '';
   assert.equal(await named(own), { template: 'a', name: own });
   a.lists = { ...ofA, tools: [] };
   b.lists = { ...ofB, tools: [{ name: own }] };
-  await directory.list('tools', CLIENT);
+  (await directory.listing('tools', CLIENT)).items;
   assert.equal(await named(own), { template: 'b', name: own });
   a.lists = ofA;
   b.lists = ofB;
-  await directory.list('tools', CLIENT);
+  (await directory.listing('tools', CLIENT)).items;
   assert.equal(await named(own), { template: 'a', name: own });
 });
 
@@ -369,12 +371,12 @@ test('a list of a caller with fewer tools takes no own name from the others', as
   const { directory, named, a } = setUp();
   const tools = new ToolRights([['a/*', 'b/other']]);
   const limited = { ...CLIENT, owner: { id: 'user:limited', tools } };
-  await directory.list('tools', CLIENT);
-  await directory.list('tools', limited);
+  (await directory.listing('tools', CLIENT)).items;
+  (await directory.listing('tools', limited)).items;
   assert.is(await named('read'), undefined, 'two templates have it');
   assert.equal(await directory.targetOfName('read', 'tools', limited), { template: 'a', name: 'read' });
   a.lists = { tools: [] };
-  await directory.list('tools', CLIENT);
+  (await directory.listing('tools', CLIENT)).items;
   assert.equal(await named('read'), { template: 'b', name: 'read' });
 });
 
@@ -384,10 +386,10 @@ test('a list of a caller with fewer tools takes no page from the others', async 
   a.lists = { tools: [withPage('read')] };
   b.lists = { tools: [withPage('read')] };
   const limited = { ...CLIENT, owner: { id: 'user:limited', tools: new ToolRights([['a/*', 'b/other']]) } };
-  await directory.list('tools', CLIENT);
+  (await directory.listing('tools', CLIENT)).items;
   const shown = () => directory.uris.shown('b', 'ui://page', CLIENT.owner);
   const before = [shown(), directory.uris.version];
-  await directory.list('tools', limited);
+  (await directory.listing('tools', limited)).items;
   assert.equal([shown(), directory.uris.version], before);
 });
 

@@ -38,7 +38,7 @@ async function listed(
   });
   const directory = new AggregateDirectory(lists, () => ['t'], new TaskScheduler());
   const client = { ...CLIENT, profile: { ...CLIENT.profile, protocolVersion } };
-  const shown = await directory.list(list, client);
+  const shown = (await directory.listing(list, client)).items;
   const shownText = JSON.stringify(shown);
   const parsed: JsonObject[] = JSON.parse(shownText);
   return { shown: parsed, shownText, withheld };

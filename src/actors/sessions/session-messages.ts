@@ -35,12 +35,12 @@ export class SessionMessages {
     this.#streams.subscribe(stream);
     stream.add(() => this.areObserved || this.#listening?.unsubscribe());
     const { binding, isUnbound, needsBindingForStream } = this.#session;
-    if (isFirst && binding !== undefined) this.listenAt(binding);
+    if (isFirst && binding !== undefined) this.#listenAt(binding);
     if (isFirst && isUnbound && needsBindingForStream) this.#session.requestBinding(false);
   }
 
   /** Listens at this binding instead of the previous one, if there are streams. */
-  listenAt(binding: Binding): void {
+  #listenAt(binding: Binding): void {
     if (!this.areObserved) return;
     this.#listening?.unsubscribe();
     const listening = new Subscription();
@@ -60,7 +60,7 @@ export class SessionMessages {
    * subscribed, and are then sent again.
    */
   movedTo(binding: Binding, answers: readonly Promise<unknown>[]): void {
-    this.listenAt(binding);
+    this.#listenAt(binding);
     if (!this.areObserved || this.#session.value.uris.length === 0) return;
     void Promise.allSettled([binding.untilSubscribed, ...answers]).then(
       () => binding === this.#session.binding && this.#resumed(),

@@ -61,8 +61,7 @@ export interface Listing {
 
 /** The names and URIs of an aggregate. */
 export interface Directory {
-  list(list: ListField, client: Client): Promise<JsonObject[]>;
-  /** As `list`, and what is incomplete. */
+  /** One list, and what is incomplete in it. */
   listing(list: ListField, client: Client): Promise<Listing>;
   /** What a tool or prompt is at its template; undefined when there is none of this name. */
   targetOfName(name: string, list: 'tools' | 'prompts', client: Client): Promise<OwnTarget | undefined>;
@@ -98,10 +97,6 @@ export class AggregateDirectory implements Directory {
   }
 
   /** The items of `listing`. */
-  async list(list: ListField, client: Client): Promise<JsonObject[]> {
-    return [...(await this.listing(list, client)).items];
-  }
-
   /** One list of the templates of the owner: with aggregate names and without duplicates. */
   async listing(list: ListField, client: Client): Promise<Listing> {
     const gathered = await this.#lists.gather(list, this.#templates(client.owner), client);
@@ -203,7 +198,8 @@ export class AggregateDirectory implements Directory {
    * name that several templates have: that of each, up to MAX_HINTS. Reads the list.
    */
   async nearestNames(written: string, list: 'tools' | 'prompts', client: Client): Promise<readonly string[]> {
-    const shown = (await this.list(list, client)).map(({ name }) => String(name));
+    const { items } = await this.listing(list, client);
+    const shown = items.map(({ name }) => String(name));
     const own = list === 'prompts' || splitName(written) !== undefined ? [] : shown.flatMap(ownNameIn);
     const near = nearName(written, [...own, ...shown]);
     if (near === undefined) return [];
@@ -217,7 +213,7 @@ export class AggregateDirectory implements Directory {
     const mayBeNew = isOwnName(aggregated) && this.#templatesListing(aggregated, client.owner).length === 0;
     if (list !== 'tools' || !mayBeNew) return undefined;
     this.#named = []; // its name may have been forgotten since
-    await this.list('tools', client);
+    await this.listing('tools', client);
     return this.knownTarget(aggregated, client.owner);
   }
 

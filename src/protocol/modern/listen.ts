@@ -29,7 +29,7 @@ import { type ByteBudget, keptBytes } from '../../domain/memory/held-bytes.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
-import type { CommonOptions, EndpointOptions, FaultListener, ReplyWriter } from '../endpoint-types.ts';
+import type { EndpointOptions, FaultListener, ReplyWriter } from '../endpoint-types.ts';
 import { notificationMessage, type RpcFailure, resultMessage } from '../rpc.ts';
 import { invalidParams, type ModernRequest } from './modern-request.ts';
 
@@ -48,7 +48,11 @@ export class ListenStreams {
    * `onFault` gets the error of a message that could not be serialized, and was left out. `declarations` counts the
    * memory of the profiles and URIs of the streams.
    */
-  constructor({ onFault, scheduler, declarations }: CommonOptions & Pick<EndpointOptions, 'declarations'>) {
+  constructor({
+    onFault,
+    scheduler,
+    declarations,
+  }: Pick<EndpointOptions, 'onFault' | 'scheduler' | 'declarations'>) {
     this.#onFault = onFault;
     this.#scheduler = scheduler;
     this.#declarations = declarations;

@@ -64,7 +64,7 @@ export class ModernEndpoint {
     useOnce,
   }: ModernOptions) {
     this.#useOnce = useOnce;
-    this.#listens = new ListenStreams({ onFault, scheduler, declarations, clock });
+    this.#listens = new ListenStreams({ onFault, scheduler, declarations });
     this.#deps = {
       affinity: new ModernAffinity(stateKeys, tasks, clock),
       slow: slowAnswers(clock, scheduler),

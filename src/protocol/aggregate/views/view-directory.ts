@@ -154,10 +154,6 @@ export class ViewDirectory implements Directory {
     return this.#uris.targets;
   }
 
-  async list(list: ListField, client: Client): Promise<JsonObject[]> {
-    return [...(await this.listing(list, client)).items];
-  }
-
   async listing(list: ListField, client: Client): Promise<Listing> {
     const gathered = await this.#gather(list, client);
     for (let learned: ResourceTargets | undefined; learned !== this.uris; ) {
@@ -259,8 +255,9 @@ export class ViewDirectory implements Directory {
   }
 
   async nearestNames(written: string, list: 'tools' | 'prompts', client: Client): Promise<readonly string[]> {
-    const shown = (await this.list(list, client)).map(({ name }) => String(name));
-    const near = nearName(written, shown);
+    const { items } = await this.listing(list, client);
+    const names = items.map(({ name }) => String(name));
+    const near = nearName(written, names);
     return near === undefined ? [] : [near].slice(0, MAX_HINTS);
   }
 
