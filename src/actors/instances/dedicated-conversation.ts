@@ -8,12 +8,12 @@ import { type Observable, type Observer, tap } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
-import type { EndReason } from '../../domain/errors/session-ends.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ClientAnswer, ClientProfile } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { includesLevel, LEGACY_VERSIONS } from '../../domain/mcp/mcp.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { closeQuietly } from '../../transports/close-quietly.ts';
 import { answerOf } from '../../transports/own-exchange.ts';
@@ -21,16 +21,8 @@ import type { CallConversation, Closed, Conversation } from '../../transports/tr
 import { Feed } from '../subscriptions/feed.ts';
 import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 
-/** The session for which a conversation is dedicated. */
-export interface UsingSession {
-  /**
-   * The time since when the client has had no open stream and sent no message, in ms of the gateway's monotonic
-   * clock; undefined while the client is present.
-   */
-  readonly idleSinceMs: number | undefined;
-  /** Ends the session, and with it the conversation. */
-  close(reason: EndReason): Promise<void>;
-}
+/** The session for which a conversation is dedicated. Its end ends the conversation. */
+export type UsingSession = Pick<McpSession, 'isIdle' | 'usedAtMs' | 'close'>;
 
 /** One use, those of one owner, or those of all owners; see `sharedBy`. */
 type Sharing = 'oneUse' | 'owner' | 'everyone';
@@ -157,9 +149,12 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     this.#feed ??= new Feed({ handshake, messages$, resumed$, closed$, exchange }, this.#clock);
     return this.#feed;
   }
-  /** See UsingSession. Infinity while the client is present, or without a session. */
+  /**
+   * The time since when the client of its session has had no open stream and sent no message, in ms of the gateway's
+   * monotonic clock. Infinity while the client is present, or without a session.
+   */
   get idleSinceMs(): number {
-    return this.session?.idleSinceMs ?? Number.POSITIVE_INFINITY;
+    return this.session?.isIdle === true ? this.session.usedAtMs : Number.POSITIVE_INFINITY;
   }
   get isIdle(): boolean {
     return this.#uses === 0;

@@ -259,9 +259,6 @@ export class ClientSession implements McpSession, SessionCore {
   get isRecoverable(): boolean {
     return this.#row?.isStored === true && outlivesNode(this.value, this.group);
   }
-  get idleSinceMs(): number | undefined {
-    return this.isIdle ? this.usedAtMs : undefined;
-  }
 
   /** Ends the actor, unless `messages$` has subscribers. These do not count as a use: their client may be gone. */
   setIdle(): boolean {
