@@ -7,8 +7,9 @@ import { type ExchangeEvent, isFinal } from '../../domain/calls/exchange-event.t
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { gatherPages } from '../../domain/lists/list-pages.ts';
+import { ListReader, type Reading } from '../../domain/lists/list-reader.ts';
 import type { Handshake, Tool } from '../../domain/mcp/mcp.ts';
+import { NO_CALLER } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { answerOf, ownExchange } from '../../transports/own-exchange.ts';
 import type { Conversation, Transport } from '../../transports/transport.ts';
@@ -16,6 +17,11 @@ import { Feed } from '../subscriptions/feed.ts';
 import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 import { type HintsByTool, type ListBudget, ToolCache } from './tool-cache.ts';
 import type { ToolTrust } from './tool-trust.ts';
+
+export interface ListDeps extends Pick<Clock, 'alarm'> {
+  /** Default: one of its own. */
+  readonly listReader?: ListReader | undefined;
+}
 
 /** An open transport, with its tools and its feed. Each opening makes a new one. */
 export class OpenedTransport {
@@ -33,7 +39,7 @@ export class OpenedTransport {
   /** `onCut` is called when the list of tools ends before its last page. */
   constructor(
     transport: Transport,
-    clock: Pick<Clock, 'now' | 'alarm'> & SubscriptionDeps,
+    clock: Pick<Clock, 'now'> & SubscriptionDeps & ListDeps,
     counted?: ListBudget,
     onCut?: (reason: string) => void,
     trust?: () => ToolTrust | undefined,
@@ -49,7 +55,7 @@ export class OpenedTransport {
     // Subscriptions, too, are neither counted nor timed.
     const exchange = (request: ExchangeRequest) =>
       ownExchange(transport, request).pipe(tap(() => this.noteMessage()));
-    const load = () => listTools({ handshake, exchange }, clock, onCut);
+    const load = () => listTools({ handshake, exchange }, clock, counted?.ownerId, onCut);
     this.tools = new ToolCache(load, clock, counted, trust, hints);
     this.feed = new Feed({ handshake, messages$, resumed$, closed$, exchange }, clock);
   }
@@ -62,19 +68,27 @@ export class OpenedTransport {
   }
 }
 
-/** Lists all tools of a backend. Rejects with BACKEND_UNAVAILABLE or BACKEND_TIMEOUT. */
+/** Lists all tools of a backend. Rejects with BACKEND_UNAVAILABLE or BACKEND_TIMEOUT, or as the reader. */
 export async function listTools(
   transport: Pick<Conversation, 'handshake' | 'exchange'>,
-  clock: Pick<Clock, 'alarm'>,
+  { alarm, listReader = new ListReader() }: ListDeps,
+  serverId = '',
   onCut?: (reason: string) => void,
 ): Promise<Tool[]> {
   const { era, capabilities } = transport.handshake;
   if (era !== 'bare' && capabilities.tools === undefined) return [];
-  const { items, cut } = await gatherPages('tools', async (request) => {
-    const answer = await answerOf(transport.exchange(request), LIMITS.toolListMs, clock);
-    if (answer.kind === 'error') throw backendUnavailable('it does not list its tools', { delivered: 'yes' });
-    return answer;
+  const reading: Reading = {
+    callerId: NO_CALLER,
+    ask: async (request) => {
+      const event = await answerOf(transport.exchange(request), LIMITS.toolListMs, { alarm });
+      return { event, instanceId: '', serverId };
+    },
+    refused: () => {
+      throw backendUnavailable('it does not list its tools', { delivered: 'yes' });
+    },
+  };
+  return listReader.read('tools', reading, ({ items, cut }) => {
+    if (cut !== undefined) onCut?.(cut);
+    return items.filter((item): item is JsonObject & Tool => typeof item.name === 'string');
   });
-  if (cut !== undefined) onCut?.(cut);
-  return items.filter((item): item is JsonObject & Tool => typeof item.name === 'string');
 }

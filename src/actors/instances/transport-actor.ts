@@ -16,11 +16,11 @@ import type { Open, WithheldTool } from '../../transports/open-options.ts';
 import type { Transport, TransportDiagnostics } from '../../transports/transport.ts';
 import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 import type { DedicatedConversations } from './dedicated-conversations.ts';
-import { OpenedTransport } from './opened-transport.ts';
+import { type ListDeps, OpenedTransport } from './opened-transport.ts';
 import type { HintsByTool, ToolCache } from './tool-cache.ts';
 import type { TrustOf } from './tool-trust.ts';
 
-export interface TransportInput extends Pick<Clock, 'now' | 'alarm'>, SubscriptionDeps {
+export interface TransportInput extends Pick<Clock, 'now'>, SubscriptionDeps, ListDeps {
   readonly open: Open;
   readonly dedicated: Pick<DedicatedConversations, 'remainingConversations'>;
   readonly policy: Pick<TemplatePolicy, 'startTimeoutMs'>;
