@@ -3,8 +3,8 @@
 import { jsonIn } from '../domain/json/json.ts';
 import { didYouMean } from '../domain/nearest.ts';
 import { ownCommand } from '../domain/version.ts';
+import { SseReader } from '../net/http1/sse-reader.ts';
 import { credentialsPath } from '../templates/command-exposure.ts';
-import { SseReader } from '../transports/http/sse-reader.ts';
 import { type RequestCredentials, requestCredentials } from './accounts/credentials.ts';
 import { PROVEN_MS } from './accounts/proof.ts';
 import { trustUrl } from './accounts/stored-tokens.ts';

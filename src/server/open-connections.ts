@@ -4,10 +4,10 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { networkOf } from '../auth/limits/network-of.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { type AddressCheck, addressesIn } from '../net/network-guard.ts';
+import { networkOf } from '../net/network-of.ts';
 import { handshakeBytes } from '../net/tls/listener-handshakes.ts';
 
 export interface ConnectionBounds {

@@ -8,9 +8,9 @@ import { type InstanceAuth, isResourceOf } from '../domain/instances/account-con
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
+import { challengeIn, scopesIn } from '../net/http1/challenge.ts';
 import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
-import { challengeIn, scopesIn } from '../transports/http/challenge.ts';
 import { type BackendFetch, BackendFetchFailure } from './backend-fetch.ts';
 
 /** An instance with `auth`. */

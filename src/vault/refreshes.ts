@@ -7,8 +7,8 @@ import { hasCode } from '../domain/errors/errors.ts';
 import type { WhyNotConnected } from '../domain/instances/account-connection.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { type Clock, sleep } from '../domain/time/clock.ts';
+import { scopesIn } from '../net/http1/challenge.ts';
 import { insistently } from '../persistence/insistent.ts';
-import { scopesIn } from '../transports/http/challenge.ts';
 import { BackendFetchFailure } from './backend-fetch.ts';
 import {
   type Connections,

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SignJWT } from 'jose/jwt/sign';
 import * as assert from 'uvu/assert';
-import { networkOf } from '../../../src/auth/limits/network-of.ts';
+import { networkOf } from '../../../src/net/network-of.ts';
 import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/certificates.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import { allow, askToken, begin, REDIRECT, startSignIn } from '../../helpers/sign-in.ts';

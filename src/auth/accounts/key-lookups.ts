@@ -4,9 +4,9 @@
 import { invalidCredentials, tooManyKeys } from '../../domain/errors/account-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
+import { networkOf } from '../../net/network-of.ts';
 import type { AccountStore } from '../../persistence/store.ts';
 import { FairQueue } from '../limits/fair-queue.ts';
-import { networkOf } from '../limits/network-of.ts';
 import { WindowCounter } from '../limits/rate-limiter.ts';
 
 /** Other queries wait for at most so many look-ups. */

@@ -5,7 +5,7 @@ import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
-import { SseReader } from '../../transports/http/sse-reader.ts';
+import { SseReader } from '../../net/http1/sse-reader.ts';
 import type { RequestCredentials } from '../accounts/credentials.ts';
 import { PROVEN_MS, ProofUnavailable } from '../accounts/proof.ts';
 import { CommandFailure } from '../failures.ts';

@@ -1,13 +1,13 @@
 // The endpoints of the authorization server: which requests each takes, its bounds, and what the library gets of them.
 
 import type { Provider } from 'oidc-provider';
-import { networkOf } from '../../auth/limits/network-of.ts';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import type { AccessTokens, SignedClaims } from '../../auth/oauth/access-tokens.ts';
 import { CALLBACK } from '../../config/provider-settings.ts';
 import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { networkOf } from '../../net/network-of.ts';
 import { hasManyFields } from '../body/read.ts';
 import { BadClient, metadataOf } from './clients/client-record.ts';
 import type { Clients } from './clients/clients.ts';

@@ -3,8 +3,8 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
-import { networkOf } from '../../auth/limits/network-of.ts';
 import { loadOnce } from '../../domain/memory/load-once.ts';
+import { networkOf } from '../../net/network-of.ts';
 import type { Proxies } from '../proxies.ts';
 import type { HttpMiddleware } from '../request.ts';
 import type { Clients } from './clients/clients.ts';

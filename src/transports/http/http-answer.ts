@@ -14,13 +14,14 @@ import {
 } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { challengeIn } from '../../net/http1/challenge.ts';
 import type { AnswerReceiver, Http1Connection } from '../../net/http1/http1-connection.ts';
 import type { WrittenRequest } from '../../net/http1/request-writer.ts';
 import type { ResponseHeaders } from '../../net/http1/response-parser.ts';
+import { SseReader } from '../../net/http1/sse-reader.ts';
 import type { BearerTokens } from '../backend-account.ts';
 import type { AnswerEnding } from './answer-ending.ts';
 import { BodyDecoder, codingOf } from './body-decoder.ts';
-import { challengeIn } from './challenge.ts';
 import type { CookieJar } from './cookie-jar.ts';
 import {
   answerTooLarge,
@@ -30,7 +31,6 @@ import {
   connectionFailed,
 } from './failures.ts';
 import { readRefusal, refusalText } from './refusal-text.ts';
-import { SseReader } from './sse-reader.ts';
 
 export interface AnswerSink {
   /** Asked when there is a connection for the request. False: it is not sent, and the sink gets nothing more. */

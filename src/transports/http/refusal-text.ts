@@ -6,9 +6,9 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type BackendMessage, readBatch, readMessage } from '../../domain/mcp/jsonrpc.ts';
 import { cutText, plainLine } from '../../domain/text.ts';
 import type { ResponseHeaders } from '../../net/http1/response-parser.ts';
+import { SseReader } from '../../net/http1/sse-reader.ts';
 import { cutWithoutSecrets, withoutSecrets } from '../secrets.ts';
 import type { RefusedStatus } from './failures.ts';
-import { SseReader } from './sse-reader.ts';
 
 type RefusalError = Extract<BackendMessage, { kind: 'error' }>;
 

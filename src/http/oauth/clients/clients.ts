@@ -2,13 +2,13 @@
 // document are found by its URL. Source: ADR 203.
 
 import { randomBytes, randomUUID } from 'node:crypto';
-import { networkOf } from '../../../auth/limits/network-of.ts';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
 import type { Scope } from '../../../domain/accounts/account.ts';
 import type { RightsLists } from '../../../domain/accounts/rights.ts';
 import { tooManyAttempts } from '../../../domain/errors/account-errors.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
+import { networkOf } from '../../../net/network-of.ts';
 import { clientKeyOf, readUndamaged } from '../../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
 import { type ClientDocuments, DocumentFault, isDocumentUrl } from './client-documents.ts';

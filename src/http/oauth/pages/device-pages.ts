@@ -3,10 +3,10 @@
 // the row of the code. Sources: RFC 8628, ADR 217.
 
 import type { AdapterPayload } from 'oidc-provider';
-import { networkOf } from '../../../auth/limits/network-of.ts';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
 import type { DefinedRoles } from '../../../domain/accounts/account.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
+import { networkOf } from '../../../net/network-of.ts';
 import { oauthKey } from '../../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
 import { COMMAND_LINE } from '../clients/client-record.ts';

@@ -2,7 +2,6 @@
 
 import { randomUUID } from 'node:crypto';
 import { errors, type Provider } from 'oidc-provider';
-import { networkOf } from '../../../auth/limits/network-of.ts';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
 import { rowOfGrant } from '../../../auth/oauth/grant-rows.ts';
 import {
@@ -17,6 +16,7 @@ import type { Grant } from '../../../domain/accounts/grant.ts';
 import { commonRights, mayUse, mayUseInView, type RightsLists } from '../../../domain/accounts/rights.ts';
 import { counted } from '../../../domain/text.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
+import { networkOf } from '../../../net/network-of.ts';
 import { oauthKey } from '../../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
 import { type ClientRecord, COMMAND_LINE, isLoopbackRedirect } from '../clients/client-record.ts';

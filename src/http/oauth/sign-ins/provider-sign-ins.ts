@@ -11,13 +11,13 @@ import {
   ProviderFailure,
   type SignInProof,
 } from '../../../auth/issuers/identity-provider.ts';
-import { networkOf } from '../../../auth/limits/network-of.ts';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
 import { CALLBACK } from '../../../config/provider-settings.ts';
 import type { User } from '../../../domain/accounts/account.ts';
 import { asGatewayError } from '../../../domain/errors/errors.ts';
 import type { NewEntry } from '../../../domain/events/audit.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
+import { networkOf } from '../../../net/network-of.ts';
 import { oauthKey, rowReader } from '../../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
 import { type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';

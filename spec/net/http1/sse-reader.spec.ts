@@ -3,7 +3,7 @@
 import { createParser } from 'eventsource-parser';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { SseReader } from '../../../src/transports/http/sse-reader.ts';
+import { SseReader } from '../../../src/net/http1/sse-reader.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('sse reader');

@@ -1,5 +1,5 @@
 // Reads server-sent events from bytes as they arrive. The data of an event is a view of the bytes of the socket, so that a large
-// result is neither decoded nor copied. http-answer.ts interprets the events. Source: WHATWG HTML, "Server-sent events".
+// result is neither decoded nor copied. Those who read a stream interpret the events. Source: WHATWG HTML, "Server-sent events".
 
 import { PIECE_BYTES } from '../../domain/memory/held-bytes.ts';
 
