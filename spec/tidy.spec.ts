@@ -53,6 +53,9 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
     ['src/registry/a.ts', "if (a.transport === 'sse') b();"],
   ],
   'the clock of the process is passed on, not taken': [['src/auth/a.ts', 'later(systemClock);']],
+  'an instance that runs a program is known by runsProgram': [
+    ['src/actors/a.ts', 'if (definition.command !== undefined) b();'],
+  ],
   'no catch is empty': [['spec/a.ts', 'a().catch(() => {});']],
   'a module keeps no state': [['src/a.ts', 'export const a = new Map();']],
   'the wall clock is read only where a time is shown or stored': [

@@ -112,6 +112,10 @@ const usesSystemClock: readonly (readonly [path: string, reason: string])[] = [
 const namesTransports =
   /^src\/(?:transports\/|domain\/instances\/transport-kinds|connect\/|discovery\/|.*\/connect[./])/;
 
+/** Files that read or write the command of an instance as a field, or another command. */
+const readsCommands =
+  /^src\/(?:cli\/|discovery\/|templates\/|domain\/(?:registration\/|instances\/transport-kinds)|http\/records\/server-input)/;
+
 const isSource = (path: string): boolean => path.startsWith('src/');
 const isSpec = (path: string): boolean => path.endsWith('.spec.ts');
 const everywhere = (): boolean => true;
@@ -178,6 +182,11 @@ export const rules: readonly Rule[] = [
         ? issues(text, text, /(?<!typeof )\btransport\s*[!=]==\s*'|'in-process'/g)
         : [],
   },
+  inCode(
+    'an instance that runs a program is known by runsProgram',
+    (path) => isSource(path) && !readsCommands.test(path),
+    /\bcommand\s*[!=]==\s*undefined\b/g,
+  ),
   {
     name: 'no catch is empty',
     check: ({ code, text }) => {

@@ -18,6 +18,7 @@ import {
 import type { GatewayError } from '../domain/errors/errors.ts';
 import { eventOf } from '../domain/events/events.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instances/instance.ts';
+import { runsProgram } from '../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { nearName } from '../domain/nearest.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
@@ -322,6 +323,6 @@ function clauseOf({ id, state, reason }: Instance): string {
 /** Returns the clause that every caller may read: without the reason of a program, which may name paths of its machine. */
 function plainClauseOf(instance: Instance): string {
   const { id, state, definition } = instance;
-  const isEndpoint = instance instanceof InstanceRef && definition.command === undefined;
+  const isEndpoint = instance instanceof InstanceRef && !runsProgram(definition);
   return isEndpoint ? clauseOf(instance) : `${id} is ${state}`;
 }

@@ -12,6 +12,7 @@ import type { GatewayError } from '../domain/errors/errors.ts';
 import type { EventName, GatewayEvent } from '../domain/events/events.ts';
 import type { ImportReport, SyncOptions, SyncOutcome } from '../domain/instances/found-instances.ts';
 import { countHealth, type InstanceDefinition, type InstanceInput } from '../domain/instances/instance.ts';
+import { runsProgram } from '../domain/instances/transport-kinds.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListField } from '../domain/mcp/mcp.ts';
@@ -268,10 +269,11 @@ export class Gateway {
 
   #server(status: InstanceStatus): Server {
     const { definitions, traffic, fleetPrograms } = this.#deps;
-    const { template, serverId, nodeId, command, env, secretEnv = [] } = status.definition;
+    const { template, serverId, nodeId, env, secretEnv = [] } = status.definition;
     const { requires = [] } = definitions.get(template) ?? {};
-    const warnings =
-      command === undefined ? [] : [...uncheckedRequirements(requires), ...shortSecrets({ env, secretEnv })];
+    const warnings = runsProgram(status.definition)
+      ? [...uncheckedRequirements(requires), ...shortSecrets({ env, secretEnv })]
+      : [];
     const runner = fleetPrograms?.nodeOf(serverId) ?? nodeId;
     return { ...status, warnings, runner, clients: traffic.clientsAt(serverId) };
   }

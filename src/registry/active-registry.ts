@@ -15,7 +15,7 @@ import { registryFull, validationFailed } from '../domain/errors/error-catalogue
 import { eventOf, type GatewayEvent } from '../domain/events/events.ts';
 import type { InstanceAuth } from '../domain/instances/account-connection.ts';
 import type { InstanceDefinition, TemplateAuth } from '../domain/instances/instance.ts';
-import { isStored } from '../domain/instances/transport-kinds.ts';
+import { isStored, runsProgram } from '../domain/instances/transport-kinds.ts';
 import { definedFields } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { keptBytes } from '../domain/memory/held-bytes.ts';
@@ -135,7 +135,7 @@ export class ActiveRegistry {
 
   #runsHere(definition: InstanceDefinition): boolean {
     const { worker = 1 } = this.#deps;
-    return this.belongsHere(definition) && (worker === 1 || definition.command === undefined);
+    return this.belongsHere(definition) && (worker === 1 || !runsProgram(definition));
   }
 
   applySettings(settings: TemplateSettings): void {

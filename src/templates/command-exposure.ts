@@ -8,6 +8,7 @@ import { dirname, isAbsolute, join, normalize, resolve } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ProgramUser } from '../domain/instances/command.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
+import { runsProgram } from '../domain/instances/transport-kinds.ts';
 import { sleep, systemClock } from '../domain/time/clock.ts';
 import { PATH_CHARACTERS, pathTextsIn } from './command-paths.ts';
 import { createWalk, type Location, type Look, lookAt, type Walk } from './path-walk.ts';
@@ -77,7 +78,7 @@ export async function exposureOf(
   paths: readonly ProtectedPath[],
   { from = process.cwd(), user, look = lookAt }: ExposureOptions = {},
 ): Promise<Exposure | undefined> {
-  if (program.command === undefined || program.force === true) return undefined;
+  if (!runsProgram(program) || program.force === true) return undefined;
   const check = { isOver: false, answers: 0 };
   const walk = createWalk(async (path) => {
     const entry = await look(path);

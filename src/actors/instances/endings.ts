@@ -4,6 +4,7 @@
 import { once } from 'node:events';
 import { openingCancelled } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 import type { Open } from '../../transports/open-options.ts';
 import type { InstanceRef } from './instance-ref.ts';
@@ -49,13 +50,14 @@ export class Endings {
    * Resolves at the end of the programs that still serve the endpoint of this one, or have the id of this shared
    * program. Undefined when there are none.
    */
-  #predecessorsOf({ endpoint, command, nodeId, serverId }: InstanceDefinition): Promise<unknown> | undefined {
-    if (command === undefined || (endpoint === undefined && !runsAnywhere({ nodeId }))) return undefined;
+  #predecessorsOf(next: InstanceDefinition): Promise<unknown> | undefined {
+    const { endpoint, serverId } = next;
+    if (!runsProgram(next) || (endpoint === undefined && !runsAnywhere(next))) return undefined;
     const ends = [...this.#ends]
       .filter(([{ definition, isElsewhere }]) =>
         endpoint === undefined
           ? definition.serverId === serverId && !isElsewhere
-          : definition.endpoint === endpoint && definition.command !== undefined,
+          : definition.endpoint === endpoint && runsProgram(definition),
       )
       .map(([, end]) => end);
     return ends.length === 0 ? undefined : Promise.all(ends);

@@ -5,6 +5,7 @@ import type { TemplatePolicy } from '../../balancing/policy.ts';
 import { GatewayError, type HttpRefusal, reasonOf } from '../../domain/errors/errors.ts';
 import type { EventName, GatewayEvent, GatewayEvents, InstanceFields } from '../../domain/events/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
@@ -281,7 +282,7 @@ function openingWaitMs(
   shortOpenings: number,
 ): number {
   if (isElsewhere) return backOffMs(shortOpenings, ELSEWHERE_LONGEST_MS, random());
-  if (definition.command !== undefined) return backOffMs(shortOpenings, LIMITS.restartLongestMs, random());
+  if (runsProgram(definition)) return backOffMs(shortOpenings, LIMITS.restartLongestMs, random());
   if (!isLasting(refusal)) return backOffMs(shortOpenings, policy.healthIntervalMs, random());
   return backOffMs(shortOpenings, LIMITS.refusedLongestMs, random(), LASTING_JITTER);
 }

@@ -17,6 +17,7 @@
 
 import { type ActorRefFrom, assign, emit, not, raise, type SnapshotFrom } from 'xstate';
 import type { InstanceState } from '../../domain/instances/instance.ts';
+import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CallCounter } from './call-counter.ts';
 import { DedicatedConversations } from './dedicated-conversations.ts';
@@ -263,6 +264,6 @@ export function isStarting(snapshot: InstanceMachineSnapshot): boolean {
 function isRestartExpected(context: InstanceContext, more = 0): boolean {
   const { shortOpenings, openings, definition, refusal } = context;
   if (refusal?.waitMs !== undefined) return false; // the server asked for a wait
-  const isEverStarted = definition.command !== undefined || openings === 0;
+  const isEverStarted = runsProgram(definition) || openings === 0;
   return shortOpenings + more <= (isEverStarted ? LIMITS.expectedRestarts : 0);
 }

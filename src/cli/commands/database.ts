@@ -1,6 +1,7 @@
 // `stagedoor db status | migrate | export | import | rekey`: commands on the database itself, without a gateway.
 
 import { resolve } from 'node:path';
+import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { counted } from '../../domain/text.ts';
 import type { Command } from '../command.ts';
 import type { DatabaseReport } from '../database/open-database.ts';
@@ -131,7 +132,7 @@ export const dbImport: Command = {
       return { name, contents, done: await importDocument(store, contents, context), isAnyDefault };
     });
 
-    const programs = contents.entries.some(({ input: { command } }) => command !== undefined);
+    const programs = contents.entries.some(({ input }) => runsProgram(input));
     const where = programs && !isAnyDefault ? `; ${config.nodeId} runs the programs` : '';
     const count = [...done.added, ...done.replaced].filter((name) => name.includes('/')).length;
     printResult(input, terminal, done, () =>

@@ -3,6 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { InstanceInput } from '../../domain/instances/instance.ts';
+import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { fields, itemsOf, listOf } from '../answers.ts';
 import { type CommandInput, pairsOf } from '../command.ts';
@@ -90,7 +91,7 @@ async function examineHere(
     const [examined] = await examineTemplate(gateway, 'server', { ...systemClock, deniedNetworks: [] });
     const { era = null, lists = {}, findings: seen = [] } = examined ?? {};
     const findings = [...seen];
-    if (server.command !== undefined) {
+    if (runsProgram(server)) {
       await gateway.close({ graceMs: 0 }); // the program may be there once only
       const { probeProgram } = await import('../../gateway/doctor/program-probe.ts');
       const program = {

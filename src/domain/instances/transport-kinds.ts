@@ -91,6 +91,13 @@ export function isNetworked({ transport }: { readonly transport: TransportKind }
   return TRANSPORT_TRAITS[transport].isNetworked;
 }
 
+/** True for an instance whose program the gateway starts, also behind an endpoint: it has a command, whatever its kind. */
+export function runsProgram<D extends { readonly command?: string | undefined }>(
+  definition: D,
+): definition is D & { readonly command: string } {
+  return definition.command !== undefined;
+}
+
 /** True for an instance that is stored; a function lasts as long as its program. */
 export function isStored({ transport }: { readonly transport: TransportKind }): boolean {
   return isName(transport);

@@ -10,6 +10,7 @@ import { childEnvironment, missingVariables } from '../../domain/instances/comma
 import type { RunInContainer } from '../../domain/instances/found-instances.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { TransportKind } from '../../domain/instances/transport-kinds.ts';
+import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { HeldBytes } from '../../domain/memory/held-bytes.ts';
 import { loadOnce } from '../../domain/memory/load-once.ts';
@@ -74,8 +75,9 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
     clock,
   });
   const commands = new LruMap<CommandHistory>(COMMANDS_REMEMBERED);
-  const commandHistory = ({ command, args, workingDir, container }: InstanceDefinition) => {
-    if (command === undefined) return undefined;
+  const commandHistory = (definition: InstanceDefinition) => {
+    if (!runsProgram(definition)) return undefined;
+    const { command, args, workingDir, container } = definition;
     const key = JSON.stringify([command, args, workingDir, container]);
     const known = commands.get(key) ?? {};
     commands.set(key, known);
@@ -92,14 +94,15 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
     return open;
   };
   return (definition) => {
-    const { template, command, container, era, auth } = definition;
+    const { template, container, era, auth } = definition;
+    const isProgram = runsProgram(definition);
     const answers = heldAnswers?.of(definition.serverId);
     const reaper = runsAnywhere(definition)
       ? (leaseReaper?.of(definition.serverId) ?? options.reaper)
       : options.reaper;
     const history: OpeningHistory = { command: commandHistory(definition) };
     const open: Open = async (signal, { startTimeoutMs = DEFAULT_POLICY.startTimeoutMs, ...hooks } = {}) => {
-      const handshakeTimeoutMs = command === undefined ? LIMITS.handshakeMs : startTimeoutMs;
+      const handshakeTimeoutMs = isProgram ? startTimeoutMs : LIMITS.handshakeMs;
       const launched = await launch(definition, protectedPaths, options).catch((thrown: unknown) => {
         onRefused?.(definition.serverId);
         throw thrown;
@@ -120,7 +123,7 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
         throw signal.aborted ? thrown : withMissingVariables(thrown, launched, passEnv);
       }
     };
-    if (command === undefined || container !== undefined) return open;
+    if (!isProgram || container !== undefined) return open;
     // The owner is the template: a program of a template with few starting programs does not wait behind those of another.
     return async (signal, hooks) => {
       const free = options.reaper?.untilFree();
@@ -171,7 +174,7 @@ async function launch(
   const refusal = await exposureOf(definition, protectedPaths, { user });
   if (refusal !== undefined) throw notStarted(refusal.reason);
   const rules = definitions?.get(definition.template);
-  if (definition.command === undefined || rules === undefined) return launchOf(definition);
+  if (!runsProgram(definition) || rules === undefined) return launchOf(definition);
   const launched = launchOf(withTemplateEnvironment(definition, rules));
   const { command = '', env } = launched;
   const environment = childEnvironment(env, environmentOf(user), process.platform, passEnv);
@@ -189,10 +192,11 @@ function notStarted(why: string) {
 /** A program may have failed because it needs a proxy or a certificate that only the gateway has in its environment. */
 function withMissingVariables(
   thrown: unknown,
-  { command, env, container }: InstanceDefinition,
+  definition: InstanceDefinition,
   passEnv: readonly string[] | undefined,
 ): unknown {
-  if (command === undefined || container !== undefined || !(thrown instanceof GatewayError)) return thrown;
+  const { env, container } = definition;
+  if (!runsProgram(definition) || container !== undefined || !(thrown instanceof GatewayError)) return thrown;
   const { reason } = thrown.facts;
   const missing = missingVariables(env, passEnv);
   if (reason === undefined || missing.length === 0) return thrown;

@@ -14,6 +14,7 @@ import { type ErrorCode, GatewayError, type ValidationItem } from '../../domain/
 import { commandRefusal, commandWords } from '../../domain/instances/command.ts';
 import type { SyncedInstance } from '../../domain/instances/found-instances.ts';
 import { InstanceInput } from '../../domain/instances/instance.ts';
+import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { pathWarnings } from '../../domain/nodes/nodes.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
@@ -243,7 +244,7 @@ export function checkedCommand(
   { template, instance, principal, request }: CommandRequest,
   { auth, allowedCommands, definitions }: Pick<Services, 'auth' | 'allowedCommands' | 'definitions'>,
 ): InstanceInput {
-  if (instance.command === undefined) return instance;
+  if (!runsProgram(instance)) return instance;
   if (!auth.isEnabled) {
     // Only programs on this machine, not web pages, may start programs.
     if (request.isLocal && request.headers.origin === undefined) return instance;

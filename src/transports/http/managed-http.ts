@@ -5,6 +5,7 @@ import { AsyncSubject, delayWhen } from 'rxjs';
 import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError, openingFailed } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sleep } from '../../domain/time/clock.ts';
 import type { OpenOptions, OpenTransport } from '../open-options.ts';
@@ -28,9 +29,9 @@ type OpenEndpoint = (
 /** Connects to `endpoint`; when the definition has a `command`, too, the gateway runs that program behind it. */
 export function managed(openEndpoint: OpenEndpoint): OpenTransport {
   return (definition, options) =>
-    definition.command === undefined
-      ? openEndpoint(definition, options)
-      : openManaged(definition, options, openEndpoint);
+    runsProgram(definition)
+      ? openManaged(definition, options, openEndpoint)
+      : openEndpoint(definition, options);
 }
 
 /** Programs that serve HTTP do not read stdin, so SIGTERM comes at once. */

@@ -3,6 +3,7 @@
 // stdio-channel.ts, the handshake stdio-handshake.ts, the program program-run.ts.
 
 import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
+import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { leavesEra, type OpenOptions, type OpenTransport } from '../open-options.ts';
 import type { ConversationOpening, Transport } from '../transport.ts';
 import type { Program } from './child-process.ts';
@@ -18,11 +19,11 @@ export interface StdioOptions extends OpenOptions {
   readonly probeTimeoutMs?: number;
 }
 
-export const open: OpenTransport = async ({ command, ...definition }, options: StdioOptions) => {
-  if (command === undefined) throw backendUnavailable('no command is given', { delivered: 'no' });
+export const open: OpenTransport = async (definition, options: StdioOptions) => {
+  if (!runsProgram(definition)) throw backendUnavailable('no command is given', { delivered: 'no' });
   if (options.signal.aborted) throw openingCancelled();
   return openShared(() => {
-    const transport = new StdioTransport({ command, ...definition }, options);
+    const transport = new StdioTransport(definition, options);
     options.onStarted?.(() => transport.diagnostics());
     return transport;
   }, options);
