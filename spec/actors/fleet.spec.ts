@@ -4,7 +4,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
-import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../src/domain/errors/backend-errors.ts';
 import type { InstanceDefinition } from '../../src/domain/instances/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import {

@@ -9,7 +9,7 @@ import { type AuthOptions, authOf } from '../../src/auth/auth.ts';
 import type { Credentials } from '../../src/auth/authenticator.ts';
 import type { StoreChange } from '../../src/auth/credential-cache.ts';
 import type { Role, User } from '../../src/domain/accounts/account.ts';
-import { databaseUnavailable } from '../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { AccountStore } from '../../src/persistence/store.ts';

@@ -4,7 +4,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
-import { databaseUnavailable } from '../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import { rowKeyOf } from '../../src/domain/sessions/session-row.ts';
 import { createGateway, Gateway } from '../../src/gateway/gateway.ts';

@@ -5,7 +5,7 @@ import { Subject } from 'rxjs';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
 import type { SessionFailover } from '../../src/balancing/policy.ts';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
-import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../src/domain/errors/backend-errors.ts';
 import { isJsonObject, type JsonObject } from '../../src/domain/json/json.ts';
 import { ListReader } from '../../src/domain/lists/list-reader.ts';
 import { META } from '../../src/domain/mcp/mcp.ts';

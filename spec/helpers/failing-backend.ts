@@ -16,7 +16,7 @@ import { ClientSessions } from '../../src/actors/sessions/client-sessions.ts';
 import { DEFAULT_POLICY, type TemplatePolicy } from '../../src/balancing/policy.ts';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import type { ExchangeOptions, ExchangeRequest, SourcedEvent } from '../../src/domain/calls/exchange.ts';
-import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../src/domain/errors/backend-errors.ts';
 import { type Delivered, GatewayError } from '../../src/domain/errors/errors.ts';
 import type {
   EventName,

@@ -4,7 +4,7 @@
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import type { ExchangeRequest } from '../../src/domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../src/domain/calls/exchange-event.ts';
-import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../src/domain/errors/backend-errors.ts';
 import type { Delivered, GatewayError } from '../../src/domain/errors/errors.ts';
 import type { TransportKind } from '../../src/domain/instances/transport-kinds.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';

@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { databaseUnavailable } from '../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import { watchRevision } from '../../src/persistence/revision-watch.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -3,7 +3,7 @@
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../src/domain/errors/backend-errors.ts';
 import { ERRORS, type ErrorCode, GatewayError } from '../../src/domain/errors/errors.ts';
 import { JsonText } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';

@@ -5,7 +5,7 @@ import { mock } from 'node:test';
 import { firstValueFrom, NEVER, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ExchangeRequest, SourcedEvent } from '../../src/domain/calls/exchange.ts';
-import { noHealthyInstance } from '../../src/domain/errors/error-catalogue.ts';
+import { noHealthyInstance } from '../../src/domain/errors/backend-errors.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import type { ServerMessage } from '../../src/domain/mcp/client.ts';
 import type { ListField } from '../../src/domain/mcp/mcp.ts';

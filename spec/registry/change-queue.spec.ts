@@ -2,7 +2,7 @@
 
 import { firstValueFrom, timer } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { databaseUnavailable } from '../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import { ChangeQueue } from '../../src/registry/change-queue.ts';
 import { pass } from '../helpers/failing-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';

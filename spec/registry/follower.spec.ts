@@ -2,7 +2,7 @@
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { databaseUnavailable } from '../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import type { GatewayEvent } from '../../src/domain/events/events.ts';
 import type { RevisionChange } from '../../src/persistence/revision-watch.ts';
 import { Follower } from '../../src/registry/follower.ts';

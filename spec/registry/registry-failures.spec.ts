@@ -3,7 +3,8 @@
 
 import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
-import { type Delivered, databaseUnavailable } from '../../src/domain/errors/errors.ts';
+import type { Delivered } from '../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { startsForEver } from '../helpers/failing-backend.ts';
 import { Node } from '../helpers/nodes.ts';

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { LoadBalancerSettings } from '../../src/balancing/policy-schemas.ts';
-import { databaseUnavailable } from '../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import type { ImportReport } from '../../src/domain/instances/found-instances.ts';
 import type { InstanceInput } from '../../src/domain/instances/instance.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';

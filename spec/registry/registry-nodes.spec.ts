@@ -4,7 +4,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
-import { databaseUnavailable } from '../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { importContents } from '../../src/registry/registry-sync.ts';

@@ -2,7 +2,7 @@
 // http/routes/, several nodes in registry-nodes*.spec.ts, files in registry-import.spec.ts. Time is simulated.
 
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../src/domain/errors/backend-errors.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { definition as instance, pass, settled, startsForEver } from '../helpers/failing-backend.ts';
 import { Node } from '../helpers/nodes.ts';

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { ExchangeRequest } from '../../src/domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../src/domain/calls/exchange-event.ts';
-import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../src/domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../src/domain/errors/errors.ts';
 import { type JsonObject, JsonText, type JsonValue } from '../../src/domain/json/json.ts';
 import type { BackendMessage } from '../../src/domain/mcp/jsonrpc.ts';

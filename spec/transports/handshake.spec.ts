@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { ExchangeRequest } from '../../src/domain/calls/exchange.ts';
-import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../src/domain/errors/backend-errors.ts';
 import { GatewayError } from '../../src/domain/errors/errors.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
 import type { Era } from '../../src/domain/mcp/mcp.ts';

@@ -5,8 +5,9 @@
 import { filter, firstValueFrom, Subject } from 'rxjs';
 import { createActor } from 'xstate';
 import type { TemplatePolicy } from '../balancing/policy.ts';
-import { templateNotFound } from '../domain/errors/error-catalogue.ts';
-import { reasonOf, shuttingDown } from '../domain/errors/errors.ts';
+import { reasonOf } from '../domain/errors/errors.ts';
+import { shuttingDown } from '../domain/errors/gateway-errors.ts';
+import { templateNotFound } from '../domain/errors/registry-errors.ts';
 import type { ActorInspection } from '../domain/events/actor-inspection.ts';
 import { eventOf, type GatewayEvent } from '../domain/events/events.ts';
 import type { InstanceDefinition, InstanceState } from '../domain/instances/instance.ts';

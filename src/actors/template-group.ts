@@ -12,10 +12,10 @@ import {
   noHealthyInstance,
   queueFull,
   runsElsewhere,
-  serverNotFound,
   toolNotFound,
-} from '../domain/errors/error-catalogue.ts';
+} from '../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
+import { serverNotFound } from '../domain/errors/registry-errors.ts';
 import { eventOf } from '../domain/events/events.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instances/instance.ts';
 import { runsProgram } from '../domain/instances/transport-kinds.ts';

@@ -1,7 +1,7 @@
 // Whether a gateway takes requests: during its start, while it is drained, and before and during its stop. Source:
 // ADR 83, 96, 161.
 
-import { shuttingDown } from '../domain/errors/errors.ts';
+import { shuttingDown } from '../domain/errors/gateway-errors.ts';
 import type { InstanceState } from '../domain/instances/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Clock } from '../domain/time/clock.ts';

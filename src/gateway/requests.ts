@@ -12,7 +12,7 @@ import {
   type Tracker,
 } from '../domain/calls/exchange.ts';
 import { parsedResult } from '../domain/calls/parsed-result.ts';
-import { backendUnavailable } from '../domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../domain/errors/backend-errors.ts';
 import { atInstance, type GatewayError } from '../domain/errors/errors.ts';
 import { definedFields, type JsonObject } from '../domain/json/json.ts';
 import type { ListReader, Reading } from '../domain/lists/list-reader.ts';

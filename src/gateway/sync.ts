@@ -13,7 +13,8 @@ import {
   type TemplateHints,
 } from '../discovery/provider.ts';
 import { droppingErrors } from '../domain/errors/dropping-errors.ts';
-import { messageOf, shuttingDown } from '../domain/errors/errors.ts';
+import { messageOf } from '../domain/errors/errors.ts';
+import { shuttingDown } from '../domain/errors/gateway-errors.ts';
 import type {
   ImportReport,
   SyncOptions,

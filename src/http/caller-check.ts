@@ -12,8 +12,8 @@ import {
   invalidCredentials,
   rateLimitExceeded,
 } from '../domain/errors/account-errors.ts';
-import { templateNotFound } from '../domain/errors/error-catalogue.ts';
 import { asGatewayError, type GatewayError, hasCode } from '../domain/errors/errors.ts';
+import { templateNotFound } from '../domain/errors/registry-errors.ts';
 import { whenKnown } from '../domain/time/when-known.ts';
 import { type CredentialedRequest, credentialsOf } from './credentials.ts';
 import { HTTP_LIMITS } from './limits.ts';

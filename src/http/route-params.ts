@@ -9,16 +9,11 @@ import {
   grantNotFound,
   userNotFound,
 } from '../domain/errors/account-errors.ts';
-import {
-  routeNotFound,
-  serverNotFound,
-  templateNotFound,
-  validationFailed,
-} from '../domain/errors/error-catalogue.ts';
 import type { GatewayError, ValidationItem } from '../domain/errors/errors.ts';
+import { serverNotFound, templateNotFound, viewNotFound } from '../domain/errors/registry-errors.ts';
+import { routeNotFound, validationFailed } from '../domain/errors/request-errors.ts';
 import { nodeNotFound, sessionUnknown } from '../domain/errors/session-errors.ts';
 import type { Shape } from '../domain/errors/validation.ts';
-import { viewNotFound } from '../domain/errors/view-errors.ts';
 import { InstanceId } from '../domain/instances/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { cutText, HIDES_BAD_TEXT, isCleanText, NOT_UNICODE } from '../domain/text.ts';

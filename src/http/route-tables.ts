@@ -4,7 +4,7 @@
 import type { Logger } from 'pino';
 import type { RateLimiter } from '../auth/limits/rate-limiter.ts';
 import { mayUse, mayUseView } from '../domain/accounts/rights.ts';
-import { routeNotFound } from '../domain/errors/error-catalogue.ts';
+import { routeNotFound } from '../domain/errors/request-errors.ts';
 import type { OwnWorker } from '../domain/nodes/workers.ts';
 import type { Prometheus } from '../metrics/prometheus.ts';
 import { Samples } from '../metrics/samples.ts';

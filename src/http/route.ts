@@ -3,8 +3,8 @@
 
 import type { StaticEncode, TObject, TSchema, TUnknown } from 'typebox';
 import type { Principal, Scope } from '../domain/accounts/account.ts';
-import { validationFailed } from '../domain/errors/error-catalogue.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
+import { validationFailed } from '../domain/errors/request-errors.ts';
 import { anything, compileShape, type InputPart, type Shape } from '../domain/errors/validation.ts';
 import { isJsonObject, type JsonFields, JsonText } from '../domain/json/json.ts';
 import { readsRegistry } from './caller-check.ts';

@@ -3,7 +3,7 @@
 
 import { mayDo, type Principal } from '../domain/accounts/account.ts';
 import { hasAllTemplates, mayUse } from '../domain/accounts/rights.ts';
-import { serverNotFound, templateNotFound } from '../domain/errors/error-catalogue.ts';
+import { serverNotFound, templateNotFound } from '../domain/errors/registry-errors.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { GatewayStats, Server } from '../gateway/gateway-types.ts';
 

@@ -2,7 +2,7 @@
 // about a task to its instance, and refuses those about tasks of other owners. For a task that did not begin on this
 // node, the other nodes are asked once.
 
-import { queueFull } from '../domain/errors/error-catalogue.ts';
+import { queueFull } from '../domain/errors/backend-errors.ts';
 import { isJsonObject, type JsonText } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Owner } from '../domain/mcp/client.ts';

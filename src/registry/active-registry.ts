@@ -11,7 +11,8 @@ import {
   type TemplateChange,
   type TemplateSettings,
 } from '../balancing/template-settings.ts';
-import { registryFull, validationFailed } from '../domain/errors/error-catalogue.ts';
+import { registryFull } from '../domain/errors/registry-errors.ts';
+import { validationFailed } from '../domain/errors/request-errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events/events.ts';
 import type { InstanceAuth } from '../domain/instances/account-connection.ts';
 import type { InstanceDefinition, TemplateAuth } from '../domain/instances/instance.ts';

@@ -1,7 +1,8 @@
 // Serializes the changes of the registry, so that a queue behind a database that does not answer ends with its first change. The
 // store bounds the time of each query. Source: ADR 53.
 
-import { databaseUnavailable, hasCode } from '../domain/errors/errors.ts';
+import { hasCode } from '../domain/errors/errors.ts';
+import { databaseUnavailable } from '../domain/errors/gateway-errors.ts';
 import { SerialQueue } from '../domain/time/serial-queue.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 

@@ -3,9 +3,9 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
-import { registryFull, templateNotFound, validationFailed } from '../domain/errors/error-catalogue.ts';
 import { GatewayError } from '../domain/errors/errors.ts';
-import { duplicateView } from '../domain/errors/view-errors.ts';
+import { duplicateView, registryFull, templateNotFound } from '../domain/errors/registry-errors.ts';
+import { validationFailed } from '../domain/errors/request-errors.ts';
 import { isSecretName } from '../domain/instances/secret-names.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';

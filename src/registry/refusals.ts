@@ -1,6 +1,6 @@
 // What no instance and no template definition may name: an address in a denied network, a protected path in a command.
 
-import { commandExposes, endpointNotAllowed } from '../domain/errors/error-catalogue.ts';
+import { commandExposes, endpointNotAllowed } from '../domain/errors/registry-errors.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { type AddressCheck, deniedAddress } from '../net/network-guard.ts';
 import {

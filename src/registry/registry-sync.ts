@@ -3,7 +3,8 @@
 // reads the file, gateway/sync.ts decides when.
 
 import { hash } from 'node:crypto';
-import { asGatewayError, concernsAll, databaseUnavailable, hasCode } from '../domain/errors/errors.ts';
+import { asGatewayError, concernsAll, hasCode } from '../domain/errors/errors.ts';
+import { databaseUnavailable } from '../domain/errors/gateway-errors.ts';
 import type {
   FoundInstance,
   ImportReport,

@@ -12,8 +12,9 @@ import {
   type TemplateChange,
   type TemplateSettings,
 } from '../balancing/template-settings.ts';
-import { duplicateServer, notHealthyInTime } from '../domain/errors/error-catalogue.ts';
-import { databaseUnavailable, hasCode, shuttingDown } from '../domain/errors/errors.ts';
+import { hasCode } from '../domain/errors/errors.ts';
+import { databaseUnavailable, shuttingDown } from '../domain/errors/gateway-errors.ts';
+import { duplicateServer, notHealthyInTime } from '../domain/errors/registry-errors.ts';
 import type {
   InstanceChange,
   InstanceDefinition,

@@ -12,7 +12,7 @@ import {
 } from '../actors/instances/tool-trust.ts';
 import type { TemplateSettings } from '../balancing/template-settings.ts';
 import { groupsToMatch } from '../domain/accounts/globs.ts';
-import { toolNotFound } from '../domain/errors/error-catalogue.ts';
+import { toolNotFound } from '../domain/errors/backend-errors.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import type { Tool, WithheldItem } from '../domain/mcp/mcp.ts';
 import { eachInGroups, inGroups } from '../domain/time/task-groups.ts';

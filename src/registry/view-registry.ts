@@ -4,9 +4,8 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Subject } from 'rxjs';
-import { registryFull } from '../domain/errors/error-catalogue.ts';
-import { databaseUnavailable } from '../domain/errors/errors.ts';
-import { duplicateView, viewChanged, viewNotFound } from '../domain/errors/view-errors.ts';
+import { databaseUnavailable } from '../domain/errors/gateway-errors.ts';
+import { duplicateView, registryFull, viewChanged, viewNotFound } from '../domain/errors/registry-errors.ts';
 import type { GatewayEvent, ViewChange } from '../domain/events/events.ts';
 import { keptBytes } from '../domain/memory/held-bytes.ts';
 import type { Clock } from '../domain/time/clock.ts';

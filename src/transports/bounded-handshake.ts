@@ -1,6 +1,6 @@
 // Ends a handshake that takes too long, or that its caller cancels.
 
-import { backendUnavailable, openingCancelled } from '../domain/errors/error-catalogue.ts';
+import { backendUnavailable, openingCancelled } from '../domain/errors/backend-errors.ts';
 import { asGatewayError, GatewayError } from '../domain/errors/errors.ts';
 import { spreadAlarm } from '../domain/time/clock.ts';
 import type { OpenOptions } from './open-options.ts';

@@ -3,7 +3,7 @@
 // back. Also decides which requests of the backend the gateway answers itself.
 
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
-import { notWritable } from '../domain/errors/error-catalogue.ts';
+import { notWritable } from '../domain/errors/request-errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json/json.ts';
 import {
   acceptsServerRequests,

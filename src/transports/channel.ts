@@ -6,7 +6,7 @@
 import { Observable, type Observer, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
 import { cancellation, type ExchangeRequest } from '../domain/calls/exchange.ts';
 import { type ExchangeEvent, isFinal } from '../domain/calls/exchange-event.ts';
-import { backendUnavailable } from '../domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../domain/errors/backend-errors.ts';
 import { type Delivered, GatewayError } from '../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json/json.ts';
 import { resultEvent } from '../domain/lists/list-pages.ts';

@@ -3,7 +3,7 @@
 // so that openings that hang hardly delay other owners.
 
 import { ANONYMOUS } from '../domain/accounts/account.ts';
-import { backendUnavailable, openingCancelled } from '../domain/errors/error-catalogue.ts';
+import { backendUnavailable, openingCancelled } from '../domain/errors/backend-errors.ts';
 import { type Clock, spreadAlarm } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 

@@ -5,7 +5,7 @@
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
 import type { FinalEvent } from '../domain/calls/exchange-event.ts';
 import { parsedResult } from '../domain/calls/parsed-result.ts';
-import { backendUnavailable, endpointUnavailable } from '../domain/errors/error-catalogue.ts';
+import { backendUnavailable, endpointUnavailable } from '../domain/errors/backend-errors.ts';
 import { GatewayError } from '../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, type JsonText } from '../domain/json/json.ts';
 import type { ClientProfile } from '../domain/mcp/client.ts';

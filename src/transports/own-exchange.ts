@@ -4,7 +4,7 @@
 import { catchError, defer, filter, lastValueFrom, type Observable, race } from 'rxjs';
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
 import { type ExchangeEvent, type FinalEvent, isFinal } from '../domain/calls/exchange-event.ts';
-import { backendTimeout } from '../domain/errors/error-catalogue.ts';
+import { backendTimeout } from '../domain/errors/backend-errors.ts';
 import { asGatewayError } from '../domain/errors/errors.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { failAfter$ } from '../domain/time/clock-streams.ts';

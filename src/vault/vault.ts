@@ -2,7 +2,7 @@
 // the authorization server of a backend, makes connections, and gives their tokens for calls. Source: ADR 218.
 
 import type { Subject } from 'rxjs';
-import { connectionRequired, endpointUnavailable } from '../domain/errors/error-catalogue.ts';
+import { connectionRequired, endpointUnavailable } from '../domain/errors/backend-errors.ts';
 import {
   type AccountConnection,
   type ConnectionChange,

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
-import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import {
   type Caller,
   codeOf,

@@ -4,7 +4,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { Tracker } from '../../../src/domain/calls/exchange.ts';
-import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { type Clock, spreadClock, systemClock } from '../../../src/domain/time/clock.ts';

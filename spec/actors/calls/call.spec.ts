@@ -6,7 +6,7 @@ import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { CallEvents } from '../../../src/actors/calls/call-events.ts';
 import { toolOf } from '../../../src/domain/calls/exchange.ts';
-import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Tool } from '../../../src/domain/mcp/mcp.ts';

@@ -9,7 +9,7 @@ import {
   type DedicatedConversationsOptions,
 } from '../../../src/actors/instances/dedicated-conversations.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
-import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import type { TransportKind } from '../../../src/domain/instances/transport-kinds.ts';
 import { spreadClock } from '../../../src/domain/time/clock.ts';

@@ -5,7 +5,7 @@
 import * as assert from 'uvu/assert';
 import { ewma } from '../../../src/balancing/health-score.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
-import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { HttpRefusal } from '../../../src/domain/errors/errors.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY, type SessionFailover } from '../../../src/balancing/policy.ts';
 import type { SourcedEvent } from '../../../src/domain/calls/exchange.ts';
-import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { Feed } from '../../../src/actors/subscriptions/feed.ts';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import type { FinalEvent } from '../../../src/domain/calls/exchange-event.ts';
-import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import { asGatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { ServerNotification } from '../../../src/domain/mcp/client.ts';

@@ -4,7 +4,7 @@
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ChangeFeed } from '../../../src/actors/subscriptions/change-feed.ts';
-import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { ServerMessage } from '../../../src/domain/mcp/client.ts';
 import type { ListChange } from '../../../src/domain/mcp/mcp.ts';

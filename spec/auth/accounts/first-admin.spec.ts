@@ -5,7 +5,7 @@ import { ensureFirstAdmin } from '../../../src/auth/accounts/first-admin.ts';
 import { beginFirstPassword } from '../../../src/auth/accounts/first-password.ts';
 import { Passwords } from '../../../src/auth/accounts/passwords.ts';
 import { ConfigError } from '../../../src/config/config-error.ts';
-import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { AccountStore } from '../../../src/persistence/store.ts';

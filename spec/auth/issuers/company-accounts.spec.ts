@@ -5,7 +5,7 @@ import { newUser } from '../../../src/auth/accounts/accounts.ts';
 import { CompanyAccounts } from '../../../src/auth/issuers/company-accounts.ts';
 import { type ProviderAnswer, ProviderFailure } from '../../../src/auth/issuers/identity-provider.ts';
 import type { ProviderSetting } from '../../../src/config/provider-settings.ts';
-import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { suite } from '../../helpers/suite.ts';

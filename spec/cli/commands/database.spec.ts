@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import * as assert from 'uvu/assert';
 import { withDatabase } from '../../../src/cli/database/open-database.ts';
 import { loadConfig } from '../../../src/config/config.ts';
-import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { readRegistryFile } from '../../../src/registry/registry-file.ts';
 import { folderOfEach } from '../../helpers/folder.ts';

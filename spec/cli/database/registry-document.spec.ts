@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { importDocument, registryDocument } from '../../../src/cli/database/registry-document.ts';
-import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { parseRegistryDocument } from '../../../src/registry/registry-file.ts';
 import { definition } from '../../helpers/failing-backend.ts';

@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { type CallSoFar, type Failed, mayHedge, nextAfter } from '../../../src/domain/calls/retry-rules.ts';
-import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { Delivered } from '../../../src/domain/errors/errors.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -1,11 +1,17 @@
-// The error catalogue: code, status, message and facts of each error; errors derived from others; and the mapping of a backend's
+// The errors: code, status, message and facts of each error; errors derived from others; and the mapping of a backend's
 // JSON-RPC error for a caller that does not use JSON-RPC.
 
 import * as assert from 'uvu/assert';
 import { errorOfAnswer, toolExecutionFailed } from '../../../src/domain/calls/answer-errors.ts';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import * as accountErrors from '../../../src/domain/errors/account-errors.ts';
-import * as errors from '../../../src/domain/errors/error-catalogue.ts';
+import {
+  backendTimeout,
+  backendUnavailable,
+  noHealthyInstance,
+  runsElsewhere,
+  toolNotFound,
+} from '../../../src/domain/errors/backend-errors.ts';
 import {
   asGatewayError,
   GatewayError,
@@ -15,15 +21,16 @@ import {
   rpcCodeOf,
   withoutFrames,
 } from '../../../src/domain/errors/errors.ts';
+import { registryFull } from '../../../src/domain/errors/registry-errors.ts';
+import { notWritable, validationFailed } from '../../../src/domain/errors/request-errors.ts';
 import * as sessionErrors from '../../../src/domain/errors/session-errors.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the error catalogue');
+const test = suite('the errors');
 const cause = new Error('the cause');
 const full = new GatewayError('QUEUE_FULL', 'full');
 const LOST = { delivered: 'no', reason: 'it is gone' };
 const again = (retryAfterSeconds: number) => ({ delivered: 'no', retryAfterSeconds });
-const { backendUnavailable, backendTimeout, noHealthyInstance } = errors;
 
 /** Errors that no spec of HTTP covers: status, code, and `delivered` if it is not `no`; the facts; a part of the message. */
 const ROWS: readonly (readonly [error: GatewayError, outcome: string, facts: object, message?: string])[] = [
@@ -33,7 +40,7 @@ const ROWS: readonly (readonly [error: GatewayError, outcome: string, facts: obj
     { requiredPermissions: ['admin'] },
   ],
   [sessionErrors.nodesNeedAllTemplates(), '403 INSUFFICIENT_PERMISSIONS', {}],
-  [errors.registryFull('instances', 2), '400 REGISTRY_FULL', {}, 'The registry is full (2 instances):'],
+  [registryFull('instances', 2), '400 REGISTRY_FULL', {}, 'The registry is full (2 instances):'],
   [
     sessionErrors.sessionLost('it is gone'),
     '404 SESSION_NOT_FOUND',
@@ -73,7 +80,7 @@ test('has stack frames, unless it is a failure of a backend: they take longer th
     stack.split('\n').filter((line) => /^\s+at /.test(line)).length;
   const before = Error.stackTraceLimit;
   assert.ok(frames(new GatewayError('INTERNAL_ERROR', 'x')) > 0);
-  assert.is(frames(errors.backendUnavailable('connection refused', { delivered: 'unknown' })), 0);
+  assert.is(frames(backendUnavailable('connection refused', { delivered: 'unknown' })), 0);
   assert.is(frames(withoutFrames(() => new Error('x'))), 0);
   assert.throws(
     () =>
@@ -87,26 +94,26 @@ test('has stack frames, unless it is a failure of a backend: they take longer th
 
 test('names the first validation issue and the number of further issues', () => {
   const items = [{ loc: ['body', 'weight'], msg: 'too small', type: 'greater_than_equal' }];
-  const error = errors.validationFailed(items);
+  const error = validationFailed(items);
   assert.equal([error.status, error.code, error.delivered], [422, 'VALIDATION_ERROR', 'no']);
   assert.is(error.message, 'The request is not valid: weight: too small.');
   assert.equal(error.facts, { items, plainMessage: 'The request is not valid.' });
-  const several = errors.validationFailed([{ loc: ['body'], msg: 'no object', type: 'dict_type' }, ...items]);
+  const several = validationFailed([{ loc: ['body'], msg: 'no object', type: 'dict_type' }, ...items]);
   assert.is(several.message, 'The request is not valid: no object (and 1 more).');
   const option = { loc: ['options', 'graceMs'], msg: 'expected x', type: 'value_error' };
-  assert.is(errors.validationFailed([option], 'This').message, 'This is not valid: graceMs: expected x.');
+  assert.is(validationFailed([option], 'This').message, 'This is not valid: graceMs: expected x.');
 });
 
 test('shortens a name of any length that its message repeats', () => {
   const long = 'x'.repeat(10_000);
   const request = { method: 'resources/read', params: { uri: long } } as ExchangeRequest;
   const answered = errorOfAnswer(request, { code: -32_002, message: 'no' });
-  for (const { message } of [errors.toolNotFound(long, 't'), toolExecutionFailed(long, {}), answered])
+  for (const { message } of [toolNotFound(long, 't'), toolExecutionFailed(long, {}), answered])
     assert.ok(message.length < 200, message.slice(0, 40));
 });
 
 test('marks a request that cannot be written as delivered, so that no other instance is tried', () => {
-  const { code, delivered, facts } = errors.notWritable(cause);
+  const { code, delivered, facts } = notWritable(cause);
   assert.equal([code, delivered, facts.cause], ['VALIDATION_ERROR', 'yes', cause]);
 });
 
@@ -142,7 +149,7 @@ test('names why no instance is healthy, and why an instance cannot be used here'
   const { message } = noHealthyInstance('files', 'a is starting; b: connection refused');
   assert.is(message, 'No instance of "files" is healthy right now: a is starting; b: connection refused.');
   assert.is(noHealthyInstance('files').message, 'No instance of "files" is healthy right now.');
-  const elsewhere = errors.runsElsewhere('files-1', 'it runs on the node "b"');
+  const elsewhere = runsElsewhere('files-1', 'it runs on the node "b"');
   assert.equal([elsewhere.status, elsewhere.code], [503, 'NO_HEALTHY_INSTANCE']);
   assert.is(elsewhere.message, 'Instance "files-1" cannot be used on this node: it runs on the node "b".');
   const plainMessage = 'Instance "files-1" cannot be used on this node.';

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { ConnectionRequired } from '../../../src/domain/calls/connection-required.ts';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts';
-import { connectionRequired } from '../../../src/domain/errors/error-catalogue.ts';
+import { connectionRequired } from '../../../src/domain/errors/backend-errors.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { openUserTransport } from '../../../src/gateway/instances/user-transport.ts';
 import { HANDSHAKE, MODERN_HANDSHAKE, ScriptedTransport } from '../../helpers/scripted-transport.ts';

@@ -17,13 +17,16 @@ import {
 import {
   backendTimeout,
   backendUnavailable,
-  methodNotAllowed,
   noHealthyInstance,
-  payloadTooLarge,
   queueFull,
+} from '../../../src/domain/errors/backend-errors.ts';
+import { atInstance, openingFailed } from '../../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
+import {
+  methodNotAllowed,
+  payloadTooLarge,
   validationFailed,
-} from '../../../src/domain/errors/error-catalogue.ts';
-import { atInstance, databaseUnavailable, openingFailed } from '../../../src/domain/errors/errors.ts';
+} from '../../../src/domain/errors/request-errors.ts';
 import { sessionNotFound } from '../../../src/domain/errors/session-errors.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { errors, rpcErrors } from '../../../src/http/middleware/errors.ts';

@@ -3,7 +3,7 @@
 import { get } from 'node:http';
 import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
-import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { PASSWORD } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import { textOf } from '../../helpers/scripted-browser.ts';

@@ -8,7 +8,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import * as assert from 'uvu/assert';
 import type { Scope } from '../../../src/domain/accounts/account.ts';
-import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { SHARED } from '../../../src/domain/instances/account-connection.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import type { Store } from '../../../src/persistence/store.ts';

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { duplicateServer } from '../../../src/domain/errors/error-catalogue.ts';
+import { duplicateServer } from '../../../src/domain/errors/registry-errors.ts';
 import type { TemplateDefinition } from '../../../src/templates/definition.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { failingStore } from '../../helpers/failing-store.ts';

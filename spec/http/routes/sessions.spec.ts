@@ -1,7 +1,7 @@
 // GET /gateway/sessions and DELETE /gateway/sessions/{id}, with real sessions of MCP clients.
 
 import * as assert from 'uvu/assert';
-import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerprint.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
 import { becomes } from '../../helpers/eventually.ts';

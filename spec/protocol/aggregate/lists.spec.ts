@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import { of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { SourcedEvent } from '../../../src/domain/calls/exchange.ts';
-import { noHealthyInstance } from '../../../src/domain/errors/error-catalogue.ts';
+import { noHealthyInstance } from '../../../src/domain/errors/backend-errors.ts';
 import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json/json.ts';
 import type { Client } from '../../../src/domain/mcp/client.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp/mcp.ts';

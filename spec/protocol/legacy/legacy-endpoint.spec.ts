@@ -4,7 +4,8 @@
 import { mock } from 'node:test';
 import { setImmediate as settled } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { noHealthyInstance, serverNotFound } from '../../../src/domain/errors/error-catalogue.ts';
+import { noHealthyInstance } from '../../../src/domain/errors/backend-errors.ts';
+import { serverNotFound } from '../../../src/domain/errors/registry-errors.ts';
 import { suite } from '../../helpers/suite.ts';
 import { nestedTooDeeply } from '../modern/modern-harness.ts';
 import { HANDSHAKE } from '../scripted-backends.ts';

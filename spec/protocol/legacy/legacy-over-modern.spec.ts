@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { ExchangeRequest, SourcedEvent } from '../../../src/domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts';
-import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import { type JsonObject, parseExact } from '../../../src/domain/json/json.ts';
 import type { ClientProfile } from '../../../src/domain/mcp/client.ts';
 import { META } from '../../../src/domain/mcp/mcp.ts';

@@ -4,7 +4,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/accounts/account.ts';
-import { shuttingDown } from '../../../src/domain/errors/errors.ts';
+import { shuttingDown } from '../../../src/domain/errors/gateway-errors.ts';
 import { sessionLimit } from '../../../src/domain/errors/session-errors.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { newSessionId } from '../../../src/domain/nodes/life.ts';

@@ -1,6 +1,6 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { noHealthyInstance, toolNotFound } from '../../../src/domain/errors/error-catalogue.ts';
+import { noHealthyInstance, toolNotFound } from '../../../src/domain/errors/backend-errors.ts';
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { suite } from '../../helpers/suite.ts';
 import { KEY, modernHarness, outcomeOf, resultOf } from './modern-harness.ts';

@@ -5,7 +5,7 @@ import { mock } from 'node:test';
 import fc from 'fast-check';
 import { timer } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { Caller, Script } from '../../helpers/failing-backend.ts';
 import { Harness, settled, toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';

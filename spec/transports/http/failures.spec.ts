@@ -1,7 +1,7 @@
 // Failures and refusals of an HTTP backend: whether the request was delivered, and whether there is an answer.
 
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { JsonRpcId } from '../../../src/domain/mcp/jsonrpc.ts';
 import type { Handshake } from '../../../src/domain/mcp/mcp.ts';

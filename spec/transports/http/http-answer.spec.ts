@@ -3,7 +3,7 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { ANSWERS_HOLD_TOO_MUCH } from '../../../src/domain/errors/error-catalogue.ts';
+import { ANSWERS_HOLD_TOO_MUCH } from '../../../src/domain/errors/backend-errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { BackendMessage } from '../../../src/domain/mcp/jsonrpc.ts';
 import { HeldBytes, type InstanceHeldBytes } from '../../../src/domain/memory/held-bytes.ts';

@@ -3,7 +3,7 @@
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts';
-import { ANSWERS_HOLD_TOO_MUCH } from '../../../src/domain/errors/error-catalogue.ts';
+import { ANSWERS_HOLD_TOO_MUCH } from '../../../src/domain/errors/backend-errors.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { HeldBytes } from '../../../src/domain/memory/held-bytes.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';

@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
-import { queueFull } from '../../../src/domain/errors/error-catalogue.ts';
+import { queueFull } from '../../../src/domain/errors/backend-errors.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { LEGACY_VERSIONS, MODERN_VERSIONS } from '../../../src/domain/mcp/mcp.ts';

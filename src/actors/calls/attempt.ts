@@ -15,7 +15,7 @@ import {
 } from '../../domain/calls/exchange-event.ts';
 import type { AttemptTrace, RequestTrace } from '../../domain/calls/request-trace.ts';
 import { isRepeatable } from '../../domain/calls/retry-rules.ts';
-import { backendUnavailable, notConnected } from '../../domain/errors/error-catalogue.ts';
+import { backendUnavailable, notConnected } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import { type ClientAnswer, type ServerRequest, serverRequest } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';

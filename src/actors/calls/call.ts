@@ -11,14 +11,9 @@ import { timeoutFor } from '../../balancing/policy.ts';
 import { ownerIdOf, type SourcedEvent, toolOf } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { isRepeatable, mayHedge } from '../../domain/calls/retry-rules.ts';
-import { backendTimeout, queueFull } from '../../domain/errors/error-catalogue.ts';
-import {
-  asGatewayError,
-  atInstance,
-  type GatewayError,
-  moreTelling,
-  shuttingDown,
-} from '../../domain/errors/errors.ts';
+import { backendTimeout, queueFull } from '../../domain/errors/backend-errors.ts';
+import { asGatewayError, atInstance, type GatewayError, moreTelling } from '../../domain/errors/errors.ts';
+import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptedCall } from './attempt.ts';

@@ -8,8 +8,9 @@ import {
   type SourcedEvent,
   toolOf,
 } from '../../domain/calls/exchange.ts';
-import { toolNotFound } from '../../domain/errors/error-catalogue.ts';
-import { asGatewayError, shuttingDown } from '../../domain/errors/errors.ts';
+import { toolNotFound } from '../../domain/errors/backend-errors.ts';
+import { asGatewayError } from '../../domain/errors/errors.ts';
+import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import type { GatewayEvent } from '../../domain/events/events.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { SharedTimer } from '../../domain/time/shared-timer.ts';

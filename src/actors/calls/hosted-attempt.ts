@@ -6,7 +6,7 @@
 import { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
-import { backendTimeout } from '../../domain/errors/error-catalogue.ts';
+import { backendTimeout } from '../../domain/errors/backend-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Conversation } from '../../transports/transport.ts';

@@ -3,7 +3,7 @@
 // 69). Clients that declare equal extensions, and cannot be asked anything, share a process (ADR 104).
 
 import { createHash } from 'node:crypto';
-import { notConnected, queueFull } from '../../domain/errors/error-catalogue.ts';
+import { notConnected, queueFull } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import {
   dedicatedShareLimit,

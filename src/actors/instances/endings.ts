@@ -2,7 +2,7 @@
 // never run at the same time: a new program waits here for the end of the earlier ones.
 
 import { once } from 'node:events';
-import { openingCancelled } from '../../domain/errors/error-catalogue.ts';
+import { openingCancelled } from '../../domain/errors/backend-errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';

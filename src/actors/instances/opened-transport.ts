@@ -4,7 +4,7 @@
 import { tap } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { type ExchangeEvent, isFinal } from '../../domain/calls/exchange-event.ts';
-import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ListReader, type Reading } from '../../domain/lists/list-reader.ts';

@@ -2,7 +2,7 @@
 
 import { fromPromise } from 'xstate';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
-import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import type { Clock } from '../../domain/time/clock.ts';

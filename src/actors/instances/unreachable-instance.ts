@@ -2,7 +2,7 @@
 // secrets cannot be decrypted. An instance that another node serves through the peer channel is an InstanceRef
 // (instance-ref.ts).
 
-import { runsElsewhere } from '../../domain/errors/error-catalogue.ts';
+import { runsElsewhere } from '../../domain/errors/backend-errors.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../../domain/instances/instance.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 

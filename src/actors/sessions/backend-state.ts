@@ -19,7 +19,7 @@ import {
 } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { type ExchangeEvent, type FinalEvent, isFinal } from '../../domain/calls/exchange-event.ts';
-import { notConnected } from '../../domain/errors/error-catalogue.ts';
+import { notConnected } from '../../domain/errors/backend-errors.ts';
 import { JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';

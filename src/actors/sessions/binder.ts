@@ -1,7 +1,7 @@
 // Opens a binding for a session at one instance: the shared binding, or one with a conversation that is opened for the
 // session. binding-search.ts has the order in which instances are tried.
 
-import { notConnected } from '../../domain/errors/error-catalogue.ts';
+import { notConnected } from '../../domain/errors/backend-errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { extensionsOf } from '../../domain/mcp/client.ts';

@@ -4,7 +4,8 @@
 import { fromEvent, take, takeUntil } from 'rxjs';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { mayHedge } from '../../domain/calls/retry-rules.ts';
-import { asGatewayError, atInstance, type GatewayError, shuttingDown } from '../../domain/errors/errors.ts';
+import { asGatewayError, atInstance, type GatewayError } from '../../domain/errors/errors.ts';
+import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { SLOW_MS } from '../../domain/time/clock.ts';
 import type { ExcludedIds } from '../calls/call-route.ts';

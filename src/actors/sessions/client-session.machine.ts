@@ -26,7 +26,7 @@
 
 import { type Actor, assign, emit, fromCallback, raise, setup } from 'xstate';
 import { timeoutFor } from '../../balancing/policy.ts';
-import { backendTimeout } from '../../domain/errors/error-catalogue.ts';
+import { backendTimeout } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Binding } from './binding.ts';

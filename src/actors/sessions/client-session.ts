@@ -7,7 +7,7 @@ import { AsyncSubject, firstValueFrom, Observable, of } from 'rxjs';
 import { Actor, createActor } from 'xstate';
 import { timeoutFor } from '../../balancing/policy.ts';
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
-import { callCutOff } from '../../domain/errors/error-catalogue.ts';
+import { callCutOff } from '../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { EndReason } from '../../domain/errors/session-ends.ts';
 import { sessionEnded } from '../../domain/errors/session-errors.ts';

@@ -4,9 +4,15 @@
 // binding owns its conversation.
 
 import { filter, firstValueFrom, race } from 'rxjs';
-import { nodeCutOff, nodeDraining, shuttingDown } from '../../domain/errors/errors.ts';
+import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { type EndReason, SESSION_ENDS } from '../../domain/errors/session-ends.ts';
-import { sessionEnded, sessionLost, sessionUnknown } from '../../domain/errors/session-errors.ts';
+import {
+  nodeCutOff,
+  nodeDraining,
+  sessionEnded,
+  sessionLost,
+  sessionUnknown,
+} from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile, ShownSession } from '../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';

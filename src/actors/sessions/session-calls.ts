@@ -4,7 +4,7 @@
 import { Observable, Subscription } from 'rxjs';
 import { type TemplatePolicy, timeoutFor } from '../../balancing/policy.ts';
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
-import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import {
   asGatewayError,
   atInstance,

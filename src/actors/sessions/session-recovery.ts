@@ -2,9 +2,9 @@
 // reads its row, claims the row, and makes the session again. Reads and claims of many sessions are grouped, since after
 // a restart all clients come at once. Source: ADR 143.
 
-import { queueFull } from '../../domain/errors/error-catalogue.ts';
-import { hasCode, nodeDraining } from '../../domain/errors/errors.ts';
-import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
+import { queueFull } from '../../domain/errors/backend-errors.ts';
+import { hasCode } from '../../domain/errors/errors.ts';
+import { nodeDraining, nodeUnavailable } from '../../domain/errors/session-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import { NotHolder } from '../../domain/nodes/forwarding.ts';

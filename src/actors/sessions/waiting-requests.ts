@@ -2,8 +2,9 @@
 // passes its decisions on.
 
 import { Observable, type Subscriber } from 'rxjs';
-import { queueFull } from '../../domain/errors/error-catalogue.ts';
-import { type GatewayError, shuttingDown } from '../../domain/errors/errors.ts';
+import { queueFull } from '../../domain/errors/backend-errors.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { sessionEnded, sessionLost } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Binding } from './binding.ts';

@@ -6,7 +6,7 @@
 import type { Subscription } from 'rxjs';
 import { countedIdOf } from '../../domain/accounts/account.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
-import { backendUnavailable, notConnected } from '../../domain/errors/error-catalogue.ts';
+import { backendUnavailable, notConnected } from '../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { subscriptionShareLimit } from '../../domain/errors/session-errors.ts';
 import { UserAmounts, UserShares } from '../../domain/memory/user-shares.ts';

@@ -17,7 +17,7 @@ import {
 } from '../../domain/accounts/account.ts';
 import { isRestricted, type RightsLists, tooLongLists } from '../../domain/accounts/rights.ts';
 import { apiKeyNotFound, keptAdmin, userNotFound } from '../../domain/errors/account-errors.ts';
-import { validationFailed } from '../../domain/errors/error-catalogue.ts';
+import { validationFailed } from '../../domain/errors/request-errors.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { timestampOf } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';

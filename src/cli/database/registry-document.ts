@@ -2,9 +2,8 @@
 // registry/registry-file.ts has read.
 
 import type { TemplateSettings } from '../../balancing/template-settings.ts';
-import { commandExposes, registryFull } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
-import { duplicateView } from '../../domain/errors/view-errors.ts';
+import { commandExposes, duplicateView, registryFull } from '../../domain/errors/registry-errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { isStored } from '../../domain/instances/transport-kinds.ts';
 import { definedFields, type JsonObject } from '../../domain/json/json.ts';

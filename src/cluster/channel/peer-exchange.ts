@@ -2,7 +2,7 @@
 // does not read, and ends the connection when the client has left.
 
 import type { HopOutcome } from '../../counts/cluster-counts.ts';
-import { stoodStill } from '../../domain/errors/error-catalogue.ts';
+import { stoodStill } from '../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { Linked } from '../../domain/memory/linked-set.ts';
 import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../domain/nodes/forwarding.ts';

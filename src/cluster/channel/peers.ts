@@ -2,7 +2,7 @@
 // of a session id are the life that opened it, so its holder is found without a query.
 
 import type { ClusterCounts } from '../../counts/cluster-counts.ts';
-import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';

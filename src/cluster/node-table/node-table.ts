@@ -2,7 +2,8 @@
 // carries them out. Source: ADR 146, 147.
 
 import type { ClusterCounts } from '../../counts/cluster-counts.ts';
-import { databaseUnavailable, OperatorError } from '../../domain/errors/errors.ts';
+import { OperatorError } from '../../domain/errors/errors.ts';
+import { databaseUnavailable } from '../../domain/errors/gateway-errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { RELEASED } from '../../domain/nodes/life.ts';

@@ -1,8 +1,8 @@
 // Maps a JSON-RPC error of a backend to an error for callers of a REST route or of the facade. MCP clients get the JSON-RPC error
 // unchanged.
 
-import { quoted, validationFailed } from '../errors/error-catalogue.ts';
 import { GatewayError } from '../errors/errors.ts';
+import { quoted, validationFailed } from '../errors/request-errors.ts';
 import { definedFields, fieldValue, isJsonObject, type JsonObject } from '../json/json.ts';
 import { type JsonRpcError, RPC } from '../mcp/jsonrpc.ts';
 import { ConfirmationRequired } from './confirmation-required.ts';

@@ -1,6 +1,6 @@
 // Reading a result of a backend as a value, if it is not too large for that.
 
-import { backendUnavailable } from '../errors/error-catalogue.ts';
+import { backendUnavailable } from '../errors/backend-errors.ts';
 import type { GatewayError } from '../errors/errors.ts';
 import type { JsonText } from '../json/json.ts';
 import { hasMoreValues } from '../json/json-scanner.ts';

@@ -1,9 +1,9 @@
-// The errors of accounts, credentials and their limits: a part of the catalogue (error-catalogue.ts).
+// The errors of accounts, credentials and their limits.
 
 import type { Scope } from '../accounts/account.ts';
 import { shellWord } from '../text.ts';
-import { quoted, validationFailed } from './error-catalogue.ts';
 import { GatewayError, retryAfter } from './errors.ts';
+import { quoted, validationFailed } from './request-errors.ts';
 
 // --- authentication ----------------------------------------------------------------------------------------
 

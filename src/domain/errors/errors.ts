@@ -1,5 +1,5 @@
-// The error type, the table of codes, the errors of the gateway itself, and functions of errors. Others
-// are in the files …-errors.ts and error-catalogue.ts; one that a single file throws may be made there.
+// The error type, the table of codes, and functions of errors. The constructors are in the files …-errors.ts, by subject:
+// each takes the values in its message, and no message names a secret. A file may make an error that only it throws.
 // http/middleware/errors.ts makes HTTP answers of errors.
 
 import type { Scope } from '../accounts/account.ts';
@@ -110,62 +110,10 @@ export function withoutFrames<E extends Error>(make: () => E): E {
   }
 }
 
-/** No instance is known to be healthy yet. */
-export function gatewayStarting(): GatewayError {
-  return new GatewayError('NO_HEALTHY_INSTANCE', 'The gateway is starting.', retryAfter(1));
-}
-
-export function shuttingDown(): GatewayError {
-  return new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down.', retryAfter(5));
-}
-
-/** The node is drained, see Readiness.drain. */
-export function nodeDraining(): GatewayError {
-  return new GatewayError(
-    'NODE_UNAVAILABLE',
-    'This node is draining, and takes no new sessions.',
-    retryAfter(5),
-  );
-}
-
-/** The database has no row of what it opens now, and other nodes would answer 404. */
-export function nodeCutOff(): GatewayError {
-  return new GatewayError(
-    'NODE_UNAVAILABLE',
-    'This node does not reach the database that other nodes have, and takes no new sessions.',
-    retryAfter(5),
-  );
-}
-
 /** Details of an error: the call or request was not carried out, and may succeed after this time. */
 export function retryAfter(retryAfterSeconds: number): ErrorFacts {
   return { delivered: 'no', retryAfterSeconds };
 }
-
-/**
- * The database did not answer. `unknown`: a change was sent, and may have been made. `fate` is a sentence about
- * the outcome of the change.
- */
-export function databaseUnavailable(
-  cause: unknown,
-  delivered: Delivered = 'no',
-  fate = delivered === 'no' ? NOTHING_CHANGED : PERHAPS_CHANGED,
-  problem = 'The database does not answer.',
-): GatewayError {
-  const details = delivered === 'no' ? retryAfter(5) : { delivered };
-  return new GatewayError('DATABASE_UNAVAILABLE', `${problem} ${fate}`, {
-    cause,
-    ...details,
-  });
-}
-
-/** The disk or the quota of the database is full: it answers queries, and refuses changes. */
-export function databaseFull(cause: unknown, delivered: Delivered): GatewayError {
-  return databaseUnavailable(cause, delivered, undefined, 'The database has no space left.');
-}
-
-const NOTHING_CHANGED = 'Nothing was changed.';
-const PERHAPS_CHANGED = 'It is unknown whether the change was made: check before repeating it.';
 
 export function internalError(cause: unknown): GatewayError {
   return new GatewayError('INTERNAL_ERROR', 'Internal error of the gateway.', { cause });

@@ -1,5 +1,4 @@
-// The errors of sessions, of the nodes that have them, and of the bounds for each client: a part of the catalogue
-// (error-catalogue.ts).
+// The errors of sessions, of the nodes that have them, and of the bounds for each client.
 
 import { LIMITS } from '../limits.ts';
 import type { Exceeded } from '../memory/user-shares.ts';
@@ -127,5 +126,23 @@ export function nodeUnavailable(node: string, reason: string, delivered: 'no' | 
       reason,
       plainMessage: 'The node that has the session is unavailable.',
     },
+  );
+}
+
+/** The node is drained, see Readiness.drain. */
+export function nodeDraining(): GatewayError {
+  return new GatewayError(
+    'NODE_UNAVAILABLE',
+    'This node is draining, and takes no new sessions.',
+    retryAfter(5),
+  );
+}
+
+/** The database has no row of what it opens now, and other nodes would answer 404. */
+export function nodeCutOff(): GatewayError {
+  return new GatewayError(
+    'NODE_UNAVAILABLE',
+    'This node does not reach the database that other nodes have, and takes no new sessions.',
+    retryAfter(5),
   );
 }

@@ -8,8 +8,8 @@ import { Compile, type Validator } from 'typebox/schema';
 import { Settings } from 'typebox/system';
 import { LIMITS } from '../limits.ts';
 import { cutText, isCleanText, NOT_UNICODE } from '../text.ts';
-import { validationFailed } from './error-catalogue.ts';
 import type { ValidationItem } from './errors.ts';
+import { validationFailed } from './request-errors.ts';
 
 /** The source of a value; the first word of every `loc`. */
 export type InputPart = 'body' | 'path' | 'query' | 'header';

@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import { ANONYMOUS } from '../accounts/account.ts';
 import type { ExchangeRequest, SourcedAnswer } from '../calls/exchange.ts';
-import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../errors/error-catalogue.ts';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../errors/backend-errors.ts';
 import { GatewayError, retryAfter } from '../errors/errors.ts';
 import { definedFields, type JsonObject, type JsonText } from '../json/json.ts';
 import type { JsonRpcError } from '../mcp/jsonrpc.ts';

@@ -1,7 +1,8 @@
 // The endpoint of an HTTP instance: how it is read, and the networks that are denied by default, which
 // net/network-guard.ts checks when a connection is made.
 
-import { endpointNotAllowed, validationFailed } from '../errors/error-catalogue.ts';
+import { endpointNotAllowed } from '../errors/registry-errors.ts';
+import { validationFailed } from '../errors/request-errors.ts';
 
 /** The URL class would also accept `http:host` and `http:\\host`. */
 const WELL_FORMED = /^https?:\/\/(?<authority>[^\s\\/?#]+)(?<path>\/[^\s\\?#]*)?(?<query>\?[^\s\\#]*)?$/i;

@@ -4,8 +4,9 @@
 import Type from 'typebox';
 import { Check } from 'typebox/schema';
 import { accountOfOthers } from '../errors/account-errors.ts';
-import { configIncomplete, validationFailed } from '../errors/error-catalogue.ts';
 import type { GatewayError } from '../errors/errors.ts';
+import { configIncomplete } from '../errors/registry-errors.ts';
+import { validationFailed } from '../errors/request-errors.ts';
 import {
   compileShape,
   inspect,

@@ -5,8 +5,8 @@
 import Type from 'typebox';
 import { GLOB_LIMITS, globIssue } from '../accounts/globs.ts';
 import { TemplateId } from '../accounts/input-schemas.ts';
-import { validationFailed } from '../errors/error-catalogue.ts';
 import type { ValidationItem } from '../errors/errors.ts';
+import { validationFailed } from '../errors/request-errors.ts';
 import { compileShape, inspect, inspectNumbers } from '../errors/validation.ts';
 import { isJsonObject, type JsonObject } from '../json/json.ts';
 import type { ViewDefinition } from './view.ts';

@@ -15,7 +15,7 @@ import type { SessionKeeper } from '../../actors/sessions/session-keeper.ts';
 import { ChangeFeed } from '../../actors/subscriptions/change-feed.ts';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { droppingErrors } from '../../domain/errors/dropping-errors.ts';
-import { templateNotFound } from '../../domain/errors/error-catalogue.ts';
+import { templateNotFound } from '../../domain/errors/registry-errors.ts';
 import type { GatewayEvent } from '../../domain/events/events.ts';
 import type { ListReader } from '../../domain/lists/list-reader.ts';
 import { changedList } from '../../domain/mcp/mcp.ts';

@@ -11,7 +11,7 @@ import {
   ownerIdOf,
   type SourcedEvent,
 } from '../../domain/calls/exchange.ts';
-import { viewNotFound } from '../../domain/errors/view-errors.ts';
+import { viewNotFound } from '../../domain/errors/registry-errors.ts';
 import { countHealth } from '../../domain/instances/instance.ts';
 import { definedFields, jsonCopy } from '../../domain/json/json.ts';
 import type { Owner } from '../../domain/mcp/client.ts';

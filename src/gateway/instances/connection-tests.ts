@@ -4,8 +4,10 @@
 import { once } from 'node:events';
 import { listTools } from '../../actors/instances/opened-transport.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
-import { backendTimeout, openingCancelled, tooManyTests } from '../../domain/errors/error-catalogue.ts';
-import { asGatewayError, GatewayError, shuttingDown } from '../../domain/errors/errors.ts';
+import { backendTimeout, openingCancelled } from '../../domain/errors/backend-errors.ts';
+import { asGatewayError, GatewayError } from '../../domain/errors/errors.ts';
+import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
+import { tooManyTests } from '../../domain/errors/registry-errors.ts';
 import type { InstanceDefinition, InstanceInput } from '../../domain/instances/instance.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';

@@ -15,7 +15,7 @@ import type {
 } from '../../cluster/channel/instances/instance-host.ts';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
-import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
+import { backendUnavailable, openingCancelled } from '../../domain/errors/backend-errors.ts';
 import { fieldValue, JsonText } from '../../domain/json/json.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';

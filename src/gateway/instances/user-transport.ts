@@ -30,7 +30,7 @@ import {
 import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { parsedResult } from '../../domain/calls/parsed-result.ts';
-import { backendUnavailable, queueFull } from '../../domain/errors/error-catalogue.ts';
+import { backendUnavailable, queueFull } from '../../domain/errors/backend-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { TransportKind } from '../../domain/instances/transport-kinds.ts';

@@ -2,7 +2,7 @@
 // large bodies of one caller that are read at the same time. Source: ADR 42.
 
 import { ANONYMOUS, type Principal } from '../../domain/accounts/account.ts';
-import { tooManyBodies } from '../../domain/errors/error-catalogue.ts';
+import { tooManyBodies } from '../../domain/errors/request-errors.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { UserAmounts } from '../../domain/memory/user-shares.ts';
 import { HTTP_LIMITS } from '../limits.ts';

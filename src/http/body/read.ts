@@ -4,8 +4,8 @@
 import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { malformedJson, payloadTooLarge, validationFailed } from '../../domain/errors/error-catalogue.ts';
 import type { ValidationItem } from '../../domain/errors/errors.ts';
+import { malformedJson, payloadTooLarge, validationFailed } from '../../domain/errors/request-errors.ts';
 import { inspect } from '../../domain/errors/validation.ts';
 import { fieldValue, type JsonFields, JsonText } from '../../domain/json/json.ts';
 import {

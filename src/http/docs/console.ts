@@ -8,7 +8,7 @@ import { extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { consoleNotBuilt, routeNotFound } from '../../domain/errors/error-catalogue.ts';
+import { consoleNotBuilt, routeNotFound } from '../../domain/errors/request-errors.ts';
 import { PACKAGE_ROOT } from '../../domain/package-root.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { type BytesReply, noContent } from '../replies/reply.ts';

@@ -11,7 +11,7 @@ import {
   invalidCredentials,
   tooManyFreeMessages,
 } from '../../domain/errors/account-errors.ts';
-import { gatewayStarting } from '../../domain/errors/errors.ts';
+import { gatewayStarting } from '../../domain/errors/gateway-errors.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import {
   callerCheck,

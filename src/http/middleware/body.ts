@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { RateLimit, RateLimiter } from '../../auth/limits/rate-limiter.ts';
 import { NO_PRINCIPAL } from '../../domain/accounts/account.ts';
 import { rateLimitExceeded } from '../../domain/errors/account-errors.ts';
-import { payloadTooLarge, unsupportedMediaType } from '../../domain/errors/error-catalogue.ts';
+import { payloadTooLarge, unsupportedMediaType } from '../../domain/errors/request-errors.ts';
 import type { JsonFields } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';

@@ -6,7 +6,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { Next } from 'koa';
-import { originNotAllowed } from '../../domain/errors/error-catalogue.ts';
+import { originNotAllowed } from '../../domain/errors/request-errors.ts';
 import { LOCAL_HOST } from '../../domain/local-address.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';

@@ -11,7 +11,7 @@ import {
 } from '../../domain/accounts/account.ts';
 import { TemplateList, ToolList, ViewList } from '../../domain/accounts/input-schemas.ts';
 import type { RightsLists } from '../../domain/accounts/rights.ts';
-import { validationFailed } from '../../domain/errors/error-catalogue.ts';
+import { validationFailed } from '../../domain/errors/request-errors.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { nullableNames } from './schemas.ts';
 

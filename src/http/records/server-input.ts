@@ -1,8 +1,9 @@
 // Turns the `config` of `POST /servers` into the input of a registration, with the defaults of the template's definition.
 
 import Type, { type Static } from 'typebox';
-import { configIncomplete, validationFailed } from '../../domain/errors/error-catalogue.ts';
 import type { ValidationItem } from '../../domain/errors/errors.ts';
+import { configIncomplete } from '../../domain/errors/registry-errors.ts';
+import { validationFailed } from '../../domain/errors/request-errors.ts';
 import { compileShape, inspectNumbers, locatedAt, refuse } from '../../domain/errors/validation.ts';
 import { InstanceInput } from '../../domain/instances/instance.ts';
 import { definedFields, type JsonObject } from '../../domain/json/json.ts';

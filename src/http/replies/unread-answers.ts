@@ -3,7 +3,7 @@
 // servers for more. Source: ADR 45.
 
 import type { ServerResponse } from 'node:http';
-import { tooMuchUnread } from '../../domain/errors/error-catalogue.ts';
+import { tooMuchUnread } from '../../domain/errors/request-errors.ts';
 import { type ByteBounds, HeldBytes, type Holding, UNCOUNTED_BYTES } from '../../domain/memory/held-bytes.ts';
 import { type Clock, systemClock } from '../../domain/time/clock.ts';
 import { HTTP_LIMITS } from '../limits.ts';

@@ -1,7 +1,7 @@
 // The audit log, for admins. ../middleware/audit-trail.ts records it.
 
 import Type, { type Static } from 'typebox';
-import { validationFailed } from '../../domain/errors/error-catalogue.ts';
+import { validationFailed } from '../../domain/errors/request-errors.ts';
 import { type AuditEntry, type AuditedCall, idAt } from '../../domain/events/audit.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';

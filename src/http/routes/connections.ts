@@ -10,8 +10,9 @@ import {
   insufficientPermissions,
   keysHaveNoAccount,
 } from '../../domain/errors/account-errors.ts';
-import { templateNotFound, validationFailed } from '../../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
+import { templateNotFound } from '../../domain/errors/registry-errors.ts';
+import { validationFailed } from '../../domain/errors/request-errors.ts';
 import { type AccountConnection, SHARED } from '../../domain/instances/account-connection.ts';
 import { InstanceId } from '../../domain/instances/instance.ts';
 import type { Gateway } from '../../gateway/gateway.ts';

@@ -1,6 +1,6 @@
 // Template definitions that admins store through the API, beside those of the folder of templates. Source: ADR 235.
 
-import { templateNotFound } from '../../domain/errors/error-catalogue.ts';
+import { templateNotFound } from '../../domain/errors/registry-errors.ts';
 import { SCRATCH } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
 import { anyObject, LOCATION } from '../records/schemas.ts';

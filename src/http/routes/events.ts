@@ -5,7 +5,7 @@ import Type from 'typebox';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { TemplateId } from '../../domain/accounts/input-schemas.ts';
 import { hasAllTemplates, mayCall, mayUse, mayUseView } from '../../domain/accounts/rights.ts';
-import { validationFailed } from '../../domain/errors/error-catalogue.ts';
+import { validationFailed } from '../../domain/errors/request-errors.ts';
 import { EVENT_ALIASES, EVENTS } from '../../domain/events/events.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import { closed } from '../records/schemas.ts';

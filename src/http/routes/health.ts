@@ -5,13 +5,9 @@ import Type, { type Static } from 'typebox';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import { ANONYMOUS, mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { mayUseInView } from '../../domain/accounts/rights.ts';
-import {
-  databaseUnavailable,
-  type GatewayError,
-  gatewayStarting,
-  nodeDraining,
-  shuttingDown,
-} from '../../domain/errors/errors.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import { databaseUnavailable, gatewayStarting, shuttingDown } from '../../domain/errors/gateway-errors.ts';
+import { nodeDraining } from '../../domain/errors/session-errors.ts';
 import { countHealth, type InstanceState } from '../../domain/instances/instance.ts';
 import { callable } from '../../domain/lists/listed-tools.ts';
 import type { WithheldItem } from '../../domain/mcp/mcp.ts';

@@ -5,8 +5,8 @@
 import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/accounts/account.ts';
 import { mayUseView } from '../../domain/accounts/rights.ts';
-import { quoted } from '../../domain/errors/error-catalogue.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';
+import { quoted } from '../../domain/errors/request-errors.ts';
 import { timestampOf } from '../../domain/text.ts';
 import type { StoredView } from '../../domain/views/view.ts';
 import { closed, idIn, named, PageCursor, pageOf, text } from '../records/schemas.ts';

@@ -4,7 +4,7 @@
 import Type from 'typebox';
 import { CLIENT_SCOPES, type ResourcePath } from '../../domain/accounts/account.ts';
 import type { SignIn } from '../../domain/accounts/resource.ts';
-import { routeNotFound } from '../../domain/errors/error-catalogue.ts';
+import { routeNotFound } from '../../domain/errors/request-errors.ts';
 import { RESOURCE_DOCUMENT } from '../challenge.ts';
 import { NOT_STORED, named, text } from '../records/schemas.ts';
 import { json, type Reply } from '../replies/reply.ts';

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { changedTemplate, type TemplateSettings } from '../../balancing/template-settings.ts';
-import { configIncomplete, duplicateServer } from '../../domain/errors/error-catalogue.ts';
+import { configIncomplete, duplicateServer } from '../../domain/errors/registry-errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { InstanceStore, TemplateStore } from '../store.ts';
 

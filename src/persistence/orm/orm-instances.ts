@@ -2,7 +2,7 @@
 // instance (values of environment variables and headers, and how it reaches an account) are encrypted in its row.
 
 import { isDeepStrictEqual } from 'node:util';
-import { configIncomplete, duplicateServer } from '../../domain/errors/error-catalogue.ts';
+import { configIncomplete, duplicateServer } from '../../domain/errors/registry-errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { eachInGroups } from '../../domain/time/task-groups.ts';
 import { type Cipher, CipherError } from '../cipher.ts';

@@ -10,13 +10,8 @@ import {
   UniqueConstraintViolationException,
 } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import {
-  codeOf,
-  type Delivered,
-  databaseFull,
-  databaseUnavailable,
-  GatewayError,
-} from '../../domain/errors/errors.ts';
+import { codeOf, type Delivered, GatewayError } from '../../domain/errors/errors.ts';
+import { databaseFull, databaseUnavailable } from '../../domain/errors/gateway-errors.ts';
 import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
 import { SerialQueue } from '../../domain/time/serial-queue.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';

@@ -1,7 +1,7 @@
 // The store in a database: its parts, and the settings that all nodes share.
 
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
-import { configIncomplete } from '../../domain/errors/error-catalogue.ts';
+import { configIncomplete } from '../../domain/errors/registry-errors.ts';
 import type { Cipher } from '../cipher.ts';
 import type { SettingStore, Store } from '../store.ts';
 import { readRow } from '../store-errors.ts';

@@ -3,8 +3,9 @@
 
 import { defer, from, isObservable, map, type Observable, of, switchMap } from 'rxjs';
 import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.ts';
-import { toolNotFound, withHint } from '../../domain/errors/error-catalogue.ts';
+import { toolNotFound } from '../../domain/errors/backend-errors.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';
+import { withHint } from '../../domain/errors/request-errors.ts';
 import {
   definedFields,
   fieldValue,

@@ -5,7 +5,7 @@
 
 import { filter, firstValueFrom, type Observable, Subject, type Subscription } from 'rxjs';
 import { type ExchangeRequest, isSourcedAnswer } from '../../domain/calls/exchange.ts';
-import { noHealthyInstance } from '../../domain/errors/error-catalogue.ts';
+import { noHealthyInstance } from '../../domain/errors/backend-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { canonicalText, type JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';

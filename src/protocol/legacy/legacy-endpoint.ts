@@ -2,8 +2,9 @@
 // endpoint.ts has found the era; LegacyTraffic keeps what outlasts single requests. Source: MCP 2025-11-25
 // basic/transports#streamable-http, basic/lifecycle#initialization.
 
-import { callCutOff } from '../../domain/errors/error-catalogue.ts';
-import { hasCode, perhapsDelivered, shuttingDown } from '../../domain/errors/errors.ts';
+import { callCutOff } from '../../domain/errors/backend-errors.ts';
+import { hasCode, perhapsDelivered } from '../../domain/errors/errors.ts';
+import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import type { EndReason } from '../../domain/errors/session-ends.ts';
 import { sessionNotFound } from '../../domain/errors/session-errors.ts';
 import { isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json/json.ts';
@@ -220,10 +221,7 @@ export class LegacyEndpoint {
     return traffic;
   }
 
-  /**
-   * Sweeps all traffic over several turns of the event loop, since thousands of clients may lose their connections at
-   * once.
-   */
+  /** In several turns of the event loop, since thousands of clients may lose their connections at the same time. */
   #sweep(): void {
     if (this.#isSweeping) return;
     this.#isSweeping = true;

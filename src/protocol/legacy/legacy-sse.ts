@@ -6,7 +6,7 @@
 // 2025-03-26 basic/transports#backwards-compatibility; ADR 50, ADR 145, ADR 310.
 
 import { filter, firstValueFrom, race, Subject } from 'rxjs';
-import { shuttingDown } from '../../domain/errors/errors.ts';
+import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { sessionLimit } from '../../domain/errors/session-errors.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';

@@ -4,7 +4,7 @@
 
 import type { Observable, Subscription } from 'rxjs';
 import type { CallReport, Canceller, SourcedEvent } from '../../domain/calls/exchange.ts';
-import { backendUnavailable, queueFull } from '../../domain/errors/error-catalogue.ts';
+import { backendUnavailable, queueFull } from '../../domain/errors/backend-errors.ts';
 import type { JsonValue } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { acceptsServerRequests, type ServerMessage, type ServerRequest } from '../../domain/mcp/client.ts';

@@ -4,7 +4,7 @@
 import { catchError, defer, type Observable, of, switchMap } from 'rxjs';
 import { notConfirmed } from '../../domain/calls/confirmation-required.ts';
 import type { CallReport, SourcedEvent } from '../../domain/calls/exchange.ts';
-import { noHealthyInstance } from '../../domain/errors/error-catalogue.ts';
+import { noHealthyInstance } from '../../domain/errors/backend-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { definedFields, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { acceptsServerRequests, type ClientQuestion } from '../../domain/mcp/client.ts';

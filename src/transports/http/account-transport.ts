@@ -5,7 +5,7 @@
 import { AsyncSubject, defer, EMPTY, from, map, mergeMap, type Observable, of, throwError } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
-import { connectionRequired } from '../../domain/errors/error-catalogue.ts';
+import { connectionRequired } from '../../domain/errors/backend-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { SHARED } from '../../domain/instances/account-connection.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';

@@ -6,7 +6,7 @@ import {
   backendRefused,
   backendUnavailable,
   endpointUnavailable,
-} from '../../domain/errors/error-catalogue.ts';
+} from '../../domain/errors/backend-errors.ts';
 import { codeOf, GatewayError } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { InvalidResponse } from '../../net/http1/response-parser.ts';

@@ -2,7 +2,7 @@
 // collected and read at its end, an event stream event by event, both after they were decoded. A redirect within the origin is
 // followed once. It knows no calls and no sessions.
 
-import { ANSWERS_HOLD_TOO_MUCH } from '../../domain/errors/error-catalogue.ts';
+import { ANSWERS_HOLD_TOO_MUCH } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type BackendMessage, readBatch, readMessage, unparsedSize } from '../../domain/mcp/jsonrpc.ts';

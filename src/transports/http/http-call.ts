@@ -7,11 +7,7 @@ import type { Subscriber } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import type { PostTrace } from '../../domain/calls/request-trace.ts';
-import {
-  ANSWERS_HOLD_TOO_MUCH,
-  backendUnavailable,
-  stoodStill,
-} from '../../domain/errors/error-catalogue.ts';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, stoodStill } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors/errors.ts';
 import type { JsonText, JsonValue } from '../../domain/json/json.ts';
 import { resultEvent } from '../../domain/lists/list-pages.ts';

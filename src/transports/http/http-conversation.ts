@@ -5,7 +5,7 @@
 import { AsyncSubject, Observable, Subject } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
-import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { type ClientProfile, type ServerMessage, serverRequest } from '../../domain/mcp/client.ts';
 import {

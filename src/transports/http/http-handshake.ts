@@ -3,7 +3,7 @@
 // and session deletes. Calls do not use it (http-call.ts).
 
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
-import { tooManyMessages } from '../../domain/errors/error-catalogue.ts';
+import { tooManyMessages } from '../../domain/errors/request-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AnswerMessage, numberMeant, RPC, requestText } from '../../domain/mcp/jsonrpc.ts';
 import { type Era, INITIALIZED } from '../../domain/mcp/mcp.ts';

@@ -1,7 +1,7 @@
 // The conversations that single clients have with one HTTP backend: how many are being opened at a time, and how
 // many sessions are being deleted. The transport opens one conversation, and its caller bounds their number.
 
-import { openingCancelled } from '../../domain/errors/error-catalogue.ts';
+import { openingCancelled } from '../../domain/errors/backend-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';

@@ -2,7 +2,7 @@
 // when it exits. The transport is http.ts or sse.ts, the program program-run.ts.
 
 import { AsyncSubject, delayWhen } from 'rxjs';
-import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
+import { backendUnavailable, openingCancelled } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, openingFailed } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';

@@ -7,7 +7,7 @@ import { inspect } from 'node:util';
 import type { Unsubscribable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
-import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
+import { backendUnavailable, openingCancelled } from '../../domain/errors/backend-errors.ts';
 import { messageOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { type JsonObject, JsonText } from '../../domain/json/json.ts';

@@ -4,11 +4,7 @@
 
 import type { Unsubscribable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
-import {
-  ANSWERS_HOLD_TOO_MUCH,
-  backendUnavailable,
-  stoodStill,
-} from '../../domain/errors/error-catalogue.ts';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, stoodStill } from '../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';

@@ -1,7 +1,7 @@
 // The programs that one instance dedicates to single clients, or to clients with equal extensions: a bounded number starts at a
 // time, and a few are started in advance. The caller bounds their number; stdio-handshake.ts shakes hands with them.
 
-import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Channel } from '../channel.ts';
 import { FairSlots } from '../fair-slots.ts';

@@ -3,11 +3,8 @@
 
 import type { Unsubscribable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
-import {
-  ANSWERS_HOLD_TOO_MUCH,
-  backendUnavailable,
-  tooManyMessages,
-} from '../../domain/errors/error-catalogue.ts';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/errors/backend-errors.ts';
+import { tooManyMessages } from '../../domain/errors/request-errors.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';

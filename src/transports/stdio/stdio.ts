@@ -2,7 +2,7 @@
 // dedicates to single clients, or to clients with equal extensions (dedicated-programs.ts). The pipe is
 // stdio-channel.ts, the handshake stdio-handshake.ts, the program program-run.ts.
 
-import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
+import { backendUnavailable, openingCancelled } from '../../domain/errors/backend-errors.ts';
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { leavesEra, type OpenOptions, type OpenTransport } from '../open-options.ts';
 import type { ConversationOpening, Transport } from '../transport.ts';

@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import { map, type Observable, type Subscription, take } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { SourcedEvent } from '../../../../src/domain/calls/exchange.ts';
-import { backendTimeout } from '../../../../src/domain/errors/error-catalogue.ts';
+import { backendTimeout } from '../../../../src/domain/errors/backend-errors.ts';
 import { asGatewayError, type GatewayError } from '../../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../../src/domain/limits.ts';
 import type { ClientAnswer, ClientQuestion } from '../../../../src/domain/mcp/client.ts';

@@ -5,7 +5,7 @@ import { mock } from 'node:test';
 import { firstValueFrom, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ExchangeRequest } from '../../../../src/domain/calls/exchange.ts';
-import { templateNotFound } from '../../../../src/domain/errors/error-catalogue.ts';
+import { templateNotFound } from '../../../../src/domain/errors/registry-errors.ts';
 import { sessionLost } from '../../../../src/domain/errors/session-errors.ts';
 import type { Owner, ServerMessage } from '../../../../src/domain/mcp/client.ts';
 import type { McpSession } from '../../../../src/domain/sessions/mcp-session.ts';

@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import { firstValueFrom, NEVER, Observable, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ExchangeRequest, SourcedEvent } from '../../../../src/domain/calls/exchange.ts';
-import { backendUnavailable } from '../../../../src/domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../../../src/domain/errors/backend-errors.ts';
 import { perhapsDelivered } from '../../../../src/domain/errors/errors.ts';
 import { sessionLost } from '../../../../src/domain/errors/session-errors.ts';
 import type { Owner, ServerMessage } from '../../../../src/domain/mcp/client.ts';

@@ -10,7 +10,7 @@ import { Observable, type Subscriber, Subscription } from 'rxjs';
 import type { CallQuestions } from '../../../domain/calls/call-questions.ts';
 import type { SourcedEvent } from '../../../domain/calls/exchange.ts';
 import { type FinalEvent, isFinal } from '../../../domain/calls/exchange-event.ts';
-import { backendUnavailable, callCutOff } from '../../../domain/errors/error-catalogue.ts';
+import { backendUnavailable, callCutOff } from '../../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../../domain/errors/errors.ts';
 import { type JsonObject, valuesIn } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';

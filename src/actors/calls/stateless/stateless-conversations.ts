@@ -5,7 +5,7 @@
 import { catchError, defer, EMPTY, filter, from, map, merge, mergeMap, Observable, Subject } from 'rxjs';
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../../domain/calls/exchange-event.ts';
-import { shuttingDown } from '../../../domain/errors/errors.ts';
+import { shuttingDown } from '../../../domain/errors/gateway-errors.ts';
 import { declarationsTooLarge } from '../../../domain/errors/session-errors.ts';
 import type { JsonObject } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';

@@ -5,7 +5,7 @@
 import { defer, from, type Observable, of, race, tap } from 'rxjs';
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import { type ExchangeEvent, type FinalEvent, isAnswered } from '../../../domain/calls/exchange-event.ts';
-import { backendTimeout } from '../../../domain/errors/error-catalogue.ts';
+import { backendTimeout } from '../../../domain/errors/backend-errors.ts';
 import { isUnanswered } from '../../../domain/errors/errors.ts';
 import { isNetworked } from '../../../domain/instances/transport-kinds.ts';
 import { type Client, extensionsOf } from '../../../domain/mcp/client.ts';

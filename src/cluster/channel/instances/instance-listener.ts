@@ -9,12 +9,10 @@ import { mayDo, type Principal } from '../../../domain/accounts/account.ts';
 import { mayUse } from '../../../domain/accounts/rights.ts';
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import type { AttemptTrace, TraceFields } from '../../../domain/calls/request-trace.ts';
-import {
-  backendUnavailable,
-  templateNotFound,
-  tooManyMessages,
-} from '../../../domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../../domain/errors/backend-errors.ts';
 import { asGatewayError, type GatewayError } from '../../../domain/errors/errors.ts';
+import { templateNotFound } from '../../../domain/errors/registry-errors.ts';
+import { tooManyMessages } from '../../../domain/errors/request-errors.ts';
 import { isJsonObject } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import type { ServerRequest } from '../../../domain/mcp/client.ts';

@@ -4,7 +4,7 @@
 
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import type { TraceFields } from '../../../domain/calls/request-trace.ts';
-import { backendUnavailable } from '../../../domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../../domain/errors/backend-errors.ts';
 import {
   type Delivered,
   ERRORS,

@@ -10,10 +10,10 @@ import {
   ANSWERS_HOLD_TOO_MUCH,
   backendUnavailable,
   notConnected,
-  notWritable,
   openingCancelled,
-} from '../../../domain/errors/error-catalogue.ts';
+} from '../../../domain/errors/backend-errors.ts';
 import { type Delivered, type GatewayError, reasonOf } from '../../../domain/errors/errors.ts';
+import { notWritable } from '../../../domain/errors/request-errors.ts';
 import type { InstanceDefinition } from '../../../domain/instances/instance.ts';
 import { definedFields, type JsonObject } from '../../../domain/json/json.ts';
 import { type ServerMessage, type ServerRequest, serverRequest } from '../../../domain/mcp/client.ts';

@@ -25,7 +25,7 @@ import {
   tap,
 } from 'rxjs';
 import { type ExchangeRequest, type SourcedEvent, toolOf } from '../../../domain/calls/exchange.ts';
-import { backendTimeout, backendUnavailable } from '../../../domain/errors/error-catalogue.ts';
+import { backendTimeout, backendUnavailable } from '../../../domain/errors/backend-errors.ts';
 import { asGatewayError, hasCode } from '../../../domain/errors/errors.ts';
 import type { EndReason } from '../../../domain/errors/session-ends.ts';
 import { sessionEnded } from '../../../domain/errors/session-errors.ts';
