@@ -27,6 +27,7 @@ import {
 import { ScriptedOpenings, ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
+import { untimedScheduler } from '../helpers/turns.ts';
 import { Harness as InstanceHarness } from './instances/instance-harness.ts';
 
 const test = suite('stopped actors');
@@ -117,7 +118,14 @@ for (const isOpen of [false, true]) {
     const { open } = openings;
     const dedicated = { remainingConversations: 0 };
     const actor = createActor(transportActor, {
-      input: { ...simulatedClock, alarm, open, dedicated, policy: DEFAULT_POLICY },
+      input: {
+        ...simulatedClock,
+        scheduler: untimedScheduler(),
+        alarm,
+        open,
+        dedicated,
+        policy: DEFAULT_POLICY,
+      },
     });
     actor.start();
     const transport = new ScriptedTransport({ capabilities: { tools: {} } });

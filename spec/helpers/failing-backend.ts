@@ -149,7 +149,7 @@ export class Harness {
   readonly budget: RetryBudget;
   readonly sessions: ClientSessions;
   readonly declarations = new ByteBudget(memoryBounds(0).declarations);
-  readonly statelessConversations = new StatelessConversations(this.declarations);
+  readonly statelessConversations: StatelessConversations;
   readonly stateless: StatelessCalls;
   /** The transports of each instance by id, oldest first. */
   readonly transports = new Map<string, ScriptedTransport[]>();
@@ -187,6 +187,7 @@ export class Harness {
       scheduler,
       listReader: new ListReader({ scheduler }),
       isAccepting: () => this.isAccepting,
+      trace: () => undefined,
     };
     this.fleet = new Fleet({
       ...deps,
@@ -197,7 +198,9 @@ export class Harness {
       openElsewhere: (definition) =>
         this.#options.get(definition.id)?.isElsewhere ? (signal) => this.open(definition, signal) : undefined,
     });
-    const { fleet, statelessConversations } = this;
+    const statelessConversations = new StatelessConversations(this.declarations, scheduler);
+    this.statelessConversations = statelessConversations;
+    const { fleet } = this;
     this.budget = new RetryBudget(now);
     this.dispatcher = new Dispatcher({ ...deps, fleet, budget: this.budget, maxCallMs });
     const { dispatcher, budget } = this;

@@ -1,17 +1,20 @@
 // Backends and sessions for specs: they list given items, call nothing, and record requests. Answers come at once, or when the
 // spec sends them.
 
-import { type Observable, of } from 'rxjs';
+import { EMPTY, type Observable, of } from 'rxjs';
 import type { ExchangeRequest, SourcedEvent } from '../../src/domain/calls/exchange.ts';
 import { type JsonObject, JsonText, writeFields } from '../../src/domain/json/json.ts';
+import { ListReader } from '../../src/domain/lists/list-reader.ts';
 import type { Client, ClientProfile, Owner } from '../../src/domain/mcp/client.ts';
 import { type Handshake, LIST_METHODS, type ListField } from '../../src/domain/mcp/mcp.ts';
 import { newSessionId } from '../../src/domain/nodes/life.ts';
 import type { AllSessions, SessionOpening } from '../../src/domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../src/domain/sessions/mcp-session.ts';
+import { AggregateLists, type AggregateListsOptions } from '../../src/protocol/aggregate/lists.ts';
 import type { StatelessOptions } from '../../src/protocol/endpoint-backends.ts';
 import { HANDSHAKE } from '../helpers/scripted-transport.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
+import { untimedScheduler } from '../helpers/turns.ts';
 import { ScriptedBackends, ScriptedSession } from './scripted-backends.ts';
 
 export const PROFILE: ClientProfile = { protocolVersion: '2026-07-28', capabilities: {}, clientInfo: {} };
@@ -32,6 +35,15 @@ export const NO_SESSIONS: AllSessions = {
   recover: () => undefined,
   leavesRow: () => false,
 };
+
+/** The lists of templates. Default: they never change. */
+export function aggregateLists({
+  scheduler = untimedScheduler(),
+  ...options
+}: Pick<AggregateListsOptions, 'backendsOf'> & Partial<AggregateListsOptions>): AggregateLists {
+  const reader = new ListReader({ scheduler });
+  return new AggregateLists({ ...CLOCK, listChanges$: EMPTY, scheduler, reader, ...options });
+}
 
 export type Lists = Partial<Record<ListField, readonly JsonObject[]>>;
 

@@ -146,10 +146,12 @@ test('refuses questions of the backend during a request of the gateway itself', 
 test.run();
 
 function make(transport: TransportKind, open: Open, options: Partial<DedicatedConversationsOptions> = {}) {
+  const scheduler = untimedScheduler();
   return new DedicatedConversations({
     definition: { template: 't', id: 'i', serverId: 's', transport },
     emit: () => {},
-    ...spreadClock(untimedScheduler(), simulatedClock),
+    ...spreadClock(scheduler, simulatedClock),
+    scheduler,
     transport: () => ({ openConversation: open }),
     ...options,
   });

@@ -17,6 +17,7 @@ import type { Conversation } from '../../../src/transports/transport.ts';
 import { definition, HTTP, settled } from '../../helpers/failing-backend.ts';
 import { ScriptedOpenings, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import type { Suite } from '../../helpers/suite.ts';
+import { untimedScheduler } from '../../helpers/turns.ts';
 
 /** One caller: the events it received and how its exchange ended. */
 export interface Caller {
@@ -53,6 +54,7 @@ export class Harness {
       ...systemClock,
       now,
       wall: () => performance.timeOrigin + now(),
+      scheduler: untimedScheduler(),
       emit: () => {},
       random: () => 0.5, // every back-off is exact
       alarm: (waitMs: number, ring: () => void) => {

@@ -463,7 +463,7 @@ test('legacy: ends with the conversation, which gets no further request', async 
     requests += 1;
     return legacy.exchange(request);
   };
-  shared = new Feed({ handshake, messages$, closed$, exchange }, systemClock);
+  shared = new Feed({ handshake, messages$, closed$, exchange }, deps);
   const retried = shared.subscribe('x:1');
   await settled();
   legacy.last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));

@@ -8,11 +8,11 @@ import type { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { allTemplates } from '../../../src/protocol/aggregate/all-templates.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/backends.ts';
 import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
-import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
+import type { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import type { Selection } from '../../../src/protocol/aggregate/selection.ts';
 import type { Backends } from '../../../src/protocol/endpoint-backends.ts';
 import { untimedScheduler } from '../../helpers/turns.ts';
-import { CLOCK, NO_SESSIONS } from '../listing-backends.ts';
+import { aggregateLists, CLOCK, NO_SESSIONS } from '../listing-backends.ts';
 
 interface AggregateOptions {
   readonly templates: () => readonly string[];
@@ -36,7 +36,7 @@ export function aggregateOf({
 }: AggregateOptions) {
   const listChanges$ = new Subject<ListChange>();
   const scheduler = untimedScheduler();
-  const lists = new AggregateLists({ ...CLOCK, backendsOf, listChanges$, scheduler });
+  const lists = aggregateLists({ backendsOf, listChanges$, scheduler });
   const reported: unknown[] = [];
   const aggregated = new AggregateBackends({
     ...CLOCK,

@@ -1,15 +1,14 @@
 // The memory of the lists that views compile: those that were listed last keep theirs, the others compile them again.
 
-import { EMPTY, of } from 'rxjs';
+import { of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { NO_NAMES } from '../../../src/domain/views/view.ts';
 import { allTemplates } from '../../../src/protocol/aggregate/all-templates.ts';
-import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
 import { compiledLists, ViewDirectory } from '../../../src/protocol/aggregate/views/view-directory.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ADA, answered, CLIENT, CLOCK, ListingBackends } from '../listing-backends.ts';
+import { ADA, aggregateLists, answered, CLIENT, ListingBackends } from '../listing-backends.ts';
 
 const test = suite('compiled lists');
 
@@ -22,7 +21,7 @@ const TOOLS = Array.from({ length: 10 }, (_, index) => ({
 function setUp() {
   const backends = new ListingBackends({ tools: TOOLS });
   backends.instead = of(answered({ tools: TOOLS })); // the same answer each time, as from a cache
-  const lists = new AggregateLists({ ...CLOCK, backendsOf: () => backends, listChanges$: EMPTY });
+  const lists = aggregateLists({ backendsOf: () => backends });
   const ofAllViews = compiledLists(25 * 1_280);
   const viewOf = (id: string) => {
     const compiled = new CompiledView({ id, from: [{ template: 't', tools: ['*'] }] });
@@ -62,7 +61,7 @@ test('a deleted view takes no room', async () => {
 test('a list belongs to its template, also when another one has an equal list', async () => {
   const backendsOf = () => new ListingBackends({ tools: TOOLS });
   const all = ['a', 'b'];
-  const lists = new AggregateLists({ ...CLOCK, backendsOf, listChanges$: EMPTY });
+  const lists = aggregateLists({ backendsOf });
   const { directory } = allTemplates(lists, () => all, new TaskScheduler(), { names: 'bare' });
   const ofOnly = (template: string) => ({
     ...CLIENT,

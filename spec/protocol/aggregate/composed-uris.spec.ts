@@ -12,6 +12,7 @@ import { readSession, writeSession } from '../../../src/domain/sessions/session-
 import { ResourceTargets } from '../../../src/protocol/aggregate/resource-targets.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
+import { untimedScheduler } from '../../helpers/turns.ts';
 import { ADA, answered, ListingBackends, type Lists, PROFILE } from '../listing-backends.ts';
 import { aggregateOf, fixed } from './aggregate-of.ts';
 
@@ -134,6 +135,7 @@ test('whether a view takes a tool is asked for tools with pages only', async () 
   const owners = new ResourceTargets({
     lists: { offers: () => true, announces: () => false, gather: async () => [] },
     templates: () => ['a'],
+    scheduler: untimedScheduler(),
     takesTool: (_template, name) => asked.push(name) > 0,
   });
   const page = { ui: { resourceUri: 'ui://p' } };

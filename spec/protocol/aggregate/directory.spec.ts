@@ -2,15 +2,14 @@
 
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
-import { EMPTY, throwError } from 'rxjs';
+import { throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ToolRights } from '../../../src/domain/accounts/rights.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/directory.ts';
-import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { aggregateName, mayBeFrom, mayBeMapped, splitName } from '../../../src/protocol/aggregate/names.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CLIENT, CLOCK, ListingBackends, shownTool } from '../listing-backends.ts';
+import { aggregateLists, CLIENT, ListingBackends, shownTool } from '../listing-backends.ts';
 
 const test = suite('aggregate directory');
 
@@ -31,7 +30,7 @@ function setUp(visible = ['a', 'b']) {
   });
   const of = (template: string) => (template === 'a' ? a : b);
   const directory = new AggregateDirectory(
-    new AggregateLists({ backendsOf: of, listChanges$: EMPTY, ...CLOCK }),
+    aggregateLists({ backendsOf: of }),
     () => visible,
     new TaskScheduler(),
   );
@@ -107,7 +106,7 @@ test('never gives the name of a tool of one template to a tool of another', asyn
     const of = (template: string) => (template === attacker ? taken : real);
     const templates = [attacker, victim.template];
     const directory = new AggregateDirectory(
-      new AggregateLists({ backendsOf: of, listChanges$: EMPTY, ...CLOCK }),
+      aggregateLists({ backendsOf: of }),
       () => templates,
       new TaskScheduler(),
     );
@@ -284,7 +283,7 @@ for (const list of ['tools', 'prompts'] as const) {
         const directoryOf = (templates: readonly string[]) => {
           const of = (template: string) => servers.get(template) ?? new ListingBackends({});
           return new AggregateDirectory(
-            new AggregateLists({ backendsOf: of, listChanges$: EMPTY, ...CLOCK }),
+            aggregateLists({ backendsOf: of }),
             () => templates,
             new TaskScheduler(),
           );

@@ -2,15 +2,14 @@
 // refuse a whole list for one bad item, are the measure.
 
 import fc from 'fast-check';
-import { EMPTY, of } from 'rxjs';
+import { of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { type JsonObject, JsonText } from '../../../src/domain/json/json.ts';
 import type { ListField, WithheldItem } from '../../../src/domain/mcp/mcp.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/directory.ts';
-import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CLIENT, CLOCK, ListingBackends, shownTool } from '../listing-backends.ts';
+import { aggregateLists, CLIENT, ListingBackends, shownTool } from '../listing-backends.ts';
 import { sdkClients } from './sdk-clients.ts';
 
 const test = suite('aggregate items');
@@ -28,10 +27,9 @@ async function listed(
   const event = { kind: 'result', result: JsonText.ofText(text) } as const;
   backends.instead = of({ event, instanceId: 'one', serverId: 'one' });
   let withheld: readonly WithheldItem[] = [];
-  const lists = new AggregateLists({
+  const lists = aggregateLists({
     backendsOf: () => backends,
-    ...CLOCK,
-    listChanges$: EMPTY,
+
     onListed: (_list, _template, found) => {
       withheld = found;
     },

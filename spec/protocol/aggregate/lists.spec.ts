@@ -8,11 +8,10 @@ import { noHealthyInstance } from '../../../src/domain/errors/backend-errors.ts'
 import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json/json.ts';
 import type { Client } from '../../../src/domain/mcp/client.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp/mcp.ts';
-import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import { TurnCounter, turnsOf, untimedScheduler } from '../../helpers/turns.ts';
-import { answered, CLIENT, CLOCK, ListingBackends } from '../listing-backends.ts';
+import { aggregateLists, answered, CLIENT, ListingBackends } from '../listing-backends.ts';
 
 const test = suite('aggregate lists');
 
@@ -27,8 +26,7 @@ function setUp() {
   const changes$ = new Subject<ListChange>();
   const backendsOf = (template: string) => (template === 'fast' ? all.fast : all.slow);
   const recovered$ = new Subject<string>();
-  const lists = new AggregateLists({
-    ...CLOCK,
+  const lists = aggregateLists({
     ...{ backendsOf, listChanges$: changes$, recovered$, scheduler: untimedScheduler() },
     hasInstances: (template) => template !== 'fast',
   });
@@ -50,8 +48,7 @@ test('a list of 5,000 tools is checked in many turns, and names what is withheld
   tools[4_321] = { title: 'it has no name' };
   const backends = new ListingBackends({ tools });
   const withheld: string[] = [];
-  const lists = new AggregateLists({
-    ...CLOCK,
+  const lists = aggregateLists({
     ...{ backendsOf: () => backends, listChanges$: new Subject(), scheduler: untimedScheduler() },
     onListed: (_list, _template, items) => withheld.push(...items.map(({ name }) => name)),
   });
@@ -71,8 +68,7 @@ test('the lists of 400 templates are asked for over several turns', async () => 
     asked.note();
     return exchange(...of);
   };
-  const lists = new AggregateLists({
-    ...CLOCK,
+  const lists = aggregateLists({
     ...{ backendsOf: () => backends, listChanges$: new Subject(), scheduler: untimedScheduler(1) },
   });
   const templates = Array.from({ length: 400 }, (_, at) => `t${at}`);
@@ -93,7 +89,7 @@ test('a list that did not change is the same, whatever its pages and its caller 
   ]);
   const paged = new ListingBackends({});
   paged.exchange = ({ params }) => of(answered(pages.get(params?.cursor) ?? {}));
-  const lists = new AggregateLists({ ...CLOCK, backendsOf: () => paged, listChanges$: new Subject() });
+  const lists = aggregateLists({ backendsOf: () => paged, listChanges$: new Subject() });
   const itemsFor = async (client: Client) => (await lists.gather('tools', ['t'], client))[0]?.items;
   const first = await itemsFor(CLIENT);
   assert.equal(
@@ -121,8 +117,7 @@ test('answers that arrive together are read one by one, and equal ones once', as
   scheduler.turn = () => new Promise((resolve) => due.push(resolve));
   const large = new ListingBackends({ tools: [{ name: 'a' }] });
   let read = 0;
-  const lists = new AggregateLists({
-    ...CLOCK,
+  const lists = aggregateLists({
     ...{ backendsOf: () => large, listChanges$: new Subject(), scheduler },
     onListed: () => (read += 1),
   });
@@ -151,7 +146,7 @@ test('a page that is refused ends a list, also one that was complete before', as
       isRefused ? { ...answered({}), event: { kind: 'error', error } } : answered({ tools: [{ name: 'b' }] }),
     );
   };
-  const lists = new AggregateLists({ ...CLOCK, backendsOf: () => paged, listChanges$: new Subject() });
+  const lists = aggregateLists({ backendsOf: () => paged, listChanges$: new Subject() });
   const read = async () => {
     const [listed] = await lists.gather('tools', ['t'], CLIENT);
     return [listed?.items.map(({ name }) => name).join(), listed?.cut, listed?.staleMs];

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { ResourceTargets } from '../../../src/protocol/aggregate/resource-targets.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns } from '../../helpers/turns.ts';
+import { passTurns, untimedScheduler } from '../../helpers/turns.ts';
 import { CLIENT } from '../listing-backends.ts';
 
 const test = suite('targets of URIs');
@@ -29,6 +29,7 @@ test('lists that did not change are read once, and changed ones again', async ()
         list === 'resources' ? [...lists].map(([template, items]) => ({ template, items })) : [],
     },
     templates: () => ['a', 'b'],
+    scheduler: untimedScheduler(),
   });
   const ownerOf = async (uri: string) =>
     (await targets.targetOf(uri, CLIENT, () => Promise.resolve()))?.template;
@@ -52,6 +53,7 @@ test('what one long list has pushed out is known again when its own list is read
   const targets = new ResourceTargets({
     lists: { offers: () => true, announces: () => false, gather },
     templates: () => ['a', 'b'],
+    scheduler: untimedScheduler(),
   });
   for (const list of ['resources', 'resourceTemplates', 'resources'] as const)
     await targets.learn(list, await gather(list), CLIENT);

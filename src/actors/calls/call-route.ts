@@ -99,11 +99,8 @@ export interface CallDeps extends DeadlineDeps {
   readonly budget: RetryBudget;
   /** Returns false while the gateway closes: no new call is started then. */
   readonly isAccepting: () => boolean;
-  /**
-   * Returns the parent span of calls that have no span of their own; undefined while nothing is traced. Default:
-   * never traced.
-   */
-  readonly trace?: () => RequestTrace | undefined;
+  /** Returns the parent span of calls that have no span of their own; undefined while nothing is traced. */
+  readonly trace: () => RequestTrace | undefined;
 }
 
 /** The fixed input of one call. */

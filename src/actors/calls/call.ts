@@ -297,7 +297,7 @@ export class Call implements Waiter, RunningCall, AttemptedCall, TimedCall {
 
   #send(ref: InstanceRef, plan: AttemptPlan): void {
     this.#track(ref);
-    const trace = plan.request.tracker?.trace ?? this.#deps.trace?.();
+    const trace = plan.request.tracker?.trace ?? this.#deps.trace();
     const attempt = new Attempt(this, this.#input.group, ref, plan, this.#events.sent(), trace);
     this.#attempts.add(attempt);
     attempt.start();

@@ -9,7 +9,6 @@ import { type ServerMessage, type ServerNotification, updateNotice } from '../..
 import { changedList, type ListField, RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
 import { MAX_WAITING_NOTICES, noticeKey, ofSubscribed } from '../../domain/mcp/notices-in-tasks.ts';
 import { enclosingUris } from '../../domain/mcp/resource-uris.ts';
-import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import { BackendSubscription } from './backend-subscription.ts';
 import {
@@ -71,13 +70,11 @@ export class Feed {
   #subscriptions: ResourceSubscriptions | undefined;
   /** Messages that no client has got yet, in order of arrival: one for each list or resource, the latest. */
   readonly #waiting = new Map<string, ServerNotification>();
-  readonly #scheduler: Pick<TaskScheduler, 'each'>;
   #isDelivering = false;
   readonly #allDelivered$ = new Subject<void>();
 
   constructor(conversation: SharedConversation, deps: SubscriptionDeps) {
     this.#deps = deps;
-    this.#scheduler = deps.scheduler ?? new TaskScheduler();
     this.#conversation = conversation;
     if (conversation.handshake.era !== 'modern') return;
     const wanted = () => (this.#clients.size > 0 ? this.#wanted() : undefined);
@@ -229,7 +226,7 @@ export class Feed {
     this.#waiting.set(noticeKey(notice), notice);
     if (this.#isDelivering) return;
     this.#isDelivering = true;
-    void this.#scheduler.each(this.#deliveries(), (deliver) => deliver());
+    void this.#deps.scheduler.each(this.#deliveries(), (deliver) => deliver());
   }
 
   /** True when the backend is or will be subscribed to the resource. */

@@ -12,7 +12,7 @@ import { subscriptionShareLimit } from '../../domain/errors/session-errors.ts';
 import { UserAmounts, UserShares } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
-import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { answerOf } from '../../transports/own-exchange.ts';
 import type { Conversation } from '../../transports/transport.ts';
 
@@ -43,8 +43,8 @@ export const MAX_RESOURCES = 10_000;
 
 /** What the subscriptions of a conversation need. */
 export interface SubscriptionDeps extends Pick<Clock, 'alarm'> {
-  /** Spreads many tasks over turns of the event loop. Default: a scheduler of its own. */
-  readonly scheduler?: Pick<TaskScheduler, 'each'> | undefined;
+  /** Spreads many tasks over turns of the event loop. */
+  readonly scheduler: Pick<TaskScheduler, 'each'>;
 }
 
 /** One resource, where the backend counts owners of one owner: its clients, and its state at the backend. */
@@ -117,7 +117,7 @@ export class ResourceSubscriptions {
    */
   constructor(
     conversation: Pick<Conversation, 'exchange' | 'closed$' | 'countsOwners'>,
-    { alarm, scheduler = new TaskScheduler() }: SubscriptionDeps,
+    { alarm, scheduler }: SubscriptionDeps,
     resumed: (uri: string) => void,
   ) {
     this.#clock = { alarm };

@@ -9,7 +9,7 @@ import { noHealthyInstance } from '../../domain/errors/backend-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { canonicalText, type JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { ListReader, type Reading, type ReadList } from '../../domain/lists/list-reader.ts';
+import type { ListReader, Reading, ReadList } from '../../domain/lists/list-reader.ts';
 import { allowedTools } from '../../domain/lists/listed-tools.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';
 import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
@@ -18,7 +18,7 @@ import { FairLruMap } from '../../domain/memory/fair-lru-map.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
 import { inGroups } from '../../domain/time/task-groups.ts';
-import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends } from '../endpoint-backends.ts';
 import { clientMessageOf } from '../rpc.ts';
@@ -72,10 +72,9 @@ export interface AggregateListsOptions {
   readonly onListed?:
     | ((list: ListField, template: string, withheld: readonly WithheldItem[]) => void)
     | undefined;
-  /** Spreads long lists, and lists that arrive together, over several turns. Default: one of its own. */
-  readonly scheduler?: Scheduler | undefined;
-  /** Default: one of its own, unbounded. */
-  readonly reader?: ListReader | undefined;
+  /** Spreads long lists, and lists that arrive together, over several turns. */
+  readonly scheduler: Scheduler;
+  readonly reader: ListReader;
   /** Lists that outlive the gateway. Default: none do. */
   readonly kept?: StoredLists | undefined;
 }
@@ -101,8 +100,8 @@ export class AggregateLists {
 
   constructor(options: AggregateListsOptions) {
     this.#options = options;
-    this.#scheduler = options.scheduler ?? new TaskScheduler();
-    this.#reader = options.reader ?? new ListReader({ scheduler: this.#scheduler });
+    this.#scheduler = options.scheduler;
+    this.#reader = options.reader;
   }
 
   /**

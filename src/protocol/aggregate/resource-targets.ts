@@ -37,8 +37,8 @@ export interface ResourceTargetsDeps {
   readonly mayUse?: (owner: Owner, template: string) => boolean;
   /** False for a tool that is not served. Default: all are. */
   readonly takesTool?: (template: string, name: string) => boolean;
-  /** Runs the tasks in which lists are learned and shown. Default: all at once. */
-  readonly scheduler?: Pick<TaskScheduler, 'each'>;
+  /** Runs the tasks in which lists are learned and shown. */
+  readonly scheduler: Pick<TaskScheduler, 'each'>;
 }
 
 interface Found {
@@ -154,7 +154,7 @@ export class ResourceTargets {
     client: Client,
     readSkills: () => Promise<unknown>,
   ): Promise<ResourceTarget | undefined> {
-    return (await this.targetsOf([uri], client, readSkills)).get(uri);
+    return (await this.targetsOf([uri], client, readSkills, AT_ONCE)).get(uri);
   }
 
   /** As `targetOf`, for several URIs, each in a task of `scheduler`; unknown ones are left out. `uris` is iterated over twice. */
@@ -162,7 +162,7 @@ export class ResourceTargets {
     uris: Iterable<string>,
     client: Client,
     readSkills: () => Promise<unknown>,
-    scheduler: Pick<TaskScheduler, 'each'> = AT_ONCE,
+    scheduler: Pick<TaskScheduler, 'each'>,
   ): Promise<Map<string, ResourceTarget>> {
     const { owner } = client;
     // What its lists do not have is certain only when they were read: a listed URI goes before all others.
@@ -287,8 +287,7 @@ export class ResourceTargets {
   }
 
   #inTasks<T>(items: readonly T[], visit: (item: T) => void): Promise<void> {
-    const { scheduler = AT_ONCE } = this.#deps;
-    return scheduler.each(inGroups(items, GROUP_ITEMS), (group) => group.forEach(visit));
+    return this.#deps.scheduler.each(inGroups(items, GROUP_ITEMS), (group) => group.forEach(visit));
   }
 
   /** Resolves with true when there are pages of MCP Apps. */

@@ -31,6 +31,7 @@ import { becomes } from '../../../helpers/eventually.ts';
 import { HeldTool, serving, text } from '../../../helpers/function-backend.ts';
 import { messageOf } from '../../../helpers/outcome.ts';
 import { suite } from '../../../helpers/suite.ts';
+import { untimedScheduler } from '../../../helpers/turns.ts';
 import { knownNodesIn } from '../known-nodes.ts';
 import { ask, Deployment, forward, type PeerNode } from '../peer-nodes.ts';
 
@@ -289,7 +290,9 @@ test('subscriptions of several nodes in the shared conversation end at the backe
 
 test('an owner has one share of the resources of an instance, through however many nodes it subscribes', async () => {
   const transports = [await open(), await open()];
-  const feeds = transports.map((transport) => new Feed(transport, systemClock));
+  const feeds = transports.map(
+    (transport) => new Feed(transport, { ...systemClock, scheduler: untimedScheduler() }),
+  );
   const subscribe = (owner: string, from: number, count: number) =>
     Array.from({ length: count }, (_, index) =>
       feeds[index % feeds.length]?.subscribe(`test://${from + index}`, owner),

@@ -14,14 +14,13 @@ import { TaskScheduler } from '../../../../src/domain/time/task-scheduler.ts';
 import { allTemplates } from '../../../../src/protocol/aggregate/all-templates.ts';
 import { AggregateBackends } from '../../../../src/protocol/aggregate/backends.ts';
 import { ToolIndexes } from '../../../../src/protocol/aggregate/findable-tools.ts';
-import { AggregateLists } from '../../../../src/protocol/aggregate/lists.ts';
 import { AggregateSession } from '../../../../src/protocol/aggregate/sessions/aggregate-session.ts';
 import { newAggregateSession } from '../../../../src/protocol/aggregate/sessions/aggregate-session-value.ts';
 import { settled } from '../../../helpers/failing-backend.ts';
 import { HANDSHAKE } from '../../../helpers/scripted-transport.ts';
 import { suite } from '../../../helpers/suite.ts';
 import { untimedScheduler } from '../../../helpers/turns.ts';
-import { ADA, CLOCK, ListingBackends, NO_SESSIONS, PROFILE } from '../../listing-backends.ts';
+import { ADA, aggregateLists, CLOCK, ListingBackends, NO_SESSIONS, PROFILE } from '../../listing-backends.ts';
 
 const test = suite('aggregate session');
 
@@ -34,7 +33,7 @@ function setUp(owner: Owner = ADA, scheduler = untimedScheduler()) {
   b.handshake = { ...HANDSHAKE, capabilities: { tools: {}, logging: {} } };
   const of = (template: string) => (template === 'a' ? a : b);
   const listChanges$ = new Subject<ListChange>();
-  const lists = new AggregateLists({ backendsOf: of, listChanges$, ...CLOCK, scheduler: untimedScheduler() });
+  const lists = aggregateLists({ backendsOf: of, listChanges$, scheduler: untimedScheduler() });
   const templates = ['a', 'b'];
   const selection = allTemplates(lists, () => ['a', 'b'], scheduler);
   const uses: unknown[] = [];

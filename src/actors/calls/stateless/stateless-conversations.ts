@@ -19,7 +19,7 @@ import {
 } from '../../../domain/mcp/client.ts';
 import { isCustomNotice, LEGACY_VERSIONS } from '../../../domain/mcp/mcp.ts';
 import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
-import { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { CallConversation, Conversation } from '../../../transports/transport.ts';
 import {
   type DedicatedConversation,
@@ -44,7 +44,7 @@ export class StatelessConversations {
   #isClosed = false;
 
   /** `declarations`: counts the memory of the client profiles of the conversations. */
-  constructor(declarations: ByteBudget, scheduler = new TaskScheduler()) {
+  constructor(declarations: ByteBudget, scheduler: TaskScheduler) {
     this.#declarations = declarations;
     this.#scheduler = scheduler;
   }
