@@ -1,7 +1,7 @@
 // What every spec of a strategy needs: candidates made of a few words, seeded randomness, and counting.
 // Independent of the strategies.
 
-import type { Candidate, Strategy, StrategyRequest } from '../../src/balancing/strategy.ts';
+import type { Candidate, Strategy, StrategyOptions, StrategyRequest } from '../../src/balancing/strategy.ts';
 
 /** A candidate whose load a spec may change. */
 export type TestCandidate = { -readonly [Field in keyof Candidate]: Candidate[Field] };
@@ -67,4 +67,9 @@ export function counted(ids: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const id of [...ids].sort()) counts[id] = (counts[id] ?? 0) + 1;
   return counts;
+}
+
+/** Options of a strategy, for candidates that are idle. */
+export function options(given: Partial<StrategyOptions> = {}): StrategyOptions {
+  return { policy: () => ({ hashOn: 'principal' }), activeCalls: () => 0, random: Math.random, ...given };
 }

@@ -3,6 +3,7 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { STRATEGIES } from '../../src/balancing/strategies.ts';
+import type { StrategyOptions } from '../../src/balancing/strategy.ts';
 import { type JsonFields, JsonText } from '../../src/domain/json/json.ts';
 import { suite } from '../helpers/suite.ts';
 import {
@@ -11,6 +12,7 @@ import {
   choose,
   counted,
   inOrder,
+  options,
   picks,
   seeded,
   type TestCandidate,
@@ -21,21 +23,21 @@ const {
   round_robin: { create: roundRobin },
 } = STRATEGIES;
 const test = suite('consistent hash');
+const created = (given?: Partial<StrategyOptions>) => create<TestCandidate>(options(given));
+const sumOf = (all: Candidates) => all.reduce((sum, { activeCalls }) => sum + activeCalls, 0);
 const CALLERS = Array.from({ length: 10_000 }, (_, index) => `user:${index}`);
 
 test('the same caller gets the same candidate, whichever strategy object chooses', () => {
   const all = many(20);
   for (const caller of CALLERS.slice(0, 200)) {
-    const [first, again] = [create<TestCandidate>(), create<TestCandidate>()].map((strategy) =>
-      firstOf(all, caller, strategy),
-    );
+    const [first, again] = [created(), created()].map((strategy) => firstOf(all, caller, strategy));
     assert.is(first, again);
   }
 });
 
 for (const size of [2, 10, 100, 1_000]) {
   test(`${size} candidates get about equal numbers of callers`, () => {
-    const [all, strategy] = [many(size), create<TestCandidate>()];
+    const [all, strategy] = [many(size), created()];
     const counts = Object.values(counted(CALLERS.map((caller) => firstOf(all, caller, strategy))));
     const mean = CALLERS.length / size;
     const spread = 5 * Math.sqrt(mean); // five standard deviations of a draw
@@ -51,7 +53,7 @@ test('a candidate that leaves moves only its own callers, and they return with i
       const gone = all[place % size]?.id ?? '';
       const others = inOrder(all.filter(({ id }) => id !== gone) as [...Candidates]);
       const taken: string[] = [];
-      const [ofAll, ofOthers] = [create<TestCandidate>(), create<TestCandidate>()];
+      const [ofAll, ofOthers] = [created(), created()];
       for (const caller of CALLERS.slice(0, 500)) {
         const before = firstOf(all, caller, ofAll);
         const after = firstOf(others, caller, ofOthers);
@@ -68,7 +70,7 @@ test('a candidate that leaves moves only its own callers, and they return with i
 test('the next candidates of a caller are in a fixed order, which differs from caller to caller', () => {
   const all = many(6);
   const orderOf = (caller: string) => {
-    const strategy = create<TestCandidate>();
+    const strategy = created();
     const tried = new Set<string>();
     while (tried.size < 6) tried.add(choose(strategy, all, ({ id }) => !tried.has(id), { caller }).id);
     return [...tried].join();
@@ -82,7 +84,7 @@ test('no candidate has more than 1.25 times the mean in flight, rounded up, at l
     fc.property(anySize, fc.integer({ min: 1, max: 5 }), fc.integer(), (size, callers, seed) => {
       const all = many(size);
       const random = seeded(seed);
-      const strategy = create<TestCandidate>();
+      const strategy = created({ activeCalls: () => total });
       let total = 0;
       for (let call = 0; call < 500; call += 1) {
         const caller = `user:${Math.floor(random() * callers)}`;
@@ -107,7 +109,7 @@ test('the mean is that of the candidates that may take the call', () => {
   const [one, two, three, four] = all;
   if (two === undefined || three === undefined || four === undefined) throw new Error('there are four');
   [one.activeCalls, two.activeCalls] = [4, 4];
-  const strategy = create<TestCandidate>();
+  const strategy = created({ activeCalls: () => sumOf(all) });
   const chosen = Array.from({ length: 4 }, () => {
     const next = choose(strategy, all, (each) => each === one || each === two, { caller: 'user:1' });
     next.activeCalls += 1;
@@ -119,7 +121,7 @@ test('the mean is that of the candidates that may take the call', () => {
 test('a busy candidate gets its callers back when it has ended enough calls', () => {
   const all = many(3);
   const request = { caller: 'user:1' };
-  const strategy = create<TestCandidate>();
+  const strategy = created({ activeCalls: () => sumOf(all) });
   const first = choose(strategy, all, undefined, request);
   first.activeCalls = 1;
   assert.is.not(choose(strategy, all, undefined, request), first);
@@ -129,7 +131,7 @@ test('a busy candidate gets its callers back when it has ended enough calls', ()
 
 test('with hash_on of an argument, its JSON text counts, kept as text or not; without it, calls take turns', () => {
   const all = many(50);
-  const strategy = create<TestCandidate>({ policy: () => ({ hashOn: 'argument:user id' }) });
+  const strategy = created({ policy: () => ({ hashOn: 'argument:user id' }) });
   const first = (args: JsonFields[string], caller?: string) =>
     choose(strategy, all, undefined, { caller, params: { name: 'greet', arguments: args } }).id;
   const home = first(JsonText.ofText('{"a":[1],"user id":{"n":1}}'));
@@ -148,7 +150,7 @@ test('with hash_on of an argument, its JSON text counts, kept as text or not; wi
 test('large arguments are read once for all choices of a call, and again for another hash_on', () => {
   const all = many(50);
   let hashOn = 'argument:a';
-  const strategy = create<TestCandidate>({ policy: () => ({ hashOn }) });
+  const strategy = created({ policy: () => ({ hashOn }) });
   const bytes = Buffer.from(`{"a":1,"b":2,"c":"${'x'.repeat(10_000)}"}`);
   const params = { arguments: JsonText.ofBytes(bytes) };
   const first = () => choose(strategy, all, undefined, { params }).id;
@@ -165,7 +167,7 @@ test('large arguments are read once for all choices of a call, and again for ano
 
 test('anonymous callers take turns as with round robin', () => {
   const all = many(5);
-  assert.equal(picks(create<TestCandidate>(), all, 12), picks(roundRobin(), all, 12));
+  assert.equal(picks(created(), all, 12), picks(roundRobin(options()), all, 12));
 });
 
 test.run();
@@ -178,6 +180,6 @@ function many(count: number): Candidates {
 }
 
 /** The candidate of an idle pool for that caller. */
-function firstOf(all: Candidates, caller: string, strategy = create<TestCandidate>()): string {
+function firstOf(all: Candidates, caller: string, strategy = created()): string {
   return choose(strategy, all, undefined, { caller }).id;
 }

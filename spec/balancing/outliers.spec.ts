@@ -25,6 +25,7 @@ class Bench {
   constructor(...ids: string[]) {
     this.pool = new Pool(this.changes$, {
       policy: () => this.policy,
+      random: Math.random,
       now: () => this.nowMs,
       alarm: (waitMs, ring) => {
         const alarm = { atMs: this.nowMs + waitMs, ring };

@@ -13,6 +13,7 @@ import {
   choose,
   counted,
   inOrder,
+  options,
   picks,
   seeded,
   type TestCandidate,
@@ -28,7 +29,7 @@ const {
 } = STRATEGIES;
 const test = suite('strategies');
 /** Counts of 20 000 draws. */
-const drawn = (from: Candidates) => counted(picks(healthBased({ random: seeded(1) }), from, 20_000));
+const drawn = (from: Candidates) => counted(picks(healthBased(options({ random: seeded(1) })), from, 20_000));
 /** Asserts a share of 20 000 within one percentage point. */
 function isAbout(count: number | undefined, share: number): void {
   const expected = 20_000 * share;
@@ -39,34 +40,34 @@ const measured = (successRate: number, latencyMs?: number) => ({ successRate, la
 test('random: picks the candidate whose share of [0, 1) contains the number', () => {
   const numbers = [0, 0.249, 0.25, 0.5, 0.999_999];
   const from = candidates('a', 'b', 'c', 'd');
-  const chosen = numbers.map((number) => choose(random({ random: () => number }), from).id);
+  const chosen = numbers.map((number) => choose(random(options({ random: () => number })), from).id);
   assert.equal(chosen, ['a', 'a', 'b', 'c', 'd']);
 });
 
 test('least_connections picks the least loaded in turn, round_robin all whatever their load', () => {
   const from = [candidate('a', { activeCalls: 2 }), ...candidates('b', 'c')] as const;
-  assert.equal(picks(leastConnections(), from, 4), ['b', 'c', 'b', 'c']);
-  assert.equal(picks(roundRobin(), from, 4), ['a', 'b', 'c', 'a']);
+  assert.equal(picks(leastConnections(options()), from, 4), ['b', 'c', 'b', 'c']);
+  assert.equal(picks(roundRobin(options()), from, 4), ['a', 'b', 'c', 'a']);
 });
 
 test('least_connections: of equal loads, one of this node comes first', () => {
   const elsewhere = candidate('a', { isElsewhere: true });
   const from = [elsewhere, candidate('b'), candidate('c')] as const;
-  assert.equal(picks(leastConnections(), from, 3), ['b', 'c', 'b']);
+  assert.equal(picks(leastConnections(options()), from, 3), ['b', 'c', 'b']);
   const busy = [elsewhere, candidate('b', { activeCalls: 1 })] as const;
-  assert.equal(picks(leastConnections(), busy, 2), ['a', 'a']);
-  assert.equal(picks(roundRobin(), from, 3), ['a', 'b', 'c']);
+  assert.equal(picks(leastConnections(options()), busy, 2), ['a', 'a']);
+  assert.equal(picks(roundRobin(options()), from, 3), ['a', 'b', 'c']);
 });
 
 test('least_connections: calls of other nodes at their instance count', () => {
   const used = candidate('a', { isElsewhere: true, otherCalls: 2 });
   const from = [used, candidate('b', { activeCalls: 1 }), candidate('c', { activeCalls: 3 })] as const;
-  assert.equal(picks(leastConnections(), from, 2), ['b', 'b']);
-  assert.equal(picks(leastConnections(), [used, candidate('c', { activeCalls: 3 })], 1), ['a']);
+  assert.equal(picks(leastConnections(options()), from, 2), ['b', 'b']);
+  assert.equal(picks(leastConnections(options()), [used, candidate('c', { activeCalls: 3 })], 1), ['a']);
 });
 
 test('least_connections: uses an idle pool evenly when calls come one after another', () => {
-  assert.equal(counted(picks(leastConnections(), candidates('a', 'b', 'c', 'd'), 400)), {
+  assert.equal(counted(picks(leastConnections(options()), candidates('a', 'b', 'c', 'd'), 400)), {
     a: 100,
     b: 100,
     c: 100,
@@ -84,7 +85,7 @@ test('health_based: does not prefer a failing candidate with a low latency', () 
 });
 
 test('health_based: picks the last candidate for the largest number below 1', () => {
-  const strategy = healthBased({ random: () => 1 - Number.EPSILON / 2 });
+  const strategy = healthBased(options({ random: () => 1 - Number.EPSILON / 2 }));
   assert.is(choose(strategy, candidates('a', 'b', 'c')).id, 'c');
 });
 
@@ -95,7 +96,7 @@ test('weighted_round_robin: keeps each constant candidate within two calls of it
       const [first = 1, ...others] = given;
       const [always, ...visitors] = weighted(first, ...others);
       const random = seeded(seed);
-      const strategy = weightedRoundRobin();
+      const strategy = weightedRoundRobin(options());
       let due = 0;
       let got = 0;
       for (let pick = 0; pick < 500; pick += 1) {
@@ -110,7 +111,7 @@ test('weighted_round_robin: keeps each constant candidate within two calls of it
 });
 
 test('weighted_round_robin: forgets the credits of all when very many candidates are absent', () => {
-  const strategy = weightedRoundRobin();
+  const strategy = weightedRoundRobin(options());
   // While b is remembered it is owed a call and goes first; once it is forgotten it starts even with a.
   const order = () => picks(strategy, candidates('a', 'b'), 2).join('');
   choose(strategy, candidates('a', 'b'));
@@ -121,7 +122,7 @@ test('weighted_round_robin: forgets the credits of all when very many candidates
 });
 
 test('round_robin: gives 1,000 candidates equal numbers of calls while others come and go', () => {
-  const strategy = roundRobin<TestCandidate>();
+  const strategy = roundRobin<TestCandidate>(options());
   const stay = many(1_000);
   const others = [candidate('0005'), candidate('5005'), candidate('9995')];
   const chosen: string[] = [];
@@ -133,7 +134,7 @@ test('round_robin: gives 1,000 candidates equal numbers of calls while others co
 });
 
 test('least_connections: spreads bursts over 1,000 candidates evenly, whatever ends in between', () => {
-  const strategy = leastConnections<TestCandidate>();
+  const strategy = leastConnections<TestCandidate>(options());
   const all = many(1_000);
   const random = seeded(3);
   const begin = (times: number) => {
@@ -152,7 +153,7 @@ test('least_connections: spreads bursts over 1,000 candidates evenly, whatever e
 });
 
 test('weighted_round_robin: gives each of 1,000 candidates exactly its weight, and changed weights soon', () => {
-  const strategy = weightedRoundRobin<TestCandidate>();
+  const strategy = weightedRoundRobin<TestCandidate>(options());
   const all = many(1_000);
   for (const [index, each] of all.entries()) each.weight = 1 + (index % 5);
   const calls = () => picks(strategy, all, 3_000);
@@ -169,7 +170,7 @@ test('weighted_round_robin: gives each of 1,000 candidates exactly its weight, a
 test('health_based: prefers the fast ones of 1,000 candidates nearly as it does among few', () => {
   const all = many(1_000);
   for (const [index, each] of all.entries()) each.latencyMs = index % 2 === 0 ? 5 : 15;
-  const ids = picks(healthBased({ random: seeded(1) }), all, 20_000);
+  const ids = picks(healthBased(options({ random: seeded(1) })), all, 20_000);
   isAbout(ids.filter((id) => Number(id) % 20 === 0).length, 0.79);
 });
 

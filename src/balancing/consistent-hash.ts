@@ -22,13 +22,13 @@ const MAX_KEY_BYTES = 4096;
  */
 export function consistentHash<C extends Candidate>(
   withoutKey: Strategy<C>,
-  { policy, activeCalls }: StrategyOptions = {},
+  { policy, activeCalls }: StrategyOptions,
 ): Strategy<C> {
   const keys: KnownKeys = new WeakMap();
   let hashed: readonly C[] = [];
   let hashes = new Uint32Array();
   return (candidates, mayTake, request) => {
-    const key = requestKey(request, policy?.().hashOn ?? PRINCIPAL, keys);
+    const key = requestKey(request, policy().hashOn, keys);
     if (key === undefined) return withoutKey(candidates, mayTake, request);
     if (candidates !== hashed) {
       hashed = candidates;
@@ -44,7 +44,7 @@ export function consistentHash<C extends Candidate>(
         return candidate.activeCalls < bound;
       });
     };
-    const ofAll = activeCalls && firstBelow(() => activeCalls() / candidates.length);
+    const ofAll = firstBelow(() => activeCalls() / candidates.length);
     return ofAll ?? firstBelow(() => meanInFlight(candidates, mayTake));
   };
 }

@@ -15,8 +15,8 @@ export type PoolChange<C extends Candidate> =
 interface PoolOptions<C extends Candidate> extends Omit<OutlierOptions<C>, 'isUp' | 'members'> {
   /** Returns the settings in force. */
   readonly policy: () => TemplatePolicy;
-  /** The source of randomness of the strategies. Default: Math.random. */
-  readonly random?: () => number;
+  /** The source of randomness of the strategies. */
+  readonly random: () => number;
 }
 
 /** Which candidates a pick may choose. */
@@ -131,10 +131,9 @@ export class Pool<C extends Candidate> {
   }
 
   #makeStrategy(): Strategy<C> {
-    return STRATEGIES[this.#options.policy().strategy].create({
-      ...this.#options,
-      activeCalls: () => this.outliers.activeCalls,
-    });
+    const { policy, random } = this.#options;
+    const activeCalls = () => this.outliers.activeCalls;
+    return STRATEGIES[policy().strategy].create({ policy, random, activeCalls });
   }
 
   #apply(change: PoolChange<C>): void {

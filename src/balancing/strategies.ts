@@ -47,7 +47,7 @@ export const STRATEGIES = table({
    */
   health_based: {
     meaning: 'more often to those with better health scores',
-    create: ({ random = Math.random } = {}) => {
+    create: ({ random }) => {
       return (candidates, mayTake) => {
         const scored = sample(candidates, mayTake, MAX_SCORED, random);
         const best = bestLatencyMs(scored);
@@ -67,7 +67,7 @@ export const STRATEGIES = table({
   /** Every candidate with the same probability; weights and load are ignored. The only strategy without a memory. */
   random: {
     meaning: 'any, by chance',
-    create: ({ random = Math.random } = {}) => {
+    create: ({ random }) => {
       return (candidates, mayTake) => {
         const drawn = sample(candidates, mayTake, 1, random);
         return drawn[Math.floor(random() * drawn.length)];

@@ -39,19 +39,17 @@ export type Strategy<C extends Candidate> = (
 ) => C | undefined;
 
 export interface StrategyOptions {
-  /** Returns the settings in force. Default: those of the gateway. */
-  readonly policy?: () => { readonly hashOn: string };
-  /** Returns the number of active calls at all candidates. Default: computed as their sum. */
-  readonly activeCalls?: () => number;
-  /** Returns a number in [0, 1). Default: Math.random. */
-  readonly random?: () => number;
+  /** Returns the settings in force. */
+  readonly policy: () => { readonly hashOn: string };
+  /** Returns the number of active calls at all candidates. */
+  readonly activeCalls: () => number;
+  /** Returns a number in [0, 1). */
+  readonly random: () => number;
 }
-
-/** Makes a strategy with a memory of its own. */
-export type StrategyFactory = <C extends Candidate>(options?: StrategyOptions) => Strategy<C>;
 
 export interface StrategyRow {
   /** Completes the sentence "a call goes to ...". */
   readonly meaning: string;
-  readonly create: StrategyFactory;
+  /** Makes a strategy with a memory of its own. */
+  readonly create: <C extends Candidate>(options: StrategyOptions) => Strategy<C>;
 }
