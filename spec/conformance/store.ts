@@ -316,7 +316,7 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
   });
 }
 
-/** Returns the function that declares a test with a store, which is closed at its end. `prefix` of names: default none. */
+/** The function that declares a test with a store, which is closed at its end. `prefix` of names: default none. */
 export function declaring(test: Suite, open: () => Promise<Store>, prefix = '') {
   return (name: string, body: (store: Store) => Promise<void>) =>
     test(`${prefix}${name}`, async () => {

@@ -216,7 +216,7 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
   });
 }
 
-/** Returns the function that declares a test with a transport of the subject, which is closed and released at its end. */
+/** The function that declares a test with a transport of the subject, which is closed and released at its end. */
 export function checking(test: Suite, subject: TransportSubject) {
   return (sentence: string, body: (transport: Transport) => Promise<void>): void =>
     test(`${subject.name}: ${sentence}`, async () => {

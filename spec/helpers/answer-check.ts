@@ -15,7 +15,7 @@ export interface SeenAnswer {
   readonly body: Buffer | undefined;
 }
 
-/** Returns the differences from the description, a clause each; empty when there are none. */
+/** The differences from the description, a clause each; empty when there are none. */
 export type AnswerCheck = (answer: SeenAnswer) => string[];
 
 type Node = Readonly<Record<string, unknown>>;

@@ -4,7 +4,7 @@ import type { Suite } from './suite.ts';
 
 type Answer = (url: unknown, init?: RequestInit) => Promise<Response>;
 
-/** Returns a function that replaces `fetch` until the end of the test. */
+/** A function that replaces `fetch` until the end of the test. */
 export function fetchFor(test: Suite): (answer: Answer) => void {
   const original = globalThis.fetch;
   test.after.each(() => {

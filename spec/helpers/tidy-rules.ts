@@ -150,6 +150,11 @@ export const rules: readonly Rule[] = [
   },
   inCode('nothing is cast through unknown', everywhere, /\bas\s+unknown\s+as\b/g),
   inComments('the compiler is not silenced', everywhere, /@ts-(?:ignore|expect-error|nocheck)/g),
+  inComments(
+    'a docblock says what a function gives, without Returns',
+    isSource,
+    /\/\*\*\s+(?:\* )?Returns\b/g,
+  ),
   inComments('nothing is left for later in a comment', everywhere, /\b(?:TODO|FIXME|XXX)\b/g),
   inCode(
     'timers are set and clocks are read by Clock only',

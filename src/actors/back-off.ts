@@ -3,7 +3,7 @@
 import { LIMITS } from '../domain/limits.ts';
 
 /**
- * Returns the wait in ms: LIMITS.restartFirstMs, doubled for every try after the first, at most `longestMs`. `random`
+ * The wait in ms: LIMITS.restartFirstMs, doubled for every try after the first, at most `longestMs`. `random`
  * (0 to 1) changes it by up to the share `jitter` in both directions, again up to `longestMs` at most.
  */
 export function backOffMs(tries: number, longestMs: number, random: number, jitter = 0.25): number {

@@ -30,7 +30,7 @@ interface FleetOptions
   extends Omit<InstanceActorInput, 'definition' | 'policy' | 'hints' | 'open' | 'isElsewhere'> {
   readonly openTransport: (definition: InstanceDefinition) => Open;
   /**
-   * Returns how to open an instance that another node runs; undefined when it cannot be reached. Default: such
+   * How to open an instance that another node runs; undefined when it cannot be reached. Default: such
    * instances are only listed.
    */
   readonly openElsewhere?: ((definition: InstanceDefinition) => Open | undefined) | undefined;
@@ -96,21 +96,21 @@ export class Fleet {
     return this.#groups.get(template)?.isDeleted === false;
   }
 
-  /** Returns the group of a template, or of a deleted template that is in use. Throws TEMPLATE_NOT_FOUND. */
+  /** The group of a template, or of a deleted template that is in use. Throws TEMPLATE_NOT_FOUND. */
   group(template: string): TemplateGroup {
     const group = this.#groups.get(template);
     if (group === undefined) throw templateNotFound(template);
     return group;
   }
 
-  /** Returns the group of a template that is not deleted. Throws TEMPLATE_NOT_FOUND. */
+  /** The group of a template that is not deleted. Throws TEMPLATE_NOT_FOUND. */
   undeletedGroup(template: string): TemplateGroup {
     const group = this.group(template);
     if (group.isDeleted) throw templateNotFound(template);
     return group;
   }
 
-  /** Returns the group like `group`, and keeps it in use until `release`, which must be called once. */
+  /** Keeps the group in use until `release`, which must be called once. As `group` otherwise. */
   hold(template: string): TemplateGroup {
     const group = this.group(template);
     group.users += 1;
@@ -122,7 +122,7 @@ export class Fleet {
     this.#forgetUnused(group);
   }
 
-  /** Returns true when adding those of the templates that do not exist would exceed LIMITS.templates. */
+  /** True when adding those of the templates that do not exist would exceed LIMITS.templates. */
   isFullFor(...templates: readonly string[]): boolean {
     const { size: added } = new Set(templates.filter((template) => !this.has(template)));
     if (added === 0 || this.#groups.size + added <= LIMITS.templates) return false;
@@ -222,12 +222,12 @@ export class Fleet {
     return this.#byServerId.size;
   }
 
-  /** Returns all instances that this node runs, template by template. */
+  /** All instances that this node runs, template by template. */
   ownRefs(): InstanceRef[] {
     return this.templates.flatMap((template) => this.group(template).refs).filter((ref) => !ref.isElsewhere);
   }
 
-  /** Returns the instances of one template, or of all. Throws TEMPLATE_NOT_FOUND, also for a deleted template. */
+  /** The instances of one template, or of all. Throws TEMPLATE_NOT_FOUND, also for a deleted template. */
   existingInstances(template?: string): Instance[] {
     const templates = template === undefined ? this.templates : [template];
     return templates.flatMap((name) => this.undeletedGroup(name).instances);
@@ -344,7 +344,7 @@ export class Fleet {
     this.forgotten$.next(template);
   }
 
-  /** Returns true when another instance has the same id: events with that id are then about the other one. */
+  /** True when another instance has the same id: events with that id are then about the other one. */
   #hasSuccessor(ref: InstanceRef): boolean {
     const present = this.find(ref.template, ref.id);
     return present !== undefined && present !== ref;

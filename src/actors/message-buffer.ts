@@ -44,7 +44,7 @@ export class MessageBuffer<T> {
 }
 
 /**
- * Returns the size of params: about that of their JSON, or of their memory if that is more. Infinity for params
+ * The size of params: about that of their JSON, or of their memory if that is more. Infinity for params
  * nested too deeply to be serialized, which could not be delivered either.
  */
 function sizeOf(params: JsonObject): number {

@@ -97,21 +97,21 @@ export class TemplateGroup {
     return this.instances.filter((instance) => instance instanceof InstanceRef);
   }
 
-  /** Returns an instance of any node. Throws SERVER_NOT_FOUND. */
+  /** An instance of any node. Throws SERVER_NOT_FOUND. */
   instance(id: string): Instance {
     const instance = this.byId.get(id);
     if (instance === undefined) throw serverNotFound(id);
     return instance;
   }
 
-  /** Returns an instance that calls reach from here. Throws SERVER_NOT_FOUND, or NO_HEALTHY_INSTANCE for one that is only listed. */
+  /** An instance that calls reach from here. Throws SERVER_NOT_FOUND, or NO_HEALTHY_INSTANCE for one that is only listed. */
   ref(id: string): InstanceRef {
     const instance = this.instance(id);
     if (instance instanceof InstanceRef) return instance;
     throw instance.refusal();
   }
 
-  /** Returns an instance that this node runs. Throws SERVER_NOT_FOUND, or NO_HEALTHY_INSTANCE for one of another node. */
+  /** An instance that this node runs. Throws SERVER_NOT_FOUND, or NO_HEALTHY_INSTANCE for one of another node. */
   ownRef(id: string): InstanceRef {
     const ref = this.ref(id);
     if (ref.isElsewhere) throw runsElsewhere(id, elsewhereReason(ref.definition));
@@ -123,7 +123,7 @@ export class TemplateGroup {
   }
 
   /**
-   * Returns the tool that an instance must list in an approved form before it gets this request of an MCP client.
+   * The tool that an instance must list in an approved form before it gets this request of an MCP client.
    * Undefined when every definition is trusted: then the server itself refuses an unknown tool.
    */
   approvedTool(request: Pick<ExchangeRequest, 'method' | 'params' | 'view'>): string | undefined {
@@ -159,7 +159,7 @@ export class TemplateGroup {
   }
 
   /**
-   * Returns true while no instance is healthy, and one that is not in `excluded` (ids) is starting: for the first time,
+   * True while no instance is healthy, and one that is not in `excluded` (ids) is starting: for the first time,
    * as requested, or again after few failures in a row. It may then help to wait. `only`: the only instance that
    * counts.
    */
@@ -241,7 +241,7 @@ export class TemplateGroup {
   }
 
   /**
-   * Returns TOOL_NOT_FOUND, with the nearest name, for a tool that an instance lacks. Undefined when another instance
+   * TOOL_NOT_FOUND, with the nearest name, for a tool that an instance lacks. Undefined when another instance
    * that is not in `excluded` (ids) may become available, and may have the tool: it listed the tool before, or never
    * listed any and the name is not a misspelling. `isBound`: no other instance may answer.
    */
@@ -262,7 +262,7 @@ export class TemplateGroup {
   }
 
   /**
-   * Returns why no instance takes a call. `lacking`: the tool that the asked instances lack. `bound`: the only
+   * Why no instance takes a call. `lacking`: the tool that the asked instances lack. `bound`: the only
    * instance that may answer.
    */
   noneFor(
@@ -286,7 +286,7 @@ export class TemplateGroup {
   }
 
   /**
-   * Returns NO_HEALTHY_INSTANCE with reasons such as `a is starting; b: connection refused; and 2 more`. Reasons hold
+   * NO_HEALTHY_INSTANCE with reasons such as `a is starting; b: connection refused; and 2 more`. Reasons hold
    * no secrets.
    */
   noneHealthy(): GatewayError {
@@ -320,7 +320,7 @@ function clauseOf({ id, state, reason }: Instance): string {
   return hasReason && reason !== null ? `${id}: ${reason}` : `${id} is ${state}`;
 }
 
-/** Returns the clause that every caller may read: without the reason of a program, which may name paths of its machine. */
+/** The clause that every caller may read: without the reason of a program, which may name paths of its machine. */
 function plainClauseOf(instance: Instance): string {
   const { id, state, definition } = instance;
   const isEndpoint = instance instanceof InstanceRef && !runsProgram(definition);

@@ -76,14 +76,14 @@ function keyIn(value: Buffer | undefined): string | undefined {
   return value?.toString('latin1', 0, MAX_KEY_BYTES);
 }
 
-/** Returns the text of a member of arguments that did not come as text, such as those of an embedding program. */
+/** The text of a member of arguments that did not come as text, such as those of an embedding program. */
 function textOfMember(given: JsonFields[string], name: string): Buffer | undefined {
   if (!isFields(given) || !Object.hasOwn(given, name)) return undefined;
   return Buffer.from(JSON.stringify(given[name] ?? null));
 }
 
 /**
- * Returns the candidate of highest rank for this key that may take the call. The rank of a candidate is a hash of the
+ * The candidate of highest rank for this key that may take the call. The rank of a candidate is a hash of the
  * key and its id: so the order is random but fixed, and different for each key. Only candidates above the highest
  * rank so far are asked: about seven of 1,000.
  */
@@ -106,7 +106,7 @@ function firstByHash<C>(
   return chosen;
 }
 
-/** Returns the mean of the calls in flight over the candidates that may take the call, of which there is at least one. */
+/** The mean of the calls in flight over the candidates that may take the call, of which there is at least one. */
 function meanInFlight<C extends Candidate>(
   candidates: readonly C[],
   mayTake: (candidate: C) => boolean,

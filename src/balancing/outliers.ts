@@ -79,9 +79,9 @@ export interface Suspension {
 
 export interface OutlierOptions<C> extends Pick<Clock, 'now' | 'alarm'> {
   readonly policy: () => Pick<TemplatePolicy, 'ejectionFailures'>;
-  /** Returns the candidates in the pool. */
+  /** The candidates in the pool. */
   readonly members: () => readonly C[];
-  /** Returns true for a candidate that is in the pool. */
+  /** True for a candidate that is in the pool. */
   readonly isUp: (candidate: C) => boolean;
   readonly suspended: (candidate: C, suspension: Suspension, forMs: number) => void;
   readonly readmitted: (candidate: C) => void;
@@ -135,12 +135,12 @@ export class Outliers<C extends object> {
     return this.#out.size === 0;
   }
 
-  /** Returns the suspension of a candidate; undefined while it gets calls as usual. */
+  /** The suspension of a candidate; undefined while it gets calls as usual. */
   suspensionOf(candidate: C): Suspension | undefined {
     return this.#out.get(candidate);
   }
 
-  /** Returns true when the candidate is ejected or avoided. */
+  /** True when the candidate is ejected or avoided. */
   isSuspended(candidate: C): boolean {
     return this.#out.has(candidate);
   }
@@ -167,7 +167,7 @@ export class Outliers<C extends object> {
   }
 
   /**
-   * Returns a half-open candidate: one whose suspension is over, and that has no trial yet. Choosing it offers the
+   * A half-open candidate: one whose suspension is over, and that has no trial yet. Choosing it offers the
    * trial to it.
    */
   pickHalfOpen(mayTake: (candidate: C) => boolean, isRepeatable?: (candidate: C) => boolean): C | undefined {

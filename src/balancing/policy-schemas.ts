@@ -50,7 +50,7 @@ export const PolicyOptions = Type.Unsafe<Partial<TemplatePolicy>>(
 );
 
 /**
- * Returns the settings that a template may have, to build a form. `schema` is without aliases, and names the meanings
+ * The settings that a template may have, to build a form. `schema` is without aliases, and names the meanings
  * of choices.
  */
 export function describedSettings() {
@@ -81,7 +81,7 @@ function optional(fields: Record<string, TSchema>, options: TSchemaOptions = {})
   return Type.Partial(Type.Object(fields), { additionalProperties: false, ...options });
 }
 
-/** Returns the schemas of a setting: `written` for requests and files, `shown` for answers, `exact` for the policy. */
+/** The schemas of a setting: `written` for requests and files, `shown` for answers, `exact` for the policy. */
 function schemasOf({ kind: { values, show }, default: value }: AnyRow) {
   const example = { examples: [show(value)] };
   switch (values.kind) {

@@ -218,13 +218,13 @@ export const TEMPLATE_ROWS = POLICY_ROWS.filter(({ setBy }) => setBy !== 'gatewa
 /** The defaults of all settings. Source: ADR 4, ADR 114. */
 export const DEFAULT_POLICY = policyFrom((each) => each.default);
 
-/** Returns the policy with the value of each row; `fromEntries` loses their types. */
+/** The policy with the value of each row; `fromEntries` loses their types. */
 export function policyFrom(valueIn: (row: AnyRow) => unknown): TemplatePolicy {
   return Object.fromEntries(POLICY_ROWS.map((each) => [each.key, valueIn(each)])) as TemplatePolicy;
 }
 
 /**
- * Returns the longest wait for the first answer to a request, in ms: the timeout of its caller, of the view, of the
+ * The longest wait for the first answer to a request, in ms: the timeout of its caller, of the view, of the
  * tool, or of the template, in this order. `tool`: the called tool, if any.
  */
 export function timeoutFor(

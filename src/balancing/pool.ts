@@ -13,7 +13,7 @@ export type PoolChange<C extends Candidate> =
   | { readonly kind: 'down'; readonly id: string };
 
 interface PoolOptions<C extends Candidate> extends Omit<OutlierOptions<C>, 'isUp' | 'members'> {
-  /** Returns the settings in force. */
+  /** The settings in force. */
   readonly policy: () => TemplatePolicy;
   /** The source of randomness of the strategies. */
   readonly random: () => number;
@@ -23,9 +23,9 @@ interface PoolOptions<C extends Candidate> extends Omit<OutlierOptions<C>, 'isUp
 interface PickOptions<C extends Candidate> {
   /** The ids of candidates that are not chosen. Default: none. A pick with exclusions is a retry. */
   readonly excluded?: ReadonlySet<string> | undefined;
-  /** Returns true when the call may be the trial of this half-open candidate. Default: it may not. */
+  /** True when the call may be the trial of this half-open candidate. Default: it may not. */
   readonly isRepeatable?: (candidate: C) => boolean;
-  /** Returns true when the candidate has room for the call. Default: it is below its capacity. */
+  /** True when the candidate has room for the call. Default: it is below its capacity. */
   readonly hasRoom?: (candidate: C) => boolean;
 }
 
@@ -79,13 +79,13 @@ export class Pool<C extends Candidate> {
     return this.#candidates.length;
   }
 
-  /** Returns true when this candidate is up, and not only another one with its id. */
+  /** True when this candidate is up, and not only another one with its id. */
   has(candidate: C): boolean {
     return this.#byId.get(candidate.id) === candidate;
   }
 
   /**
-   * Returns a candidate that is up and has room; undefined if there is none. A half-open candidate comes first, once, if
+   * A candidate that is up and has room; undefined if there is none. A half-open candidate comes first, once, if
    * the call may be its trial; avoided ones come when no other has room, and ejected ones last. A retry uses no turn
    * of the strategy. `request`: for strategies that read it. The caller must send and count the call in the same synchronous
    * block: with an `await` in between, a whole burst would choose the same candidate. Source: ADR 7, ADR 39.
@@ -110,7 +110,7 @@ export class Pool<C extends Candidate> {
   }
 
   /**
-   * Returns true when `pick` with these exclusions finds no candidate only because the remaining ones are full: it may help to
+   * True when `pick` with these exclusions finds no candidate only because the remaining ones are full: it may help to
    * wait.
    */
   isFull(excluded: ReadonlySet<string> = NO_IDS): boolean {
@@ -118,7 +118,7 @@ export class Pool<C extends Candidate> {
     return allowed.length > 0 && !allowed.some(isBelowCapacity);
   }
 
-  /** Returns true when `pick` with these exclusions may choose this candidate once it has room, other than for its trial. */
+  /** True when `pick` with these exclusions may choose this candidate once it has room, other than for its trial. */
   mayBePicked(candidate: { readonly id: string }, excluded: ReadonlySet<string> = NO_IDS): boolean {
     const own = this.#byId.get(candidate.id);
     return own !== undefined && own === candidate && this.#allowance(excluded)(own);
@@ -154,7 +154,7 @@ export class Pool<C extends Candidate> {
   }
 
   /**
-   * Returns whether a candidate, full or not, may be chosen: not an excluded one, nor an ejected one while any other
+   * Whether a candidate, full or not, may be chosen: not an excluded one, nor an ejected one while any other
    * is left.
    */
   #allowance(excluded: ReadonlySet<string>): (candidate: C) => boolean {

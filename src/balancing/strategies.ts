@@ -125,7 +125,7 @@ function callsThere({ activeCalls, otherCalls = 0 }: Candidate): number {
 }
 
 /**
- * Returns the index of the first candidate with a greater id, or the length of the list if there is none.
+ * The index of the first candidate with a greater id, or the length of the list if there is none.
  * `candidates` are in the order of their ids.
  */
 export function firstAfter(candidates: readonly Candidate[], id: string): number {
@@ -139,7 +139,7 @@ export function firstAfter(candidates: readonly Candidate[], id: string): number
 }
 
 /**
- * Returns all candidates that may take the call if the list is no longer than `size`, or draws find none; otherwise at
+ * All candidates that may take the call if the list is no longer than `size`, or draws find none; otherwise at
  * most `size` random ones, some perhaps twice.
  */
 function sample<C>(

@@ -39,11 +39,11 @@ export type Strategy<C extends Candidate> = (
 ) => C | undefined;
 
 export interface StrategyOptions {
-  /** Returns the settings in force. */
+  /** The settings in force. */
   readonly policy: () => { readonly hashOn: string };
-  /** Returns the number of active calls at all candidates. */
+  /** The number of active calls at all candidates. */
   readonly activeCalls: () => number;
-  /** Returns a number in [0, 1). */
+  /** A number in [0, 1). */
   readonly random: () => number;
 }
 

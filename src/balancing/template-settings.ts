@@ -5,7 +5,7 @@ import { definedFields } from '../domain/json/json.ts';
 import { policyFrom, type TemplatePolicy } from './policy.ts';
 import type { LoadBalancerChange, LoadBalancerSettings } from './policy-schemas.ts';
 
-/** Returns the settings after a change; an undefined field changes nothing. */
+/** The settings after a change; an undefined field changes nothing. */
 function changedSettings(settings: LoadBalancerSettings, change: LoadBalancerChange): LoadBalancerSettings {
   const entries = Object.entries({ ...settings, ...definedFields(change) });
   return Object.fromEntries(entries.filter(([, value]) => value !== null));
@@ -26,7 +26,7 @@ export interface TemplateChange {
   readonly auth?: TemplateAuth | null | undefined;
 }
 
-/** Returns the template after a change. */
+/** The template after a change. */
 export function changedTemplate(
   before: Omit<TemplateSettings, 'name'>,
   change: TemplateChange,
@@ -37,7 +37,7 @@ export function changedTemplate(
   return { name, loadBalancer, ...definedFields({ auth }) };
 }
 
-/** Returns the policy of a template: its own settings over the defaults of the gateway. */
+/** The policy of a template: its own settings over the defaults of the gateway. */
 export function policyOf(settings: LoadBalancerSettings, defaults: TemplatePolicy): TemplatePolicy {
   const own = new Map<string, unknown>(Object.entries(settings));
   const present = new Map<string, unknown>(Object.entries(defaults));

@@ -60,7 +60,7 @@ export function weightedRoundRobin<C extends Candidate>(): Strategy<C> {
   };
 }
 
-/** Returns the index of the highest credit after this pick, among candidates with a weight; -1 without one. */
+/** The index of the highest credit after this pick, among candidates with a weight; -1 without one. */
 function highestCredit(credits: Float64Array, weights: Float64Array, total: number): number {
   let chosen = -1;
   let highest = Number.NEGATIVE_INFINITY;

@@ -26,7 +26,7 @@ export class AddressDenied extends Error {
   }
 }
 
-/** Returns true when an IP address is in one of the ranges. IPv4-mapped IPv6 addresses count as their IPv4 address. */
+/** True when an IP address is in one of the ranges. IPv4-mapped IPv6 addresses count as their IPv4 address. */
 export type AddressCheck = (address: string) => boolean;
 
 /**
@@ -60,7 +60,7 @@ export function addressesIn(networks: readonly string[]): AddressCheck {
 }
 
 /**
- * Returns the literal address of an endpoint if it is denied, in any spelling; undefined otherwise. Names are checked
+ * The literal address of an endpoint if it is denied, in any spelling; undefined otherwise. Names are checked
  * after their look-up (guardedConnector).
  */
 export function deniedAddress(endpoint: string, isDenied: AddressCheck): string | undefined {

@@ -16,14 +16,14 @@ export const MAX_PROFILE_VALUES = 1_000;
 /** The most bytes (UTF-8) of a cursor or a URI. */
 export const MAX_REFERENCE_BYTES = 8 * 1024;
 
-/** Returns true when capabilities and client info together exceed MAX_PROFILE_UNITS or MAX_PROFILE_VALUES. */
+/** True when capabilities and client info together exceed MAX_PROFILE_UNITS or MAX_PROFILE_VALUES. */
 export function isProfileTooLarge(capabilities: JsonObject, clientInfo: JsonObject): boolean {
   const profile = [capabilities, clientInfo];
   const isTooLarge = valuesIn(profile, MAX_PROFILE_VALUES) > MAX_PROFILE_VALUES;
   return isTooLarge || JSON.stringify(profile).length > MAX_PROFILE_UNITS;
 }
 
-/** Returns the fields that have a value: some serializers write null for a field without one. */
+/** The fields that have a value: some serializers write null for a field without one. */
 export function declaredFields(fields: JsonObject): JsonObject {
   const entries = Object.entries(fields);
   const declared = entries.filter(([, value]) => value !== null);
@@ -35,7 +35,7 @@ export function isTooLong(text: string): boolean {
 }
 
 /**
- * Returns what is wrong with the field that names a page, resource, task, tool or prompt; undefined when nothing is.
+ * What is wrong with the field that names a page, resource, task, tool or prompt; undefined when nothing is.
  * The field may be too long; or a backend may read it in another way than the gateway, because it is not a text
  * (`["delete"]` for `delete`) or is repeated in other letters (`Name`). A cursor may be null.
  */
@@ -59,7 +59,7 @@ function badText(name: string, value: unknown): string | undefined {
   return isTooLong(value) ? `${name} is too long` : undefined;
 }
 
-/** Returns a digest of texts of any length, to be part of a key. */
+/** A digest of texts of any length, to be part of a key. */
 export function shortKey(...texts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(texts)).digest('base64url');
 }

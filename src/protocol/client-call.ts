@@ -42,7 +42,7 @@ export abstract class ClientCall<A> implements Waiter {
   abstract begin(): void;
   /** Writes the message for one event of the exchange. An error that it throws fails the request. */
   abstract take(answer: A): void;
-  /** Returns the failure in the form that the client gets. */
+  /** The failure in the form that the client gets. */
   abstract failureOf(thrown: unknown): RpcFailure;
   /** Answers with the failure, and ends the request. */
   abstract refuse(failure: RpcFailure, thrown: unknown): void;

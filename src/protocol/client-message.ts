@@ -28,7 +28,7 @@ import { type JsonRpcId, RPC, readId } from '../domain/mcp/jsonrpc.ts';
 import { invalidRequest, type RpcFailure, refused, rpcFailureOf } from './rpc.ts';
 
 /**
- * Returns the value of the body. Throws RpcFailure, with the id of the request where it can be read: 400 with -32700
+ * The value of the body. Throws RpcFailure, with the id of the request where it can be read: 400 with -32700
  * for a body that is not JSON in UTF-8; 400 with -32600 for one that is nested too deeply, and for a batch of too
  * many messages; 422 with -32600 for more than LIMITS.bodyValues values, not counting arguments of calls, which are
  * only scanned. Texts pass unchanged, with NUL characters and lone surrogates (ADR 120). Numbers are exact
@@ -184,13 +184,13 @@ export function readClientBatch(parsed: readonly unknown[]): readonly McpMessage
   return messages;
 }
 
-/** Returns the messages of a body, alone or in an array. Throws RpcFailure. */
+/** The messages of a body, alone or in an array. Throws RpcFailure. */
 export function messagesIn(body: Buffer): readonly McpMessage[] {
   const parsed = readBody(body);
   return Array.isArray(parsed) ? readClientBatch(parsed) : [readClientMessage(parsed)];
 }
 
-/** Returns the number of requests that count for the rate limit: all but `ping`. */
+/** The number of requests that count for the rate limit: all but `ping`. */
 export function countedRequests(messages: readonly McpMessage[]): number {
   let counted = 0;
   for (const message of messages) if (message.kind === 'request' && message.method !== 'ping') counted += 1;

@@ -12,7 +12,7 @@ import type { McpSession } from '../domain/sessions/mcp-session.ts';
 
 /** All that is behind one path: the instances of one template, of all templates that a caller may use, or of a view. */
 export interface Backends {
-  /** Returns the handshakes of the healthy instances, otherwise the last known ones; empty when none was ever connected. */
+  /** The handshakes of the healthy instances, otherwise the last known ones; empty when none was ever connected. */
   handshakes(owner: Owner): readonly Handshake[];
   /**
    * Resolves when there are handshakes, or no reason to wait any longer: nothing is starting, or the timeout of a
@@ -20,11 +20,11 @@ export interface Backends {
    */
   whenStarted?(owner: Owner): Promise<void> | undefined;
   /**
-   * Returns NO_HEALTHY_INSTANCE with the reasons of the instances, or TEMPLATE_NOT_FOUND. Only for the path of one
+   * NO_HEALTHY_INSTANCE with the reasons of the instances, or TEMPLATE_NOT_FOUND. Only for the path of one
    * template.
    */
   noneHealthy?(): GatewayError;
-  /** Returns the ready instances if other nodes run all of them; otherwise none. Only for the path of one template. */
+  /** The ready instances if other nodes run all of them; otherwise none. Only for the path of one template. */
   instancesElsewhere?(): readonly InstanceOnNode[];
   /**
    * Opens a session for a legacy client, at an instance that the strategy chooses. Rejects with NO_HEALTHY_INSTANCE,
@@ -32,7 +32,7 @@ export interface Backends {
    */
   openSession(owner: Owner, profile: ClientProfile, opening?: SessionOpening): Promise<McpSession>;
   /**
-   * Returns the session with that id at this path; the endpoint compares the owner. `owner`: the caller with its
+   * The session with that id at this path; the endpoint compares the owner. `owner`: the caller with its
    * current permissions. A session of that owner that was opened with other permissions ends.
    */
   session(id: string, owner: Owner): McpSession | undefined;
@@ -55,7 +55,7 @@ export interface Backends {
    */
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification>;
   /**
-   * Returns a tool as an instance lists it; undefined when none does, or the owner may not call it. Without an owner
+   * A tool as an instance lists it; undefined when none does, or the owner may not call it. Without an owner
    * only tools of one template are found: the permission was checked before.
    */
   tool(name: string, owner?: Owner): Tool | undefined;

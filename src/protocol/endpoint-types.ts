@@ -132,13 +132,13 @@ export interface McpEvent {
 
 export interface EndpointOptions {
   /**
-   * Returns the backends of a path: of the template or view of this name, or of all templates without one. Throws
+   * The backends of a path: of the template or view of this name, or of all templates without one. Throws
    * GatewayError when there are none.
    */
   readonly backends: (pathName: string | undefined) => Backends;
   readonly templatesOf?: TemplatesOfView;
   readonly questions: CallQuestions;
-  /** Returns the id of a new session. */
+  /** The id of a new session. */
   readonly newSessionId: () => string;
   /** Keys of at least 32 random bytes each. The first one encrypts; nodes that share them decrypt each other's texts. */
   readonly stateKeys: StateKeys;
@@ -180,7 +180,7 @@ export interface McpEndpoint {
 
 export type FaultListener = (error: unknown) => void;
 
-/** Returns the exchange, and counts the body as held while it has a subscriber: it may outlive its HTTP request. */
+/** The exchange, which counts the body as held while it has a subscriber: it may outlive its HTTP request. */
 export function holdingBody<T>(
   events$: Observable<T>,
   { holdBody }: Pick<McpRequest, 'holdBody'>,

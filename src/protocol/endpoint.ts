@@ -91,7 +91,7 @@ export function readModernMessage(
   return message;
 }
 
-/** Returns true when the header names a revision of the modern era, supported or not. Revisions are dates. */
+/** True when the header names a revision of the modern era, supported or not. Revisions are dates. */
 function namesModern(headers: RequestHeaders): boolean {
   const version = headerOf(headers, 'mcp-protocol-version');
   return version !== undefined && isModernVersion(version);
@@ -103,7 +103,7 @@ function isModernVersion(version: string): boolean {
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
-/** Returns the revision that `_meta` names; undefined in the legacy era, which has none there. */
+/** The revision that `_meta` names; undefined in the legacy era, which has none there. */
 function claimOf(message: unknown): unknown {
   const params = isJsonObject(message) ? message.params : undefined;
   const meta = isJsonObject(params) ? params._meta : undefined;
@@ -111,7 +111,7 @@ function claimOf(message: unknown): unknown {
 }
 
 /**
- * Returns true for an `initialize` of the legacy era; not if its `_meta` names a modern revision, which has no such
+ * True for an `initialize` of the legacy era; not if its `_meta` names a modern revision, which has no such
  * method.
  */
 function isHandshake(message: unknown): boolean {

@@ -59,7 +59,7 @@ export function checkSentHeaders(
   }
 }
 
-/** Returns the error for a header that is missing or differs from the body. `problem` is a clause. */
+/** The error for a header that is missing or differs from the body. `problem` is a clause. */
 export function headerMismatch(header: string, problem: string): RpcFailure {
   const message = `Bad Request: the request headers and body disagree: ${header} ${problem}`;
   return new RpcFailure(400, { code: RPC.headerMismatch, message, data: { header } });
@@ -98,13 +98,13 @@ export function checkGetTypes(headers: RequestHeaders): void {
   throw refused(406, `Not Acceptable: Client must accept ${EVENTS_TYPE}`);
 }
 
-/** Returns true when the header names event streams, not only a wildcard. */
+/** True when the header names event streams, not only a wildcard. */
 export function namesEventStream(headers: RequestHeaders): boolean {
   return rangesOf(headerOf(headers, 'accept') ?? '').includes(EVENTS_TYPE);
 }
 
 /**
- * Returns true when the header accepts the type. Wildcards count (RFC 9110 section 12.5.1); weights are ignored, as
+ * True when the header accepts the type. Wildcards count (RFC 9110 section 12.5.1); weights are ignored, as
  * in the SDK's servers.
  */
 function accepts(accept: string, type: string): boolean {

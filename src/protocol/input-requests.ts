@@ -20,7 +20,7 @@ export interface InputRequired {
   readonly requestState: string | undefined;
 }
 
-/** Returns the input requests of a result; or a clause that says why a client cannot answer the result. */
+/** The input requests of a result; or a clause that says why a client cannot answer the result. */
 export function readInputRequired(value: unknown): InputRequired | string {
   const { inputRequests = {}, requestState } = isJsonObject(value) ? value : {};
   if (!isJsonObject(inputRequests)) return 'inputRequests is not an object';
@@ -53,7 +53,7 @@ function readInputRequest(entry: unknown): InputRequest | undefined {
 
 export type InputRequests = Readonly<Record<string, InputRequest>>;
 
-/** Returns the capabilities that the requests need and the client did not declare; undefined when none is missing. */
+/** The capabilities that the requests need and the client did not declare; undefined when none is missing. */
 export function missingCapabilities(
   requests: Iterable<InputRequest>,
   declared: JsonObject,
@@ -69,7 +69,7 @@ export function missingCapabilities(
   return Object.keys(missing).length === 0 ? undefined : missing;
 }
 
-/** Returns the error for a request that needs undeclared capabilities; 400 over HTTP. */
+/** The error for a request that needs undeclared capabilities; 400 over HTTP. */
 export function missingCapabilityError(requiredCapabilities: JsonObject): JsonRpcError {
   const names = Object.keys(requiredCapabilities).join(', ');
   const message = `The server needs capabilities that the client did not declare: ${names}`;
@@ -91,7 +91,7 @@ export function connectionInWords(
   return url !== undefined && isAskable ? undefined : failure(method, message);
 }
 
-/** Returns a failure: for tools as a result, which a model reads; for other methods as an error. */
+/** A failure: for tools as a result, which a model reads; for other methods as an error. */
 export function failure(method: string, message: string): FinalEvent {
   if (method !== 'tools/call') return errorEvent(message);
   return {
@@ -104,7 +104,7 @@ export function errorEvent(message: string): FinalEvent {
   return { kind: 'error', error: { code: RPC.internalError, message } };
 }
 
-/** Returns the capability feature that a request needs; undefined when it needs none. */
+/** The capability feature that a request needs; undefined when it needs none. */
 function featureFor({ method, params }: InputRequest): string | undefined {
   if (method === 'elicitation/create') return params.mode === 'url' ? 'url' : 'form';
   const hasTools = params.tools !== undefined || params.toolChoice !== undefined;

@@ -8,7 +8,7 @@ export function localAnswer(event: SourcedEvent['event']): SourcedEvent {
   return { event, instanceId: '', serverId: '' };
 }
 
-/** Returns an exchange that answers with an error. */
+/** An exchange that answers with an error. */
 export function rpcErrorAnswer(code: number, message: string, data?: JsonObject): Observable<SourcedEvent> {
   const error = { code, message, ...definedFields({ data }) };
   return of(localAnswer({ kind: 'error', error }));

@@ -25,7 +25,7 @@ export class OpaqueNumbers {
     return left * HALF + right;
   }
 
-  /** Returns the number that was hidden as `hidden`; for any other value, some integer below OPAQUE_NUMBERS. */
+  /** The number that was hidden as `hidden`; for any other value, some integer below OPAQUE_NUMBERS. */
   reveal(hidden: number): number {
     let [left, right] = [Math.floor(hidden / HALF), hidden % HALF];
     for (const round of ROUNDS.toReversed()) [left, right] = [right ^ this.#mix(round, left), left];

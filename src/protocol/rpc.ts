@@ -59,18 +59,18 @@ export function rpcFailureOf(thrown: unknown, id: JsonRpcId | null = null): RpcF
   return new RpcFailure(error.status, jsonRpcErrorOf(error), id, headers, error);
 }
 
-/** Returns the internal error behind a failure, which the answer does not show; undefined for any other failure. */
+/** The internal error behind a failure, which the answer does not show; undefined for any other failure. */
 export function faultOf({ cause }: RpcFailure): GatewayError | undefined {
   return cause instanceof GatewayError && cause.code === 'INTERNAL_ERROR' ? cause : undefined;
 }
 
-/** Returns the refusal of a request, with the message of the SDKs. Default code: -32000. */
+/** The refusal of a request, with the message of the SDKs. Default code: -32000. */
 export function refused(status: number, message: string, code: number = RPC.badRequest): RpcFailure {
   return new RpcFailure(status, { code, message });
 }
 
 /**
- * Returns the refusal (400, -32600) of a text that is no message, or not allowed here. It has no id, which may belong
+ * The refusal (400, -32600) of a text that is no message, or not allowed here. It has no id, which may belong
  * to a request under way.
  */
 export function invalidRequest(problem: string): RpcFailure {
@@ -88,12 +88,12 @@ function jsonRpcErrorOf(error: GatewayError): JsonRpcError {
   return { code: rpcCodeOf(error), message: messageOf(error), data };
 }
 
-/** Returns the message of an error for clients, see messageOf. An unknown error gets no details. */
+/** The message of an error for clients, see messageOf. An unknown error gets no details. */
 export function clientMessageOf(thrown: unknown): string {
   return messageOf(asGatewayError(thrown));
 }
 
-/** Returns the message of an error without details of instances, but with the validation issues of the input. */
+/** The message of an error without details of instances, but with the validation issues of the input. */
 function messageOf({ message, facts: { plainMessage, items } }: GatewayError): string {
   const text = plainMessage ?? message;
   return items === undefined ? text : [text, ...items.map((item) => item.msg)].join(' ');
@@ -102,7 +102,7 @@ function messageOf({ message, facts: { plainMessage, items } }: GatewayError): s
 const CLOSE_BRACE = Buffer.from('}');
 
 /**
- * Returns the answer to request `id` in UTF-8: `{"jsonrpc":"2.0","id":…,"result":…}`. Copies the result once, and
+ * The answer to request `id` in UTF-8: `{"jsonrpc":"2.0","id":…,"result":…}`. Copies the result once, and
  * does not parse it.
  */
 export function resultMessage(id: JsonRpcId, result: JsonText): Buffer {
@@ -116,7 +116,7 @@ export function resultMessage(id: JsonRpcId, result: JsonText): Buffer {
   return message;
 }
 
-/** Returns the error answer to request `id`; null when no id could be read. Source: JSON-RPC 2.0 section 5. */
+/** The error answer to request `id`; null when no id could be read. Source: JSON-RPC 2.0 section 5. */
 export function errorMessage(id: JsonRpcId | null, error: JsonRpcError): string {
   return JSON.stringify({ jsonrpc: '2.0', id: idValue(id), error });
 }

@@ -54,7 +54,7 @@ const ASKED_MS = 60_000;
  */
 export const MAX_ASKING = 64;
 
-/** Returns the templates of a view; undefined for the name of a template. */
+/** The templates of a view; undefined for the name of a template. */
 export type TemplatesOfView = (name: string) => readonly string[] | undefined;
 
 interface Asked {
@@ -120,7 +120,7 @@ export class TaskLog {
     return asked.asking;
   }
 
-  /** Returns what this node knows of the task, for another node. */
+  /** What this node knows of the task, for another node. */
   lookUp(scope: TaskScope, taskId: string): TaskOnNode {
     const instances = this.instancesOf(scope, taskId);
     return { instances, isOthers: instances.length === 0 && this.#hasBegun(scope.pathName, taskId) };
@@ -137,14 +137,14 @@ export class TaskLog {
   }
 
   /**
-   * Returns the instances at which the owner began a task with that id, named as at the path of the scope, the latest
+   * The instances at which the owner began a task with that id, named as at the path of the scope, the latest
    * last.
    */
   instancesOf({ owner, pathName }: TaskScope, taskId: string): readonly string[] {
     return this.#at(pathName, this.#owners.get(owner.id)?.get(taskId));
   }
 
-  /** Returns true when only other owners began a task with that id at the path. */
+  /** True when only other owners began a task with that id at the path. */
   belongsToOthers(scope: TaskScope, taskId: string): boolean {
     if (this.instancesOf(scope, taskId).length > 0) return false;
     const asked = this.#asked.get(taskKey(scope, taskId));
@@ -156,7 +156,7 @@ export class TaskLog {
   }
 
   /**
-   * Returns the instances as the path names them: without a name all, with their templates; in a view those of
+   * The instances as the path names them: without a name all, with their templates; in a view those of
    * its templates.
    */
   #at(pathName: string | undefined, instances: readonly string[] = []): readonly string[] {
@@ -183,13 +183,13 @@ export function isTaskId(taskId: unknown): taskId is string {
   return typeof taskId === 'string' && taskId.length <= LONGEST_TASK_ID;
 }
 
-/** Returns true for methods that name a task by `taskId`. In other methods that field has no meaning. */
+/** True for methods that name a task by `taskId`. In other methods that field has no meaning. */
 export function isTaskMethod(method: string): boolean {
   return method.startsWith('tasks/');
 }
 
 /**
- * Returns the id of the task that a result reports as begun; undefined for any other result. Only small results
+ * The id of the task that a result reports as begun; undefined for any other result. Only small results
  * report tasks. Source: MCP 2025-11-25 basic/utilities/tasks (in `task`), SEP-2663 (in a result of another type than
  * `complete`).
  */

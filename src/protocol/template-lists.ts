@@ -61,11 +61,11 @@ interface ListKey {
 export interface TemplateListsOptions {
   /** Emits lists that changed; `resources` includes resource templates. Completes with the gateway. */
   readonly listChanged$: Observable<ListField>;
-  /** Returns the notices for this owner alone; undefined when there are none. Hot. */
+  /** The notices for this owner alone; undefined when there are none. Hot. */
   readonly noticesFor?: ((ownerId: string) => Observable<ServerNotification> | undefined) | undefined;
-  /** Returns false when no instance is or was connected: no stale list may be served then. */
+  /** False when no instance is or was connected: no stale list may be served then. */
   readonly hasHandshakes: () => boolean;
-  /** Returns false when the instance is gone, so that its next pages cannot be read. */
+  /** False when the instance is gone, so that its next pages cannot be read. */
   readonly isThere: (instanceId: string) => boolean;
   readonly clock: Clock;
   /** Runs a task, in a later turn of the event loop when many are due. */
@@ -140,7 +140,7 @@ export class TemplateLists {
   }
 
   /**
-   * Returns the messages of a session, with notices of changed lists as far as its backend announced them in the
+   * The messages of a session, with notices of changed lists as far as its backend announced them in the
    * handshake, and with notices for its owner.
    */
   withNotices(
@@ -153,7 +153,7 @@ export class TemplateLists {
   }
 
   /**
-   * Returns the keys of a request; undefined for any other method, and for unknown parameters. `conversation`: given
+   * The keys of a request; undefined for any other method, and for unknown parameters. `conversation`: given
    * when not every instance may answer.
    */
   #listKeyOf(
@@ -226,7 +226,7 @@ export class TemplateLists {
     this.#options.cache.set(ownerId, isPublic ? everyone : own, stored);
   }
 
-  /** Returns the newest stored answer of both keys, since the server may have changed whether the list is public. */
+  /** The newest stored answer of both keys, since the server may have changed whether the list is public. */
   #find({ everyone, own }: ListKey): StoredAnswer | undefined {
     const { cache, clock } = this.#options;
     const found = [cache.get(own), cache.get(everyone)]
@@ -235,7 +235,7 @@ export class TemplateLists {
     return found[0];
   }
 
-  /** Returns the stale answer when no instance could answer. Throws the error when there is none, and any other error. */
+  /** The stale answer when no instance could answer. Throws the error when there is none, and any other error. */
   #staleAnswer(key: ListKey, thrown: unknown): SourcedEvent {
     const isAbsence = thrown instanceof GatewayError && ABSENCE.has(thrown.code);
     const stored = isAbsence && this.#options.hasHandshakes() ? this.#find(key) : undefined;
@@ -257,7 +257,7 @@ function isLarge({ event }: SourcedEvent): boolean {
 }
 
 /**
- * Returns the caching fields of a list. Without a scope it is private to its caller. Source: MCP 2026-07-28
+ * The caching fields of a list. Without a scope it is private to its caller. Source: MCP 2026-07-28
  * server/utilities/caching.
  */
 function cachingOf({ bytes }: JsonText): { readonly freshMs: number; readonly isPublic: boolean } {

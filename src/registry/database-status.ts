@@ -11,7 +11,7 @@ const PING_MS = 2_000;
 /** Longest use of an answer, in ms. */
 const FRESH_MS = 1_000;
 
-/** Returns a function that resolves within two seconds and never rejects. The answer may be a second old. */
+/** A function that resolves within two seconds and never rejects. The answer may be a second old. */
 export function databaseStatus(store: Pick<Store, 'ping'>, now: () => number): () => Promise<DatabaseState> {
   let answer: Promise<DatabaseState> | undefined;
   let isUsedUntilMs = 0;

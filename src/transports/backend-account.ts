@@ -2,7 +2,7 @@
 
 /** The access tokens of one owner for one backend that wants OAuth. */
 export interface BearerTokens {
-  /** Returns the token to send; a promise while it is read or renewed. Rejects with CONNECTION_REQUIRED. */
+  /** The token to send; a promise while it is read or renewed. Rejects with CONNECTION_REQUIRED. */
   current(): string | Promise<string>;
   /** Renews a token that the backend refused. Resolves with true when there is another one. Rejects like `current`. */
   renewed(refused: string): Promise<boolean>;
@@ -23,7 +23,7 @@ export interface BackendAccount {
   tokens(owner: string): BearerTokens;
   /** Requests an answer without an account, which may be a 401. Rejects with BACKEND_UNAVAILABLE. */
   probe(): Promise<void>;
-  /** Returns the address at which this caller connects the shared account; undefined when it may not. Default: unknown. */
+  /** The address at which this caller connects the shared account; undefined when it may not. Default: unknown. */
   readonly addressFor?: ((caller: string) => Promise<string | undefined>) | undefined;
   /** Calls the listener when the shared account is connected at this node, until the returned function is called. */
   onConnected(listener: () => void): () => void;

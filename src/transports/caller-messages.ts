@@ -14,14 +14,14 @@ import {
 import { METHOD_NOT_FOUND, requestText } from '../domain/mcp/jsonrpc.ts';
 import { META } from '../domain/mcp/mcp.ts';
 
-/** Returns the progress token that the caller gave; undefined without one. */
+/** The progress token that the caller gave; undefined without one. */
 export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {
   const meta = request.params?._meta;
   return isJsonObject(meta) ? (meta[META.progressToken] ?? undefined) : undefined;
 }
 
 /**
- * Returns the message of a request, with its id as the progress token. Throws VALIDATION_ERROR when it cannot be
+ * The message of a request, with its id as the progress token. Throws VALIDATION_ERROR when it cannot be
  * serialized.
  */
 export function textWithToken(request: ExchangeRequest, id: number): string {
@@ -36,7 +36,7 @@ export function textWithToken(request: ExchangeRequest, id: number): string {
 }
 
 /**
- * Returns true when the backend gets a progress token. Progress of other requests would have no receiver. Source: ADR
+ * True when the backend gets a progress token. Progress of other requests would have no receiver. Source: ADR
  * 112.
  */
 export function reportsProgress(request: ExchangeRequest): boolean {
@@ -44,7 +44,7 @@ export function reportsProgress(request: ExchangeRequest): boolean {
 }
 
 /**
- * Returns the params of a progress notification for the caller: with the caller's token, or without one if it gave
+ * The params of a progress notification for the caller: with the caller's token, or without one if it gave
  * none.
  */
 export function paramsForCaller(params: JsonObject, callerToken: JsonValue | undefined): JsonObject {
@@ -53,7 +53,7 @@ export function paramsForCaller(params: JsonObject, callerToken: JsonValue | und
 }
 
 /**
- * Returns the gateway's answer to a request of a legacy backend, or 'ask' when the client has to answer. The gateway
+ * The gateway's answer to a request of a legacy backend, or 'ask' when the client has to answer. The gateway
  * answers `ping`; it refuses requests for undeclared capabilities, and all others in a conversation without a client.
  * Unknown methods are passed to clients that declare any of these capabilities. Source: MCP 2025-11-25
  * basic/lifecycle#operation: only capabilities that were negotiated.

@@ -302,7 +302,7 @@ export abstract class Channel implements Conversation, HandshakeChannel {
   }
 
   /**
-   * Returns the only pending exchange, not counting subscriptions, which stay open; undefined if there is not exactly
+   * The only pending exchange, not counting subscriptions, which stay open; undefined if there is not exactly
    * one.
    */
   #onlyOne(): PendingExchange | undefined {
@@ -316,7 +316,7 @@ export abstract class Channel implements Conversation, HandshakeChannel {
   }
 
   /**
-   * Returns the subscription that a notification names by the id of its request; undefined for any other id. Source:
+   * The subscription that a notification names by the id of its request; undefined for any other id. Source:
    * MCP 2026-07-28 basic/patterns/subscriptions.
    */
   #subscriptionOf(id: JsonValue | undefined): PendingExchange | undefined {

@@ -52,7 +52,7 @@ function isComplete(meta: JsonFields, { protocolVersion }: Spoken): boolean {
 }
 
 /**
- * Returns the headers of one HTTP request. Modern: revision, method, the name or URI for methods that have one, and
+ * The headers of one HTTP request. Modern: revision, method, the name or URI for methods that have one, and
  * the caller's `mcp-param-*` headers, but no others of the caller. Legacy: the negotiated revision, none before the
  * handshake. Bare: none. Sources: MCP 2026-07-28 basic/transports/streamable-http#request-metadata; 2025-11-25
  * #protocol-version-header.

@@ -96,7 +96,7 @@ export async function shakeHands(channel: HandshakeChannel, options: HandshakeOp
 }
 
 /**
- * Returns true when all methods got one of these statuses and no JSON-RPC: the address refuses, not an MCP server.
+ * True when all methods got one of these statuses and no JSON-RPC: the address refuses, not an MCP server.
  * Source: ADR 127.
  */
 function areEqual(refusals: readonly HandshakeRefusal[]): boolean {
@@ -108,7 +108,7 @@ function areEqual(refusals: readonly HandshakeRefusal[]): boolean {
 /** The statuses of an address without a server. Not 400, which bare servers answer, too. */
 const NO_SERVER: ReadonlySet<number> = new Set([404, 405, 500, 501, 505]);
 
-/** Returns true for a rejection of `shakeHands` where the backend answered, but refused every attempt. */
+/** True for a rejection of `shakeHands` where the backend answered, but refused every attempt. */
 export function isRefusal(thrown: unknown): boolean {
   return thrown instanceof GatewayError && thrown.facts.cause instanceof HandshakeRefused;
 }
@@ -130,7 +130,7 @@ function attemptsOf({ first, profile, mayBeModern, era }: HandshakeOptions): rea
 }
 
 /**
- * Returns the params of `initialize`. A client of the modern era may have no name, and its revision cannot be used
+ * The params of `initialize`. A client of the modern era may have no name, and its revision cannot be used
  * here.
  */
 function initializeParams({ client, profile }: HandshakeOptions): JsonObject {
@@ -168,7 +168,7 @@ function offer(channel: HandshakeChannel, params: JsonObject): Promise<Handshake
 }
 
 /**
- * Returns the revisions to offer after a refusal: those that it names; otherwise the older ones if it is about the
+ * The revisions to offer after a refusal: those that it names; otherwise the older ones if it is about the
  * revision; only the next older one if it refuses the params without a word about the revision, which may be the
  * cause. The specification wants servers to answer with a revision of their own, but some refuse.
  */
@@ -266,7 +266,7 @@ function readResult(text: JsonText): JsonObject {
 }
 
 /**
- * Returns the error after all attempts were refused. Error codes show that there is an MCP server, and why it
+ * The error after all attempts were refused. Error codes show that there is an MCP server, and why it
  * refused; without a code, the reason names what came instead.
  */
 function refusedBy(refusals: readonly HandshakeRefusal[]): GatewayError {

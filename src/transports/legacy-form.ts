@@ -14,21 +14,21 @@ const MODERN_KEYS = [
   META.subscriptionId,
 ] as const;
 
-/** Returns the level of log messages that the request asks for; undefined when it asks for none. */
+/** The level of log messages that the request asks for; undefined when it asks for none. */
 export function logLevelOf({ params }: ExchangeRequest): string | undefined {
   const meta = params?._meta;
   const level = isJsonObject(meta) ? meta[META.logLevel] : undefined;
   return isLogLevel(level) ? level : undefined;
 }
 
-/** Returns the request without the metadata that only modern backends read. */
+/** The request without the metadata that only modern backends read. */
 export function forLegacy(request: ExchangeRequest): ExchangeRequest {
   const meta = request.params?._meta;
   if (!isJsonObject(meta) || !MODERN_KEYS.some((key) => key in meta)) return request;
   return { ...request, params: withoutMeta(request.params ?? {}, MODERN_KEYS) };
 }
 
-/** Returns a filter of events that passes log messages only from `level` on, and none when `level` is undefined. */
+/** A filter of events that passes log messages only from `level` on, and none when `level` is undefined. */
 export function isLogged(level: string | undefined): (event: ExchangeEvent) => boolean {
   return (event) => {
     if (event.kind !== 'notification' || event.method !== LOG) return true;

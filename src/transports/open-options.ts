@@ -43,7 +43,7 @@ export interface OpenOptions extends TransportHooks {
 
 /** The options of kinds that connect to an endpoint. */
 export interface NetworkOptions {
-  /** Returns true for addresses that no connection may reach; the resolved address is checked. */
+  /** True for addresses that no connection may reach; the resolved address is checked. */
   readonly isDenied: AddressCheck;
   /** Looks up the names of endpoints. Default: the look-up of Node. */
   readonly lookup?: LookupFunction | undefined;
@@ -69,7 +69,7 @@ export interface ProgramOptions {
 
 /** What the owner of a transport provides to it. */
 interface TransportHooks {
-  /** Returns how many more programs the instance may run for single clients. Default: no limit. */
+  /** How many more programs the instance may run for single clients. Default: no limit. */
   readonly room?: (() => number) | undefined;
   /** Called when a program was started; `diagnostics` returns its state during the opening. Default: ignored. */
   readonly onStarted?: ((diagnostics: () => TransportDiagnostics) => void) | undefined;

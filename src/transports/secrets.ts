@@ -11,13 +11,13 @@ const SHORTEST_SECRET = 3;
 const SHORTEST_PART = 5;
 const NO_SECRETS: ReadonlySet<string> = new Set(['true', 'false', 'null', 'none', 'yes', 'off']);
 
-/** Returns the text with `***` for each secret. */
+/** The text with `***` for each secret. */
 export function withoutSecrets(text: string, secrets: readonly string[]): string {
   return secrets.reduce((hidden, secret) => hidden.replaceAll(patternOf(secret), '***'), text);
 }
 
 /**
- * Returns the first `units` of the text without secrets. Secrets are hidden before the text is cut, so that no part
+ * The first `units` of the text without secrets. Secrets are hidden before the text is cut, so that no part
  * of one remains.
  */
 export function cutWithoutSecrets(text: string, units: number, secrets: readonly string[]): string {
@@ -35,7 +35,7 @@ function patternOf(secret: string): string | RegExp {
   return new RegExp(`(?<![A-Za-z0-9])${secret.replace(/[^A-Za-z0-9]/g, '\\$&')}(?![A-Za-z0-9])`, 'g');
 }
 
-/** Returns an error of a server with `***` for each secret in its message, and in the texts and numbers of its data. */
+/** An error of a server with `***` for each secret in its message, and in the texts and numbers of its data. */
 export function errorWithoutSecrets(error: JsonRpcError, secrets: readonly string[]): JsonRpcError {
   if (secrets.length === 0) return error;
   const { data, ...rest } = error;
@@ -58,7 +58,7 @@ interface Credentials {
 }
 
 /**
- * Returns the values of headers and variables of an instance, and of the query of its endpoint, in the forms in which
+ * The values of headers and variables of an instance, and of the query of its endpoint, in the forms in which
  * servers may repeat them: whole; a credential without its scheme; the name and password of Basic; each cookie; lines
  * and items of a secret variable; and with the escapes of JSON, URLs and HTML. Longest first.
  */
@@ -80,7 +80,7 @@ export function secretsOf({
   return [...new Set(written)].filter(isHidden).sort((one, other) => other.length - one.length);
 }
 
-/** Returns one warning line for each secret variable whose value cannot be hidden. */
+/** One warning line for each secret variable whose value cannot be hidden. */
 export function shortSecrets({ env, secretEnv = [] }: ProgramVariables): string[] {
   const short = secretEnv.filter(
     (name) => env[name] !== undefined && env[name] !== '' && !isHidden(env[name]),
@@ -95,7 +95,7 @@ function isHidden(value: string): boolean {
 }
 
 /**
- * Returns the values that errors and output of a program must not show: variables that are declared secret, those
+ * The values that errors and output of a program must not show: variables that are declared secret, those
  * with names of credentials, and passwords in URLs. Other variables are left out, because programs name the folders,
  * modes and levels that they got.
  */
@@ -129,7 +129,7 @@ const HTML_SIGNS: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** Returns the lines and list items of a value, and the values in JSON, without those that may be parts of other words. */
+/** The lines and list items of a value, and the values in JSON, without those that may be parts of other words. */
 function itemsOf(value: string): readonly string[] {
   const items = value.split(/[\r\n,;|]+/).map((item) => item.trim());
   const inJson: string[] = [];

@@ -267,7 +267,7 @@ export class Attempt implements Observer<ExchangeEvent> {
 }
 
 /**
- * Returns what the end of an attempt says about its backend. An attempt without an answer counts as failed only if
+ * What the end of an attempt says about its backend. An attempt without an answer counts as failed only if
  * its error is the fault of the backend: not when the attempt was cancelled, refused before anything was sent, or too
  * large. Source: ADR 39.
  */

@@ -43,7 +43,7 @@ export class BalancedRoute implements CallRoute, StrategyRequest {
   }
 
   /**
-   * Returns an instance below its capacity, or, if all are full, one whose reserve the owner of the request may use;
+   * An instance below its capacity, or, if all are full, one whose reserve the owner of the request may use;
    * undefined if there is none. Source: ADR 41.
    */
   next(excluded: ExcludedIds): InstanceRef | undefined {

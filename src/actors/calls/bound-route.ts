@@ -46,7 +46,7 @@ export class BoundRoute implements CallRoute {
     return hasCapacity && this.isOpen(excluded) ? this.onlyInstance : undefined;
   }
 
-  /** Returns true when the instance may take the call, whether or not it is full at the moment. */
+  /** True when the instance may take the call, whether or not it is full at the moment. */
   isOpen(excluded: ExcludedIds): boolean {
     const { isContinuation, conversation } = this.#options;
     const isServing =

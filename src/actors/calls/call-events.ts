@@ -73,7 +73,7 @@ export class CallEvents {
     if (this.#ends()) this.#endWithoutAttempt('exchange.cancelled', 'cancelled', waitMs);
   }
 
-  /** Returns the number of an attempt that failed before its request was sent. */
+  /** The number of an attempt that failed before its request was sent. */
   nextAttemptNumber(): number {
     this.#attempts += 1;
     const { tracker } = this.#call.request;
@@ -81,7 +81,7 @@ export class CallEvents {
     return this.#attempts;
   }
 
-  /** Returns the number of an attempt that starts now. `finished` must follow. */
+  /** The number of an attempt that starts now. `finished` must follow. */
   sent(): number {
     this.#underWay += 1;
     return this.nextAttemptNumber();
@@ -148,7 +148,7 @@ export class CallEvents {
     this.#emit({ ...this.#event('call.finished', alias), ...NO_ATTEMPT, ...end });
   }
 
-  /** Returns the fields that all events of a call have. */
+  /** The fields that all events of a call have. */
   #event<T extends GatewayEvent['type'], A extends string>(type: T, alias: A) {
     const { template, number, request } = this.#call;
     const tool = toolOf(request);

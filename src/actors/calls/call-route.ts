@@ -25,7 +25,7 @@ export interface CallRoute {
   /** The only instance that may answer at the moment; undefined when several may. */
   readonly onlyInstance: InstanceRef | undefined;
   /**
-   * Returns the next step of the call. `reason` says why the call asks again after it was sent; undefined before.
+   * The next step of the call. `reason` says why the call asks again after it was sent; undefined before.
    */
   step(call: RunningCall, reason?: StepReason): Step;
   /** Called when the call is over: releases what the route holds for it. */
@@ -47,7 +47,7 @@ export interface SendStep {
   readonly kind: 'send';
   readonly ref: InstanceRef;
   /**
-   * Returns how the request is sent, or what comes first. Called only when the call is about to be sent, because a
+   * How the request is sent, or what comes first. Called only when the call is about to be sent, because a
    * dedicated conversation may be taken here. Throws what an opening may throw.
    */
   plan(): AttemptPlan | LocalAnswer | Opening;
@@ -97,9 +97,9 @@ export interface CallDeps extends DeadlineDeps {
   /** Runs tasks that come due by the thousand, spread over turns of the event loop. */
   readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
   readonly budget: RetryBudget;
-  /** Returns false while the gateway closes: no new call is started then. */
+  /** False while the gateway closes: no new call is started then. */
   readonly isAccepting: () => boolean;
-  /** Returns the parent span of calls that have no span of their own; undefined while nothing is traced. */
+  /** The parent span of calls that have no span of their own; undefined while nothing is traced. */
   readonly trace: () => RequestTrace | undefined;
 }
 

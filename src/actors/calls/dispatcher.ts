@@ -29,7 +29,7 @@ const LIST_TOOLS = 'tools/list';
 interface DispatcherDeps extends CallDeps, Pick<Clock, 'wall'> {
   readonly fleet: Fleet;
   readonly emit: (event: GatewayEvent) => void;
-  /** Returns the trusted tool definitions of a template. Default: every definition is trusted. */
+  /** The trusted tool definitions of a template. Default: every definition is trusted. */
   readonly trustOf?: TrustOf | undefined;
 }
 

@@ -51,7 +51,7 @@ export class Retries {
   }
 
   /**
-   * Returns what follows a failure, and records the failure if it counts. An error says about its own attempt whether
+   * What follows a failure, and records the failure if it counts. An error says about its own attempt whether
    * the request arrived; if an earlier attempt may have delivered it, the recorded failure says `unknown`. `bound`: the
    * only instance that may answer.
    */
@@ -78,8 +78,8 @@ export class Retries {
   }
 
   /**
-   * Returns when a call that did not reach another node may ask its route again; undefined after any other failure.
-   * Emits once the instance knows whether the way to its node is lost: if it is, the call waits until the way is open
+   * The pause of a call that did not reach another node, before it asks its route again; undefined after any other
+   * failure. Emits once the instance knows whether the way to its node is lost: if it is, the call waits until the way is open
    * again, as later calls do, instead of going on elsewhere. Source: ADR 295.
    */
   untilWayKnown({ alarm }: Pick<DeadlineDeps, 'alarm'>): Observable<void> | undefined {

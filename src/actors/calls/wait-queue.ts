@@ -12,9 +12,9 @@ import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 /** The part of an instance that the queue sees. */
 export interface QueueTarget {
   readonly id: string;
-  /** Returns true when a call of this owner may begin at the instance now. */
+  /** True when a call of this owner may begin at the instance now. */
   hasCapacityFor(ownerId: string): boolean;
-  /** Returns true when this owner uses less than an equal part of the instance's capacity. */
+  /** True when this owner uses less than an equal part of the instance's capacity. */
   isBelowShare(ownerId: string): boolean;
 }
 
@@ -25,7 +25,7 @@ export interface Waiter {
   readonly number: number;
   /** Cancels the timeout of the call's wait. Only the queue sets and calls it; undefined while the call does not wait. */
   endWait?: (() => void) | undefined;
-  /** Returns true when the call can use capacity of that instance. */
+  /** True when the call can use capacity of that instance. */
   mayTake(target: QueueTarget): boolean;
   /**
    * Tries to take capacity, which may be free now. Returns true when the call took it and left the queue; otherwise
@@ -120,7 +120,7 @@ export class WaitQueue {
   }
 
   /**
-   * Returns true when free capacity of that instance is about to be offered to waiting calls: a new call must not be
+   * True when free capacity of that instance is about to be offered to waiting calls: a new call must not be
    * sent before them.
    */
   isDue(target: QueueTarget): boolean {
@@ -232,7 +232,7 @@ export class WaitQueue {
   }
 
   /**
-   * Returns the newest call of the owner with most calls, if the new call's owner is within an equal part of the
+   * The newest call of the owner with most calls, if the new call's owner is within an equal part of the
    * queue; undefined otherwise.
    */
   #displacedBy(ownerId: string, maxLength: number): Waiter | undefined {

@@ -27,12 +27,12 @@ export class WantedTool {
     this.lacking = this.#name;
   }
 
-  /** Returns true when the instance has not listed the tool: either it lacks the tool, or its list is out of date. */
+  /** True when the instance has not listed the tool: either it lacks the tool, or its list is out of date. */
   mayBeAbsent({ tools }: Listing): boolean {
     return this.#name !== undefined && tools?.lists(this.#name, this.#view) === 'no';
   }
 
-  /** Returns true when the instance has not listed the tool, and its list is too new to be out of date. */
+  /** True when the instance has not listed the tool, and its list is too new to be out of date. */
   isAbsent(ref: Listing): boolean {
     return this.mayBeAbsent(ref) && ref.tools?.mayRefresh !== true;
   }

@@ -42,7 +42,7 @@ export class CallCounter {
   }
 
   /**
-   * Returns true when a call of this owner may begin. Below LIMITS.inFlightPerInstance it always may. Above,
+   * True when a call of this owner may begin. Below LIMITS.inFlightPerInstance it always may. Above,
    * LIMITS.inFlightHeadroom further calls are for owners within an equal part, and an owner may begin only while it
    * has fewer calls than the headroom has left: so one owner takes at most half of the headroom, and the next owner
    * half of the rest.
@@ -53,7 +53,7 @@ export class CallCounter {
     return this.#active.held(ownerId) < LIMITS.inFlightHeadroom - taken && this.isBelowShare(ownerId);
   }
 
-  /** Returns true when this owner has less than an equal part of the capacity, so that one more call stays within it. */
+  /** True when this owner has less than an equal part of the capacity, so that one more call stays within it. */
   isBelowShare(ownerId: string): boolean {
     const held = this.#active.held(ownerId);
     const owners = this.#active.size + (held === 0 ? 1 : 0);
@@ -104,7 +104,7 @@ export class CallCounter {
     this.#active.take(ownerId);
   }
 
-  /** Returns the error for one more reservation of this owner; undefined while there is room. */
+  /** The error for one more reservation of this owner; undefined while there is room. */
   reservationRefusal(ownerId: string): GatewayError | undefined {
     return awaitingClientRefusal(this.#reservations, ownerId);
   }
@@ -119,7 +119,7 @@ export class CallCounter {
 }
 
 /**
- * Returns the error for one more call of this owner that waits for its client, when all places
+ * The error for one more call of this owner that waits for its client, when all places
  * (LIMITS.callsAwaitingClient) or the owner's share of them are taken; undefined while there is room.
  */
 export function awaitingClientRefusal(waiting: UserShares, ownerId: string): GatewayError | undefined {

@@ -44,7 +44,7 @@ export interface ConversationRequest {
 }
 
 /**
- * Returns the request for a process that all clients with these extensions share, of any owner. The backend gets no
+ * The request for a process that all clients with these extensions share, of any owner. The backend gets no
  * other declarations of them. Source: ADR 104.
  */
 export function sharedBy(extensions: JsonObject) {

@@ -44,7 +44,7 @@ export interface DedicatedConversationsOptions
   readonly isElsewhere?: boolean;
   /** Gets the events `upstream.*`: a conversation was opened, could not be opened, or ended. */
   readonly emit: (event: GatewayEvent) => void;
-  /** Returns the open transport of the instance; undefined while there is none. */
+  /** The open transport of the instance; undefined while there is none. */
   readonly transport: () => Pick<Transport, 'openConversation'> | undefined;
 }
 
@@ -188,7 +188,7 @@ export class DedicatedConversations implements ConversationListener {
   }
 
   /**
-   * Returns the conversation that was idle longest, otherwise that of the session whose client has been away longest
+   * The conversation that was idle longest, otherwise that of the session whose client has been away longest
    * (at least LIMITS.sessionReplaceableMs); undefined without either.
    */
   #spareOf(ownerId: string | undefined): DedicatedConversation | undefined {
@@ -203,7 +203,7 @@ export class DedicatedConversations implements ConversationListener {
   }
 
   /**
-   * Returns the shared process that has to end for another one, when there are LIMITS.extensionProcesses: the one
+   * The shared process that has to end for another one, when there are LIMITS.extensionProcesses: the one
    * whose last call is longest ago; only among those that this owner needed first, if these are at least half of all.
    * Undefined when there are fewer. Throws QUEUE_FULL when all have calls in flight.
    */
@@ -229,7 +229,7 @@ export class DedicatedConversations implements ConversationListener {
   }
 }
 
-/** Returns a key that is equal for uses that may use the same conversation; undefined for a use that shares none. */
+/** A key that is equal for uses that may use the same conversation; undefined for a use that shares none. */
 export function conversationKeyOf(request: ConversationRequest): string | undefined {
   const { owner, profile, sharing = 'oneUse', idleMs } = request;
   if (idleMs === undefined) return undefined;
@@ -237,7 +237,7 @@ export function conversationKeyOf(request: ConversationRequest): string | undefi
   return JSON.stringify([sharing, whose, capabilitiesKey(profile)]);
 }
 
-/** Returns a short text that is equal for equal capabilities. */
+/** A short text that is equal for equal capabilities. */
 export function capabilitiesKey({ capabilities }: Pick<ClientProfile, 'capabilities'>): string {
   const text = canonicalText(capabilities);
   return text.length <= 256 ? text : createHash('sha256').update(text).digest('base64url');

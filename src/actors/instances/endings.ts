@@ -35,7 +35,7 @@ export class Endings {
     return ended;
   }
 
-  /** Returns an `open` that waits for the end of earlier programs before its first opening. */
+  /** An `open` that waits for the end of earlier programs before its first opening. */
   opensAfter(definition: InstanceDefinition, open: Open): Open {
     const before = this.#predecessorsOf(definition);
     if (before === undefined) return open;

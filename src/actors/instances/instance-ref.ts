@@ -162,7 +162,7 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * Returns true when the instance takes new calls in this conversation; undefined means its transport. It does while
+   * True when the instance takes new calls in this conversation; undefined means its transport. It does while
    * it is healthy. In an independent conversation it also does while the transport is lost, but not when it leaves,
    * is drained, or restarts as requested.
    */
@@ -290,7 +290,7 @@ export class InstanceRef implements Candidate {
     this.#actor.on('*', listener);
   }
 
-  /** Returns the present status. `score` and `suspension` come from the pool. Default: not suspended. */
+  /** The present status. `score` and `suspension` come from the pool. Default: not suspended. */
   snapshot(score: number, suspension?: Suspension): InstanceSnapshot {
     const { context, value, status } = this.#actor.getSnapshot();
     const isWaiting = status === 'active' && value.connection === 'waiting';
@@ -338,7 +338,7 @@ export class InstanceRef implements Candidate {
 const STEADY_MS = 50;
 
 /**
- * Returns the transport that an HTTP server really speaks, if it is not the registered one: it may be the older
+ * The transport that an HTTP server really speaks, if it is not the registered one: it may be the older
  * HTTP+SSE.
  */
 function foundTransportOf(
@@ -359,7 +359,7 @@ function oddOutputOf({
 }
 
 /**
- * Returns what a starting program does instead of answering, as a clause; null while it is silent. Its lines are in
+ * What a starting program does instead of answering, as a clause; null while it is silent. Its lines are in
  * `stderr`.
  */
 function startingReason({
@@ -371,7 +371,7 @@ function startingReason({
   return stderr.length > 0 ? 'it is still starting' : null;
 }
 
-/** Returns the states of an instance. Shared, so that each snapshot of the actor is read once, not once per subscriber. */
+/** The states of an instance. Shared, so that each snapshot of the actor is read once, not once per subscriber. */
 function statesOf(actor: InstanceActor): Observable<InstanceState> {
   return defer(() => from(actor).pipe(startWith(actor.getSnapshot()))).pipe(
     map(stateOf),

@@ -33,9 +33,9 @@ export interface InstanceActorInput extends Clock, SubscriptionDeps, Pick<ListDe
   readonly dedicatedBounds?: DedicatedBounds | undefined;
   /** Counts the memory of tool lists, by server id. Default: not counted. */
   readonly toolLists?: ByteBudget | undefined;
-  /** Returns the trusted tool definitions of a template. Default: every definition is trusted. */
+  /** The trusted tool definitions of a template. Default: every definition is trusted. */
   readonly trustOf?: TrustOf | undefined;
-  /** Returns the annotations that the template sets, by tool. Default: none but those of the server. */
+  /** The annotations that the template sets, by tool. Default: none but those of the server. */
   readonly hints?: HintsByTool | undefined;
   /** Gets the events of dedicated conversations (`upstream.*`); all others are emitted by the machine. */
   readonly emit: (event: GatewayEvent) => void;
@@ -48,7 +48,7 @@ export interface InstanceContext extends InstanceActorInput {
   /** The counter of calls. The handles that carry the calls write it, without a mailbox between them. */
   readonly calls: CallCounter;
   readonly opened: OpenedTransport | undefined;
-  /** Returns the output of the program that is being opened; undefined while none is. */
+  /** The output of the program that is being opened; undefined while none is. */
   readonly startingDiagnostics: (() => TransportDiagnostics) | undefined;
   readonly lastHandshake: Handshake | undefined;
   /** The names of the tools that the last transport listed; undefined when unknown. */
@@ -274,7 +274,7 @@ function withoutTransport({ opened, lastTools }: InstanceContext) {
 }
 
 /**
- * Returns the wait before the next opening, in ms. A server that refuses for a lasting reason is asked ever more
+ * The wait before the next opening, in ms. A server that refuses for a lasting reason is asked ever more
  * rarely. Source: ADR 109.
  */
 function openingWaitMs(
@@ -299,7 +299,7 @@ const LASTING_REFUSALS: ReadonlySet<number> = new Set([401, 403, 404, 410]);
 const LASTING_JITTER = 0.1;
 
 /**
- * Returns the last time at which a message showed that the backend serves calls: any message while calls are under
+ * The last time at which a message showed that the backend serves calls: any message while calls are under
  * way, otherwise an answer. In ms; 0 without a transport.
  */
 function lastSignMs({ calls, opened }: InstanceContext): number {
@@ -307,12 +307,12 @@ function lastSignMs({ calls, opened }: InstanceContext): number {
   return calls.underWay > 0 ? opened.lastMessageAtMs : opened.lastAnswerAtMs;
 }
 
-/** Returns the context after a passed probe, an opening, or a message that replaced a probe. */
+/** The context after a passed probe, an opening, or a message that replaced a probe. */
 function afterPass({ now }: InstanceContext) {
   return { failures: 0, checkedAtMs: now(), reason: null, refusal: undefined };
 }
 
-/** Returns the context after a failed probe or opening. */
+/** The context after a failed probe or opening. */
 function afterFailure({ failures, failedRecoveries, now }: InstanceContext) {
   return { failures: failures + 1, failedRecoveries: failedRecoveries + 1, checkedAtMs: now() };
 }

@@ -224,7 +224,7 @@ export const instanceMachine = instanceSetup.createMachine({
   },
 });
 
-/** Returns the state that other parts of the gateway and users see. */
+/** The state that other parts of the gateway and users see. */
 export function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
   if (snapshot.status !== 'active') return 'stopped';
   const { connection, duty } = snapshot.value;
@@ -235,7 +235,7 @@ export function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
   return typeof connected === 'object' && 'healthy' in connected ? 'healthy' : 'unhealthy';
 }
 
-/** Returns true when the instance is healthy and no probe is under way, so that one may begin. */
+/** True when the instance is healthy and no probe is under way, so that one may begin. */
 export function isAtRest({ value: { connection } }: InstanceMachineSnapshot): boolean {
   if (typeof connection === 'string') return false;
   const { connected } = connection;
@@ -260,7 +260,7 @@ export function isStarting(snapshot: InstanceMachineSnapshot): boolean {
   return connected === 'ending' || (connected === 'closing' && isRestartExpected(snapshot.context, 1));
 }
 
-/** Returns true when a restart is expected soon. `more`: failures that are not counted yet. */
+/** True when a restart is expected soon. `more`: failures that are not counted yet. */
 function isRestartExpected(context: InstanceContext, more = 0): boolean {
   const { shortOpenings, openings, definition, refusal } = context;
   if (refusal?.waitMs !== undefined) return false; // the server asked for a wait

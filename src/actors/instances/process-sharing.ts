@@ -22,7 +22,7 @@ export interface ClientNeeds {
 }
 
 /**
- * Returns whether a session needs a dedicated conversation. Over HTTP always: legacy backends have sessions, and a
+ * Whether a session needs a dedicated conversation. Over HTTP always: legacy backends have sessions, and a
  * modern one may speak both eras. Over a pipe, when the template requires it, or when a legacy backend may send
  * messages or requests that cannot be attributed to one client of a shared process; a modern program may speak both
  * eras, and sends requests only in the legacy one. Clients with equal extensions share one. Bare backends do not tell
@@ -42,7 +42,7 @@ export function needsDedicated(
   );
 }
 
-/** Returns true when clients with equal extensions may share the process of the session. */
+/** True when clients with equal extensions may share the process of the session. */
 export function isShareable(
   { definition: { transport } }: InstanceRef,
   { processSharing }: TemplatePolicy,
@@ -52,7 +52,7 @@ export function isShareable(
   return isAuto && !asksForLog && !acceptsServerRequests(profile);
 }
 
-/** Returns true when the template requires a dedicated process, for backends of every era. */
+/** True when the template requires a dedicated process, for backends of every era. */
 export function isIsolated(
   { definition: { transport } }: InstanceRef,
   { processSharing }: TemplatePolicy,
@@ -60,7 +60,7 @@ export function isIsolated(
   return processSharing === 'isolated' && TRANSPORT_TRAITS[transport].hasProcesses;
 }
 
-/** Returns false when the template demands that all clients share a conversation. */
+/** False when the template demands that all clients share a conversation. */
 export function allowsDedicated({ processSharing }: TemplatePolicy): boolean {
   return processSharing !== 'shared';
 }
@@ -107,7 +107,7 @@ export function conversationFor(
 }
 
 /**
- * Returns true when one conversation may carry several calls at the same time. Over Streamable HTTP a question of the
+ * True when one conversation may carry several calls at the same time. Over Streamable HTTP a question of the
  * server comes in the stream of its call. Over HTTP+SSE a question does not name its call, so that this is true only
  * for clients that cannot be asked anything.
  */
@@ -149,7 +149,7 @@ function needsOwnProcess(
 // --- tasks, for both ---------------------------------------------------------------------------------------
 
 /**
- * Returns true when a request starts a task or refers to one. A legacy backend keeps tasks per conversation, so that
+ * True when a request starts a task or refers to one. A legacy backend keeps tasks per conversation, so that
  * clients that share one could see, read and cancel the tasks of each other. Source: MCP 2025-11-25
  * basic/utilities/tasks.
  */

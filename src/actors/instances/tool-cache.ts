@@ -14,7 +14,7 @@ import type { ListedDigests, ToolDigests, ToolTrust } from './tool-trust.ts';
 /** The most names that are kept of an instance that is down. */
 const MAX_NAMES = 1_000;
 
-/** Returns the annotations that the template sets, by tool. */
+/** The annotations that the template sets, by tool. */
 export type HintsByTool = () => Readonly<Record<string, ToolHints>>;
 
 /** The budget in which the memory of a list is counted, and its owner there. */
@@ -69,7 +69,7 @@ export class ToolCache {
   }
 
   /**
-   * Returns whether the instance lists the tool; `unknown` while there is no list. `no` also for a tool whose
+   * Whether the instance lists the tool; `unknown` while there is no list. `no` also for a tool whose
    * definition is not trusted, for the template or for `view`, or not known to be trusted.
    */
   lists(tool: string, view?: string): 'yes' | 'no' | 'unknown' {
@@ -96,7 +96,7 @@ export class ToolCache {
   }
 
   /**
-   * Returns true when the annotations of the tool, or those that the template sets, say that calling it twice does no
+   * True when the annotations of the tool, or those that the template sets, say that calling it twice does no
    * harm.
    */
   isRepeatable(tool: string): boolean {
@@ -221,7 +221,7 @@ export class ToolCache {
   }
 }
 
-/** Returns only the fields of a tool that the gateway itself needs, since a list may take many megabytes. */
+/** The tool with only the fields that the gateway itself needs, since a list may take many megabytes. */
 function keptOf({ name, annotations = {}, inputSchema }: Tool): Tool {
   const safe = {
     ...(annotations.readOnlyHint === true && { readOnlyHint: true }),

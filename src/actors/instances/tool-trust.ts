@@ -28,11 +28,11 @@ export type ListedDigests = ReadonlyMap<Tool, ToolDigests>;
  * spread over several turns of the event loop.
  */
 export interface ToolTrust {
-  /** Returns true when definitions have to be approved, for the template or for this view. */
+  /** True when definitions have to be approved, for the template or for this view. */
   isRequiredFor(view: string | undefined): boolean;
-  /** Returns the digests of the definitions, in the same order. */
+  /** The digests of the definitions, in the same order. */
   digestsOf(tools: readonly Tool[]): Promise<ListedDigests>;
-  /** Returns true when the definition is approved for the template, and for this view. */
+  /** True when the definition is approved for the template, and for this view. */
   isApproved(tool: string, digests: ToolDigests, view?: string): boolean;
   /** Resolves with true when the template and all its views use each of the definitions. */
   areUsedEverywhere(digests: ListedDigests): Promise<boolean>;
@@ -40,7 +40,7 @@ export interface ToolTrust {
   listed(digests: ListedDigests, isComplete: boolean): Promise<void>;
 }
 
-/** Returns the trust of a template; undefined when every definition is trusted. Called for each call of a tool. */
+/** The trust of a template; undefined when every definition is trusted. Called for each call of a tool. */
 export type TrustOf = (template: string) => ToolTrust | undefined;
 
 interface TrustedList {
@@ -81,7 +81,7 @@ export async function withTrustedTools(
   return { trusted: { ...sourced, event: { ...event, result } }, waiting };
 }
 
-/** Returns the result without these tools of its list, which was read as `listed`. Everything else keeps its bytes. */
+/** The result without these tools of its list, which was read as `listed`. Everything else keeps its bytes. */
 async function listWithout(
   withheld: ReadonlySet<unknown>,
   listed: readonly unknown[],
@@ -129,7 +129,7 @@ export async function withHints(
 }
 
 /**
- * Returns the tool with the given hints. Only its annotations are parsed, since all tools of a large list may have
+ * The tool with the given hints. Only its annotations are parsed, since all tools of a large list may have
  * hints.
  */
 function withWrittenHints(tool: Buffer, hints: ToolHints | undefined): Buffer {
@@ -145,7 +145,7 @@ const ANNOTATIONS = Buffer.from(',"annotations":');
 
 type Hints = Readonly<Record<string, ToolHints>>;
 
-/** Returns the tool with the hints that the template sets for it. */
+/** The tool with the hints that the template sets for it. */
 export function withOwnHints<T extends Pick<Tool, 'name' | 'annotations'>>(tool: T, hints: Hints): T {
   if (!Object.hasOwn(hints, tool.name)) return tool;
   return { ...tool, annotations: { ...Object(tool.annotations), ...hints[tool.name] } };

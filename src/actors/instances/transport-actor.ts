@@ -171,7 +171,7 @@ function endOf(thrown: unknown): TransportEnd {
   return { reason: reasonOf(thrown), stderr: stderr ?? [], refusal: refusalOf(thrown) };
 }
 
-/** Returns the response by which a server refused a request over HTTP; undefined when it did not. */
+/** The response by which a server refused a request over HTTP; undefined when it did not. */
 export function refusalOf(thrown: unknown): HttpRefusal | undefined {
   return thrown instanceof GatewayError ? thrown.facts.refusal : undefined;
 }

@@ -34,7 +34,7 @@ export class UnreachableInstance {
     this.definition = definition;
   }
 
-  /** Returns the error of every command to this instance: NO_HEALTHY_INSTANCE, with the reason. */
+  /** The error of every command to this instance: NO_HEALTHY_INSTANCE, with the reason. */
   refusal() {
     return runsElsewhere(this.id, this.reason);
   }
@@ -63,7 +63,7 @@ export class UnreachableInstance {
   }
 }
 
-/** Returns why an instance cannot be started here, as a clause. */
+/** Why an instance cannot be started here, as a clause. */
 export function elsewhereReason({ locked, nodeId }: InstanceDefinition): string {
   if (locked === undefined && runsAnywhere({ nodeId })) return 'another node runs it, or none';
   return locked ?? `it runs on the node "${nodeId}"`;

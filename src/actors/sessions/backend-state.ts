@@ -35,7 +35,7 @@ import type { SessionCore } from './session-core.ts';
 const CONCURRENT_RESTORES = 16;
 
 /**
- * Returns true when a request needs a dedicated conversation: log messages of a shared one do not say which client
+ * True when a request needs a dedicated conversation: log messages of a shared one do not say which client
  * they are for.
  */
 export function asksForLog({ method }: ExchangeRequest, binding: Binding): boolean {
@@ -70,7 +70,7 @@ export class BackendState {
     return this.#known.uris;
   }
 
-  /** Returns how to carry out a request of `setsBackendState`: forwarded to the backend, or answered by the gateway. */
+  /** How to carry out a request of `setsBackendState`: forwarded to the backend, or answered by the gateway. */
   plan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer {
     const { method, params } = request;
     const value = method === SET_LEVEL ? params?.level : params?.uri;
@@ -192,25 +192,25 @@ function share(uri: string, { handshake, feed }: Binding, ownerId: string): Shar
   return handshake.era === 'legacy' ? feed?.subscribe(uri, ownerId) : undefined;
 }
 
-/** Returns true for a dedicated conversation whose backend keeps the state of the client. */
+/** True for a dedicated conversation whose backend keeps the state of the client. */
 function hasOwnState(binding: Binding): binding is Binding & { readonly conversation: Conversation } {
   return binding.conversation !== undefined && !binding.isShared && keepsState(binding.conversation);
 }
 
-/** Returns false for a modern backend, which gets the state with each request, also where clients share its process. */
+/** False for a modern backend, which gets the state with each request, also where clients share its process. */
 function keepsState({ handshake }: Conversation): boolean {
   return handshake.era !== 'modern';
 }
 
 /**
- * Returns false for a legacy backend without logging, which refuses the level itself. A modern backend gets the level
+ * False for a legacy backend without logging, which refuses the level itself. A modern backend gets the level
  * with each request.
  */
 function offersLog({ handshake }: Binding): boolean {
   return handshake.era === 'modern' || handshake.capabilities.logging !== undefined;
 }
 
-/** Returns a plan that forwards the request; `agreed` is called when the backend answers with a result. */
+/** A plan that forwards the request; `agreed` is called when the backend answers with a result. */
 function forwarded(request: ExchangeRequest, { conversation }: Binding, agreed: () => void): AttemptPlan {
   const receive = ({ kind }: ExchangeEvent): true => {
     if (kind === 'result') agreed();
@@ -219,7 +219,7 @@ function forwarded(request: ExchangeRequest, { conversation }: Binding, agreed: 
   return { kind: 'send', request, conversation, receive };
 }
 
-/** Returns an answer of `{}`, given once the action is done. */
+/** An answer of `{}`, given once the action is done. */
 function answered(act: () => Promise<void> | undefined): LocalAnswer {
   const answer = (): FinalEvent => ({ kind: 'result', result: JsonText.ofValue({}) });
   const answer$ = defer(() => {

@@ -65,13 +65,13 @@ export class Binder {
     this.#recovered = new FairSlots({ ...bounds, scheduler, clock: deps });
   }
 
-  /** Returns the instance for a new session, as the strategy chooses; undefined when there is none. */
+  /** The instance for a new session, as the strategy chooses; undefined when there is none. */
   choose(template: string, ownerId: string): InstanceRef | undefined {
     const { fleet } = this.deps;
     return fleet.has(template) ? pickFor(fleet.group(template), ownerId) : undefined;
   }
 
-  /** Returns the instance of an earlier binding if it has the same registration and is healthy; undefined otherwise. */
+  /** The instance of an earlier binding if it has the same registration and is healthy; undefined otherwise. */
   former(
     { byId }: TemplateGroup,
     { instanceId, serverId }: Binding['storedBinding'],
@@ -81,7 +81,7 @@ export class Binder {
     return isThat && instance.state === 'healthy' ? instance : undefined;
   }
 
-  /** Returns the binding at this instance if nothing has to be opened for it; undefined otherwise. */
+  /** The binding at this instance if nothing has to be opened for it; undefined otherwise. */
   at(ref: InstanceRef, needs: SessionNeeds): Binding | undefined {
     const { handshake, feed } = ref;
     const { policy } = needs.group;

@@ -82,18 +82,18 @@ export type ClientSessionEmission =
 /** Wait between two searches for an instance, for an unbound session whose client listens. */
 const RETRY_DELAY_MS = 5_000;
 
-/** Returns true for a part of an aggregate session: instead of ending, it may begin anew. */
+/** True for a part of an aggregate session: instead of ending, it may begin anew. */
 function mayBeginAnew({ session: { isPart, group } }: ClientSessionContext): boolean {
   return isPart && !group.isDeleted;
 }
 
-/** Returns true when requests may use the binding now. */
+/** True when requests may use the binding now. */
 export function isServed({ binding, isAbandoned }: ClientSessionContext): boolean {
   return binding?.isIntact === true && !isAbandoned && binding.ref.acceptsCalls(binding.conversation);
 }
 
 /**
- * Returns true when the session may not move, and its instance can be reached again: the session is then bound there
+ * True when the session may not move, and its instance can be reached again: the session is then bound there
  * again.
  */
 export function isReturning(context: ClientSessionContext): boolean {
@@ -103,7 +103,7 @@ export function isReturning(context: ClientSessionContext): boolean {
   return isBack && !mayMove(context.value, context.session.group);
 }
 
-/** Returns the time limit of a search for a binding, in ms. */
+/** The time limit of a search for a binding, in ms. */
 export function bindTimeoutMs({ binding, session: { group } }: ClientSessionContext): number {
   const timeoutMs = timeoutFor(group.policy);
   return binding === undefined ? Math.max(LIMITS.handshakeMs, timeoutMs) : timeoutMs;

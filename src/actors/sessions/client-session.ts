@@ -343,7 +343,7 @@ export class ClientSession implements McpSession, SessionCore {
   get #present(): SessionState {
     return this.#state instanceof Actor ? this.#state.getSnapshot().context : this.#state;
   }
-  /** Returns the context of the actor if it is in that state, or in any state; undefined otherwise. */
+  /** The context of the actor if it is in that state, or in any state; undefined otherwise. */
   #contextIn(state?: 'serving' | 'unbound' | 'finishing'): ClientSessionContext | undefined {
     if (!(this.#state instanceof Actor)) return undefined;
     const { value, context } = this.#state.getSnapshot();

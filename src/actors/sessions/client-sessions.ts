@@ -225,7 +225,7 @@ export class ClientSessions implements AllSessions {
     } else if (this.#open.has(session.id)) this.#drop(session, 'aggregate');
   }
 
-  /** Returns the open session with one template that has this id. Does not count as a use. */
+  /** The open session with one template that has this id. Does not count as a use. */
   find(id: string): ClientSession | undefined {
     const session = this.#open.get(id);
     return session instanceof ClientSession ? session : undefined;
@@ -236,7 +236,7 @@ export class ClientSessions implements AllSessions {
   }
 
   /**
-   * Returns the open sessions of clients. An aggregate session is listed once, with the bindings of its
+   * The open sessions of clients. An aggregate session is listed once, with the bindings of its
    * parts.
    */
   list(): ShownSession[] {
@@ -339,7 +339,7 @@ export class ClientSessions implements AllSessions {
     if (this.isClosing && this.size === 0) this.#emptied.resolve();
   }
 
-  /** Returns the open sessions without the parts of aggregate sessions. */
+  /** The open sessions without the parts of aggregate sessions. */
   #ofClients(): McpSession[] {
     const sessions = [...this.#open.values()];
     const parts = new Set(sessions.flatMap(({ partIds = [] }) => partIds));

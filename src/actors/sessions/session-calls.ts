@@ -45,7 +45,7 @@ export class SessionCalls {
     return this.#reserved > 0 || this.#underWay.values().some(({ binding }) => binding !== undefined);
   }
 
-  /** Returns true when exactly one call is under way, and it is at this binding. */
+  /** True when exactly one call is under way, and it is at this binding. */
   isOneAt(binding: Binding | undefined): boolean {
     return this.#underWay.size === 1 && this.#underWay.first?.binding === binding;
   }
@@ -137,14 +137,14 @@ export class SessionCalls {
 }
 
 /**
- * Returns the longest wait for an answer of the client to a question, in ms: LIMITS.callDefaultBoundMs, or as long as a
+ * The longest wait for an answer of the client to a question, in ms: LIMITS.callDefaultBoundMs, or as long as a
  * call may take. Source: ADR 112.
  */
 export function longestQuestionMs(policy: TemplatePolicy, maxCallMs = 0): number {
   return Math.min(Math.max(LIMITS.callDefaultBoundMs, maxCallMs, timeoutFor(policy)), LIMITS.callHardBoundMs);
 }
 
-/** Returns the error of a call between two rounds. It equals that of a call that was under way at the binding. */
+/** The error of a call between two rounds. It equals that of a call that was under way at the binding. */
 function conversationLost({ ref }: Binding): GatewayError {
   const reason = 'its conversation was lost before the call continued';
   return atInstance(backendUnavailable(reason, { delivered: 'unknown' }), ref.id);

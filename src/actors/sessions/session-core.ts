@@ -56,7 +56,7 @@ export interface SessionCore extends SessionState {
    * is no other. The session itself stays at its binding. Rejects and aborts like findBinding.
    */
   findHedgeBinding(at: Binding, excluded: ExcludedIds, signal: AbortSignal): Promise<Binding>;
-  /** Returns how to carry out a request of `setsBackendState`; undefined for all other requests. */
+  /** How to carry out a request of `setsBackendState`; undefined for all other requests. */
   backendStatePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined;
   /** Called when a request begins: marks the session as used, and gives it an actor. */
   used(): void;

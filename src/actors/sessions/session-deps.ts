@@ -24,7 +24,7 @@ export interface SessionDeps extends Clock {
   readonly scheduler: TaskScheduler;
   readonly listReader: ListReader;
   readonly emit: (event: GatewayEvent) => void;
-  /** Returns false while the gateway closes: no session is opened, and no call begins in a session. */
+  /** False while the gateway closes: no session is opened, and no call begins in a session. */
   readonly isAccepting: () => boolean;
   /**
    * While it is in doubt whether this node still holds its sessions, as after a freeze: resolves when it is known.
@@ -34,12 +34,12 @@ export interface SessionDeps extends Clock {
   /** See DeadlineDeps.maxCallMs. */
   readonly maxCallMs?: number | undefined;
   /**
-   * Returns true while the node is drained: no sessions are opened or claimed, but open ones may use further
+   * True while the node is drained: no sessions are opened or claimed, but open ones may use further
    * templates. Default: never.
    */
   readonly isDraining?: (() => boolean) | undefined;
   /**
-   * Returns true while this node alone has no database, and other nodes may therefore end its life: no sessions are
+   * True while this node alone has no database, and other nodes may therefore end its life: no sessions are
    * opened. Default: never.
    */
   readonly isCutOff?: (() => boolean) | undefined;

@@ -11,7 +11,7 @@ const PART_MS = 100;
 
 interface SessionDrainDeps {
   readonly clock: Pick<Clock, 'background'>;
-  /** Returns true when another node takes sessions. */
+  /** True when another node takes sessions. */
   readonly hasOthers: () => boolean;
   readonly release: (session: McpSession) => void;
 }

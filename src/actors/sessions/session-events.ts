@@ -14,12 +14,12 @@ interface ReportedSession {
 
 type BindingValue = NonNullable<SessionValue['binding']>;
 
-/** Returns the fields that every event of an open session has. */
+/** The fields that every event of an open session has. */
 export function sessionEventOf({ id, ownerId, instance }: ReportedSession, clock: Pick<Clock, 'wall'>) {
   return { ...eventOf(clock, instance), session: sessionFingerprint(id), principal: ownerId };
 }
 
-/** Returns the event of a session that has moved. `left`: its previous binding. */
+/** The event of a session that has moved. `left`: its previous binding. */
 export function sessionMoved(session: ReportedSession, left: BindingValue, clock: Pick<Clock, 'wall'>) {
   const { instanceId: fromInstanceId, serverId: fromServerId } = left;
   return { type: 'session.moved', ...sessionEventOf(session, clock), fromInstanceId, fromServerId } as const;

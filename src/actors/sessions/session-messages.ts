@@ -82,7 +82,7 @@ export class SessionMessages {
   }
 
   /**
-   * Returns the listener of a binding. Messages of a shared conversation are delivered in tasks, since thousands of
+   * The listener of a binding. Messages of a shared conversation are delivered in tasks, since thousands of
    * sessions may get the same one.
    */
   #clientOf({ feed }: Binding): FeedClient<ServerMessage> {
@@ -103,7 +103,7 @@ export class SessionMessages {
 }
 
 /**
- * Returns true when the binding has to be replaced. An unhealthy instance does not count: it may become healthy again
+ * True when the binding has to be replaced. An unhealthy instance does not count: it may become healthy again
  * with the same conversation.
  */
 function isGone({ isIntact, ref: { state } }: Binding): boolean {

@@ -62,7 +62,7 @@ export class SessionPlaces {
     this.#declarations.add(ownerId, -profileBytes(profile));
   }
 
-  /** Returns one shared object for equal profiles, to save the memory of thousands of copies. */
+  /** One shared object for equal profiles, to save the memory of thousands of copies. */
   shared(profile: ClientProfile): ClientProfile {
     if (profileBytes(profile) > 0) return profile;
     const key = canonicalText(profile);
@@ -73,7 +73,7 @@ export class SessionPlaces {
 }
 
 /**
- * Returns the session that holds a place of this kind and whose client has been away longest; undefined when none has
+ * The session that holds a place of this kind and whose client has been away longest; undefined when none has
  * been away for LIMITS.sessionReplaceableMs. `ownerId`: only sessions of this owner; undefined: of all.
  */
 export function longestAway(
@@ -94,7 +94,7 @@ export function longestAway(
   return longest;
 }
 
-/** Returns true for a session that holds a place of this kind itself or with one of its parts. */
+/** True for a session that holds a place of this kind itself or with one of its parts. */
 function holdsPlace({ value, partIds = [] }: McpSession, kind: PlaceKind): boolean {
   const isAggregate = value.kind !== 'template';
   return kind === 'aggregate' ? isAggregate : !isAggregate || partIds.length > 0;

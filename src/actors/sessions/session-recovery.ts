@@ -80,7 +80,7 @@ export class SessionRecovery {
     if (this.#mayBeStored(lifeOf(id))) this.#missing.set(id, true);
   }
 
-  /** Returns false for sessions of the present life, which are never read, unless this life has released some. */
+  /** False for sessions of the present life, which are never read, unless this life has released some. */
   #mayBeStored(life: string | undefined): boolean {
     return life !== this.#keeper.ownLife.life || this.#keeper.hasReleased;
   }
@@ -149,7 +149,7 @@ export class SessionRecovery {
   }
 }
 
-/** Returns the value of the row; undefined for a row of another release, or a damaged one. */
+/** The value of the row; undefined for a row of another release, or a damaged one. */
 function sessionIn({ value }: StoredSession): AnySessionValue | undefined {
   try {
     return readSession(value);

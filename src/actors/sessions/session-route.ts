@@ -120,7 +120,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (value.unsafe !== 'yes') this.#session.send({ type: 'unsafe', delivered });
   }
 
-  /** Returns how to carry out a request of `setsBackendState`; undefined for other requests, and for continued calls. */
+  /** How to carry out a request of `setsBackendState`; undefined for other requests, and for continued calls. */
   backendStatePlan(binding: Binding): AttemptPlan | LocalAnswer | undefined {
     return binding === this.reservation ? undefined : this.#session.backendStatePlan(this.#request, binding);
   }
@@ -177,7 +177,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   /**
-   * Returns a wait until the mark `unsafe` is stored; undefined when the call may be sent, because it is safe to
+   * A wait until the mark `unsafe` is stored; undefined when the call may be sent, because it is safe to
    * repeat or the row has the mark.
    */
   #untilMarked(binding: Binding): WaitStep | undefined {
@@ -216,7 +216,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   /**
-   * Returns true when the call may be sent to a second instance while the session stays at its own. False when the
+   * True when the call may be sent to a second instance while the session stays at its own. False when the
    * session may not move, when it moves anyway because its instance is suspended, or without another instance.
    * Source: ADR 103.
    */
@@ -261,7 +261,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return ref.state === 'unhealthy' && !mayMove(value, group); // an unhealthy instance may still answer
   }
 
-  /** Returns true when a silent call is given up, which happens only where other calls get no answers either. */
+  /** True when a silent call is given up, which happens only where other calls get no answers either. */
   #leaves(binding: Binding): boolean {
     return this.#session.group.pool.outliers.isSuspended(binding.ref) && this.#movesFrom(binding);
   }
@@ -357,7 +357,7 @@ function isAtSessionBinding(plan: AttemptPlan | undefined): boolean {
   return plan instanceof SessionStep && plan.isAtSessionBinding;
 }
 
-/** Returns true for a task request at a legacy backend that several sessions share: it cannot tell whose task it is. */
+/** True for a task request at a legacy backend that several sessions share: it cannot tell whose task it is. */
 function isMixedTask(request: ExchangeRequest, { isShared, handshake }: Binding): boolean {
   return isAboutTask(request) && isShared && handshake.era === 'legacy';
 }

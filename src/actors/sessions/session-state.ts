@@ -33,7 +33,7 @@ export type ClientSessionEvent =
 
 const NO_URIS: readonly string[] = Object.freeze([]);
 
-/** Returns the value of a new session. */
+/** The value of a new session. */
 export function newSession(
   template: string,
   ownerId: string,
@@ -50,7 +50,7 @@ export function newSession(
   };
 }
 
-/** Returns the state of the session with this binding. */
+/** The state of the session with this binding. */
 export function boundTo<S extends SessionState>(before: S, binding: Binding): S {
   const { greeted = binding.greeted } = before.value;
   const { storedBinding } = binding;
@@ -68,7 +68,7 @@ function isSameBinding(
   return last?.instanceId === instanceId && last.serverId === serverId && last.isShared === isShared;
 }
 
-/** Returns the value of the previous binding if the session has moved; undefined if it has not. */
+/** The value of the previous binding if the session has moved; undefined if it has not. */
 export function previousBinding(
   { value, binding: before }: SessionState,
   { ref }: Binding,
@@ -77,24 +77,24 @@ export function previousBinding(
   return isSame ? undefined : value.binding;
 }
 
-/** Returns the value of the session after its end. */
+/** The value of the session after its end. */
 export function endedBy(value: SessionValue, reason: EndReason): SessionValue {
   return { ...value, endReason: reason };
 }
 
-/** Returns false when the session must stay at its instance, because calls may not be made again at another one. */
+/** False when the session must stay at its instance, because calls may not be made again at another one. */
 export function mayMove({ unsafe }: SessionValue, { policy }: Pick<TemplateGroup, 'policy'>): boolean {
   const { sessionFailover } = policy;
   return sessionFailover === 'always' || (sessionFailover === 'auto' && unsafe === 'no');
 }
 
-/** Returns true when another instance could serve the client. */
+/** True when another instance could serve the client. */
 export function hasOtherCandidates(group: Pick<TemplateGroup, 'pool'>, than: InstanceRef): boolean {
   return group.pool.candidates.some((candidate) => candidate !== than);
 }
 
 /**
- * Returns true when the session can be recovered after the end of its node and of the programs that the node ran. A
+ * True when the session can be recovered after the end of its node and of the programs that the node ran. A
  * session that shared a networked backend has lost nothing while that backend is registered; any other has to open a
  * new conversation, as if it moved.
  */
@@ -106,7 +106,7 @@ export function outlivesNode(value: SessionValue, group: TemplateGroup): boolean
 }
 
 /**
- * Returns whether calls have to wait until the mark `unsafe` is stored. A session with one template that never moves
+ * Whether calls have to wait until the mark `unsafe` is stored. A session with one template that never moves
  * needs no mark.
  */
 export function needsMark({ sessionFailover }: TemplateGroup['policy'], isPart: boolean): boolean {

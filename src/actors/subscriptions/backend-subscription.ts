@@ -93,7 +93,7 @@ export class BackendSubscription {
   }
 
   /**
-   * Returns true when the backend is or will be subscribed to all of these resources, or there is nothing to
+   * True when the backend is or will be subscribed to all of these resources, or there is nothing to
    * subscribe to.
    */
   covers(uris: Iterable<string>): boolean {

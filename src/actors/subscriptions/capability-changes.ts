@@ -80,7 +80,7 @@ export class CapabilityChanges {
     return listing;
   }
 
-  /** Returns the handshake of a healthy instance; undefined for any other. */
+  /** The handshake of a healthy instance; undefined for any other. */
   #handshakeOf(id: string): Handshake | undefined {
     const instance = this.#instances.get(id);
     return instance?.state === 'healthy' ? instance.handshake : undefined;
@@ -93,7 +93,7 @@ function listsOf({ era, capabilities }: Handshake): ListField[] {
   return NOTICED_LISTS.filter((list) => era === 'bare' || capabilities[list] !== undefined);
 }
 
-/** Returns the kind of a server: a digest, because handshake results may be long. */
+/** The kind of a server: a digest, because handshake results may be long. */
 function kindOf({ era, greeting }: Handshake): Listing['kind'] {
   if (era === 'bare') return Symbol(); // it does not describe itself
   try {

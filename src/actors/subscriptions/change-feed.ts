@@ -53,7 +53,7 @@ interface ChangeFeedDeps extends Pick<Clock, 'alarm'> {
   readonly fleet: Pick<Fleet, 'has' | 'group' | 'added$' | 'listChanged$'>;
   readonly statelessConversations: StatelessConversations;
   readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
-  /** Returns a number in [0, 1), which spreads the reconnections of clients. */
+  /** A number in [0, 1), which spreads the reconnections of clients. */
   readonly random: () => number;
 }
 

@@ -188,7 +188,7 @@ export class Feed {
   }
 
   /**
-   * Returns all wanted resources. When there are too many, owners take turns up to MAX_RESOURCES, and so do the
+   * All wanted resources. When there are too many, owners take turns up to MAX_RESOURCES, and so do the
    * clients of each owner.
    */
   #wanted(): ReadonlySet<string> {
@@ -253,7 +253,7 @@ export class Feed {
   }
 }
 
-/** Returns a check of who gets the message: of an update the clients that want the resource, or one that it is a part of. */
+/** A check of who gets the message: of an update the clients that want the resource, or one that it is a part of. */
 function recipientsOf({ method, params: { uri } }: ServerNotification): (client: FeedClient) => boolean {
   if (method !== RESOURCE_UPDATED) return () => true;
   const uris = typeof uri === 'string' ? enclosingUris(uri) : [];
@@ -261,7 +261,7 @@ function recipientsOf({ method, params: { uri } }: ServerNotification): (client:
 }
 
 /**
- * Returns an iterator over one item of each list in turn, until all lists have ended. Not a generator: clients may have
+ * An iterator over one item of each list in turn, until all lists have ended. Not a generator: clients may have
  * millions of URIs together.
  */
 function inTurn<T>(lists: Iterator<T>[]): Iterator<T, undefined> {

@@ -265,7 +265,7 @@ export class ResourceSubscriptions {
   }
 
   /**
-   * Returns the owner whose turn it is to ask the backend; undefined while the backend must first answer earlier
+   * The owner whose turn it is to ask the backend; undefined while the backend must first answer earlier
    * requests.
    */
   #nextOwner(): string | undefined {

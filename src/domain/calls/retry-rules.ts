@@ -71,7 +71,7 @@ export function isRepeatable(
 }
 
 /**
- * Returns what follows a failure. A retry also needs an instance, which the route of the call may not have, and, after
+ * What follows a failure. A retry also needs an instance, which the route of the call may not have, and, after
  * `delivered: 'unknown'`, room in the retry budget.
  */
 export function nextAfter(

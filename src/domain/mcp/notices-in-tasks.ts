@@ -8,7 +8,7 @@ import { enclosingUris } from './resource-uris.ts';
 /** Notices that wait; beyond, updates name the resources that clients have subscribed to, and not their parts. */
 export const MAX_WAITING_NOTICES = 256;
 
-/** Returns what delivers a notice in a task; one that waits is replaced by a later one of the same method and URI. */
+/** What delivers a notice in a task; one that waits is replaced by a later one of the same method and URI. */
 export function noticesInTasks(
   deliver: (notice: ServerNotification) => void,
   subscribed: Pick<ReadonlySet<string>, 'has'>,

@@ -8,14 +8,14 @@ import type { AnySessionValue } from './session-value.ts';
 
 /** All sessions of a gateway: bounds their number, and ends them, also when they expire. */
 export interface AllSessions {
-  /** Returns the id of a new session. */
+  /** The id of a new session. */
   newId(): string;
   /**
    * Adds the open aggregate session of a client. `mayEndOthers`: sessions of absent clients may be ended
    * to make room. Default: true. Throws SESSION_LIMIT, SHUTTING_DOWN or NODE_UNAVAILABLE.
    */
   add(session: McpSession, mayEndOthers?: boolean): void;
-  /** Returns the open session of either kind with this id. Does not count as a use. */
+  /** The open session of either kind with this id. Does not count as a use. */
   findAny(id: string): McpSession | undefined;
   /** Reports that a message of its client came, or that a use of the session, such as a call, has begun or ended. */
   used(session: McpSession): void;
@@ -36,13 +36,13 @@ export interface AllSessions {
     ownerId: string,
     steps: RecoverySteps<V>,
   ): Promise<void> | undefined;
-  /** Returns true when the row of a session that ends for this reason stays, for the next life or for other nodes. */
+  /** True when the row of a session that ends for this reason stays, for the next life or for other nodes. */
   leavesRow(reason: EndReason): boolean;
 }
 
 /** What an endpoint does to recover a stored session of its own. */
 export interface RecoverySteps<V extends AnySessionValue> {
-  /** Returns false when the session belongs to another path: it is then left alone. */
+  /** False when the session belongs to another path: it is then left alone. */
   isOwn(value: AnySessionValue): value is V;
   /**
    * Called before the row is claimed. Rejects with SESSION_NOT_FOUND or TEMPLATE_NOT_FOUND when the session cannot be

@@ -19,7 +19,7 @@ export interface McpSession {
   readonly profile: ClientProfile;
   /** The handshake of the backend to which the session is bound. */
   readonly handshake: Handshake;
-  /** Returns true when the session is bound to that instance; with an aggregate, when one of its parts is. */
+  /** True when the session is bound to that instance; with an aggregate, when one of its parts is. */
   isAt(instanceId: string): boolean;
   /** True while the session shares the conversation of its instance with other clients. */
   readonly isShared: boolean;

@@ -44,12 +44,12 @@ export interface SessionHolders {
    */
   readonly decideSession?: ((row: NodeLife) => Promise<SessionDecision>) | undefined;
   /**
-   * Returns the life that recovers the session with this key instead of this node, which is being drained; undefined
+   * The life that recovers the session with this key instead of this node, which is being drained; undefined
    * when no other node takes sessions. `key`: see rowKeyOf. Default: no node does.
    */
   readonly successorOf?: ((key: string) => string | undefined) | undefined;
   /**
-   * Returns whether another node may still store sessions of this life later, because the life goes on or may return
+   * Whether another node may still store sessions of this life later, because the life goes on or may return
    * after a freeze. Undefined when no node will. Rejects with DATABASE_UNAVAILABLE.
    */
   readonly mayBeStoredLater?: ((life: string) => Promise<boolean> | undefined) | undefined;

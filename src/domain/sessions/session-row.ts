@@ -189,13 +189,13 @@ export class SessionRow implements UnsafeMark {
   }
 }
 
-/** Returns the key of a session's row: a hash, because the id is a credential. */
+/** The key of a session's row: a hash, because the id is a credential. */
 export function rowKeyOf(sessionId: string): string {
   return hash('sha256', sessionId);
 }
 
 /**
- * Returns the value to store: without its end, and with the mark when `hasMark`. The same object when nothing
+ * The value to store: without its end, and with the mark when `hasMark`. The same object when nothing
  * changes, to save memory.
  */
 function writtenOf(value: AnySessionValue, hasMark: boolean): AnySessionValue {
@@ -221,7 +221,7 @@ function isChanged(stored: AnySessionValue, value: AnySessionValue): boolean {
   });
 }
 
-/** Returns the text of the value; undefined when it is too large. */
+/** The text of the value; undefined when it is too large. */
 function textOf(value: AnySessionValue): string | undefined {
   try {
     return writeSession(value);

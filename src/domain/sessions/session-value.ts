@@ -128,7 +128,7 @@ export class SessionValueError extends Error {
 
 const SHAPE = compileShape(Type.Union([WithTemplate, WithAll, WithView]), 'body');
 
-/** Returns the value as JSON text. Throws SessionValueError `size`. */
+/** The value as JSON text. Throws SessionValueError `size`. */
 export function writeSession(value: AnySessionValue): string {
   const text = JSON.stringify(value);
   checkSize(text);
@@ -150,7 +150,7 @@ export function readSession(text: string): AnySessionValue {
   throw new SessionValueError('damage', `the stored session is damaged: ${field} is not as it was written`);
 }
 
-/** Returns the part of a handshake that the value keeps. */
+/** The part of a handshake that the value keeps. */
 export function greetedOf({
   era,
   protocolVersion,

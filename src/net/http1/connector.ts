@@ -11,7 +11,7 @@ import { limitKeyUpdates } from '../tls/key-updates.ts';
 
 export interface Connector {
   /**
-   * Returns a socket that is being connected, which stays open at its end until it is destroyed. Throws
+   * A socket that is being connected, which stays open at its end until it is destroyed. Throws
    * AddressDenied for a literal address; for a name the socket emits that error.
    */
   readonly connect: (onread: OnReadOpts) => Socket;

@@ -72,7 +72,7 @@ export class SseReader {
     return this.heldBytes <= this.#limitBytes;
   }
 
-  /** Returns whether the line is empty. */
+  /** Whether the line is empty. */
   #endLine(rest: Buffer): boolean {
     let line = rest;
     if (this.#pieces.length > 0) {

@@ -95,7 +95,7 @@ function unusual(bytes: number): number {
   return Math.max(0, bytes - USUAL_BYTES);
 }
 
-/** Returns the raw connection, which Node exposes nowhere else. */
+/** The raw connection, which Node exposes nowhere else. */
 function rawOf(secure: TLSSocket): Handshake['raw'] {
   const raw: unknown = Object(Reflect.get(secure, '_handle'))._parent;
   return typeof Object(raw).bytesRead === 'number' ? Object(raw) : { bytesRead: 0 };

@@ -86,7 +86,7 @@ export class StoredLists {
     return { items, bytes, ageMs: Math.max(clock.wall() - Date.parse(stored.readAt), 0) };
   }
 
-  /** Returns at once, and never throws. */
+  /** Never waits, and never throws. */
   keep(
     template: string,
     list: ListField,

@@ -385,7 +385,7 @@ export class LegacyEndpoint {
 }
 
 /**
- * Returns the error for bad cursors, URIs and task ids, and for methods of the modern era; its task methods are left
+ * The error for bad cursors, URIs and task ids, and for methods of the modern era; its task methods are left
  * to the backend.
  */
 function refusalOf(method: string, params: JsonFields | undefined): JsonRpcError | undefined {
@@ -422,7 +422,7 @@ function forward(
 }
 
 /**
- * Returns true for a notification that is passed to backends. Not `initialized`, since the gateway itself finishes
+ * True for a notification that is passed to backends. Not `initialized`, since the gateway itself finishes
  * the handshake with the backend; nor a request without an id, which some servers would carry out, unchecked and
  * uncounted.
  */
@@ -431,7 +431,7 @@ function isNotice(method: string): boolean {
 }
 
 /**
- * Returns the handshake result of the backend in the revision of the session; for a modern backend only the fields of
+ * The handshake result of the backend in the revision of the session; for a modern backend only the fields of
  * the handshake.
  */
 export function initializeResult(session: McpSession): JsonObject {

@@ -17,7 +17,7 @@ const KEY_PREFIX = 'get-';
 /** Stands in place of a request id for notifications; request ids are greater. */
 const NOTIFICATION = 0;
 
-/** Returns true for the key of a stream that was opened by GET. */
+/** True for the key of a stream that was opened by GET. */
 export function isListenerKey(key: string): boolean {
   return key.startsWith(KEY_PREFIX);
 }
@@ -27,7 +27,7 @@ export interface ListenerDeps extends SessionStreamDeps {
   /** The sessions whose clients have opened such a stream in this life. Outlives the listener. */
   readonly listened: WeakSet<McpSession>;
   readonly nextKey: () => string;
-  /** Returns true while the server still waits for the answer to this question. */
+  /** True while the server still waits for the answer to this question. */
   readonly isPending: (question: number) => boolean;
 }
 
@@ -135,7 +135,7 @@ export class LegacyListener {
   }
 
   /**
-   * Returns true when the client may have lost messages before this stream: those of the previous one, of which it has
+   * True when the client may have lost messages before this stream: those of the previous one, of which it has
    * no event, or unknown ones. Only the first stream of a session that began in this life misses nothing.
    */
   #mayHaveLost(before: LegacyStream | undefined): boolean {
@@ -174,7 +174,7 @@ export class LegacyListener {
   }
 }
 
-/** Returns the notices for a client that may have missed messages of its server. */
+/** The notices for a client that may have missed messages of its server. */
 export function missedBy({ greeted, uris }: AnySessionValue): readonly string[] {
   const lists = NOTICED_LISTS.filter((list) => announcesChanges(greeted?.capabilities ?? {}, list));
   return [

@@ -62,7 +62,7 @@ function inWords(method: string, sourced: SourcedEvent, declared: JsonObject): S
 }
 
 /**
- * Returns an answer without the fields that only the modern era defines, as the server would give it in a session.
+ * An answer without the fields that only the modern era defines, as the server would give it in a session.
  * Source: ADR 106.
  */
 function legacyAnswer(sourced: SourcedEvent): SourcedEvent {
@@ -88,7 +88,7 @@ function legacyField(key: string, value: Buffer): Buffer | undefined {
 
 const EMPTY_OBJECT_BYTES = 2;
 
-/** Returns the request with client info and capabilities in `_meta`; the transport adds the revision. */
+/** The request with client info and capabilities in `_meta`; the transport adds the revision. */
 export function withSessionMetadata(
   request: ExchangeRequest,
   { profile, logLevel }: McpSession,
@@ -131,7 +131,7 @@ function exchangeRound(round: Round): Observable<SourcedEvent> {
   );
 }
 
-/** Returns the required input, or the end of the call if its client cannot be asked for it. */
+/** The required input, or the end of the call if its client cannot be asked for it. */
 function inputFor(
   { session, request: { method }, count = 0 }: Round,
   required: InputRequired | string,

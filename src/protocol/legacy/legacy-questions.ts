@@ -81,7 +81,7 @@ export class LegacyQuestions {
   }
 }
 
-/** Returns the answer to a server whose request did not reach the client. */
+/** The answer to a server whose request did not reach the client. */
 export function failed(message: string): ClientAnswer {
   return { error: { code: RPC.internalError, message } };
 }

@@ -22,7 +22,7 @@ const SESSION_ID = 'mcp-session-id';
 const PROTOCOL_VERSION = 'mcp-protocol-version';
 
 /**
- * Returns the session of a request. A session that is unknown, over, or of another owner is refused with 404, after
+ * The session of a request. A session that is unknown, over, or of another owner is refused with 404, after
  * which clients initialize again. A promise only for a session that is not open here, but may be recovered.
  */
 export function sessionOf(request: McpRequest, backends: Backends): McpSession | Promise<McpSession> {
@@ -46,7 +46,7 @@ function checked(session: McpSession | undefined, request: McpRequest): McpSessi
   throw refused(400, `Bad Request: Unsupported protocol version (supported versions: ${supported})`);
 }
 
-/** Returns the revision of a request: that of its header, as in the SDK's servers, otherwise that of its session. */
+/** The revision of a request: that of its header, as in the SDK's servers, otherwise that of its session. */
 export function revisionOf(request: McpRequest, session: McpSession): string {
   return headerOf(request.headers, PROTOCOL_VERSION) ?? versionOf(session);
 }
@@ -86,13 +86,13 @@ export function isLegacyVersion(version: string): boolean {
   return ACCEPTED_LEGACY_VERSIONS.includes(version);
 }
 
-/** Returns the revision of a new session: the requested one if it is supported, otherwise the newest. */
+/** The revision of a new session: the requested one if it is supported, otherwise the newest. */
 export function versionToOpen(requested: string): string {
   return isLegacyVersion(requested) ? requested : LEGACY_VERSIONS[0];
 }
 
 /**
- * Returns the revision of a session: the one that its client requested, or an older one that its dedicated
+ * The revision of a session: the one that its client requested, or an older one that its dedicated
  * conversation has negotiated. Extensions of a newer backend do not break older clients, and the gateway writes every
  * form that a message has here. Source: MCP 2025-11-25 basic/lifecycle#version-negotiation.
  */
@@ -108,7 +108,7 @@ export function versionOf({
 }
 
 /**
- * Returns true for a revision with events without data, and with streams that end before the answer. Older clients
+ * True for a revision with events without data, and with streams that end before the answer. Older clients
  * take the former for a broken message, and the latter for the end. Source: 2025-11-25
  * basic/transports#sending-messages-to-the-server.
  */

@@ -108,7 +108,7 @@ export class LegacyStream {
     return this.#log.bytes;
   }
 
-  /** Returns true when the client has had enough time to resume the stream. */
+  /** True when the client has had enough time to resume the stream. */
   isAbandoned(nowMs: number): boolean {
     return !this.isLive && nowMs - this.#carriedAtMs >= KEPT_MS;
   }
@@ -231,7 +231,7 @@ const EVENT_ID = /^(\d{1,9})-([a-z0-9-]{1,20})\.(\d{1,9})(?:\.([\w-]{1,86}))?$/;
 const MAX_REQUEST_BYTES = 64;
 
 /**
- * Returns the end of event ids with the id of the request: after a restart of the gateway, a client that resumes the
+ * The end of event ids with the id of the request: after a restart of the gateway, a client that resumes the
  * stream gets the error for this request.
  */
 function suffixFor(request: JsonRpcId | undefined): string {

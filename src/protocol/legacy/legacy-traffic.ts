@@ -37,7 +37,7 @@ export interface LegacyTrafficDeps extends Pick<ListenerDeps, 'listened'> {
   readonly clock: Clock;
   readonly slow: SharedTimer;
   readonly budget: EventBudget;
-  /** Returns a number that was not returned before. */
+  /** A number that was not returned before. */
   nextNumber(): number;
   readonly onFault: FaultListener;
 }
@@ -301,7 +301,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   }
 }
 
-/** Returns the answer to a request that was under way in an earlier life of the gateway. */
+/** The answer to a request that was under way in an earlier life of the gateway. */
 export function lostWithGateway(request: JsonRpcId): RpcFailure['body'] {
   const error = backendUnavailable('the gateway was started again during the call', { delivered: 'unknown' });
   return rpcFailureOf(error, request).body;

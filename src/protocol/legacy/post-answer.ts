@@ -42,7 +42,7 @@ export class PostAnswer {
   }
 
   /**
-   * Returns the event stream, and begins it if necessary, by default with the usual first event; undefined when the
+   * The event stream, which begins if necessary, by default with the usual first event; undefined when the
    * client has left.
    */
   open(hasFirstEvent = this.#canPoll): LegacyStream | undefined {

@@ -86,7 +86,7 @@ export class SsePosition {
     return this.#number;
   }
 
-  /** Returns the requests of a POST. */
+  /** The requests of a POST. */
   begin(parsed: unknown): readonly JsonRpcId[] {
     const begun: JsonRpcId[] = [];
     for (const message of Array.isArray(parsed) ? parsed : [parsed]) {

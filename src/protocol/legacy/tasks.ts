@@ -99,7 +99,7 @@ function lostWithInstance(thrown: unknown): Observable<SourcedEvent> {
 }
 
 /**
- * Returns true for a client that a modern server may answer with a task although the client asked for none. Source:
+ * True for a client that a modern server may answer with a task although the client asked for none. Source:
  * SEP-2663.
  */
 function takesTasks({ extensions }: JsonObject): boolean {

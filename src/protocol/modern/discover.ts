@@ -6,7 +6,7 @@ import { type Handshake, META, MODERN_VERSIONS, type ServerInfo } from '../../do
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import type { ModernRequest } from './modern-request.ts';
 
-/** Returns the answer, which may not be cached, since capabilities change without a notice. */
+/** The answer, which may not be cached, since capabilities change without a notice. */
 export function discoverResult(handshakes: readonly Handshake[]): JsonObject {
   const [instructions, ...others] = handshakes.map(({ greeting }) => greeting.instructions);
   const isSame = typeof instructions === 'string' && others.every((other) => other === instructions);
@@ -22,7 +22,7 @@ export function discoverResult(handshakes: readonly Handshake[]): JsonObject {
 }
 
 /**
- * Returns the server info for results: that of the servers, or, at the path of all templates, which may have
+ * The server info for results: that of the servers, or, at the path of all templates, which may have
  * thousands of servers, that of the gateway.
  */
 export function infoFor({ backends, owner, pathName }: ModernRequest): ServerInfo {
@@ -30,7 +30,7 @@ export function infoFor({ backends, owner, pathName }: ModernRequest): ServerInf
 }
 
 /**
- * Returns the info of the server, if all instances run the same server and it has a name; otherwise that of the
+ * The info of the server, if all instances run the same server and it has a name; otherwise that of the
  * gateway.
  */
 function serverInfoOf(handshakes: readonly Handshake[]): ServerInfo {
@@ -40,7 +40,7 @@ function serverInfoOf(handshakes: readonly Handshake[]): ServerInfo {
 }
 
 /**
- * Returns the capabilities that all instances have; for `listChanged` one instance is enough. Without `tasks`, which
+ * The capabilities that all instances have; for `listChanged` one instance is enough. Without `tasks`, which
  * differs between the eras.
  */
 export function commonCapabilities(handshakes: readonly Handshake[]): JsonObject {
@@ -59,7 +59,7 @@ function inBoth(a: JsonObject, b: JsonObject): JsonObject {
   return both;
 }
 
-/** Returns the common part of two values: objects keep their common fields, other values remain when they are equal. */
+/** The common part of two values: objects keep their common fields, other values remain when they are equal. */
 function shared(a: JsonValue | undefined, b: JsonValue | undefined): JsonValue | undefined {
   if (isJsonObject(a) && isJsonObject(b)) return inBoth(a, b);
   return JSON.stringify(a) === JSON.stringify(b) ? a : undefined;

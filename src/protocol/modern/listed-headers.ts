@@ -15,7 +15,7 @@ import { decodeHeader } from '../../domain/text.ts';
 import { headerMismatch, headerOf, type RequestHeaders } from '../headers.ts';
 import type { ModernRequest } from './modern-request.ts';
 
-/** Returns the headers of this kind, to be forwarded unchanged; undefined when there are none. */
+/** The headers of this kind, to be forwarded unchanged; undefined when there are none. */
 export function paramHeadersIn(headers: RequestHeaders): Readonly<Record<string, string>> | undefined {
   let found: Record<string, string> | undefined;
   for (const name in headers) {
@@ -55,7 +55,7 @@ export class ListedHeaders {
   }
 }
 
-/** Returns why a header that is missing or differs from the arguments is refused, as a clause; undefined when it fits. */
+/** Why a header that is missing or differs from the arguments is refused, as a clause; undefined when it fits. */
 function problemOf(
   { header, path, type }: Declaration,
   value: unknown,

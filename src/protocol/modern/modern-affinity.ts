@@ -60,7 +60,7 @@ export class ModernAffinity {
   }
 
   /**
-   * Returns the destination of a request; undefined when any instance may answer. Throws RpcFailure (-32602) for a
+   * The destination of a request; undefined when any instance may answer. Throws RpcFailure (-32602) for a
    * state or cursor that was not given to this client for this call, for a state that has expired, and for a task of
    * another owner.
    */
@@ -71,7 +71,7 @@ export class ModernAffinity {
     return isTaskMethod(method) && isTaskId(params.taskId) ? this.#byTask(request, params.taskId) : undefined;
   }
 
-  /** Returns the id of the waiting call that a request continues; undefined when it continues none. */
+  /** The id of the waiting call that a request continues; undefined when it continues none. */
   waitingCallIdOf(request: ModernRequest): string | undefined {
     const { requestState } = request.params;
     if (typeof requestState !== 'string' || !hasRounds(request.method)) return undefined;
@@ -99,7 +99,7 @@ export class ModernAffinity {
   }
 
   /**
-   * Returns the result with its cursor encrypted; the same object when it has none. A cursor that is too long is left
+   * The result with its cursor encrypted; the same object when it has none. A cursor that is too long is left
    * out. Equal cursors stay equal, because clients end a list whose cursor repeats.
    */
   encryptCursor(request: ModernRequest, result: JsonText, instanceId: string): JsonText {
@@ -114,7 +114,7 @@ export class ModernAffinity {
   }
 
   /**
-   * Returns an `input_required` result with its state encrypted. A result without a state is unchanged, since any
+   * An `input_required` result with its state encrypted. A result without a state is unchanged, since any
    * instance may be asked next, unless the call was confirmed: the state then says so.
    */
   encryptState(request: ModernRequest, result: JsonText, answer: Answered): JsonText {
@@ -129,7 +129,7 @@ export class ModernAffinity {
   }
 
   /**
-   * Returns the result for a call that first needs something of its client. `state` names the waiting call, the
+   * The result for a call that first needs something of its client. `state` names the waiting call, the
    * instance that refused the call, or the tool.
    */
   inputRequired(
@@ -197,7 +197,7 @@ export class ModernAffinity {
 
 type Answered = Pick<SourcedEvent, 'instanceId' | 'confirmed'>;
 
-/** Returns the state of a retry that has to reach the instance of this answer. */
+/** The state of a retry that has to reach the instance of this answer. */
 export function stateAt({ instanceId, confirmed }: Answered): JsonObject {
   return { i: instanceId, ...(confirmed === undefined ? {} : { [CONFIRMED]: confirmed }) };
 }

@@ -192,7 +192,7 @@ export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
     stream.send({ data: notificationMessage(method, this.#withOwnToken(method, params)) });
   }
 
-  /** Returns true for progress and log messages that the request asked for, and for all that MCP does not define. */
+  /** True for progress and log messages that the request asked for, and for all that MCP does not define. */
   #isWanted(method: string, params: JsonObject): boolean {
     const { progressToken, logLevel } = this.#request.envelope;
     if (method === PROGRESS) return progressToken !== undefined;
@@ -201,7 +201,7 @@ export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
   }
 
   /**
-   * Returns the params with the progress token of this request: the call that it continues began with another token,
+   * The params with the progress token of this request: the call that it continues began with another token,
    * or with none.
    */
   #withOwnToken(method: string, params: JsonObject): JsonFields {

@@ -24,7 +24,7 @@ import type { InputRequests } from '../input-requests.ts';
  */
 const COMPLETE_END = Buffer.from(',"resultType":"complete"}');
 
-/** Returns the `resultType`; undefined when there is none, as in the legacy era. */
+/** The `resultType`; undefined when there is none, as in the legacy era. */
 export function resultTypeOf(result: JsonText): string | undefined {
   const { bytes } = result;
   if (bytes.includes(COMPLETE_END, bytes.length - COMPLETE_END.length)) return 'complete'; // nearly always
@@ -90,7 +90,7 @@ export function completed(
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Returns the URLs that the user must visit before a legacy backend serves the call; undefined for every other error.
+ * The URLs that the user must visit before a legacy backend serves the call; undefined for every other error.
  * The modern era asks for that in a round of the call. Source: MCP 2025-11-25
  * client/elicitation#url-elicitation-required-error; 2026-07-28 client/elicitation.
  */
@@ -107,7 +107,7 @@ export function requestedVisits({ code, data }: JsonRpcError): InputRequests | u
   return Object.fromEntries(visits.map((visit, index) => [`visit-${index + 1}`, visit]));
 }
 
-/** Returns the error with a code of the modern era: -32602 names a missing resource; -32002 and -32042 are not sent. */
+/** The error with a code of the modern era: -32602 names a missing resource; -32002 and -32042 are not sent. */
 export function modernError(method: string, params: JsonFields, error: JsonRpcError): JsonRpcError {
   const { code, message, data } = error;
   if (code === RPC.resourceNotFound) {

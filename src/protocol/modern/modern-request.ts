@@ -50,7 +50,7 @@ export function pathKey(
 }
 
 /**
- * Returns a key that a call shares with its retries: it covers the arguments, but not `_meta`, state and responses.
+ * A key that a call shares with its retries: it covers the arguments, but not `_meta`, state and responses.
  * Not for the hot path.
  */
 export function callKey(request: ModernRequest): string {
@@ -64,7 +64,7 @@ export function callKey(request: ModernRequest): string {
 }
 
 /**
- * Returns the text by which arguments are compared: without regard to the order of keys, if the parsed value
+ * The text by which arguments are compared: without regard to the order of keys, if the parsed value
  * represents the whole text. That is not so with a repeated key, of which a parser drops one value; such a text is
  * compared as it is. Source: ADR 263.
  */
@@ -75,7 +75,7 @@ function comparedText(args: JsonText): string {
   return JSON.stringify(value) === text ? canonicalText(value) : text;
 }
 
-/** Returns the refusal of `params`, as an answer like those of backends, hence with status 200. */
+/** The refusal of `params`, as an answer like those of backends, hence with status 200. */
 export function invalidParams(message: string, data?: JsonObject): RpcFailure {
   return new RpcFailure(200, { code: RPC.invalidParams, message, ...definedFields({ data }) });
 }
@@ -155,7 +155,7 @@ function isText(field: JsonFields[string]): field is JsonText {
   return field instanceof JsonText;
 }
 
-/** Returns true for a field that is kept as this text, or for an absent one when `text` is undefined. */
+/** True for a field that is kept as this text, or for an absent one when `text` is undefined. */
 function hasText(field: JsonFields[string], text: string | undefined): boolean {
   return isText(field) ? field.text === text : field === undefined && text === undefined;
 }
@@ -173,7 +173,7 @@ function isToken(value: unknown): value is string | number | JsonText {
   return typeof value === 'string' || typeof value === 'number';
 }
 
-/** Returns the refusal of a missing or invalid field: 400 with -32602. */
+/** The refusal of a missing or invalid field: 400 with -32602. */
 export function badField(key: string, value: unknown, expected: string): RpcFailure {
   return badEnvelope(key, value === undefined ? 'missing' : `must be ${expected}`);
 }

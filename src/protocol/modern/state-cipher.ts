@@ -32,7 +32,7 @@ export class StateCipher {
   }
 
   /**
-   * Returns the encrypted text, which can be decrypted only with the same `bound`, by default for one hour. Undefined
+   * The encrypted text, which can be decrypted only with the same `bound`, by default for one hour. Undefined
    * when the content is too long.
    */
   encrypt(content: JsonObject, bound: string, validMs = VALID_MS): string | undefined {
@@ -62,7 +62,7 @@ export class StateCipher {
     return text.length <= LONGEST_TEXT ? text : undefined;
   }
 
-  /** Returns the content; undefined for any other text: foreign, changed, expired, or bound to something else. */
+  /** The content; undefined for any other text: foreign, changed, expired, or bound to something else. */
   decrypt(text: string, bound: string): JsonObject | undefined {
     if (!text.startsWith(VERSION) || text.length > LONGEST_TEXT) return undefined;
     const encoded = text.slice(VERSION.length);
@@ -83,7 +83,7 @@ export class StateCipher {
   }
 }
 
-/** Returns a key for one text. With one key for all texts, random nonces would bound the number of texts. */
+/** A key for one text. With one key for all texts, random nonces would bound the number of texts. */
 function derivedKey(key: Buffer, salt: Buffer): Buffer {
   return Buffer.from(hkdfSync('sha256', key, salt, 'sealed state of MCP clients', 32));
 }

@@ -37,7 +37,7 @@ export class EqualToolLists {
   }
 }
 
-/** Returns the names of the tools in a list; undefined when the list has a further page. */
+/** The names of the tools in a list; undefined when the list has a further page. */
 function allToolsOf(result: unknown): readonly string[] | undefined {
   if (!isJsonObject(result) || !Array.isArray(result.tools) || result.nextCursor !== undefined)
     return undefined;

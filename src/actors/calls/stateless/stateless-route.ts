@@ -106,7 +106,7 @@ export class StatelessRoute implements CallRoute {
   }
 
   /**
-   * Returns a step for a second attempt if an instance can take the call at once; otherwise NONE. Over a pipe another
+   * A step for a second attempt if an instance can take the call at once; otherwise NONE. Over a pipe another
    * instance would have to start a program first.
    */
   #hedge(call: RunningCall): Step {
@@ -279,7 +279,7 @@ class DedicatedPlan implements AttemptPlan {
 /** The answer to a method that the backend's era does not have. */
 const UNKNOWN_METHOD: FinalEvent = { kind: 'error', error: METHOD_NOT_FOUND };
 
-/** Returns true for dedicated conversations: they may continue without the transport of the instance. */
+/** True for dedicated conversations: they may continue without the transport of the instance. */
 function isDedicated(choice: ConversationChoice): boolean {
   return choice === 'dedicated' || choice === 'extended';
 }
