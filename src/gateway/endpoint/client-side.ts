@@ -39,7 +39,7 @@ import type { ViewRegistry } from '../../registry/view-registry.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
 import type { UserNotice } from '../instances/accounts-at-backends.ts';
 import { type BackendDeps, hasUserAccounts, TemplateBackends } from './template-backends.ts';
-import { Views } from './views.ts';
+import { Views, type ViewsDeps } from './views.ts';
 import { WithheldItems } from './withheld-items.ts';
 
 /** Interval at which a gateway that closes checks for calls in flight. */
@@ -97,6 +97,8 @@ export class ClientSide {
   readonly withheld: WithheldItems;
   readonly views: Views;
   readonly #deps: ClientSideDeps;
+  readonly #clock: Clock;
+  readonly #onFault: (thrown: unknown) => void;
   readonly #actors: BackendDeps;
   readonly #questions: CallsWithQuestions;
   readonly #statelessConversations: StatelessConversations;
@@ -105,60 +107,63 @@ export class ClientSide {
   readonly #subscriptions = new Subscription();
 
   constructor(deps: ClientSideDeps) {
-    const {
-      fleet,
-      now,
-      wall,
-      alarm,
-      every,
-      background,
-      scheduler,
-      declarations,
-      changedCallers$ = NEVER,
-    } = deps;
-    const { sessions = {}, random = Math.random, stateKeys = [randomBytes(32)] } = deps;
-    const clock: Clock = { now, wall, alarm, every, background };
-    const onFault = droppingErrors(deps.onFault);
-    const { max: maxSessions, idleMs, share } = sessions;
+    const { now, wall, alarm, every, background, scheduler, sessions: bounds = {} } = deps;
     this.#deps = deps;
+    this.#clock = { now, wall, alarm, every, background };
+    this.#onFault = droppingErrors(deps.onFault);
     this.withheld = new WithheldItems(deps, deps.emit, deps.approvals.withheldOf);
+    const { max: maxSessions, idleMs, share } = bounds;
     this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
     const newId = () => this.sessions.newId();
     this.#questions = new CallsWithQuestions({ scheduler, held: deps.heldQuestions, alarm, newId });
-    const statelessConversations = new StatelessConversations(declarations, scheduler);
-    this.#statelessConversations = statelessConversations;
-    this.#actors = {
+    this.#statelessConversations = new StatelessConversations(deps.declarations, scheduler);
+    this.#actors = this.#backendDeps();
+    const aggregate = this.#aggregateDeps();
+    const { lists, templates, listChanges$ } = aggregate;
+    const selection = allTemplates(lists, templates, scheduler, deps.aggregate, listChanges$);
+    this.#aggregate = new AggregateBackends({ ...aggregate, selection });
+    this.views = this.#makeViews(aggregate);
+    this.endpoint = this.#makeEndpoint();
+    this.#followChanges();
+  }
+
+  /** What the backends of each template use. */
+  #backendDeps(): BackendDeps {
+    const { fleet, scheduler, alarm, listReader, random = Math.random, userNotices$ } = this.#deps;
+    const statelessConversations = this.#statelessConversations;
+    const closed$ = fleet.listChanged$.pipe(ignoreElements(), endWith(true));
+    return {
       fleet,
       sessions: this.sessions,
-      stateless: new StatelessCalls({ ...deps, statelessConversations }),
+      stateless: new StatelessCalls({ ...this.#deps, statelessConversations }),
       feed: new ChangeFeed({ fleet, statelessConversations, scheduler, random, alarm }),
-      clock,
+      clock: this.#clock,
       scheduler,
-      listReader: deps.listReader,
+      listReader,
       cache: new FairLruMap(CACHE_BYTES),
-      userNotices$: deps.userNotices$?.pipe(
-        takeUntil(fleet.listChanged$.pipe(ignoreElements(), endWith(true))),
-      ),
+      userNotices$: userNotices$?.pipe(takeUntil(closed$)),
     };
+  }
+
+  /** What all aggregates use: that of all templates, and each view. */
+  #aggregateDeps() {
+    const { fleet, scheduler, listReader: reader, recovered$, lists: store } = this.#deps;
+    const clock = this.#clock;
     const backendsOf = (template: string) => this.#of(template);
+    const listChanges$ = fleet.listChanged$;
+    const hasUserLists = (template: string) => hasUserAccounts(fleet, template);
     const lists = new AggregateLists({
       clock,
       backendsOf,
       scheduler,
-      listChanges$: fleet.listChanged$,
-      recovered$: deps.recovered$,
-      reader: deps.listReader,
+      listChanges$,
+      recovered$,
+      reader,
       onListed: this.withheld.listed,
       hasInstances: (template) => fleet.has(template) && fleet.group(template).instances.length > 0,
-      kept:
-        deps.lists &&
-        new StoredLists({
-          store: deps.lists,
-          clock,
-          hasUserLists: (template) => hasUserAccounts(fleet, template),
-        }),
+      kept: store && new StoredLists({ store, clock, hasUserLists }),
     });
-    const aggregate = {
+    return {
       clock,
       lists,
       backendsOf,
@@ -170,24 +175,22 @@ export class ClientSide {
         timeoutFor(fleet.group(template).policy, tool, ofViewMs),
       movesUnsafe: (template: string) =>
         !fleet.has(template) || fleet.group(template).policy.sessionFailover === 'always',
-      listChanges$: fleet.listChanged$,
-      onFault,
+      listChanges$,
+      onFault: this.#onFault,
     };
-    this.#aggregate = new AggregateBackends({
-      ...aggregate,
-      selection: allTemplates(lists, aggregate.templates, scheduler, deps.aggregate, aggregate.listChanges$),
-    });
-    const { dispatcher, approvals, callLimiter = new CallCounts(clock) } = deps;
-    this.views = new Views({
-      fleet,
-      aggregate,
-      dispatcher,
-      callLimiter,
-      approvals,
-      registry: deps.views,
-      withheldOf: (template) => this.withheld.of(template),
-    });
-    this.endpoint = new Endpoint({
+  }
+
+  #makeViews(aggregate: ViewsDeps['aggregate']): Views {
+    const { fleet, dispatcher, approvals, views: registry } = this.#deps;
+    const { callLimiter = new CallCounts(this.#clock) } = this.#deps;
+    const withheldOf = (template: string) => this.withheld.of(template);
+    return new Views({ fleet, aggregate, dispatcher, callLimiter, approvals, registry, withheldOf });
+  }
+
+  #makeEndpoint(): McpEndpoint {
+    const { fleet, scheduler, declarations, bufferedBytes, useOnce } = this.#deps;
+    const { stateKeys = [randomBytes(32)] } = this.#deps;
+    return new Endpoint({
       backends: (pathName) => {
         if (pathName === undefined) return this.#aggregate;
         if (this.views.has(pathName)) return this.views.backends(pathName) ?? this.#of(pathName);
@@ -198,20 +201,24 @@ export class ClientSide {
       questions: this.#questions,
       newSessionId: () => this.sessions.newId(),
       stateKeys,
-      useOnce: deps.useOnce,
-      onFault,
+      useOnce,
+      onFault: this.#onFault,
       scheduler,
-      clock,
+      clock: this.#clock,
       declarations,
-      bufferedBytes: deps.bufferedBytes,
+      bufferedBytes,
     });
+  }
+
+  #followChanges(): void {
+    const { fleet, changedCallers$ = NEVER, userNotices$ } = this.#deps;
     // Ends what an owner has open. The HTTP layer ends event streams without a session.
-    const holders = [this.#questions, this.sessions, statelessConversations];
+    const holders = [this.#questions, this.sessions, this.#statelessConversations];
     const changes = changedCallers$.subscribe((ownerId) => {
-      Promise.all(holders.map((holder) => holder.endOf(ownerId))).catch(onFault);
+      Promise.all(holders.map((holder) => holder.endOf(ownerId))).catch(this.#onFault);
     });
     this.#subscriptions.add(changes);
-    const noticed = deps.userNotices$?.subscribe(({ template, notice }) =>
+    const noticed = userNotices$?.subscribe(({ template, notice }) =>
       this.#backends.get(template)?.noteChange(changedList(notice.method)),
     );
     this.#subscriptions.add(noticed);
