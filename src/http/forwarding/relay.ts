@@ -3,7 +3,7 @@
 // rights, the request at the holder is cancelled.
 
 import type { GatewayError } from '../../domain/errors/errors.ts';
-import { type ForwardedAnswer, type ForwardedHeaders, NotHolder } from '../../domain/nodes/forwarding.ts';
+import { type ForwardedHeaders, type Forwarding, NotHolder } from '../../domain/nodes/forwarding.ts';
 import type { ForwardJob } from '../replies/reply.ts';
 import { commonHeaders, latin1Of, SMALL_BYTES } from '../replies/respond.ts';
 import { limitReader } from '../replies/unread-answers.ts';
@@ -26,65 +26,94 @@ const PASSED = [
  * begun, or NotHolder.
  */
 export function relay(context: HttpContext, job: ForwardJob, streams: EventStreams): Promise<void> {
-  const { res: response, state } = context;
-  state.forwardedTo = job.node;
-  if (response.destroyed) return Promise.reject(new ClientGone());
-  return new Promise((resolve, reject) => {
-    let release = (): void => {};
-    /** Bytes of the body that are to come; infinite for a stream. */
-    let left = Number.POSITIVE_INFINITY;
-    const settle = (reason?: Error): void => {
-      release();
-      if (reason === undefined) resolve();
-      else reject(reason);
-    };
-    /** An answer that has begun can only break off; `isComplete`: as an event stream may end. */
-    const stop = (reason: Error, isComplete: boolean): void => {
-      const isBegun = response.headersSent;
-      if (isBegun && isComplete && left === Number.POSITIVE_INFINITY) response.end();
-      else if (isBegun) response.destroy();
-      settle(isBegun ? undefined : reason);
-    };
-    const answer: ForwardedAnswer = {
-      head: (status, headers) => {
-        if (response.destroyed) return;
-        if (status >= 400 && status < 500 && status !== 429) count(job);
-        left = Number(headers['content-length'] ?? Number.POSITIVE_INFINITY);
-        const isStream =
-          headers['content-type'] === EVENT_STREAM_TYPE && headers['content-length'] === undefined;
-        writeHead(context, status, headers);
-        if (!isStream) return;
-        limitReader(response, streams.unreadMs);
-        response.flushHeaders();
-        release = streams.track({ keepAlive: () => {}, revoke }, context);
-      },
-      data: (part) => {
-        left -= part.length;
-        if (response.destroyed) return true;
-        // The last part ends the answer: with the head, in one write.
-        if (left === 0 && part.length <= SMALL_BYTES) response.end(latin1Of(part), 'latin1');
-        else if (response.write(part)) return true;
-        if (response.writableLength > 0) limitReader(response);
-        return left === 0;
-      },
-      end: () => {
-        if (!response.writableEnded) response.end();
-        settle();
-      },
-      failed: (error) => stop(job.failure(error), false),
-      notHolder: (sinceMs) => stop(new NotHolder(undefined, sinceMs), false),
-    };
-    const forwarding = job.forward(answer);
-    const revoke = (reason: GatewayError): void => {
-      forwarding.cancel();
-      stop(reason, true);
-    };
-    response.on('drain', () => forwarding.resume());
-    job.onLost((reason) => {
-      forwarding.cancel();
-      stop(reason, true);
+  context.state.forwardedTo = job.node;
+  if (context.res.destroyed) return Promise.reject(new ClientGone());
+  return new RelayedAnswer(context, job, streams).over;
+}
+
+class RelayedAnswer {
+  readonly #context: HttpContext;
+  readonly #job: ForwardJob;
+  readonly #streams: EventStreams;
+  readonly #over = Promise.withResolvers<void>();
+  readonly over: Promise<void> = this.#over.promise;
+  readonly #forwarding: Forwarding;
+  /** Bytes of the body that are to come; infinite for a stream. */
+  #left = Number.POSITIVE_INFINITY;
+  #untrack: (() => void) | undefined;
+
+  constructor(context: HttpContext, job: ForwardJob, streams: EventStreams) {
+    this.#context = context;
+    this.#job = job;
+    this.#streams = streams;
+    this.#forwarding = job.forward({
+      head: (status, headers) => this.#head(status, headers),
+      data: (part) => this.#data(part),
+      end: () => this.#end(),
+      failed: (error) => this.#breakOff(job.failure(error)),
+      notHolder: (sinceMs) => this.#breakOff(new NotHolder(undefined, sinceMs)),
     });
-  });
+    context.res.on('drain', () => this.#forwarding.resume());
+    job.onLost((reason) => this.#revoke(reason));
+  }
+
+  #head(status: number, headers: ForwardedHeaders): void {
+    const { res: response } = this.#context;
+    if (response.destroyed) return;
+    if (status >= 400 && status < 500 && status !== 429) count(this.#job);
+    const { 'content-type': type, 'content-length': length } = headers;
+    this.#left = Number(length ?? Number.POSITIVE_INFINITY);
+    writeHead(this.#context, status, headers);
+    if (type === EVENT_STREAM_TYPE && length === undefined) this.#beginStream();
+  }
+
+  #beginStream(): void {
+    const { res: response } = this.#context;
+    limitReader(response, this.#streams.unreadMs);
+    response.flushHeaders();
+    const revoke = (reason: GatewayError) => this.#revoke(reason);
+    this.#untrack = this.#streams.track({ keepAlive: () => {}, revoke }, this.#context);
+  }
+
+  #data(part: Buffer): boolean {
+    const { res: response } = this.#context;
+    this.#left -= part.length;
+    if (response.destroyed) return true;
+    // The last part ends the answer: with the head, in one write.
+    if (this.#left === 0 && part.length <= SMALL_BYTES) response.end(latin1Of(part), 'latin1');
+    else if (response.write(part)) return true;
+    if (response.writableLength > 0) limitReader(response);
+    return this.#left === 0;
+  }
+
+  #end(): void {
+    const { res: response } = this.#context;
+    if (!response.writableEnded) response.end();
+    this.#settle();
+  }
+
+  /** The client has left, or may not get the answer any more. */
+  #revoke(reason: Error): void {
+    this.#forwarding.cancel();
+    const { res: response } = this.#context;
+    const isStream = response.headersSent && this.#left === Number.POSITIVE_INFINITY;
+    if (isStream) this.#end();
+    else this.#breakOff(reason);
+  }
+
+  /** An answer that has not begun gets another one in its place. */
+  #breakOff(reason: Error): void {
+    const { res: response } = this.#context;
+    const isBegun = response.headersSent;
+    if (isBegun) response.destroy();
+    this.#settle(isBegun ? undefined : reason);
+  }
+
+  #settle(reason?: Error): void {
+    this.#untrack?.();
+    if (reason === undefined) this.#over.resolve();
+    else this.#over.reject(reason);
+  }
 }
 
 function writeHead({ res, state }: HttpContext, status: number, headers: ForwardedHeaders): void {
