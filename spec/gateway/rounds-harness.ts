@@ -7,8 +7,10 @@ import type { SessionFailover } from '../../src/balancing/policy.ts';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import { backendUnavailable } from '../../src/domain/errors/backend-errors.ts';
 import { isJsonObject, type JsonObject } from '../../src/domain/json/json.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { ListReader } from '../../src/domain/lists/list-reader.ts';
 import { META } from '../../src/domain/mcp/mcp.ts';
+import { newLife } from '../../src/domain/nodes/life.ts';
 import { spreadClock } from '../../src/domain/time/clock.ts';
 import { ClientSide } from '../../src/gateway/endpoint/client-side.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
@@ -59,6 +61,8 @@ export class RoundsHarness {
     const scheduler = untimedScheduler();
     const store = new MemoryStore();
     this.mcp = new ClientSide({
+      life: newLife(),
+      sessions: { max: LIMITS.sessions, idleMs: LIMITS.sessionIdleMs },
       fleet,
       dispatcher,
       budget,

@@ -31,6 +31,7 @@ import { ListReader } from '../../src/domain/lists/list-reader.ts';
 import type { ClientProfile, ServerMessage } from '../../src/domain/mcp/client.ts';
 import { type Handshake, META, type Tool } from '../../src/domain/mcp/mcp.ts';
 import { ByteBudget, memoryBounds } from '../../src/domain/memory/held-bytes.ts';
+import { newLife } from '../../src/domain/nodes/life.ts';
 import { type Clock, spreadClock } from '../../src/domain/time/clock.ts';
 import type { Conversation, Transport } from '../../src/transports/transport.ts';
 import { instanceDefinition } from '../conformance/transport.ts';
@@ -135,6 +136,9 @@ export interface HarnessOptions {
   readonly alarm?: Clock['alarm'];
 }
 
+/** The bounds of sessions where none are set. */
+export const KEPT = { maxSessions: LIMITS.sessions, idleMs: LIMITS.sessionIdleMs };
+
 /** The instances of template `t` and their clients. */
 export class Harness {
   readonly events: GatewayEvent[] = [];
@@ -170,7 +174,7 @@ export class Harness {
   constructor({
     policy,
     own,
-    maxSessions,
+    maxSessions = KEPT.maxSessions,
     maxCallMs,
     perTurn = Number.POSITIVE_INFINITY,
     ...timing
@@ -210,7 +214,7 @@ export class Harness {
         fleet,
         dispatcher,
         budget,
-        maxSessions,
+        ...{ maxSessions, idleMs: KEPT.idleMs, life: newLife() },
         share: own?.share,
         declarations: this.declarations,
       },

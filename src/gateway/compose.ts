@@ -11,6 +11,8 @@ import { TrafficCounts } from '../counts/traffic-counts.ts';
 import { droppingErrors } from '../domain/errors/dropping-errors.ts';
 import type { ActorInspection, ActorInspector } from '../domain/events/actor-inspection.ts';
 import type { GatewayEvent } from '../domain/events/events.ts';
+import { definedFields } from '../domain/json/json.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { ListReader } from '../domain/lists/list-reader.ts';
 import { ByteBudget, HeldBytes, memoryBounds } from '../domain/memory/held-bytes.ts';
 import { newLife } from '../domain/nodes/life.ts';
@@ -73,6 +75,8 @@ export function composeGateway(
   };
 }
 
+const SESSION_DEFAULTS = { max: LIMITS.sessions, idleMs: LIMITS.sessionIdleMs };
+
 type Base = ReturnType<typeof baseOf>;
 
 /** What most parts use. */
@@ -91,6 +95,7 @@ function baseOf(store: Store, options: ComposeOptions, events: EventBus) {
     clock,
     bounds,
     life: node.life ?? newLife(),
+    sessions: { ...SESSION_DEFAULTS, ...definedFields(options.sessions ?? {}) },
     /** Undefined for a gateway that alone uses its store. */
     ownNode: node.id && nodeOf(node.id, node.worker),
     emit: (event: GatewayEvent) => events.emit(event),
@@ -220,7 +225,7 @@ function backendAccountsOf(
 
 /** The calls to instances, and the clients that make them. */
 function clientsOf(base: Base, instances: Instances, readiness: Readiness) {
-  const { store, options, events, clock, scheduler, emit, bounds, life, listReader } = base;
+  const { store, options, events, clock, scheduler, emit, bounds, life, sessions, listReader } = base;
   const { fleet, registry, approvals, backendAccounts } = instances;
   const { others = {} } = options;
   const tracing = new Tracing();
@@ -243,6 +248,7 @@ function clientsOf(base: Base, instances: Instances, readiness: Readiness) {
     keeper,
     approvals,
     life,
+    sessions,
     views: registry.views,
     userNotices$: backendAccounts?.notices$,
     isDraining: () => readiness.isDraining,
@@ -264,8 +270,8 @@ function clientsOf(base: Base, instances: Instances, readiness: Readiness) {
 }
 
 /** Stores the sessions of clients; undefined where they end with the gateway. */
-function keeperOf({ store, options, ownNode, clock, life }: Base): SessionKeeper | undefined {
-  const { max: maxSessions, idleMs, recover = false } = options.sessions ?? {};
+function keeperOf({ store, options, ownNode, clock, life, sessions }: Base): SessionKeeper | undefined {
+  const { max: maxSessions, idleMs, recover = false } = sessions;
   if (!recover || ownNode === undefined || store.kind === 'memory') return undefined;
   const { others: holders = {} } = options;
   return new SessionKeeper({

@@ -16,6 +16,7 @@ import {
 } from '../../../src/domain/sessions/session-value.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { SessionStore } from '../../../src/persistence/store.ts';
+import { KEPT } from '../../helpers/failing-backend.ts';
 import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -58,7 +59,7 @@ simulateTime(test, () => {
       return stored.delete(life, keys);
     },
   };
-  keeper = new SessionKeeper({ store, node: 'n', life: 'life-1--', clock: simulatedClock });
+  keeper = new SessionKeeper({ store, node: 'n', life: 'life-1--', ...KEPT, clock: simulatedClock });
 });
 
 class Session {

@@ -14,7 +14,7 @@ import { rowKeyOf } from '../../../src/domain/sessions/session-row.ts';
 import { type AnySessionValue, writeSession } from '../../../src/domain/sessions/session-value.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { SessionStore } from '../../../src/persistence/store.ts';
-import { PLAIN } from '../../helpers/failing-backend.ts';
+import { KEPT, PLAIN } from '../../helpers/failing-backend.ts';
 import { alarmsOf, simulatedClock } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -34,7 +34,7 @@ test('one caller takes no more than its share, and has it again afterwards', asy
   const { sessions } = new MemoryStore();
   const read = (keys: readonly string[]) => answered.promise.then(() => sessions.read(keys));
   const store = { ...sessions, read };
-  const keeper = new SessionKeeper({ store, node: 'n', life: newLife(), clock: simulatedClock });
+  const keeper = new SessionKeeper({ store, node: 'n', life: newLife(), ...KEPT, clock: simulatedClock });
   const recovery = new SessionRecovery(keeper, {});
   const before = newLife();
   const recover = (ownerId: string) =>
@@ -64,6 +64,7 @@ test('a session that is not stored is waited for while its node may store it, an
     store: sessions,
     node: 'n',
     life: newLife(),
+    ...KEPT,
     clock: simulatedClock,
     holders: { mayBeStoredLater },
   };
@@ -104,7 +105,7 @@ test('the rows of many sessions are read and claimed a hundred at a time', async
       return sessions.claim(rows, next);
     },
   };
-  const keeper = new SessionKeeper({ store, node: 'n', life, clock: simulatedClock });
+  const keeper = new SessionKeeper({ store, node: 'n', life, ...KEPT, clock: simulatedClock });
   const recovery = new SessionRecovery(keeper, {});
   const generations: number[] = [];
   const steps = recoverAs((generation) => void generations.push(generation));
@@ -129,7 +130,7 @@ test('sessions that come one after the other within a moment share their stateme
     return sessions.claim(rows, next);
   };
   const { clock, ring } = alarmsOf(PAUSE_MS);
-  const keeper = new SessionKeeper({ store: { ...sessions, claim }, node: 'n', life, clock });
+  const keeper = new SessionKeeper({ store: { ...sessions, claim }, node: 'n', life, ...KEPT, clock });
   const recovery = new SessionRecovery(keeper, {});
   let recovered = 0;
   const steps = recoverAs(() => {
@@ -169,6 +170,7 @@ test('claims that another life has made first are counted as lost', async () => 
     store,
     node: 'n',
     life,
+    ...KEPT,
     clock: simulatedClock,
     holders: { decideSession },
   });

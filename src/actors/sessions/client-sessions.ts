@@ -16,7 +16,7 @@ import {
 import { LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile, ShownSession } from '../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
-import { lifeOf, newLife, newSessionId } from '../../domain/nodes/life.ts';
+import { lifeOf, newSessionId } from '../../domain/nodes/life.ts';
 import type { AllSessions, RecoverySteps } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
@@ -38,15 +38,15 @@ import { SessionRecovery } from './session-recovery.ts';
 import { newSession, outlivesNode } from './session-state.ts';
 
 interface ClientSessionsOptions extends SessionDeps {
-  /** The most sessions with one template, and separately the most aggregate sessions. Default: LIMITS.sessions. */
-  readonly maxSessions?: number | undefined;
-  readonly idleMs?: number | undefined;
+  /** The most sessions with one template, and separately the most aggregate sessions. */
+  readonly maxSessions: number;
+  readonly idleMs: number;
   /** The share of the places that one owner may use. Default: LIMITS.ownerShare. */
   readonly share?: number | undefined;
   /** Counts the memory of the client profiles. */
   readonly declarations: ByteBudget;
-  /** The present life of this node, with which new ids begin. Default: a new life. */
-  readonly life?: string | undefined;
+  /** The present life of this node, with which new ids begin. */
+  readonly life: string;
   /** Stores the sessions, so that another life can recover them. Default: sessions end with the gateway. */
   readonly keeper?: SessionKeeper | undefined;
 }
@@ -69,15 +69,7 @@ export class ClientSessions implements AllSessions {
   #drain: SessionDrain | undefined;
   isClosing = false;
 
-  constructor({
-    maxSessions = LIMITS.sessions,
-    idleMs = LIMITS.sessionIdleMs,
-    share,
-    declarations,
-    life = newLife(),
-    keeper,
-    ...deps
-  }: ClientSessionsOptions) {
+  constructor({ maxSessions, idleMs, share, declarations, life, keeper, ...deps }: ClientSessionsOptions) {
     this.deps = deps;
     this.#life = life;
     this.#keeper = keeper;

@@ -3,7 +3,6 @@
 // changes are written later. Writes are grouped, and there is none per call. Source: ADR 143, 294. session-recovery.ts
 // reads the rows.
 
-import { LIMITS } from '../../domain/limits.ts';
 import { RELEASED } from '../../domain/nodes/life.ts';
 import type { NodeLife } from '../../domain/nodes/nodes.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
@@ -38,9 +37,9 @@ interface KeeperOptions {
   readonly node: string;
   readonly life: string;
   readonly clock: Clock;
-  readonly idleMs?: number | undefined;
-  /** The most sessions of a life. Default: LIMITS.sessions. */
-  readonly maxSessions?: number | undefined;
+  readonly idleMs: number;
+  /** The most sessions of a life. */
+  readonly maxSessions: number;
   readonly holders?: SessionHolders | undefined;
 }
 
@@ -101,8 +100,8 @@ export class SessionKeeper implements RowWriter {
     this.ownLife = { node, life };
     this.#released = holders.decideSession && [];
     this.clock = clock;
-    this.#idleMs = idleMs ?? LIMITS.sessionIdleMs;
-    this.#maxSessions = maxSessions ?? LIMITS.sessions;
+    this.#idleMs = idleMs;
+    this.#maxSessions = maxSessions;
   }
 
   /**

@@ -50,14 +50,7 @@ export interface ClientSideDeps
     Pick<SessionDeps, 'isDraining' | 'isCutOff' | 'certain'>,
     Pick<
       GatewayOptions,
-      | 'aggregate'
-      | 'callLimiter'
-      | 'changedCallers$'
-      | 'maxCallMs'
-      | 'stateKeys'
-      | 'sessions'
-      | 'onFault'
-      | 'random'
+      'aggregate' | 'callLimiter' | 'changedCallers$' | 'maxCallMs' | 'stateKeys' | 'onFault' | 'random'
     > {
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
@@ -69,8 +62,10 @@ export interface ClientSideDeps
   /** Spreads deadlines and ends of many sessions over time. */
   readonly scheduler: TaskScheduler;
   readonly isAccepting: () => boolean;
-  /** The life of this node. Default: a new one. */
-  readonly life?: string | undefined;
+  /** The life of this node. */
+  readonly life: string;
+  /** The bounds of sessions: see GatewayOptions. */
+  readonly sessions: { readonly max: number; readonly idleMs: number; readonly share?: number };
   /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
   readonly bufferedBytes?: number | undefined;
   /** Counts what clients declared as long as it is kept. The owner is the principal. */
@@ -107,12 +102,12 @@ export class ClientSide {
   readonly #subscriptions = new Subscription();
 
   constructor(deps: ClientSideDeps) {
-    const { now, wall, alarm, every, background, scheduler, sessions: bounds = {} } = deps;
+    const { now, wall, alarm, every, background, scheduler } = deps;
     this.#deps = deps;
     this.#clock = { now, wall, alarm, every, background };
     this.#onFault = droppingErrors(deps.onFault);
     this.withheld = new WithheldItems(deps, deps.emit, deps.approvals.withheldOf);
-    const { max: maxSessions, idleMs, share } = bounds;
+    const { max: maxSessions, idleMs, share } = deps.sessions;
     this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
     const newId = () => this.sessions.newId();
     this.#questions = new CallsWithQuestions({ scheduler, held: deps.heldQuestions, alarm, newId });
