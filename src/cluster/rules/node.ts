@@ -216,15 +216,9 @@ export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeT
         hearTaken(lease, event.generation, event.isOurs, leaseSurroundings(state, now.atMs), now.atMs),
       );
     case 'released':
-      return ofProgram(state, event.program, (lease) => ({
-        lease: hearReleased(lease, event.isReleased),
-        actions: [],
-      }));
+      return ofProgram(state, event.program, (lease) => hearReleased(lease, event.isReleased));
     case 'started':
-      return ofProgram(state, event.program, (lease) => ({
-        lease: hearStarted(lease, event.start),
-        actions: [],
-      }));
+      return ofProgram(state, event.program, (lease) => hearStarted(lease, event.start));
     case 'programGone':
       return ofProgram(state, event.program, (lease) =>
         hearGone(lease, event.start, event.isRefused, leaseSurroundings(state, now.atMs)),
@@ -269,7 +263,7 @@ function tick(before: NodeState, now: Moment): NodeTransition {
   const programs = new Map<string, ProgramLease>();
   for (const [program, lease] of state.programs) {
     const step = tickProgram(lease, around, now.atMs);
-    programs.set(program, step.lease);
+    programs.set(program, step.state);
     actions.push(...step.actions);
   }
   return { state: { ...state, programs }, actions };
@@ -301,7 +295,7 @@ function read(before: NodeState, rows: SharedRows, now: Moment): NodeTransition 
   const programs = new Map<string, ProgramLease>();
   for (const row of rows.programs) {
     const step = readProgram(before.programs.get(row.program), row, around, now.atMs);
-    programs.set(row.program, step.lease);
+    programs.set(row.program, step.state);
     actions.push(...step.actions);
   }
   for (const [program, lease] of before.programs) {
@@ -430,11 +424,11 @@ function ofWatch(state: NodeState, life: string, change: (watch: LifeWatch) => L
 function ofProgram(
   state: NodeState,
   program: string,
-  change: (lease: ProgramLease) => { lease: ProgramLease; actions: readonly ProgramAction[] },
+  change: (lease: ProgramLease) => Transition<ProgramLease, ProgramAction>,
 ): NodeTransition {
   const lease = state.programs.get(program);
   if (lease === undefined) return { state, actions: [] };
-  const { lease: next, actions } = change(lease);
+  const { state: next, actions } = change(lease);
   return { state: { ...state, programs: new Map(state.programs).set(program, next) }, actions };
 }
 

@@ -3,6 +3,7 @@
 // when). Source: ADR 146.
 
 import { rendezvousOrder } from '../../domain/nodes/rendezvous.ts';
+import type { Transition } from './own-life.ts';
 import type { ProgramRow } from './rows.ts';
 
 /** Wait of each further rank before it takes a free program, in ms. */
@@ -64,10 +65,7 @@ export interface LeaseSurroundings {
   readonly isFree: (holder: string) => 'no' | 'yes' | 'ours';
 }
 
-interface LeaseStep {
-  readonly lease: ProgramLease;
-  readonly actions: readonly ProgramAction[];
-}
+type LeaseTransition = Transition<ProgramLease, ProgramAction>;
 
 /** The row as it was just read. */
 export function readProgram(
@@ -75,7 +73,7 @@ export function readProgram(
   row: ProgramRow,
   view: LeaseSurroundings,
   atMs: number,
-): LeaseStep {
+): LeaseTransition {
   const before: ProgramLease = lease ?? {
     row,
     freeSinceMs: undefined,
@@ -95,7 +93,7 @@ export function readProgram(
 }
 
 /** What is due now: a lease, a start, a stop or a release. */
-export function tickProgram(lease: ProgramLease, view: LeaseSurroundings, atMs: number): LeaseStep {
+export function tickProgram(lease: ProgramLease, view: LeaseSurroundings, atMs: number): LeaseTransition {
   const { row, phase } = lease;
   const { program } = row;
   if (!view.hasLease) return step(lease);
@@ -120,7 +118,7 @@ export function hearTaken(
   isOurs: boolean | undefined,
   view: LeaseSurroundings,
   atMs: number,
-): LeaseStep {
+): LeaseTransition {
   if (lease.phase !== 'taking') return step(lease);
   const idle: ProgramLease = { ...lease, phase: 'none', freeSinceMs: undefined };
   if (!isOurs || lease.row.generation !== generation) return step(idle); // a read came first
@@ -129,18 +127,17 @@ export function hearTaken(
 }
 
 /** The answer to `release`, also when there was none in time: then only a new lease is certain. */
-export function hearReleased(lease: ProgramLease, isReleased: boolean): ProgramLease {
-  if (lease.phase !== 'releasing') return lease;
+export function hearReleased(lease: ProgramLease, isReleased: boolean): LeaseTransition {
+  if (lease.phase !== 'releasing') return step(lease);
   const row = isReleased ? { ...lease.row, life: undefined } : lease.row;
   const doubtfulGeneration = isReleased ? undefined : row.generation;
-  return { ...lease, row, phase: 'none', freeSinceMs: undefined, doubtfulGeneration };
+  return step({ ...lease, row, phase: 'none', freeSinceMs: undefined, doubtfulGeneration });
 }
 
 /** The program answers. */
-export function hearStarted(lease: ProgramLease, start: number): ProgramLease {
-  return lease.phase === 'starting' && lease.start === start
-    ? { ...lease, phase: 'running', failedStarts: 0 }
-    : lease;
+export function hearStarted(lease: ProgramLease, start: number): LeaseTransition {
+  const hasStarted = lease.phase === 'starting' && lease.start === start;
+  return step(hasStarted ? { ...lease, phase: 'running', failedStarts: 0 } : lease);
 }
 
 /**
@@ -152,7 +149,7 @@ export function hearGone(
   start: number,
   isRefused: boolean,
   view: LeaseSurroundings,
-): LeaseStep {
+): LeaseTransition {
   if (!hasGroup(lease) || lease.start !== start) return step(lease);
   const failedStarts = isRefused
     ? MAX_FAILED_STARTS
@@ -201,12 +198,12 @@ function mayTake({ row, freeSinceMs }: ProgramLease, view: LeaseSurroundings, at
   return atMs - freeSinceMs >= rank * RANK_MS;
 }
 
-function take(lease: ProgramLease, { life }: LeaseSurroundings): LeaseStep {
+function take(lease: ProgramLease, { life }: LeaseSurroundings): LeaseTransition {
   const { program, generation } = lease.row;
   return step({ ...lease, phase: 'taking' }, { type: 'take', program, generation, life });
 }
 
-function release(lease: ProgramLease, view: LeaseSurroundings): LeaseStep {
+function release(lease: ProgramLease, view: LeaseSurroundings): LeaseTransition {
   const { program, generation } = lease.row;
   const failedOn = lease.failedStarts >= MAX_FAILED_STARTS ? view.node : undefined;
   return step(
@@ -215,11 +212,11 @@ function release(lease: ProgramLease, view: LeaseSurroundings): LeaseStep {
   );
 }
 
-function kill(lease: ProgramLease): LeaseStep {
+function kill(lease: ProgramLease): LeaseTransition {
   if (lease.phase === 'killing') return step(lease);
   return step({ ...lease, phase: 'killing' }, { type: 'killProgram', program: lease.row.program });
 }
 
-function step(lease: ProgramLease, ...actions: ProgramAction[]): LeaseStep {
-  return { lease, actions };
+function step(lease: ProgramLease, ...actions: ProgramAction[]): LeaseTransition {
+  return { state: lease, actions };
 }
