@@ -6,6 +6,7 @@ import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { extensionsOf } from '../../domain/mcp/client.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
+import type { StoredBinding } from '../../domain/sessions/session-value.ts';
 import { FairSlots } from '../../transports/fair-slots.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import { sharedBy, type UsingSession } from '../instances/dedicated-conversation.ts';
@@ -72,10 +73,7 @@ export class Binder {
   }
 
   /** The instance of an earlier binding if it has the same registration and is healthy; undefined otherwise. */
-  former(
-    { byId }: TemplateGroup,
-    { instanceId, serverId }: Binding['storedBinding'],
-  ): InstanceRef | undefined {
+  former({ byId }: TemplateGroup, { instanceId, serverId }: StoredBinding): InstanceRef | undefined {
     const instance = byId.get(instanceId);
     const isThat = instance instanceof InstanceRef && instance.serverId === serverId;
     return isThat && instance.state === 'healthy' ? instance : undefined;

@@ -7,7 +7,7 @@ import type { JsonObject } from '../../domain/json/json.ts';
 import type { ServerMessage } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isCustomNotice } from '../../domain/mcp/mcp.ts';
-import { greetedOf, type SessionValue } from '../../domain/sessions/session-value.ts';
+import { type Greeted, greetedOf, type StoredBinding } from '../../domain/sessions/session-value.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import type { ConversationUse } from '../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -31,8 +31,8 @@ export class Binding {
    */
   readonly feed: Feed | undefined;
   /** What the value of the session stores of it: the ids of the instance and of its registration, and `isShared`. */
-  readonly storedBinding: NonNullable<SessionValue['binding']>;
-  readonly greeted: NonNullable<SessionValue['greeted']>;
+  readonly storedBinding: StoredBinding;
+  readonly greeted: Greeted;
   readonly #use: ConversationUse | undefined;
   readonly #buffer: MessageBuffer<ServerMessage> | undefined;
   #listener: FeedClient<ServerMessage> | undefined;

@@ -19,7 +19,7 @@ import { type Handshake, isOfOtherEra, listOf, setsBackendState } from '../../do
 import type { AllSessions } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { SessionRow } from '../../domain/sessions/session-row.ts';
-import type { SessionValue } from '../../domain/sessions/session-value.ts';
+import type { Greeted, SessionValue } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, ExcludedIds, LocalAnswer } from '../calls/call-route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { SESSION_ACTOR_ID } from '../root.machine.ts';
@@ -133,7 +133,7 @@ export class ClientSession implements McpSession, SessionCore {
   get questionMs(): number {
     return longestQuestionMs(this.group.policy, this.deps.maxCallMs);
   }
-  get #greeted(): NonNullable<SessionValue['greeted']> {
+  get #greeted(): Greeted {
     const { greeted } = this.value;
     if (greeted === undefined) throw new Error('a session has no backend before it is open');
     return greeted;

@@ -3,7 +3,7 @@
 import { eventOf } from '../../domain/events/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
-import type { SessionValue } from '../../domain/sessions/session-value.ts';
+import type { StoredBinding } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
 interface ReportedSession {
@@ -12,15 +12,13 @@ interface ReportedSession {
   readonly instance: Pick<InstanceDefinition, 'template' | 'id' | 'serverId'>;
 }
 
-type BindingValue = NonNullable<SessionValue['binding']>;
-
 /** The fields that every event of an open session has. */
 export function sessionEventOf({ id, ownerId, instance }: ReportedSession, clock: Pick<Clock, 'wall'>) {
   return { ...eventOf(clock, instance), session: sessionFingerprint(id), principal: ownerId };
 }
 
 /** The event of a session that has moved. `left`: its previous binding. */
-export function sessionMoved(session: ReportedSession, left: BindingValue, clock: Pick<Clock, 'wall'>) {
+export function sessionMoved(session: ReportedSession, left: StoredBinding, clock: Pick<Clock, 'wall'>) {
   const { instanceId: fromInstanceId, serverId: fromServerId } = left;
   return { type: 'session.moved', ...sessionEventOf(session, clock), fromInstanceId, fromServerId } as const;
 }

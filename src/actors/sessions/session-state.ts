@@ -4,7 +4,11 @@
 import type { Delivered } from '../../domain/errors/errors.ts';
 import type { EndReason } from '../../domain/errors/session-ends.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
-import { SESSION_VERSION, type SessionValue } from '../../domain/sessions/session-value.ts';
+import {
+  SESSION_VERSION,
+  type SessionValue,
+  type StoredBinding,
+} from '../../domain/sessions/session-value.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
@@ -62,8 +66,8 @@ export function boundTo<S extends SessionState>(before: S, binding: Binding): S 
 }
 
 function isSameBinding(
-  last: SessionValue['binding'],
-  { instanceId, serverId, isShared }: Binding['storedBinding'],
+  last: StoredBinding | undefined,
+  { instanceId, serverId, isShared }: StoredBinding,
 ): boolean {
   return last?.instanceId === instanceId && last.serverId === serverId && last.isShared === isShared;
 }
@@ -72,7 +76,7 @@ function isSameBinding(
 export function previousBinding(
   { value, binding: before }: SessionState,
   { ref }: Binding,
-): SessionValue['binding'] {
+): StoredBinding | undefined {
   const isSame = before === undefined ? value.binding?.serverId === ref.serverId : before.ref === ref;
   return isSame ? undefined : value.binding;
 }

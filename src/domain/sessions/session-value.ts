@@ -106,6 +106,10 @@ export type SessionValue = Frozen<Static<typeof WithTemplate>>;
  */
 export type AggregateSessionValue = Frozen<Static<typeof WithAll>> | Frozen<Static<typeof WithView>>;
 export type AnySessionValue = SessionValue | AggregateSessionValue;
+/** The binding that the value of a session keeps. */
+export type StoredBinding = NonNullable<SessionValue['binding']>;
+/** The server that the client knows from the handshake. */
+export type Greeted = NonNullable<SessionValue['greeted']>;
 
 /** The generation of a new session. Each life that claims the session increases it by one. */
 export const FIRST_GENERATION = 1;
@@ -151,12 +155,7 @@ export function readSession(text: string): AnySessionValue {
 }
 
 /** The part of a handshake that the value keeps. */
-export function greetedOf({
-  era,
-  protocolVersion,
-  serverInfo,
-  capabilities,
-}: Handshake): NonNullable<SessionValue['greeted']> {
+export function greetedOf({ era, protocolVersion, serverInfo, capabilities }: Handshake): Greeted {
   const { name, version } = serverInfo;
   return { era, protocolVersion, serverInfo: { name, version }, capabilities };
 }
