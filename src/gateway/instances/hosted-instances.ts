@@ -62,7 +62,7 @@ export class HostedInstances implements InstanceHost {
     try {
       const conversation = await use.conversation.opening;
       if (conversation === undefined) return undefined;
-      const nothing = { duty$: NEVER, otherCalls$: NEVER };
+      const nothing = { isDraining$: NEVER, otherCalls$: NEVER };
       return {
         ...this.#hosted(ref, conversation, way),
         ...nothing,
@@ -93,7 +93,7 @@ export class HostedInstances implements InstanceHost {
       ...hosted,
       exchange: (request: ExchangeRequest) =>
         subscriptionOf(request, opened, subscriptions) ?? hosted.exchange(request),
-      duty$: state$.pipe(map(() => ({ isDraining: ref.state === 'draining' }))),
+      isDraining$: state$.pipe(map(() => ref.state === 'draining')),
       otherCalls$: this.#changesOf(() => ref.calls.active - way.calls),
       closed$: closed$.pipe(take(1)),
       release: () => {

@@ -397,7 +397,7 @@ function hostOf(messages$: Subject<ServerMessage>): InstanceHost {
     has: () => true,
     open: async ({ profile }) => ({
       conversation: { handshake, messages$: profile === undefined ? NEVER : messages$, notify: () => {} },
-      ...{ duty$: NEVER, otherCalls$: NEVER, closed$: NEVER, exchange: () => NEVER, release: () => {} },
+      ...{ isDraining$: NEVER, otherCalls$: NEVER, closed$: NEVER, exchange: () => NEVER, release: () => {} },
     }),
   };
 }

@@ -36,18 +36,13 @@ export interface InstanceWay {
   calls: number;
 }
 
-/** What the node of an instance does with it now. */
-export interface InstanceDuty {
-  readonly isDraining: boolean;
-}
-
 export interface HostedConversation {
   readonly conversation: Pick<
     Conversation,
     'handshake' | 'pid' | 'isIndependent' | 'endsAfterCall' | 'messages$' | 'notify'
   >;
-  /** Replays what the node does with the instance. */
-  readonly duty$: Observable<InstanceDuty>;
+  /** Whether its node drains the instance: now, and after each change. */
+  readonly isDraining$: Observable<boolean>;
   /** The calls at the instance that came another way; 0 at first. */
   readonly otherCalls$: Observable<number>;
   /** Emits once, when it can be used no longer. */

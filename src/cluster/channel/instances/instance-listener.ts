@@ -211,10 +211,10 @@ class OpenConversation {
 
   /** Writes what concerns the whole conversation, until it has ended. */
   follow(response: ServerResponse): Subscription {
-    const { conversation, duty$, otherCalls$, closed$ } = this.hosted;
+    const { conversation, isDraining$, otherCalls$, closed$ } = this.hosted;
     const answer = new OwnAnswer(response);
     const following = new Subscription();
-    following.add(duty$.subscribe((duty) => write(answer, { kind: 'duty', ...duty })));
+    following.add(isDraining$.subscribe((isDraining) => write(answer, { kind: 'duty', isDraining })));
     following.add(otherCalls$.subscribe((otherCalls) => write(answer, { kind: 'load', otherCalls })));
     following.add(
       conversation.messages$.subscribe((message) => {

@@ -24,7 +24,6 @@ import { LIMITS } from '../../../domain/limits.ts';
 import type { ClientAnswer } from '../../../domain/mcp/client.ts';
 import type { JsonRpcError } from '../../../domain/mcp/jsonrpc.ts';
 import type { Handshake } from '../../../domain/mcp/mcp.ts';
-import type { InstanceDuty } from './instance-host.ts';
 
 export type PeerFrame =
   | ({ readonly kind: 'opened' } & OpenedConversation)
@@ -44,7 +43,7 @@ export type PeerFrame =
   | { readonly kind: 'result'; readonly result: JsonText }
   | { readonly kind: 'failed'; readonly failure: Failure }
   | { readonly kind: 'closed'; readonly reason: string; readonly expected: boolean }
-  | ({ readonly kind: 'duty' } & InstanceDuty)
+  | { readonly kind: 'duty'; readonly isDraining: boolean }
   /** Calls at the instance that did not come this way. */
   | { readonly kind: 'load'; readonly otherCalls: number };
 
