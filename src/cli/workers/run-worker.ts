@@ -48,47 +48,8 @@ async function serve(
     if (gateway === undefined) send({ kind: 'print', text });
     else log.debug(text);
   };
-  const signals = new EventEmitter();
-  let server: RunningServer | undefined;
-  let watch: number | undefined;
-  const asked = new Map<string, (answers: readonly string[]) => void>();
-  const ask = async (question: WorkerQuestion): Promise<readonly string[]> => {
-    const id = `${number} ${randomUUID()}`;
-    const { promise, resolve } = Promise.withResolvers<readonly string[]>();
-    asked.set(id, resolve);
-    // The supervisor answers after a second at the latest, unless it is gone.
-    const timer = setTimeout(() => resolve([]), ANSWER_MS);
-    send({ kind: 'question', id, question });
-    return promise.finally(() => {
-      clearTimeout(timer);
-      asked.delete(id);
-    });
-  };
-  const answerTo = async (question: WorkerQuestion): Promise<string> => {
-    try {
-      return (await server?.answer(question)) ?? '';
-    } catch {
-      return ''; // without its database it notices changes later
-    }
-  };
-  process.on('message', (message: ToWorker) => {
-    if (message.kind === 'answers') asked.get(message.id)?.(message.answers);
-    else if (message.kind === 'question')
-      void answerTo(message.question).then((answer) => send({ kind: 'answer', id: message.id, answer }));
-    else if (message.kind === 'ping') send({ kind: 'alive', life: server?.nodes?.life });
-    else if (message.kind === 'watched') watch = message.by;
-    else if (message.kind === 'signal') signals.emit(message.signal, message.signal);
-    else server?.seeProcesses(message.running, message.gone);
-  });
-  process.on('disconnect', () => {
-    endsInOrder(watch);
-    signals.emit('SIGTERM', 'SIGTERM');
-  });
-  // The terminal sends these to all processes, and the supervisor passes them on.
-  for (const signal of ['SIGINT', 'SIGHUP', 'SIGBREAK'] as const) process.on(signal, () => {});
-  process.on('SIGTERM', (signal) => signals.emit(signal, signal));
-  for (const event of ['uncaughtException', 'unhandledRejection'])
-    process.on(event, (error) => signals.emit(event, error));
+  const supervisor = new SupervisorLink(number);
+  const ask = (question: WorkerQuestion) => supervisor.ask(question);
   return runGateway(config, {
     ...{
       isDemo: false,
@@ -96,13 +57,77 @@ async function serve(
       worker: { number, count, gateway, sockets, ask },
       terminal: { ...terminal, columns, print },
     },
-    stop: { source: signals, hasTerminal: false },
-    onReady: (opened) => {
-      server = opened;
-      send({ kind: 'alive', life: server.nodes?.life });
-      send({ kind: 'ready', urls: server.urls, gateway: server.gatewayId });
-    },
+    stop: { source: supervisor.signals, hasTerminal: false },
+    onReady: (server) => supervisor.started(server),
   });
+}
+
+/** What the supervisor and this worker say to each other. */
+class SupervisorLink {
+  /** What ends the worker: signals that the supervisor passes on, its end, and errors that nobody caught. */
+  readonly signals = new EventEmitter();
+  readonly #number: number;
+  #server: RunningServer | undefined;
+  /** The process that watches whether this one hangs. */
+  #watch: number | undefined;
+  readonly #asked = new Map<string, (answers: readonly string[]) => void>();
+
+  constructor(number: number) {
+    this.#number = number;
+    process.on('message', (message: ToWorker) => this.#receive(message));
+    process.on('disconnect', () => {
+      endsInOrder(this.#watch);
+      this.signals.emit('SIGTERM', 'SIGTERM');
+    });
+    // The terminal sends these to all processes, and the supervisor passes them on.
+    for (const signal of ['SIGINT', 'SIGHUP', 'SIGBREAK'] as const) process.on(signal, () => {});
+    process.on('SIGTERM', (signal) => this.signals.emit(signal, signal));
+    for (const event of ['uncaughtException', 'unhandledRejection'])
+      process.on(event, (error) => this.signals.emit(event, error));
+  }
+
+  started(server: RunningServer): void {
+    this.#server = server;
+    this.#sayAlive();
+    send({ kind: 'ready', urls: server.urls, gateway: server.gatewayId });
+  }
+
+  /** The answers of the other workers; none when the supervisor is gone. */
+  async ask(question: WorkerQuestion): Promise<readonly string[]> {
+    const id = `${this.#number} ${randomUUID()}`;
+    const { promise, resolve } = Promise.withResolvers<readonly string[]>();
+    this.#asked.set(id, resolve);
+    // The supervisor answers after a second at the latest, unless it is gone.
+    const timer = setTimeout(() => resolve([]), ANSWER_MS);
+    send({ kind: 'question', id, question });
+    return promise.finally(() => {
+      clearTimeout(timer);
+      this.#asked.delete(id);
+    });
+  }
+
+  #receive(message: ToWorker): void {
+    if (message.kind === 'answers') this.#asked.get(message.id)?.(message.answers);
+    else if (message.kind === 'question') void this.#answer(message.id, message.question);
+    else if (message.kind === 'ping') this.#sayAlive();
+    else if (message.kind === 'watched') this.#watch = message.by;
+    else if (message.kind === 'signal') this.signals.emit(message.signal, message.signal);
+    else this.#server?.seeProcesses(message.running, message.gone);
+  }
+
+  async #answer(id: string, question: WorkerQuestion): Promise<void> {
+    let answer = '';
+    try {
+      answer = (await this.#server?.answer(question)) ?? '';
+    } catch {
+      // Without its database it notices changes later.
+    }
+    send({ kind: 'answer', id, answer });
+  }
+
+  #sayAlive(): void {
+    send({ kind: 'alive', life: this.#server?.nodes?.life });
+  }
 }
 
 function send(message: ToSupervisor): void {
