@@ -15,7 +15,7 @@ import { logEvents } from './event-log.ts';
 import { UsageError } from './failures.ts';
 import { createLog } from './log.ts';
 import { releaseStartMemory } from './start-memory.ts';
-import { listenForStop, type StopOptions, type StopReason } from './stop-signals.ts';
+import { listenForStop, type StopOptions, type StopReason, type StopSignals } from './stop-signals.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface RunOptions {
@@ -40,78 +40,109 @@ const LAST_RESORT_MS = 2_000;
  * process at once, children first. Throws UsageError for a port, a file, a database or a secret that cannot be used.
  */
 export async function runGateway(config: Config, options: RunOptions): Promise<number> {
-  const {
-    isDemo,
-    terminal,
-    worker,
-    firstPassword,
-    exit = endProcess,
-    log = createLog(config.logLevel),
-  } = options;
+  const { exit = endProcess, log = createLog(config.logLevel) } = options;
   const onUncaught = (error: unknown): void => log.fatal({ err: error }, 'uncaught error; shutting down');
   const stop = listenForStop(onUncaught, options.stop);
-  let demo: Demo | undefined;
-  let gateway: Gateway | undefined;
-  const starting = new AbortController();
-  let isStarted = false;
-  void stop.first.then(({ cause }) => {
-    if (isStarted) return;
-    starting.abort();
-    terminal.print(`stopping after ${cause} during the start; a second signal stops at once`);
-  });
-  // Registered first, so that a start that hangs (for example on a registry file that is a pipe) can be ended, too.
-  void stop.urgent.then((code) => {
-    gateway?.killPrograms();
-    demo?.remove();
-    stop.dispose();
-    exit(code);
-  });
+  const run = new ForegroundRun(config, { ...options, exit, log }, stop);
   try {
+    const server = await run.start();
+    return server === undefined ? (await stop.first).exitCode : await run.serve(server);
+  } finally {
+    stop.dispose();
+    setTimeout(exit, LAST_RESORT_MS).unref();
+  }
+}
+
+type ResolvedOptions = RunOptions & Required<Pick<RunOptions, 'exit' | 'log'>>;
+
+/** One gateway from its start to its end. */
+class ForegroundRun {
+  readonly #config: Config;
+  readonly #options: ResolvedOptions;
+  readonly #stop: StopSignals;
+  readonly #starting = new AbortController();
+  #isStarted = false;
+  #gateway: Gateway | undefined;
+  #demo: Demo | undefined;
+
+  /** Signals count from now on, so that a start that hangs (for example on a registry file that is a pipe) can be ended, too. */
+  constructor(config: Config, options: ResolvedOptions, stop: StopSignals) {
+    this.#config = config;
+    this.#options = options;
+    this.#stop = stop;
+    void stop.first.then(({ cause }) => this.#cancelStart(cause));
+    void stop.urgent.then((code) => this.#endAtOnce(code));
+  }
+
+  /** Undefined when a signal came before the end of the start. */
+  async start(): Promise<RunningServer | undefined> {
+    const { log, worker, firstPassword, terminal } = this.#options;
     const onGateway = (opened: Gateway): void => {
-      gateway = opened;
+      this.#gateway = opened;
       keepGarbageYoung();
       logEvents(opened.events$, log);
     };
     const isTerminal = terminal.columns !== undefined;
-    const { print: onNotice } = terminal;
-    const serverOptions = { log, worker, firstPassword, onGateway, onNotice, isTerminal };
-    const server = await start(config, { ...serverOptions, signal: starting.signal }).catch(
-      (error: unknown) => {
-        if (!starting.signal.aborted) throw error;
-        if (error !== starting.signal.reason)
-          log.warn({ err: error }, 'the start failed while it was being cancelled');
-      },
-    );
-    if (server === undefined) return (await stop.first).exitCode;
-    isStarted = true;
+    const { signal } = this.#starting;
+    const options = { log, worker, firstPassword, onGateway, onNotice: terminal.print, isTerminal, signal };
+    try {
+      const server = await start(this.#config, options);
+      this.#isStarted = true;
+      return server;
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      if (error !== signal.reason) log.warn({ err: error }, 'the start failed while it was being cancelled');
+      return undefined;
+    }
+  }
+
+  /** Until a signal; resolves with the exit code when the server is closed. */
+  async serve(server: RunningServer): Promise<number> {
+    const { log, terminal, isDemo, onReady } = this.#options;
     const stopReleasing = releaseStartMemory();
     try {
       optimizeCalls();
-      announce(server, config, terminal, log);
-      options.onReady?.(server);
-      if (isDemo) demo = (await import('./demo.ts')).openDemo(server, terminal);
-      const { cause, exitCode } = await runUntilStopped(demo, stop.first);
-      const delayMs = exitCode === 0 && !starting.signal.aborted ? config.shutdownDelayMs : 0;
-      if (delayMs > 0) {
-        server.announceClose();
-        const serving = `not ready from now on, and serving for ${delayMs / 1000} s more`;
-        terminal.print(`stopping after ${cause}: ${serving}; a second signal ends this wait`);
-        await stop.wait(delayMs);
-      }
-      const finishing = `calls in flight have ${config.graceMs / 1000} s to finish`;
-      if (!starting.signal.aborted)
-        terminal.print(`stopping after ${cause}: ${finishing}; a second signal stops at once`);
-      return exitCode;
+      announce(server, this.#config, terminal, log);
+      onReady?.(server);
+      if (isDemo) this.#demo = (await import('./demo.ts')).openDemo(server, terminal);
+      const reason = await runUntilStopped(this.#demo, this.#stop.first);
+      // A signal during the start is told already, and there is nothing to finish.
+      if (!this.#starting.signal.aborted) await this.#announceStop(server, reason);
+      return reason.exitCode;
     } finally {
       stopReleasing();
       const beganAtMs = performance.now();
       await server.close(); // event-log.ts logs the calls that it waits for
       log.info({ duration_ms: Math.round(performance.now() - beganAtMs) }, 'stopped');
-      demo?.remove();
+      this.#demo?.remove();
     }
-  } finally {
-    stop.dispose();
-    setTimeout(exit, LAST_RESORT_MS).unref();
+  }
+
+  /** Says what happens now, and waits as long as balancers need to see that this gateway is not ready. */
+  async #announceStop(server: RunningServer, { cause, exitCode }: StopReason): Promise<void> {
+    const { print } = this.#options.terminal;
+    const { shutdownDelayMs, graceMs } = this.#config;
+    if (exitCode === 0 && shutdownDelayMs > 0) {
+      server.announceClose();
+      const serving = `not ready from now on, and serving for ${shutdownDelayMs / 1000} s more`;
+      print(`stopping after ${cause}: ${serving}; a second signal ends this wait`);
+      await this.#stop.wait(shutdownDelayMs);
+    }
+    const finishing = `calls in flight have ${graceMs / 1000} s to finish`;
+    print(`stopping after ${cause}: ${finishing}; a second signal stops at once`);
+  }
+
+  #cancelStart(cause: string): void {
+    if (this.#isStarted) return;
+    this.#starting.abort();
+    this.#options.terminal.print(`stopping after ${cause} during the start; a second signal stops at once`);
+  }
+
+  #endAtOnce(code: number): void {
+    this.#gateway?.killPrograms();
+    this.#demo?.remove();
+    this.#stop.dispose();
+    this.#options.exit(code);
   }
 }
 
