@@ -291,11 +291,16 @@ test('subscribes to resources above the limit as soon as there is room', async (
 
 test('looks at the other clients only when one changes what is wanted', async () => {
   let looks = 0;
-  const keys = (): readonly string[] => {
-    looks += 1;
-    return ['x:0'];
-  };
-  feed.add({ uris: { has: (uri) => uri === 'x:0', keys }, deliver: () => undefined });
+  class Watched extends Set<string> {
+    override values() {
+      looks += 1;
+      return super.values();
+    }
+    override [Symbol.iterator]() {
+      return this.values();
+    }
+  }
+  feed.add({ uris: new Watched(['x:0']), deliver: () => undefined });
   await turn();
   acknowledge();
   const before = looks;

@@ -12,7 +12,7 @@ import type { Conversation } from '../../transports/transport.ts';
 import type { ConversationUse } from '../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { MessageBuffer } from '../message-buffer.ts';
-import type { Feed, FeedClient, ResourceUris } from '../subscriptions/feed.ts';
+import type { Feed, FeedClient } from '../subscriptions/feed.ts';
 
 /**
  * The use of one instance by a session. Sessions that share the transport of the instance share one binding. A
@@ -109,7 +109,7 @@ export class Binding {
    * Reports that a listener wants these resources from now on, or, when undefined, fewer than before. Resolves when
    * the backend knows; undefined when there is no need to wait.
    */
-  refresh(uris?: ResourceUris): Promise<void> | undefined {
+  refresh(uris?: ReadonlySet<string>): Promise<void> | undefined {
     this.feed?.refresh(uris);
     return this.feed?.untilSettledOrLate;
   }

@@ -23,7 +23,7 @@ import type { Greeted, SessionValue } from '../../domain/sessions/session-value.
 import type { AttemptPlan, ExcludedIds, LocalAnswer } from '../calls/call-route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { SESSION_ACTOR_ID } from '../root.machine.ts';
-import { NO_URIS, type ResourceUris } from '../subscriptions/feed.ts';
+import { NO_URIS } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { BackendState } from './backend-state.ts';
 import type { Binder, SessionNeeds } from './binder.ts';
@@ -281,7 +281,7 @@ export class ClientSession implements McpSession, SessionCore {
   get unsafeMark(): SessionCore['unsafeMark'] {
     return this.#options.part?.unsafeMark ?? this.#row;
   }
-  get uris(): ResourceUris {
+  get uris(): ReadonlySet<string> {
     return this.value.uris.length === 0 ? NO_URIS : this.#ensuredBackendState.uris;
   }
   get needsBindingForStream(): boolean {

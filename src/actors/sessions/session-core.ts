@@ -6,7 +6,6 @@ import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { UnsafeMark } from '../../domain/sessions/session-row.ts';
 import type { AttemptPlan, ExcludedIds, LocalAnswer } from '../calls/call-route.ts';
-import type { ResourceUris } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
 import type { SessionDeps } from './session-deps.ts';
@@ -31,7 +30,7 @@ export interface SessionCore extends SessionState {
   /** The binding, if requests may use it now; undefined otherwise. */
   readonly usableBinding: Binding | undefined;
   /** The URIs of the resources whose updates the client wants. */
-  readonly uris: ResourceUris;
+  readonly uris: ReadonlySet<string>;
   /**
    * The mark `unsafe` in the stored row: it says that the session made calls that are not safe to repeat. A part of a
    * aggregate session uses the row of the whole session. Undefined when the session is not stored.

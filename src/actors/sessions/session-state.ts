@@ -35,7 +35,7 @@ export type ClientSessionEvent =
   | { readonly type: 'levelSet'; readonly level: string }
   | { readonly type: 'subscribed' | 'unsubscribed'; readonly uri: string };
 
-const NO_URIS: readonly string[] = Object.freeze([]);
+const NO_SUBSCRIPTIONS: readonly string[] = Object.freeze([]);
 
 /** The value of a new session. */
 export function newSession(
@@ -50,7 +50,7 @@ export function newSession(
     ownerId,
     profile,
     unsafe: 'no',
-    uris: NO_URIS,
+    uris: NO_SUBSCRIPTIONS,
   };
 }
 

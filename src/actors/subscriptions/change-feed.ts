@@ -47,7 +47,7 @@ import type { StatelessConversations } from '../calls/stateless/stateless-conver
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { ByTemplate } from './by-template.ts';
-import type { Feed } from './feed.ts';
+import { type Feed, NO_URIS } from './feed.ts';
 
 interface ChangeFeedDeps extends Pick<Clock, 'alarm'> {
   readonly fleet: Pick<Fleet, 'has' | 'group' | 'added$' | 'listChanged$'>;
@@ -68,7 +68,6 @@ interface ChangeSubscriber extends Client {
 
 /** The shortest time between two notices of missed updates, in ms: many instances may restart at once. */
 const RESUMED_MS = 1_000;
-const NOTHING: ReadonlySet<string> = new Set();
 
 /** Streams the changes at the instances of templates to clients without a session. */
 export class ChangeFeed {
@@ -151,7 +150,7 @@ export class ChangeFeed {
     client: ChangeSubscriber,
   ): Observable<ServerNotification> {
     const isWanted = client.uris.size > 0 && announcesUpdates(handshake.capabilities);
-    const uris = isWanted ? client.uris : NOTHING;
+    const uris = isWanted ? client.uris : NO_URIS;
     const updates$ = isWanted ? this.#updatesAt(ref, handshake, client) : EMPTY;
     if (handshake.era === 'modern' || isNetworked(ref.definition)) return updates$;
     const processes$ = this.#deps.statelessConversations.of(ref, client);

@@ -18,13 +18,7 @@ import {
   type SubscriptionDeps,
 } from './resource-subscriptions.ts';
 
-/** A set of resource URIs. */
-export interface ResourceUris {
-  has(uri: string): boolean;
-  keys(): Iterable<string>;
-}
-
-export const NO_URIS: ResourceUris = { has: () => false, keys: () => [] };
+export const NO_URIS: ReadonlySet<string> = new Set();
 
 /**
  * A client of a feed: gets the messages of a conversation, and, through a binding, also the questions of a dedicated
@@ -34,7 +28,7 @@ export interface FeedClient<Message = ServerNotification> {
   /** The owner of the client. Owners take turns when there is no room for all resources. Default: ANONYMOUS. */
   readonly ownerId?: string | undefined;
   /** The resources whose updates the client wants; read at each subscription and each update. */
-  readonly uris: ResourceUris;
+  readonly uris: ReadonlySet<string>;
   deliver(message: Message): void;
   /**
    * Called when the backend is subscribed to the client's resources again, after updates may have been missed.
@@ -150,9 +144,8 @@ export class Feed {
    * Reports that a client wants these resources from now on; undefined: that it wants fewer. The wishes of all
    * clients are collected only where that may change the subscription, since thousands of clients may come at once.
    */
-  refresh(uris?: ResourceUris): void {
-    if (uris === undefined || this.#subscription?.covers(uris.keys()) === false)
-      this.#subscription?.refresh();
+  refresh(uris?: ReadonlySet<string>): void {
+    if (uris === undefined || this.#subscription?.covers(uris) === false) this.#subscription?.refresh();
   }
 
   /** Like `untilSettledOrLate`, without a time limit. */
@@ -179,7 +172,7 @@ export class Feed {
   #left({ uris }: FeedClient): void {
     if (this.#subscription === undefined) return;
     // Others may have waited for room.
-    if (this.#isFull || [...uris.keys()].some((uri) => !this.#isWanted(uri))) this.refresh();
+    if (this.#isFull || [...uris].some((uri) => !this.#isWanted(uri))) this.refresh();
   }
 
   #isWanted(uri: string): boolean {
@@ -194,9 +187,7 @@ export class Feed {
   #wanted(): ReadonlySet<string> {
     const wanted = new Set<string>();
     const owners = Map.groupBy(this.#clients, ({ ownerId = ANONYMOUS.id }) => countedIdOf(ownerId));
-    const ofOwners = [...owners.values()].map((clients) =>
-      inTurn(clients.map(({ uris }) => uris.keys()[Symbol.iterator]())),
-    );
+    const ofOwners = [...owners.values()].map((clients) => inTurn(clients.map(({ uris }) => uris.values())));
     const all = inTurn(ofOwners);
     let next = all.next();
     for (; next.done !== true && wanted.size < MAX_RESOURCES; next = all.next()) wanted.add(next.value);

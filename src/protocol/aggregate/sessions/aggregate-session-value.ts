@@ -10,7 +10,7 @@ import {
   SESSION_VERSION,
 } from '../../../domain/sessions/session-value.ts';
 
-const NO_URIS: AggregateSessionValue['uris'] = Object.freeze({});
+const NO_SUBSCRIPTIONS: AggregateSessionValue['uris'] = Object.freeze({});
 
 /** True where sessions with this template may be recovered elsewhere whatever they called. */
 export type MovesUnsafe = (template: string) => boolean;
@@ -31,7 +31,7 @@ export function newAggregateSession(
     ...restriction,
     profile,
     greeted,
-    uris: NO_URIS,
+    uris: NO_SUBSCRIPTIONS,
   } as const;
   return view === undefined ? { ...common, kind: 'all' } : { ...common, kind: 'view', view };
 }
