@@ -304,6 +304,7 @@ test('looks at the other clients only when one changes what is wanted', async ()
   await turn();
   acknowledge();
   const before = looks;
+  assert.ok(before > 0);
   for (const uris of [['x:0'], []]) {
     const client = await want(...uris);
     feed.refresh(new Set(uris));

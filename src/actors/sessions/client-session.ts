@@ -10,7 +10,7 @@ import type { ExchangeRequest, SourcedEvent } from '../../domain/calls/exchange.
 import { callCutOff } from '../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { EndReason } from '../../domain/errors/session-ends.ts';
-import { sessionEnded } from '../../domain/errors/session-errors.ts';
+import { sessionEnded, sessionLost } from '../../domain/errors/session-errors.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { listedAnswers } from '../../domain/lists/listed-tools.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/mcp/client.ts';
@@ -397,9 +397,13 @@ export class ClientSession implements McpSession, SessionCore {
 
   #follow(emission: ClientSessionEmission): void {
     if (emission.type === 'bound') this.#bound(emission.from);
-    else if (emission.type === 'serving') this.#waiting?.resume(emission);
-    else if (emission.type === 'refused') this.#waiting?.refuse(emission);
-    else this.#end(emission.isLost, emission.failure);
+    else if (emission.type === 'serving') this.#waiting?.resume(emission.binding, emission.failure);
+    else if (emission.type === 'ended') this.#end(emission.isLost, emission.failure);
+    else this.#waiting?.refuse(emission.failure, () => this.#refusal(emission.why));
+  }
+
+  #refusal(why: 'noneHealthy' | 'finishing'): GatewayError {
+    return why === 'finishing' ? sessionLost('its instance takes no new calls') : this.group.noneHealthy();
   }
 
   /** Binds a session without an actor, if nothing has to be opened for it. Returns true when it is bound. */
@@ -429,7 +433,7 @@ export class ClientSession implements McpSession, SessionCore {
   #end(isLost: boolean, failure: GatewayError | undefined): void {
     this.#rest();
     const { endReason: reason = 'closed' } = this.value;
-    this.#waiting?.refuse({ failure, why: 'ended' });
+    this.#waiting?.refuse(failure, () => sessionEnded(reason));
     this.#row?.end(reason, this.#sessions.leavesRow(reason) && outlivesNode(this.value, this.group));
     // A client that initializes again would be refused: it gets the same error as callers without a session.
     this.#calls?.refuse(this.deps.isAccepting() ? sessionEnded(reason) : callCutOff('no'));

@@ -5,21 +5,10 @@ import { Observable, type Subscriber } from 'rxjs';
 import { queueFull } from '../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
-import { sessionEnded, sessionLost } from '../../domain/errors/session-errors.ts';
+import { sessionEnded } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Binding } from './binding.ts';
-import type { ClientSessionEmission } from './client-session.machine.ts';
 import type { SessionCore } from './session-core.ts';
-
-type Serving = Pick<Extract<ClientSessionEmission, { type: 'serving' }>, 'binding' | 'failure'>;
-
-interface Refusal {
-  /** The error that the requests get. Undefined: it follows from `why`, or the gateway closes. */
-  readonly failure: GatewayError | undefined;
-  readonly why: 'noneHealthy' | 'finishing' | 'ended';
-}
-
-const NO_NEW_CALLS = 'its instance takes no new calls';
 
 interface WaitingRequest {
   /** True when the request needs a dedicated conversation. */
@@ -48,10 +37,9 @@ export class WaitingRequests {
   /** See SessionCore.untilBound. */
   untilBound(needsDedicated: boolean): Observable<Binding> {
     return new Observable((subscriber) => {
-      const { value, deps } = this.#session;
-      const { template, endReason } = value;
-      if (!deps.isAccepting()) return subscriber.error(shuttingDown());
-      if (endReason !== undefined) return subscriber.error(sessionEnded(endReason));
+      const closed = this.#closed;
+      if (closed !== undefined) return subscriber.error(closed);
+      const { template } = this.#session.value;
       if (this.size >= LIMITS.queuedPerInstance) return subscriber.error(queueFull(template));
       const request = { needsDedicated, subscriber };
       this.#requests = [...this.#requests, request];
@@ -63,10 +51,10 @@ export class WaitingRequests {
   }
 
   /**
-   * Continues all waiting requests. Those that need a dedicated conversation are refused when opening one has failed.
+   * Continues all waiting requests. `failure`: of the opening of a dedicated conversation, for those that need one.
    * In a microtask, so that no call runs inside the actor's mailbox, and what it reports takes effect at once.
    */
-  resume({ binding, failure }: Serving): void {
+  resume(binding: Binding, failure: GatewayError | undefined): void {
     const requests = this.#takeAll();
     if (requests.length === 0) return;
     queueMicrotask(() => {
@@ -77,19 +65,22 @@ export class WaitingRequests {
     });
   }
 
-  /** Refuses all waiting requests; later ones wait again. */
-  refuse({ failure, why }: Refusal): void {
+  /**
+   * Refuses all waiting requests with `failure`, otherwise because the gateway or the session closes, otherwise with the
+   * error of `errorOf`. Later ones wait again.
+   */
+  refuse(failure: GatewayError | undefined, errorOf: () => GatewayError): void {
     const requests = this.#takeAll();
     if (requests.length === 0) return;
-    const error = failure ?? this.#refusal(why);
+    const error = failure ?? this.#closed ?? errorOf();
     for (const { subscriber } of requests) subscriber.error(error);
   }
 
-  #refusal(why: Refusal['why']): GatewayError {
-    const { deps, group, value } = this.#session;
+  /** Why no request waits any more; undefined while some may. */
+  get #closed(): GatewayError | undefined {
+    const { deps, value } = this.#session;
     if (!deps.isAccepting()) return shuttingDown();
-    if (why === 'noneHealthy') return group.noneHealthy();
-    return why === 'finishing' ? sessionLost(NO_NEW_CALLS) : sessionEnded(value.endReason ?? 'closed');
+    return value.endReason === undefined ? undefined : sessionEnded(value.endReason);
   }
 
   #takeAll(): readonly WaitingRequest[] {
