@@ -174,7 +174,7 @@ export const LIMITS = {
   /** Failed probes in a row that make an instance unhealthy. */
   failedProbes: 2,
   /** Failed probes in a row of an unhealthy instance, after which its transport is reopened. */
-  failedRecoveries: 5,
+  failedRechecks: 5,
   /** Shortest time between two probes because of suspicious calls. */
   promptedProbeMs: 1_000,
   /**

@@ -27,7 +27,7 @@ export interface CatchUpOptions {
   /** Gets the first failure since the last success. */
   readonly onFailure: (thrown: unknown) => void;
   /** Called at the first success after failures. */
-  readonly onRecovery?: () => void;
+  readonly onCaughtUp?: () => void;
 }
 
 /** Wait after a run that failed, in ms; a request during the run or the wait ends it. */
@@ -36,7 +36,7 @@ const RETRY_MS = 5_000;
 /** Runs the work after each request, one run at a time: requests during a run cause one more run, and only one. */
 export function catchUp(
   requests$: Observable<unknown>,
-  { clock, work, gapMs, onFailure, onRecovery }: CatchUpOptions,
+  { clock, work, gapMs, onFailure, onCaughtUp }: CatchUpOptions,
 ): Subscription {
   let hasFailed = false;
   const outcomes$ = new Subject<boolean>();
@@ -47,7 +47,7 @@ export function catchUp(
       return of(false);
     }),
     tap((isDone) => {
-      if (isDone && hasFailed) onRecovery?.();
+      if (isDone && hasFailed) onCaughtUp?.();
       hasFailed = !isDone;
       outcomes$.next(isDone);
     }),

@@ -29,9 +29,9 @@ export class Follower {
     const { wall } = clock;
     const onFailure = (thrown: unknown) =>
       emit({ type: 'registry.behind', atMs: wall(), code: asGatewayError(thrown).code });
-    const onRecovery = () => emit({ type: 'registry.current', atMs: wall() });
+    const onCaughtUp = () => emit({ type: 'registry.current', atMs: wall() });
     this.#subscriptions.add(
-      catchUp(this.#requests$, { clock, work: reload, gapMs: GAP_MS, onFailure, onRecovery }),
+      catchUp(this.#requests$, { clock, work: reload, gapMs: GAP_MS, onFailure, onCaughtUp }),
     );
   }
 

@@ -56,7 +56,7 @@ export interface InstanceContext extends InstanceActorInput {
   /** The number of failed probes and openings in a row. */
   readonly failures: number;
   /** The number of failed probes and openings in a row since the instance became unhealthy. */
-  readonly failedRecoveries: number;
+  readonly failedRechecks: number;
   /** The number of openings in a row whose transport was short-lived. */
   readonly shortOpenings: number;
   /** The number of openings that succeeded. */
@@ -139,8 +139,8 @@ export const instanceSetup = setup({
       const waitMs = failures > 0 ? Math.min(healthIntervalMs, LIMITS.promptedProbeMs) : healthIntervalMs;
       return Math.max(0, (checkedAtMs ?? now()) + waitMs - now());
     },
-    nextRecovery: ({ context: { failedRecoveries, policy, random, refusal } }) =>
-      Math.max(backOffMs(failedRecoveries + 1, policy.healthIntervalMs, random()), refusal?.waitMs ?? 0),
+    nextRecheck: ({ context: { failedRechecks, policy, random, refusal } }) =>
+      Math.max(backOffMs(failedRechecks + 1, policy.healthIntervalMs, random()), refusal?.waitMs ?? 0),
     backOff: ({ context }) => context.backOffMs,
     drained: ({ context }) => context.drainLimitMs,
     /** The time after which a closing transport is abandoned. Transports normally bound their closing themselves. */
@@ -152,7 +152,7 @@ export const instanceSetup = setup({
     hasNewMessage: ({ context }) => lastSignMs(context) > (context.checkedAtMs ?? 0),
     /** True when the instance leaves: it needs no new transport, but waits for calls in independent conversations. */
     isLeaving: or([stateIn({ duty: 'leaving' }), stateIn({ duty: 'left' })]),
-    isLastRecovery: ({ context }) => context.failedRecoveries + 1 >= LIMITS.failedRecoveries,
+    isLastRecheck: ({ context }) => context.failedRechecks + 1 >= LIMITS.failedRechecks,
     /**
      * True when one more failure makes the instance unhealthy. A refused connection decides at once, since nothing
      * listens there.
@@ -252,7 +252,7 @@ export const instanceSetup = setup({
       enqueue(() => context.calls.record(false));
       enqueue.emit({ type: 'probe.finished', passed: false, durationMs: context.policy.probeTimeoutMs });
     }),
-    beginRecovery: assign({ failedRecoveries: 0 }),
+    beginRechecks: assign({ failedRechecks: 0 }),
     /** Resets the back-off for a requested restart, which does not wait. */
     resetBackOff: assign({
       shortOpenings: 0,
@@ -313,8 +313,8 @@ function afterPass({ now }: InstanceContext) {
 }
 
 /** The context after a failed probe or opening. */
-function afterFailure({ failures, failedRecoveries, now }: InstanceContext) {
-  return { failures: failures + 1, failedRecoveries: failedRecoveries + 1, checkedAtMs: now() };
+function afterFailure({ failures, failedRechecks, now }: InstanceContext) {
+  return { failures: failures + 1, failedRechecks: failedRechecks + 1, checkedAtMs: now() };
 }
 
 export function probeInput({ opened, policy, now, alarm }: InstanceContext): ProbeInput {

@@ -46,7 +46,7 @@ export const instanceMachine = instanceSetup.createMachine({
     lastHandshake: undefined,
     lastTools: undefined,
     failures: 0,
-    failedRecoveries: 0,
+    failedRechecks: 0,
     shortOpenings: 0,
     openings: 0,
     failedStarts: 0,
@@ -141,9 +141,9 @@ export const instanceMachine = instanceSetup.createMachine({
             },
             unhealthy: {
               initial: 'resting',
-              entry: 'beginRecovery',
+              entry: 'beginRechecks',
               states: {
-                resting: { after: { nextRecovery: 'probing' } },
+                resting: { after: { nextRecheck: 'probing' } },
                 probing: {
                   invoke: {
                     src: 'probe',
@@ -154,7 +154,7 @@ export const instanceMachine = instanceSetup.createMachine({
                     },
                     onError: [
                       {
-                        guard: 'isLastRecovery',
+                        guard: 'isLastRecheck',
                         target: '#instance.connection.connected.closing',
                         actions: ['failProbe', 'closeTransport'],
                       },

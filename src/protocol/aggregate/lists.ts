@@ -204,7 +204,7 @@ export class AggregateLists {
     return restMs > 0 ? restMs : WAIT_MS;
   }
 
-  /** Announces the list as changed once the template recovers. */
+  /** Announces the list as changed once the template answers again. */
   #incompleteList(list: ListField, template: string, found: Found): Found {
     const lists = this.#incomplete.get(template) ?? new Set();
     this.#incomplete.set(template, lists.add(list));
