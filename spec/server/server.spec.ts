@@ -16,7 +16,7 @@ import type { Gateway } from '../../src/gateway/gateway.ts';
 import type { RevisionChange } from '../../src/persistence/revision-watch.ts';
 import { RegistryFileError } from '../../src/registry/registry-file.ts';
 import { ListenError } from '../../src/server/listeners.ts';
-import { claimNodeOfFile } from '../../src/server/node-claim.ts';
+import { lockNodeOfFile } from '../../src/server/node-lock.ts';
 import { logDatabase } from '../../src/server/operator-lines.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/server/server.ts';
 import { until } from '../conformance/transport.ts';
@@ -179,11 +179,11 @@ test('does not migrate the database file of another gateway that runs as the sam
   const shared = await mkdtemp(join(folder, 'shared-'));
   const file = join(shared, 'gateway.db');
   await writeFile(file, '');
-  const claim = await claimNodeOfFile(file, 'local');
+  const lock = await lockNodeOfFile(file, 'local');
   const env = { GATEWAY_DATABASE_URL: `sqlite:///${file}` };
   assert.match(String(await thrownBy(start({}, {}, env))), 'already runs as the node "local"');
   assert.is((await stat(file)).size, 0);
-  await claim.release();
+  await lock.release();
   await start({}, {}, env);
 });
 

@@ -78,14 +78,15 @@ export function readModernMessage(
 ): ClientRequest | ClientNotification | undefined {
   const isHeaderModern = namesModern(headers);
   if (Array.isArray(parsed)) {
-    if (!isHeaderModern && parsed.every((message) => claimOf(message) === undefined)) return undefined;
+    if (!isHeaderModern && parsed.every((message) => declaredVersionOf(message) === undefined))
+      return undefined;
     throw invalidRequest('batches are not part of this protocol revision');
   }
   if (isHandshake(parsed)) {
     if (!isHeaderModern) return undefined;
     throw headerMismatch('MCP-Protocol-Version', 'names a revision without `initialize`');
   }
-  if (!isHeaderModern && claimOf(parsed) === undefined) return undefined;
+  if (!isHeaderModern && declaredVersionOf(parsed) === undefined) return undefined;
   const message = readClientMessage(parsed);
   if (message.kind === 'answer') throw invalidRequest('answers are not part of this protocol revision');
   return message;
@@ -104,7 +105,7 @@ function isModernVersion(version: string): boolean {
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
 /** The revision that `_meta` names; undefined in the legacy era, which has none there. */
-function claimOf(message: unknown): unknown {
+function declaredVersionOf(message: unknown): unknown {
   const params = isJsonObject(message) ? message.params : undefined;
   const meta = isJsonObject(params) ? params._meta : undefined;
   return isJsonObject(meta) ? meta[META.protocolVersion] : undefined;
@@ -116,6 +117,6 @@ function claimOf(message: unknown): unknown {
  */
 function isHandshake(message: unknown): boolean {
   if (!isJsonObject(message) || message.method !== 'initialize') return false;
-  const claim = claimOf(message);
-  return typeof claim !== 'string' || !isModernVersion(claim);
+  const declared = declaredVersionOf(message);
+  return typeof declared !== 'string' || !isModernVersion(declared);
 }

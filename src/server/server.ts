@@ -29,7 +29,7 @@ import { readCatalogue } from '../templates/catalogue.ts';
 import { namesCollector } from '../tracing/tracing.ts';
 import { configuredApp } from './configured-app.ts';
 import { configuredGateway } from './configured-gateway.ts';
-import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
+import { lockNodeOfFile, lockNodeOfServer } from './node-lock.ts';
 import { countsOf, foreignGrants, foreignPrograms, linesOf, logDatabase } from './operator-lines.ts';
 import { openOtherNodes } from './other-nodes.ts';
 import { type OpenPorts, Ports, publicTlsOf } from './ports.ts';
@@ -87,7 +87,7 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
   await startTraces(begun);
   const files = await readFiles(begun);
   const network = await bindPorts(begun);
-  const database = await openDatabase(begun, network.ids.claim);
+  const database = await openDatabase(begun, network.ids.lock);
   const accounts = await openAccounts(begun, network, database);
   const core = await makeGateway(begun, { files, network, database, accounts });
   const app = makeApp(begun, { network, database, accounts, core });
@@ -165,22 +165,22 @@ async function bindPorts({ config, log, worker, memoryBytes, onUndo }: Start) {
   return { ports, early, ids, unreadBounds: bounds.unreadAnswers };
 }
 
-/** The ids of this process; `url`: its first port. `claim`: the first worker holds the claim of the gateway as a whole. */
+/** The ids of this process; `url`: its first port. `lock`: the first worker holds the lock of the gateway as a whole. */
 function idsOf({ nodeId, nodeHost }: Config, worker: OwnWorker | undefined, url = '') {
   const own = nodeHost === undefined ? nodeId : `${nodeHost}:${URL.parse(url)?.port}`;
   const gateway = worker?.gateway ?? own;
   const node = nodeOf(gateway, worker?.number);
   const isFirst = worker === undefined || worker.number === 1;
-  return { gateway, node, claim: isFirst ? gateway : node };
+  return { gateway, node, lock: isFirst ? gateway : node };
 }
 
 /** Opens the database as the one process that is this node. */
-async function openDatabase({ config, log, onUndo }: Start, claimId: string) {
+async function openDatabase({ config, log, onUndo }: Start, lockId: string) {
   const { kind, file } = describeDatabase(config.databaseUrl, config.folder);
   // Before the database is opened: a start that is refused must not migrate the database of the gateway that runs.
   if (file !== undefined && existsSync(dirname(file))) {
-    const claim = await claimNodeOfFile(file, claimId);
-    onUndo(() => claim.release());
+    const lock = await lockNodeOfFile(file, lockId);
+    onUndo(() => lock.release());
   }
   const storage = await openStorage(config, {
     migrations: 'apply',
@@ -194,8 +194,8 @@ async function openDatabase({ config, log, onUndo }: Start, claimId: string) {
   const exposure = file === undefined ? undefined : await fileExposureOf(file);
   const isDatabaseShared = kind !== 'memory' && kind !== 'sqlite';
   if (isDatabaseShared) {
-    const claim = await claimNodeOfServer(store.settings, claimId, { onNotice: (line) => log.warn(line) });
-    onUndo(() => claim.release());
+    const lock = await lockNodeOfServer(store.settings, lockId, { onNotice: (line) => log.warn(line) });
+    onUndo(() => lock.release());
   }
   // One watch for all subscribers. No other process writes a store in memory.
   const known$ = new Subject<RevisionChange>();
@@ -204,7 +204,7 @@ async function openDatabase({ config, log, onUndo }: Start, claimId: string) {
     store,
     exposure,
     isDatabaseShared,
-    // The claim of the node shows that every earlier life of it is over. A database in memory ends with the process.
+    // The lock of the node shows that every earlier life of it is over. A database in memory ends with the process.
     outlivesProcess: isDatabaseShared || file !== undefined,
     storeChanges$: store.kind === 'memory' ? NEVER : merge(watchRevision(store), known$).pipe(share()),
     noteChange: () => known$.next({ kind: 'changed' }),
@@ -249,7 +249,7 @@ async function makeGateway(
     nodeId: ids.node,
     gatewayId: ids.gateway,
   });
-  const reaperPipe = await reaperPipeOf(config, ids.claim);
+  const reaperPipe = await reaperPipeOf(config, ids.lock);
   await nextTurn(); // the gateway and its app are made in a turn each
   const gateway = configuredGateway({
     config,

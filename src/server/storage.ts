@@ -19,7 +19,7 @@ import { type OpenStoreOptions, openStore } from '../persistence/open.ts';
 import type { Store } from '../persistence/store.ts';
 import { credentialsPath, homeFolder, type ProtectedPath } from '../templates/command-exposure.ts';
 import { ownsGroup } from '../transports/stdio/process-group.ts';
-import { fileOfNode } from './node-claim.ts';
+import { fileOfNode } from './node-lock.ts';
 
 export interface Storage {
   readonly store: Store;

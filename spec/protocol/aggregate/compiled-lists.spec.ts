@@ -27,7 +27,7 @@ function setUp() {
     const compiled = new CompiledView({ id, from: [{ template: 't', tools: ['*'] }] });
     return new ViewDirectory({
       ...{ lists, compiledLists: ofAllViews, scheduler: new TaskScheduler(), templates: () => ['t'] },
-      ...{ view: () => compiled, nameTargets: () => NO_NAMES, claim: () => {}, version: () => 0 },
+      ...{ view: () => compiled, nameTargets: () => NO_NAMES, keepTargets: () => {}, version: () => 0 },
     });
   };
   const isKept = (view: ViewDirectory) => view.knownTarget('tool-1', ADA) !== undefined;

@@ -68,7 +68,7 @@ const SKILLS = 'io.modelcontextprotocol/skills';
 
 function setUp(all: Readonly<Record<string, ExtendedBackends>>, definition?: ViewDefinition) {
   const compiled = definition && new CompiledView(definition);
-  const names = { nameTargets: () => NO_NAMES, claim: () => {}, version: () => 0 };
+  const names = { nameTargets: () => NO_NAMES, keepTargets: () => {}, version: () => 0 };
   const { aggregated } = aggregateOf({
     ...fixed(all),
     selectionOf: (lists, templates, scheduler) => ({

@@ -24,7 +24,7 @@ function setUp() {
   const a = new ListingBackends({ tools: [{ name: 'x' }], resources: [{ uri: DIR }] });
   const resources = ['*', '!file:///dir/secret', '!file:///secret'];
   const compiled = new CompiledView({ id: 'v', title: 'V', from: [{ template: 'a', resources }] });
-  const names = { nameTargets: () => NO_NAMES, claim: () => {}, version: () => 0 };
+  const names = { nameTargets: () => NO_NAMES, keepTargets: () => {}, version: () => 0 };
   const { aggregated } = aggregateOf({
     ...fixed({ a }),
     selectionOf: (lists, templates, scheduler) => ({

@@ -332,8 +332,8 @@ export class NodeTable {
   }
 
   /**
-   * The claim of the node (ADR 47) belongs to this process: an earlier one has released it, is certainly gone, or
-   * has not changed its claim for 10 s. The programs of one on this machine may be ending.
+   * The lock of the node (ADR 47) belongs to this process: an earlier one has released it, is certainly gone, or
+   * has not changed the lock for 10 s. The programs of one on this machine may be ending.
    */
   #reportFormer(lives: readonly LifeRow[]): void {
     for (const { life, node, end } of lives)

@@ -67,7 +67,7 @@ export class ServedView {
       compiledLists: lists,
       view: () => this.#compiled,
       nameTargets: () => this.names,
-      claim: (list, targets) => this.#claim(list, targets),
+      keepTargets: (list, targets) => this.#keepTargets(list, targets),
       version: () => this.#version,
       waiting: isDraft ? undefined : (chosen) => deps.approvals.waitingIn(this.#id, chosen),
     });
@@ -144,7 +144,7 @@ export class ServedView {
     return viewProblems(this.#compiled, { tools, prompts, resources }, kindOf, aggregate.scheduler);
   }
 
-  #claim(list: 'tools' | 'prompts', targets: NameTargets['tools']): void {
+  #keepTargets(list: 'tools' | 'prompts', targets: NameTargets['tools']): void {
     this.names = { ...this.names, [list]: { ...this.names[list], ...targets } };
     if (this.#isDraft || this.#isSaving) return;
     this.#isSaving = true;

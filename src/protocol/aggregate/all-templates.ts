@@ -61,7 +61,7 @@ function bareDirectory(
     templates: ofOwner,
     isOfAllTemplates: true,
     nameTargets: () => NO_NAMES,
-    claim: () => undefined,
+    keepTargets: () => undefined,
     version: () => version,
   });
 }

@@ -106,9 +106,9 @@ export class ModernEndpoint {
 
   /** Accepts and drops a notification: clients of this era cancel by closing a stream. */
   #drop({ method, params }: ClientNotification, { headers }: McpRequest, reply: ReplyWriter): void {
-    const claim = isJsonObject(params._meta) ? params._meta[META.protocolVersion] : undefined;
-    const protocolVersion = claim ?? headerOf(headers, 'mcp-protocol-version');
-    if (typeof protocolVersion !== 'string') throw badField(META.protocolVersion, claim, 'a string');
+    const declared = isJsonObject(params._meta) ? params._meta[META.protocolVersion] : undefined;
+    const protocolVersion = declared ?? headerOf(headers, 'mcp-protocol-version');
+    if (typeof protocolVersion !== 'string') throw badField(META.protocolVersion, declared, 'a string');
     checkSentHeaders(headers, { method, protocolVersion });
     checkVersion(protocolVersion);
     reply.empty(202);

@@ -46,7 +46,7 @@ export interface ViewDirectoryDeps {
   readonly isOfAllTemplates?: boolean;
   readonly nameTargets: () => NameTargets;
   /** Gets the targets of bare names that had none. */
-  readonly claim: (list: 'tools' | 'prompts', targets: NameTargets['tools']) => void;
+  readonly keepTargets: (list: 'tools' | 'prompts', targets: NameTargets['tools']) => void;
   /** Another number after each change of the view, of a list of its templates, or of what is approved. */
   readonly version: () => number;
   /** Shared by the views of a gateway. Default: one of its own. */
@@ -69,7 +69,7 @@ interface Compiled {
   readonly chosen: readonly ChosenItem[];
   /** What the view has and does not list. */
   readonly waiting: Survey['waiting'];
-  readonly given: Omit<GivenNames, 'claims'>;
+  readonly given: Omit<GivenNames, 'newTargets'>;
   readonly items: readonly JsonObject[];
   /** By listed name. */
   readonly byName: ReadonlyMap<string, ChosenItem>;
@@ -369,7 +369,7 @@ export class ViewDirectory implements Directory {
       targets: this.#deps.nameTargets()[list],
       isReserved,
     });
-    if (Object.keys(given.claims).length > 0) this.#deps.claim(list, given.claims);
+    if (Object.keys(given.newTargets).length > 0) this.#deps.keepTargets(list, given.newTargets);
     const named = callable.map((each, index) => [given.listed[index] ?? '', each] as const);
     const shown = waiting.size === 0 ? named : named.filter(([, each]) => !waiting.has(each));
     const items = shown.map(([name, each]) => {

@@ -21,16 +21,16 @@ export interface GivenNames {
   /** The listed name of each item, in their order; no two are equal. */
   readonly listed: readonly string[];
   /** Targets of bare names that had none. */
-  readonly claims: NameTargets['tools'];
+  readonly newTargets: NameTargets['tools'];
   /** The items that did not get the name that they wish. */
   readonly displaced: readonly ChosenItem[];
 }
 
 export function givenNames(items: readonly ChosenItem[], rule: NameRule): GivenNames {
-  const claims: Record<string, string> = {};
+  const newTargets: Record<string, string> = {};
   const displaced: ChosenItem[] = [];
   const taken = new Set<string>();
-  const isTarget = rule.names === 'bare' ? targetsAmong(items, rule, claims) : () => false;
+  const isTarget = rule.names === 'bare' ? targetsAmong(items, rule, newTargets) : () => false;
   const wishes = items.map((item) => {
     const wish = rule.names === 'bare' ? bareName(item, rule.length) : prefixedName(item, rule.length);
     const isGiven = rule.names === 'prefixed' || (isTarget(item) && rule.isReserved?.(wish) !== true);
@@ -50,14 +50,14 @@ export function givenNames(items: readonly ChosenItem[], rule: NameRule): GivenN
     taken.add(free);
     return free;
   });
-  return { listed, claims, displaced };
+  return { listed, newTargets, displaced };
 }
 
-/** Gives each wished name to one item, and notes new targets in `claims`. */
+/** Gives each wished name to one item, and notes new targets in `newTargets`. */
 function targetsAmong(
   items: readonly ChosenItem[],
   { length, targets }: NameRule,
-  claims: Record<string, string>,
+  newTargets: Record<string, string>,
 ): (item: ChosenItem) => boolean {
   const chosen = new Map<ChosenItem, boolean>();
   let count = Object.keys(targets).length;
@@ -71,7 +71,7 @@ function targetsAmong(
     for (const item of wishing) chosen.set(item, targetKey(item) === target);
     if (known !== undefined && known === (target ?? '')) continue;
     if (count >= MAX_NAMES) continue;
-    claims[name] = target ?? '';
+    newTargets[name] = target ?? '';
     count += 1;
   }
   return (item) => chosen.get(item) === true;

@@ -9,12 +9,12 @@ import * as assert from 'uvu/assert';
 import { ConfigError } from '../../src/config/config-error.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { SettingStore } from '../../src/persistence/store.ts';
-import { claimNodeOfFile, claimNodeOfServer, type NodeClaim } from '../../src/server/node-claim.ts';
+import { lockNodeOfFile, lockNodeOfServer, type NodeLock } from '../../src/server/node-lock.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('claim of a node in a file', { timeoutMs: 60_000 });
+const test = suite('lock of a node in a file', { timeoutMs: 60_000 });
 const processes: ChildProcess[] = [];
 const folder = folderOfEach(test);
 let file = '';
@@ -25,16 +25,16 @@ test.after.each(async () => {
   for (const process of processes.splice(0)) await killed(process);
 });
 
-test('a node has one claim until its release, also within one process and through a link to the file', async () => {
+test('a node has one lock until its release, also within one process and through a link to the file', async () => {
   writeFileSync(file, '');
   symlinkSync(file, folder('link.db'));
-  const claim = await claimNodeOfFile(file, 'local');
+  const lock = await lockNodeOfFile(file, 'local');
   for (const path of [file, folder('link.db')])
-    assert.match(String(await thrownBy(claimNodeOfFile(path, 'local'))), '--node-id');
-  const beside = await claimNodeOfFile(file, 'second');
-  await claim.release();
-  await claim.release();
-  const next = await claimNodeOfFile(file, 'local');
+    assert.match(String(await thrownBy(lockNodeOfFile(path, 'local'))), '--node-id');
+  const beside = await lockNodeOfFile(file, 'second');
+  await lock.release();
+  await lock.release();
+  const next = await lockNodeOfFile(file, 'local');
   for (const held of [next, beside]) await held.release();
   if (process.platform !== 'win32') assert.is(statSync(`${file}.local.claim`).mode & 0o077, 0);
 });
@@ -42,12 +42,12 @@ test('a node has one claim until its release, also within one process and throug
 test('refuses a node that another process has, and takes it over as soon as that is killed', async () => {
   const { outcome, child } = await startHolding('local');
   assert.is(outcome, 'held');
-  const refused = await thrownBy(claimNodeOfFile(file, 'local'));
+  const refused = await thrownBy(lockNodeOfFile(file, 'local'));
   assert.instance(refused, ConfigError);
   assert.match(String(refused), 'already runs as the node "local" on this database: stop it');
   await killed(child);
-  const claim = await claimNodeOfFile(file, 'local');
-  await claim.release();
+  const lock = await lockNodeOfFile(file, 'local');
+  await lock.release();
 });
 
 test('gives the node to one of many processes that start at once, whatever the file contains', async () => {
@@ -57,55 +57,55 @@ test('gives the node to one of many processes that start at once, whatever the f
 });
 
 test('escapes the node id in the file name', async () => {
-  const claim = await claimNodeOfFile(file, 'web-1:8080');
+  const lock = await lockNodeOfFile(file, 'web-1:8080');
   assert.ok(statSync(folder('gateway.db.web-1%3A8080.claim')));
-  await claim.release();
-  const refused = await thrownBy(claimNodeOfFile(folder('missing', 'gateway.db'), 'local'));
+  await lock.release();
+  const refused = await thrownBy(lockNodeOfFile(folder('missing', 'gateway.db'), 'local'));
   assert.instance(refused, ConfigError);
   assert.match(String(refused), 'ENOENT');
 });
 
 test.run();
 
-const server = suite('claim of a node on a server');
+const server = suite('lock of a node on a server');
 const NODE = 'web-1:8080';
-const claims: NodeClaim[] = [];
+const locks: NodeLock[] = [];
 server.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval'] }));
 server.after.each(async () => {
-  for (const claim of claims.splice(0)) await claim.release();
+  for (const lock of locks.splice(0)) await lock.release();
   mock.timers.reset();
 });
 
 server('gives a released node at once, and names the living holder when it refuses one', async () => {
   const { settings } = new MemoryStore();
-  const first = await claim(settings);
+  const first = await lock(settings);
   await first.release();
   await pass(4_000); // it sends no heartbeat any more
-  await claim(settings, 'process 7 on web-1');
-  const second = thrownBy(claim(settings));
+  await lock(settings, 'process 7 on web-1');
+  const second = thrownBy(lock(settings));
   await pass(4_000);
   const refused = await second;
   assert.instance(refused, ConfigError);
   assert.match(
     String(refused),
     'process 7 on web-1 already runs as the node "web-1:8080" on this database: stop it, or start this one with another ' +
-      '--node-id (the claim of a killed process expires after 10 s)',
+      '--node-id (the lock of a killed process expires after 10 s)',
   );
 });
 
 server('one of several waiting processes takes over the node of a killed process after 10 s', async () => {
   const { settings } = new MemoryStore();
   const { mortal, state } = mortalSettings(settings);
-  const first = await claim(mortal, 'process 7 on web-1');
+  const first = await lock(mortal, 'process 7 on web-1');
   state.isAway = true;
   const said: string[] = [];
   const waiting = [1, 2].map((pid) =>
-    claimNodeOfServer(settings, NODE, {
+    lockNodeOfServer(settings, NODE, {
       processName: `process ${pid}`,
       onNotice: (line) => said.push(line),
     }).then(
       (held) => {
-        claims.push(held);
+        locks.push(held);
         return 'held';
       },
       () => 'refused',
@@ -118,20 +118,20 @@ server('one of several waiting processes takes over the node of a killed process
   assert.match(String(said[0]), 'belongs to process 7 on web-1, which did not release it: waiting 10 s');
   state.isAway = false;
   await first.release();
-  const third = thrownBy(claim(settings));
+  const third = thrownBy(lock(settings));
   await pass(4_000);
-  assert.instance(await third, ConfigError, 'a process releases only its own claim');
+  assert.instance(await third, ConfigError, 'a process releases only its own lock');
 });
 
 server('keeps the node while the database is away', async () => {
   const { settings } = new MemoryStore();
   const { mortal, state } = mortalSettings(settings);
-  await claim(mortal);
+  await lock(mortal);
   state.isAway = true;
   await pass(60_000);
   state.isAway = false;
   await pass(3_500);
-  const second = thrownBy(claim(settings));
+  const second = thrownBy(lock(settings));
   await pass(4_000);
   assert.instance(await second, ConfigError);
 });
@@ -140,9 +140,9 @@ server('reports when another process has taken over the node of one that was sto
   const { settings } = new MemoryStore();
   const { mortal, state } = mortalSettings(settings);
   const said: string[] = [];
-  claims.push(await claimNodeOfServer(mortal, NODE, { onNotice: (line) => said.push(line) }));
+  locks.push(await lockNodeOfServer(mortal, NODE, { onNotice: (line) => said.push(line) }));
   state.isAway = true;
-  const next = claim(settings, 'process 8 on web-1');
+  const next = lock(settings, 'process 8 on web-1');
   await pass(11_000);
   const taken = await next;
   state.isAway = false;
@@ -153,7 +153,7 @@ server('reports when another process has taken over the node of one that was sto
   ]);
   await taken.release();
   await pass(3_500);
-  const third = thrownBy(claim(settings));
+  const third = thrownBy(lock(settings));
   await pass(4_000);
   assert.instance(await third, ConfigError, 'the first process has the node again');
 });
@@ -161,19 +161,19 @@ server('reports when another process has taken over the node of one that was sto
 const onLinux = server.needs(process.platform === 'linux', 'only Linux tells processes apart by their start');
 
 onLinux('a start does not wait for a process of this machine that was killed', async () => {
-  const { settings, child } = await claimOfChild();
+  const { settings, child } = await lockOfChild();
   const said: string[] = [];
-  const early = thrownBy(claimNodeOfServer(settings, NODE, { onNotice: (line) => said.push(line) }));
+  const early = thrownBy(lockNodeOfServer(settings, NODE, { onNotice: (line) => said.push(line) }));
   await pass(5_000);
   assert.match(String(said), 'waiting 10 s', 'it lives, though it sends no heartbeat');
   await killed(child);
-  await claim(settings); // without any time
+  await lock(settings); // without any time
   await pass(1_000);
   assert.instance(await early, ConfigError);
 });
 
 onLinux('waits for the heartbeat of a process that may still run', async () => {
-  const { settings, child, stored } = await claimOfChild();
+  const { settings, child, stored } = await lockOfChild();
   await killed(child);
   const { name, text } = stored();
   const row = JSON.parse(text);
@@ -185,7 +185,7 @@ onLinux('waits for the heartbeat of a process that may still run', async () => {
   ];
   for (const place of places) {
     await settings.exchange(name, stored().text, JSON.stringify({ ...row, place }));
-    const waiting = claimNodeOfServer(settings, NODE);
+    const waiting = lockNodeOfServer(settings, NODE);
     await pass(9_000);
     assert.is(await Promise.race([waiting, turn('waiting')]), 'waiting', JSON.stringify(place));
     await pass(1_500);
@@ -194,19 +194,19 @@ onLinux('waits for the heartbeat of a process that may still run', async () => {
   }
   const reused = { ...row.place, pid: process.pid };
   await settings.exchange(name, text, JSON.stringify({ ...row, place: reused }));
-  await claim(settings); // another process has its id by now
+  await lock(settings); // another process has its id by now
 });
 
 server.run();
 
-async function claim(settings: SettingStore, processName = 'another process'): Promise<NodeClaim> {
-  const held = await claimNodeOfServer(settings, NODE, { processName });
-  claims.push(held);
+async function lock(settings: SettingStore, processName = 'another process'): Promise<NodeLock> {
+  const held = await lockNodeOfServer(settings, NODE, { processName });
+  locks.push(held);
   return held;
 }
 
-/** The claim of a process that is killed soon, and sends no heartbeat. `stored` returns the row and its name. */
-async function claimOfChild() {
+/** The lock of a process that is killed soon, and sends no heartbeat. `stored` returns the row and its name. */
+async function lockOfChild() {
   const { settings } = new MemoryStore();
   const child = spawn('sleep', ['60'], { stdio: 'ignore' });
   await once(child, 'spawn');
@@ -221,7 +221,7 @@ async function claimOfChild() {
     },
   };
   const { mortal, state } = mortalSettings(recorded);
-  claims.push(await claimNodeOfServer(mortal, NODE, { pid: child.pid ?? 0 }));
+  locks.push(await lockNodeOfServer(mortal, NODE, { pid: child.pid ?? 0 }));
   state.isAway = true;
   return { settings: recorded, child, stored: () => last };
 }
@@ -252,14 +252,14 @@ async function pass(ms: number): Promise<void> {
   await turn();
 }
 
-/** A process that claims the node of the file and, if it gets it, holds it until it is killed. */
+/** A process that locks the node of the file and, if it gets it, holds it until it is killed. */
 async function startHolding(nodeId: string): Promise<{ outcome: string; child: ChildProcess }> {
-  const module = JSON.stringify(new URL('../../src/server/node-claim.ts', import.meta.url).href);
-  const script = `import { claimNodeOfFile } from ${module};
+  const module = JSON.stringify(new URL('../../src/server/node-lock.ts', import.meta.url).href);
+  const script = `import { lockNodeOfFile } from ${module};
     const [file, nodeId] = process.argv.slice(1);
-    globalThis.claim = await claimNodeOfFile(file, nodeId).catch(() => undefined);
-    console.log(globalThis.claim === undefined ? 'refused' : 'held');
-    if (globalThis.claim !== undefined) setInterval(() => {}, 1_000);`;
+    globalThis.lock = await lockNodeOfFile(file, nodeId).catch(() => undefined);
+    console.log(globalThis.lock === undefined ? 'refused' : 'held');
+    if (globalThis.lock !== undefined) setInterval(() => {}, 1_000);`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', script, file, nodeId], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

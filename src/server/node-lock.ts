@@ -1,5 +1,5 @@
 // Makes sure that only one process at a time is a given node of a database: two would run every program twice. For
-// a database file the claim is a lock of the kernel, on a server a row that its holder changes every few seconds.
+// a database file it is a lock of the kernel, on a server a row that its holder changes every few seconds.
 // Source: ADR 47.
 
 import { hash, randomUUID } from 'node:crypto';
@@ -14,7 +14,7 @@ import { ticks$ } from '../domain/time/clock-streams.ts';
 import { lockFile } from '../persistence/file-lock.ts';
 import type { SettingStore } from '../persistence/store.ts';
 
-export interface NodeClaim {
+export interface NodeLock {
   release(): Promise<void>;
 }
 
@@ -22,13 +22,13 @@ export interface NodeClaim {
 const HEARTBEAT_MS = 3_000;
 /** A row without a change for this time, in ms, belongs to a killed process: longer than a heartbeat and an operation. */
 const EXPIRY_MS = 10_000;
-/** Longest wait for the deletion of the claim, in ms. */
+/** Longest wait for the deletion of the lock, in ms. */
 const RELEASE_MS = 2_000;
 /** Interval at which a start checks the row of its node, in ms. */
 const CHECK_MS = 500;
 
-/** Claims a node of a database file. Throws ConfigError when another process has it, and when its file cannot be locked. */
-export async function claimNodeOfFile(databaseFile: string, nodeId: string): Promise<NodeClaim> {
+/** Locks a node of a database file. Throws ConfigError when another process has it, and when its file cannot be locked. */
+export async function lockNodeOfFile(databaseFile: string, nodeId: string): Promise<NodeLock> {
   // A link to the file names the same database. One that does not exist yet is not a link.
   const file = await realpath(databaseFile).catch(() => databaseFile);
   const path = fileOfNode(file, nodeId, 'claim');
@@ -49,20 +49,20 @@ export interface NodeOfServerOptions {
   readonly onNotice?: (line: string) => void;
   /** Name of this process, for the message of a start that is refused. Default: process id and host name. */
   readonly processName?: string;
-  /** The process that holds the claim. Default: this one. */
+  /** The process that holds the lock. Default: this one. */
   readonly pid?: number;
 }
 
 /**
- * Claims a node of a database server. Clocks are not compared: a start that finds a row watches it for 10 s, and replaces it if
+ * Locks a node of a database server. Clocks are not compared: a start that finds a row watches it for 10 s, and replaces it if
  * it does not change; at once when its process ran on this machine, among the same process ids, and is gone. ConfigError if it
  * changes, DATABASE_UNAVAILABLE.
  */
-export async function claimNodeOfServer(
+export async function lockNodeOfServer(
   settings: SettingStore,
   nodeId: string,
   options: NodeOfServerOptions = {},
-): Promise<NodeClaim> {
+): Promise<NodeLock> {
   const { onNotice = () => {}, pid = process.pid } = options;
   const { processName = `process ${pid} on ${hostname()}` } = options;
   const identity = identityOf(pid);
@@ -102,7 +102,7 @@ export async function claimNodeOfServer(
     .pipe(
       exhaustMap(() => {
         heartbeat = sendHeartbeat().catch(() => {
-          // While the database is unavailable no other process can claim the node either.
+          // While the database is unavailable no other process can lock the node either.
         });
         return heartbeat;
       }),
@@ -204,7 +204,7 @@ function statusOf(pid: number): { state: string | undefined; startTime: string |
   return { state: fields[0], startTime: fields[19] };
 }
 
-const EXPIRY_NOTE = ` (the claim of a killed process expires after ${EXPIRY_MS / 1_000} s)`;
+const EXPIRY_NOTE = ` (the lock of a killed process expires after ${EXPIRY_MS / 1_000} s)`;
 
 /** Only this file writes such rows. */
 function rowOf(text = '{}'): Row {
