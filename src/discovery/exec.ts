@@ -9,9 +9,9 @@ import type { ProgramOutput, RunInContainer } from '../domain/instances/found-in
 import { sleep, systemClock, timeLimit } from '../domain/time/clock.ts';
 import { connect, isAboutRemoved } from './containers.ts';
 
-const MARK = 'STAGEDOOR_PROGRAM';
+const VARIABLE = 'STAGEDOOR_PROGRAM';
 
-/** Signals every process of the container whose environment contains the mark. It needs only a shell. */
+/** Signals every process of the container whose environment contains the variable. It needs only a shell. */
 const SIGNAL_SCRIPT = `
 for file in /proc/[0-9]*/environ; do
   while IFS= read -r line || [ -n "$line" ]; do
@@ -34,10 +34,10 @@ const ENGINE_MS = 5_000;
 
 export const runInContainer: RunInContainer = async ({ engine: address, id }, words, output, abortSignal) => {
   const container = (await connect(address)).getContainer(id);
-  const mark = `${MARK}=${randomBytes(12).toString('hex')}`;
+  const variable = `${VARIABLE}=${randomBytes(12).toString('hex')}`;
   const exec = await container.exec({
     Cmd: [...words],
-    Env: [mark],
+    Env: [variable],
     AttachStdin: true,
     AttachStdout: true,
     AttachStderr: true,
@@ -54,15 +54,15 @@ export const runInContainer: RunInContainer = async ({ engine: address, id }, wo
     stream.destroy();
     return reasonOf(exec, within);
   });
-  const pid = await pidOf(exec, mark, within);
+  const pid = await pidOf(exec, variable, within);
   return {
     pid,
     exited,
     write: (text, done) => stream.write(text, done),
     endInput: () => stream.end(),
     signal: async (name) => {
-      const isDone = await isSignalled(container, mark, name, within());
-      if (isDone || pid === undefined || !isMarked(pid, mark)) return;
+      const isDone = await isSignalled(container, variable, name, within());
+      if (isDone || pid === undefined || !hasVariable(pid, variable)) return;
       try {
         process.kill(pid, `SIG${name}`); // the container has no shell
       } catch {
@@ -73,13 +73,13 @@ export const runInContainer: RunInContainer = async ({ engine: address, id }, wo
 };
 
 /** Finds the process if this machine runs it. A new process has no environment for a moment. `within` bounds one request. */
-async function pidOf(exec: Docker.Exec, mark: string, within: () => AbortSignal) {
+async function pidOf(exec: Docker.Exec, variable: string, within: () => AbortSignal) {
   try {
     for (let checks = 0; checks < START_CHECKS; checks += 1) {
       if (checks > 0) await sleep(systemClock, START_CHECK_MS);
       const { Pid: pid, Running: isRunning } = await exec.inspect({ abortSignal: within() });
       if (!isRunning || (pid > 0 && environmentOf(pid) === undefined)) return undefined;
-      if (pid > 0 && isMarked(pid, mark)) return pid;
+      if (pid > 0 && hasVariable(pid, variable)) return pid;
     }
   } catch {
     // The engine is stopping, which `exited` reports, or does not answer.
@@ -87,19 +87,19 @@ async function pidOf(exec: Docker.Exec, mark: string, within: () => AbortSignal)
   return undefined;
 }
 
-function isMarked(pid: number, mark: string): boolean {
-  return environmentOf(pid)?.includes(mark) === true;
+function hasVariable(pid: number, variable: string): boolean {
+  return environmentOf(pid)?.includes(variable) === true;
 }
 
 async function isSignalled(
   container: Docker.Container,
-  mark: string,
+  variable: string,
   name: string,
   abortSignal: AbortSignal,
 ): Promise<boolean> {
   try {
     const killer = await container.exec({
-      Cmd: ['sh', '-c', SIGNAL_SCRIPT, 'sh', name, mark],
+      Cmd: ['sh', '-c', SIGNAL_SCRIPT, 'sh', name, variable],
       AttachStdout: true,
       AttachStderr: true,
       abortSignal,

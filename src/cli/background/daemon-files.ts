@@ -26,7 +26,7 @@ export type DaemonMessage =
   | { readonly kind: 'failed'; readonly text: string; readonly isUsage: boolean };
 
 /** Set for the detached process: the width of the terminal that started it; empty without a terminal. */
-export const DAEMON_MARK = 'STAGEDOOR_BACKGROUND';
+export const DAEMON_VARIABLE = 'STAGEDOOR_BACKGROUND';
 
 /** Of the setting `node_id`. */
 export const NODE_ID_VARIABLE = 'GATEWAY_NODE_ID';

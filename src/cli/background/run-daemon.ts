@@ -12,7 +12,7 @@ import { runGateway } from '../run-gateway.ts';
 import type { Terminal } from '../terminal.ts';
 import { workerCount } from '../workers/worker-count.ts';
 import {
-  DAEMON_MARK,
+  DAEMON_VARIABLE,
   type DaemonFiles,
   type DaemonMessage,
   daemonFiles,
@@ -25,9 +25,9 @@ const LOCK_TRIES = 10;
 const LOCK_PAUSE_MS = 100;
 
 export async function runDaemon(config: Config, terminal: Terminal): Promise<number> {
-  const { [DAEMON_MARK]: width = '' } = process.env;
+  const { [DAEMON_VARIABLE]: width = '' } = process.env;
   const columns = width === '' ? undefined : Number(width);
-  delete process.env[DAEMON_MARK];
+  delete process.env[DAEMON_VARIABLE];
   const files = await daemonFiles(config, terminal);
   const log = createLog(config.logLevel, false, rotatingLog(files.log));
   const send = (message: DaemonMessage): void => {

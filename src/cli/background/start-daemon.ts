@@ -16,7 +16,7 @@ import { Cancelled, CommandFailure, UsageError } from '../failures.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import {
-  DAEMON_MARK,
+  DAEMON_VARIABLE,
   type Daemon,
   type DaemonFiles,
   type DaemonMessage,
@@ -73,7 +73,7 @@ function spawnDaemon(log: number, words: readonly string[], terminal: Terminal):
     return spawn(process.execPath, [...process.execArgv, PROGRAM, ...words], {
       cwd: terminal.folder,
       detached: true,
-      env: { ...terminal.env, [DAEMON_MARK]: String(terminal.columns ?? '') },
+      env: { ...terminal.env, [DAEMON_VARIABLE]: String(terminal.columns ?? '') },
       stdio: ['ignore', log, log, 'ipc'],
       windowsHide: true,
     });

@@ -4,13 +4,13 @@
 import type { Config, ConfigRow } from '../../config/config.ts';
 import { SETTINGS } from '../../config/settings.ts';
 import { systemClock } from '../../domain/time/clock.ts';
-import { DAEMON_MARK, DAEMON_OPTIONS } from '../background/daemon-files.ts';
+import { DAEMON_OPTIONS, DAEMON_VARIABLE } from '../background/daemon-files.ts';
 import type { Command } from '../command.ts';
 import { releaseCompiledCode } from '../compiled-code.ts';
 import { UsageError } from '../failures.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
-import { WORKER_MARK } from '../workers/messages.ts';
+import { WORKER_VARIABLE } from '../workers/messages.ts';
 
 export const start: Command = {
   name: 'gateway start',
@@ -36,7 +36,7 @@ export const start: Command = {
     const isDemo = input.has('demo');
     // The demo runs programs for every caller, so it stays on this machine unless --host says otherwise.
     const settings = (): Config => readSettings(input, terminal, isDemo ? { host: '127.0.0.1' } : {});
-    if (terminal.env[WORKER_MARK] !== undefined) return startWorker(settings, terminal);
+    if (terminal.env[WORKER_VARIABLE] !== undefined) return startWorker(settings, terminal);
     const config = settings();
     input.refuseBoth('demo', 'background');
     if (input.has('background')) {
@@ -44,7 +44,7 @@ export const start: Command = {
       const words = process.argv.slice(2).filter((word) => !/^--background(=|$)/.test(word));
       return startDaemon(config, words, terminal);
     }
-    if (terminal.env[DAEMON_MARK] !== undefined) {
+    if (terminal.env[DAEMON_VARIABLE] !== undefined) {
       const { runDaemon } = await import('../background/run-daemon.ts');
       return runDaemon(config, terminal);
     }

@@ -3,7 +3,7 @@
 import type { WorkerQuestion } from '../../domain/nodes/workers.ts';
 
 /** Set for a worker: the JSON of a `WorkerStart`. */
-export const WORKER_MARK = 'STAGEDOOR_WORKER';
+export const WORKER_VARIABLE = 'STAGEDOOR_WORKER';
 
 export interface WorkerStart {
   /** From 1. */

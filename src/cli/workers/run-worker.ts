@@ -13,15 +13,15 @@ import { createLog } from '../log.ts';
 import { runGateway } from '../run-gateway.ts';
 import type { Terminal } from '../terminal.ts';
 import { endsInOrder } from './hang-watch.ts';
-import { type ToSupervisor, type ToWorker, WORKER_MARK, type WorkerStart } from './messages.ts';
+import { type ToSupervisor, type ToWorker, WORKER_VARIABLE, type WorkerStart } from './messages.ts';
 
 /** Longest wait for the answers of other workers, in ms. */
 const ANSWER_MS = 1_500;
 
 /** `settings` throws for those that have become wrong since the gateway was started. */
 export async function runWorker(settings: () => Config, terminal: Terminal): Promise<number> {
-  const start: WorkerStart = JSON.parse(process.env[WORKER_MARK] ?? '');
-  delete process.env[WORKER_MARK];
+  const start: WorkerStart = JSON.parse(process.env[WORKER_VARIABLE] ?? '');
+  delete process.env[WORKER_VARIABLE];
   // Otherwise node:cluster ends this process at once when its supervisor is gone.
   if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
   try {

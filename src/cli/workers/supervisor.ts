@@ -11,7 +11,7 @@ import { endProcess } from '../run-gateway.ts';
 import { listenForStop } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
 import { watchForHang } from './hang-watch.ts';
-import { type ToSupervisor, type ToWorker, WORKER_MARK, type WorkerStart } from './messages.ts';
+import { type ToSupervisor, type ToWorker, WORKER_VARIABLE, type WorkerStart } from './messages.ts';
 import { openSocketFolder } from './socket-folder.ts';
 
 export interface SupervisorOptions {
@@ -168,7 +168,7 @@ class Workers {
     const { number } = slot;
     const { path: sockets } = this.#sockets ?? {};
     const start: WorkerStart = { number, count, gateway: this.#gateway, sockets, columns: terminal.columns };
-    const worker = cluster.fork({ [WORKER_MARK]: JSON.stringify(start) });
+    const worker = cluster.fork({ [WORKER_VARIABLE]: JSON.stringify(start) });
     const connection = watchConnections(worker);
     const watch = watchForHang(worker.process.pid, longestStopMs);
     slot.process = worker;

@@ -61,12 +61,12 @@ export class CopiedDatabases {
     this.#isAsked = true;
   }
 
-  /** The nodes as they are shown, with this one first. */
-  mark([own, ...others]: readonly [ShownNode, ...ShownNode[]]): ShownNode[] {
-    const marked = others.map((view) =>
+  /** The nodes as they are shown, with this one first: those with a copy of the database say so. */
+  withCopies([own, ...others]: readonly [ShownNode, ...ShownNode[]]): ShownNode[] {
+    const shown = others.map((view) =>
       this.#found.has(view.life) ? { ...view, hasOtherDatabase: true } : view,
     );
-    return [this.#isAsked ? { ...own, hasOtherDatabase: true } : own, ...marked];
+    return [this.#isAsked ? { ...own, hasOtherDatabase: true } : own, ...shown];
   }
 
   #ask({ stored: { node, life }, address }: ReadLife, asked: Asked, sentMs: number): void {

@@ -232,7 +232,7 @@ export class NodeTable {
     const standing = standings(this.#rules.state);
     const others = this.#known.all.filter(({ stored }) => stored.life !== this.life);
     const views = others.map((known) => shownNodeOf(known, standing.get(known.stored.life)));
-    return this.#copies.mark([this.#rows.ownShownNode(this.life), ...views]);
+    return this.#copies.withCopies([this.#rows.ownShownNode(this.life), ...views]);
   }
 
   /** Rejects with OperatorError when the row of this life cannot be written within 10 s. */

@@ -4,10 +4,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { StoredView } from '../../domain/views/view.ts';
 import type { ViewStore } from '../store.ts';
 
-/** `changed`: notes a change of the revision, and returns the new one. `mark`: sets the tombstone of a view, or deletes it. */
+/** `changed`: notes a change of the revision, and returns the new one. `setTombstone`: of a view; undefined deletes it. */
 export function memoryViews(
   changed: () => number,
-  mark: (id: string, fingerprint: string | undefined) => void,
+  setTombstone: (id: string, fingerprint: string | undefined) => void,
 ): ViewStore {
   const views = new Map<string, StoredView>();
   return {
@@ -16,12 +16,12 @@ export function memoryViews(
       const { id } = view.definition;
       if (!isDeepStrictEqual(views.get(id) ?? null, before)) return undefined;
       views.set(id, structuredClone(view));
-      mark(id, undefined);
+      setTombstone(id, undefined);
       return changed();
     },
     delete: async (id, fingerprint) => {
       if (!views.delete(id)) return undefined;
-      mark(id, fingerprint);
+      setTombstone(id, fingerprint);
       return changed();
     },
   };
