@@ -153,7 +153,7 @@ async function firstExposure(
   { from, user, walk, isOver }: Check,
 ): Promise<Exposure | undefined> {
   const all = [...paths, ...SYSTEM_FOLDERS];
-  const holders = await holdersOf(all, walk);
+  const above = await foldersAbove(all, walk);
   const whole = await wholeFoldersIn(all, walk);
   const userHome = user?.home ?? homeFolder(process.env);
   const home = env.HOME ?? userHome;
@@ -163,7 +163,7 @@ async function firstExposure(
     for (const form of new Set([path, normalize(path)])) {
       if (form.length > PATH_CHARACTERS) continue;
       const { end, passed } = await walk(form, start);
-      const finding = [...findIn(holders, end), ...passed.flatMap((location) => findIn(whole, location))][0];
+      const finding = [...findIn(above, end), ...passed.flatMap((location) => findIn(whole, location))][0];
       if (finding !== undefined) return finding;
     }
     return undefined;
@@ -207,7 +207,7 @@ function found(name: string, finding: string): Exposure {
 const HOME_AT_START = /^~\+?[\w.-]*(?=[/\\]|$)/;
 
 /** The protected paths and all folders above them, as written and with links followed; of two the first counts. */
-async function holdersOf(paths: readonly ProtectedPath[], walk: Walk): Promise<Findings> {
+async function foldersAbove(paths: readonly ProtectedPath[], walk: Walk): Promise<Findings> {
   const found = new Map<string, string>();
   for (const { path, what } of paths)
     for (const spelled of new Set([path, (await walk(path)).end.path]))

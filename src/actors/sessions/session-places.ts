@@ -16,7 +16,7 @@ const PROFILES_REMEMBERED = 256;
 
 /** The kind of a session: with one template, or with an aggregate. */
 export type PlaceKind = 'template' | 'aggregate';
-type Holder = Pick<McpSession, 'ownerId' | 'profile'>;
+type PlaceOwner = Pick<McpSession, 'ownerId' | 'profile'>;
 
 /** The places for sessions, in total and for each owner. */
 export class SessionPlaces {
@@ -52,12 +52,12 @@ export class SessionPlaces {
    * Takes a place, which was checked before, and memory for the profile. Throws SESSION_LIMIT when there is no memory
    * left.
    */
-  take({ ownerId, profile }: Holder, kind: PlaceKind): void {
+  take({ ownerId, profile }: PlaceOwner, kind: PlaceKind): void {
     if (!this.#declarations.take(ownerId, profileBytes(profile))) throw declarationsTooLarge('SESSION_LIMIT');
     this.#shares[kind].take(ownerId);
   }
 
-  release({ ownerId, profile }: Holder, kind: PlaceKind): void {
+  release({ ownerId, profile }: PlaceOwner, kind: PlaceKind): void {
     this.#shares[kind].release(ownerId);
     this.#declarations.add(ownerId, -profileBytes(profile));
   }
@@ -87,15 +87,15 @@ export function longestAway(
   for (const session of sessions) {
     if (session.usedAtMs > sinceMs) continue; // a busy session counts as used: see ClientSessions
     if (ownerId !== undefined && session.ownerId !== ownerId) continue;
-    if (!holdsPlace(session, kind)) continue;
+    if (!hasPlace(session, kind)) continue;
     longest = session;
     sinceMs = session.usedAtMs;
   }
   return longest;
 }
 
-/** True for a session that holds a place of this kind itself or with one of its parts. */
-function holdsPlace({ value, partIds = [] }: McpSession, kind: PlaceKind): boolean {
+/** True for a session that has a place of this kind itself or with one of its parts. */
+function hasPlace({ value, partIds = [] }: McpSession, kind: PlaceKind): boolean {
   const isAggregate = value.kind !== 'template';
   return kind === 'aggregate' ? isAggregate : !isAggregate || partIds.length > 0;
 }

@@ -61,7 +61,7 @@ export interface IssuersOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
 }
 
 /** The user, or the subject without an account, that an identity assertion is about. */
-export interface AssertionHolder {
+export interface AssertionUser {
   /** User of the grant. Without an account: the id of the principal that the subject has with a token of the issuer. */
   readonly userId: string;
   /** Its name in the audit log. */
@@ -80,7 +80,7 @@ export interface Assertion {
    * Makes the account of the user, or changes it, if the assertion says so: to be called once the assertion is used. Rejects as
    * CompanyAccounts.signIn.
    */
-  readonly holder: () => Promise<AssertionHolder>;
+  readonly user: () => Promise<AssertionUser>;
   /** What the role of its groups allows. */
   readonly scopes: readonly Scope[];
   /** Resources of this gateway that the token names; undefined: the token does not limit the resource. */
@@ -172,7 +172,7 @@ export class Issuers implements ForeignTokens {
     if (client !== clientId) throw invalidCredentials('The assertion is for another client');
     if (typeof jti !== 'string' || jti === '' || jti.length > LONGEST_ID)
       throw invalidCredentials('The assertion has no usable id');
-    const { scopes: allowed, holder } =
+    const { scopes: allowed, user } =
       provider === undefined
         ? rightsOfSubject(payload, (found as KnownIssuer).setting, this.#options.limits.roles)
         : await this.#rightsOfAccount(payload, provider.setting);
@@ -181,7 +181,7 @@ export class Issuers implements ForeignTokens {
     return {
       id: JSON.stringify([found.setting.issuer, jti]),
       expiresAtMs: (exp + SKEW_SECONDS) * 1_000,
-      holder,
+      user,
       scopes: allowed.filter((each) => own === undefined || own.includes(each)),
       resources: resources?.flatMap((each) => this.#options.address.pathOf(each) ?? []),
     };
@@ -193,11 +193,11 @@ export class Issuers implements ForeignTokens {
     if (company === undefined) throw invalidCredentials();
     const said = { subject, claims: { ...payload }, issuedAtMs: (payload.iat ?? 0) * 1_000 };
     const { scopes, account } = await company.vouched(setting, said);
-    const holder = async () => {
+    const user = async () => {
       const { id, username } = await account();
       return { userId: id, actor: `user:${id}`, name: username };
     };
-    return { scopes, holder };
+    return { scopes, user };
   }
 
   /** Undefined when the issuer, its assertions, or the roles of the groups are not in the settings any more. */
@@ -292,7 +292,7 @@ function typeOf(token: string): string {
     .replace(/^application\//, '');
 }
 
-interface Rights extends Pick<Assertion, 'holder'> {
+interface Rights extends Pick<Assertion, 'user'> {
   readonly scopes: readonly Scope[];
 }
 
@@ -308,7 +308,7 @@ function rightsOfSubject(
   const subject = { issuer: setting.issuer, name, groups: [...new Set(groups)] };
   return {
     scopes: scopesOfRole(roleForGroups(groups, setting.roles, roles), roles),
-    holder: async () => ({ userId, actor: userId, name, subject }),
+    user: async () => ({ userId, actor: userId, name, subject }),
   };
 }
 

@@ -59,12 +59,12 @@ export function wordsOf(input: CommandInput, option: string): readonly string[] 
     .map((word) => word.trim());
 }
 
-/** The options of `listsOf`. `holder`: the user, the key. */
-export function rightsOptions(holder: string, otherwise = 'default all'): OptionTable {
+/** The options of `listsOf`. `whose`: the user, the key. */
+export function rightsOptions(whose: string, otherwise = 'default all'): OptionTable {
   return {
-    '--templates <list>': `Templates ${holder}; ${otherwise}`,
-    '--views <list>': `Views ${holder}; ${otherwise}, but none with --templates`,
-    '--tools <list>': `Tools ${holder}, as <template>/<glob>, such as "github/issues_*,!github/issues_delete"; ${otherwise}`,
+    '--templates <list>': `Templates ${whose}; ${otherwise}`,
+    '--views <list>': `Views ${whose}; ${otherwise}, but none with --templates`,
+    '--tools <list>': `Tools ${whose}, as <template>/<glob>, such as "github/issues_*,!github/issues_delete"; ${otherwise}`,
   };
 }
 

@@ -161,12 +161,12 @@ export function parseExact(text: string): unknown {
  * is not there.
  */
 function withExactNumbers(value: unknown, text: string): unknown {
-  const holder = { value };
+  const root = { value };
   /**
    * The open arrays and objects, as far as they are there, and where the text is in each: the key as it is
    * written, or the index.
    */
-  const nodes: unknown[] = [holder];
+  const nodes: unknown[] = [root];
   const places: (string | number)[] = ['"value"'];
   const changed = new Set<number>();
   let isKeyNext = false;
@@ -201,7 +201,7 @@ function withExactNumbers(value: unknown, text: string): unknown {
         replaceMember(nodes.at(-1), place, number, isInexact ? JsonText.ofText(source) : number);
     }
   }
-  return holder.value;
+  return root.value;
 }
 
 const NUMBER_START: ReadonlySet<string> = new Set('-0123456789');

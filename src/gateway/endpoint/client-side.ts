@@ -208,9 +208,9 @@ export class ClientSide {
   #followChanges(): void {
     const { fleet, changedCallers$ = NEVER, userNotices$ } = this.#deps;
     // Ends what an owner has open. The HTTP layer ends event streams without a session.
-    const holders = [this.#questions, this.sessions, this.#statelessConversations];
+    const perOwner = [this.#questions, this.sessions, this.#statelessConversations];
     const changes = changedCallers$.subscribe((ownerId) => {
-      Promise.all(holders.map((holder) => holder.endOf(ownerId))).catch(this.#onFault);
+      Promise.all(perOwner.map((each) => each.endOf(ownerId))).catch(this.#onFault);
     });
     this.#subscriptions.add(changes);
     const noticed = userNotices$?.subscribe(({ template, notice }) =>

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
 import type { AuditLog } from '../../auth/audit/audit.ts';
-import type { Assertion, AssertionHolder, Issuers } from '../../auth/issuers/issuers.ts';
+import type { Assertion, AssertionUser, Issuers } from '../../auth/issuers/issuers.ts';
 import { grantOf, rowOfGrant } from '../../auth/oauth/grant-rows.ts';
 import {
   CLIENT_SCOPES,
@@ -63,7 +63,7 @@ export function assertionHandler(provider: Provider, options: AssertionOptions) 
 
   /** The present grant for the same, else a new one. */
   const grantFor = async (
-    { userId, subject, actor, name }: AssertionHolder,
+    { userId, subject, actor, name }: AssertionUser,
     client: ClientRecord,
     wanted: Wanted,
   ): Promise<Grant> => {
@@ -121,7 +121,7 @@ export function assertionHandler(provider: Provider, options: AssertionOptions) 
     const expiresAt = new Date(assertion.expiresAtMs).toISOString();
     if (!(await store.replace({ ...use, expiresAt, value: '' }, 0)))
       throw new errors.CustomOIDCProviderError('invalid_grant', 'The assertion was used before');
-    const grant = await grantFor(await assertion.holder().catch(refuse), record, wanted);
+    const grant = await grantFor(await assertion.user().catch(refuse), record, wanted);
     const access = new provider.AccessToken({
       client,
       accountId: grant.userId,
