@@ -98,7 +98,7 @@ export class SystemLookups {
    */
   async findLast(hostname: string, family: number, waitMs: number): Promise<LookupAddress[]> {
     const endsAtMs = this.#options.now() + waitMs;
-    const running = await this.#turn('silent', { hostname, endsAtMs });
+    const running = await this.#place('silent', { hostname, endsAtMs });
     return running === undefined ? [] : this.#ask(hostname, family, running);
   }
 
@@ -125,7 +125,7 @@ export class SystemLookups {
     const endsAtMs = this.#options.now() + WAIT_MS;
     for (let mustProbe = false; ; mustProbe = true) {
       const manner = await this.#mannerOf(hostname, family, mustProbe);
-      const running = await this.#turn(manner, { hostname, endsAtMs });
+      const running = await this.#place(manner, { hostname, endsAtMs });
       if (running !== undefined) return this.#ask(hostname, family, running);
     }
   }
@@ -164,9 +164,9 @@ export class SystemLookups {
    * Resolves with undefined when the name has to be probed first, because another one was late. Rejects when the
    * wait is over.
    */
-  #turn(manner: Manner, name: Pick<Waiting, 'hostname' | 'endsAtMs'>): Promise<Running | undefined> {
+  #place(manner: Manner, name: Pick<Waiting, 'hostname' | 'endsAtMs'>): Promise<Running | undefined> {
     const waiting = this.#waiting[manner];
-    if (waiting.length >= MAX_WAITING) return Promise.reject(noTurn(name));
+    if (waiting.length >= MAX_WAITING) return Promise.reject(noPlace(name));
     const { promise, resolve, reject } = Promise.withResolvers<Running | undefined>();
     waiting.push({ ...name, begin: resolve, refuse: reject });
     this.#beginNext();
@@ -178,7 +178,7 @@ export class SystemLookups {
     for (let manner = this.#nextManner(); manner !== undefined; manner = this.#nextManner()) {
       const waiting = this.#waiting[manner].shift();
       if (waiting === undefined) return;
-      if (now() > waiting.endsAtMs) waiting.refuse(noTurn(waiting));
+      if (now() > waiting.endsAtMs) waiting.refuse(noPlace(waiting));
       else {
         const running = { manner, beganAtMs: now() };
         this.#running = running;
@@ -221,7 +221,7 @@ function keyOf(hostname: string, family: number): string {
 const askSystem: NonNullable<SystemLookupsOptions['lookup']> = (hostname, options) =>
   promises.lookup(hostname, options);
 
-function noTurn({ hostname }: Pick<Waiting, 'hostname'>): Error {
+function noPlace({ hostname }: Pick<Waiting, 'hostname'>): Error {
   const text = `look-up of ${hostname}: the DNS servers of too many names do not answer`;
   return Object.assign(new Error(text), { code: 'ETIMEOUT' });
 }

@@ -36,7 +36,7 @@ export interface OpenStoreOptions {
    * Called with the code of the error, such as SQLITE_FULL, when a change fails and the one before did not;
    * whether space is missing.
    */
-  readonly onRefusal?: ((code: string, isFull: boolean) => void) | undefined;
+  readonly onRefusal?: ((code: string, isOutOfSpace: boolean) => void) | undefined;
 }
 
 /** Longest wait for a connection, in ms. */

@@ -186,8 +186,8 @@ async function openDatabase({ config, log, onUndo }: Start, lockId: string) {
     migrations: 'apply',
     onNotice: (line) => log.info(line),
     onWarning: (line) => log.warn(line),
-    onRefusal: (reason, isFull) =>
-      log.error({ reason }, isFull ? NO_SPACE : 'a change of the database failed'),
+    onRefusal: (reason, isOutOfSpace) =>
+      log.error({ reason }, isOutOfSpace ? NO_SPACE : 'a change of the database failed'),
   });
   const { store } = storage;
   onUndo(() => store.close());

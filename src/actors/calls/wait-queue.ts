@@ -200,13 +200,13 @@ export class WaitQueue {
       if (call === undefined) continue;
       const isTaken = call.tryNow();
       if (this.has(call) && call.mayTake(target)) continue; // no room after all, nor for later calls of this owner
-      if (isTaken) this.#endTurn(ownerId);
+      if (isTaken) this.#putLast(ownerId);
       return true;
     }
     return false;
   }
 
-  #endTurn(ownerId: string): void {
+  #putLast(ownerId: string): void {
     const rest = this.#byOwner.get(ownerId);
     if (this.#byOwner.delete(ownerId) && rest !== undefined) this.#byOwner.set(ownerId, rest);
   }

@@ -170,10 +170,10 @@ export class DedicatedConversations implements ConversationListener {
    * room. Throws QUEUE_FULL.
    */
   #makeRoom({ owner, sharing }: ConversationRequest): Promise<void> | undefined {
-    const isFull = this.#shares.isShareFull(owner.id);
+    const isShareFull = this.#shares.isShareFull(owner.id);
     const least = sharing === 'everyone' ? this.#leastUsed(owner.id) : undefined;
-    if (least === undefined && !isFull && this.#counted.size < this.#most) return undefined;
-    const spare = least ?? this.#spareOf(isFull ? owner.id : undefined);
+    if (least === undefined && !isShareFull && this.#counted.size < this.#most) return undefined;
+    const spare = least ?? this.#spareOf(isShareFull ? owner.id : undefined);
     if (spare !== undefined && this.#replaced.size < this.#most) {
       // Frees its capacity at once; but a new process waits for the end of the old one.
       this.#uncount(spare);
@@ -183,7 +183,7 @@ export class DedicatedConversations implements ConversationListener {
       const gone = spare.close();
       return this.#isPipe ? gone : undefined;
     }
-    if (isFull) throw dedicatedShareLimit(this.#shares.share);
+    if (isShareFull) throw dedicatedShareLimit(this.#shares.share);
     throw this.#isPipe ? processLimit(this.#most) : queueFull(this.#options.definition.template);
   }
 

@@ -73,7 +73,7 @@ export class SessionPlaces {
 }
 
 /**
- * The session that holds a place of this kind and whose client has been away longest; undefined when none has
+ * The session that has a place of this kind and whose client has been away longest; undefined when none has
  * been away for LIMITS.sessionReplaceableMs. `ownerId`: only sessions of this owner; undefined: of all.
  */
 export function longestAway(

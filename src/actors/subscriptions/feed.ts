@@ -187,8 +187,8 @@ export class Feed {
   #wanted(): ReadonlySet<string> {
     const wanted = new Set<string>();
     const owners = Map.groupBy(this.#clients, ({ ownerId = ANONYMOUS.id }) => countedIdOf(ownerId));
-    const ofOwners = [...owners.values()].map((clients) => inTurn(clients.map(({ uris }) => uris.values())));
-    const all = inTurn(ofOwners);
+    const ofOwners = [...owners.values()].map((clients) => interleaved(clients.map(({ uris }) => uris.values())));
+    const all = interleaved(ofOwners);
     let next = all.next();
     for (; next.done !== true && wanted.size < MAX_RESOURCES; next = all.next()) wanted.add(next.value);
     this.#isFull = wanted.size >= MAX_RESOURCES;
@@ -255,7 +255,7 @@ function recipientsOf({ method, params: { uri } }: ServerNotification): (client:
  * An iterator over one item of each list in turn, until all lists have ended. Not a generator: clients may have
  * millions of URIs together.
  */
-function inTurn<T>(lists: Iterator<T>[]): Iterator<T, undefined> {
+function interleaved<T>(lists: Iterator<T>[]): Iterator<T, undefined> {
   let at = 0;
   const next = (): IteratorResult<T, undefined> => {
     while (lists.length > 0) {

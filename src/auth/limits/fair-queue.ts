@@ -4,7 +4,7 @@
 import { hash } from 'node:crypto';
 import { WindowCounter } from './rate-limiter.ts';
 
-/** The jobs of a share in this time decide whose turn it is. */
+/** The jobs of a share in this time decide which job starts next. */
 const SHARE_SECONDS = 10;
 const COUNTED_SHARES = 1_000;
 /** A known caller with fewer jobs in this time, waiting ones included, goes first. */
@@ -31,7 +31,7 @@ interface WaitingJob {
   readonly isKnown: boolean;
   /** Keys of the counter. */
   readonly keys: readonly string[];
-  readonly turn: PromiseWithResolvers<void>;
+  readonly start: PromiseWithResolvers<void>;
 }
 
 /** Known callers with few jobs first, then the larger count of all shares, then their sum. The smallest goes first. */
@@ -54,11 +54,11 @@ export class FairQueue {
   async run<T>({ shares, isKnown }: Shares, job: () => Promise<T>): Promise<T> {
     // A hash, because a share may have any length and the counter keeps it.
     const keys = shares.map((share) => hash('sha256', `${isKnown} ${share}`));
-    const waiting: WaitingJob = { isKnown, keys, turn: Promise.withResolvers() };
+    const waiting: WaitingJob = { isKnown, keys, start: Promise.withResolvers() };
     this.#waiting.push(waiting);
     if (this.#running < this.#options.atOnce) this.#startNext();
     else if (this.#waiting.length > this.#options.waiting) this.#refuseLast();
-    await waiting.turn.promise;
+    await waiting.start.promise;
     try {
       return await job();
     } finally {
@@ -75,7 +75,7 @@ export class FairQueue {
     if (next === undefined) return;
     this.#running += 1;
     for (const key of next.keys) this.#started.add(key, this.#nowMs());
-    next.turn.resolve();
+    next.start.resolve();
   }
 
   /** Waiting jobs count here, so that the largest share of the queue gives way. */
@@ -87,7 +87,7 @@ export class FairQueue {
       (key) => waitingOf.get(key) ?? 0,
       (order, worst) => compare(order, worst) >= 0,
     );
-    last?.turn.reject(this.#options.refusal());
+    last?.start.reject(this.#options.refusal());
   }
 
   /** Removes the job that precedes all others by this comparison. Of equal jobs it is compared with the earlier one. */

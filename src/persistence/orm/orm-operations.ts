@@ -46,7 +46,7 @@ export interface OrmOperationsDeps {
   /** Longest time of one operation, including its wait in the queue, in ms. */
   readonly timeoutMs: number;
   readonly file?: string | undefined;
-  readonly onRefusal?: ((code: string, isFull: boolean) => void) | undefined;
+  readonly onRefusal?: ((code: string, isOutOfSpace: boolean) => void) | undefined;
 }
 
 export type Work<T> = (em: SqlEntityManager, tables: Tables) => Promise<T>;
