@@ -114,7 +114,7 @@ export class BackendState {
 
   /** Ends the shared subscriptions, when the session is over. */
   forget(): void {
-    for (const uri of [...this.#releases.keys()]) this.#share(uri, undefined);
+    for (const uri of [...this.#releases.keys()]) this.#setRelease(uri, undefined);
   }
 
   #subscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan | LocalAnswer {
@@ -132,7 +132,7 @@ export class BackendState {
    * nothing is shared.
    */
   #join(uri: string, binding: Binding): Observable<FinalEvent> {
-    const shared = share(uri, binding, this.#session.value.ownerId);
+    const shared = joinShared(uri, binding, this.#session.value.ownerId);
     if (shared === undefined) return throwError(notConnected);
     const { answer, release } = shared;
     let isKept = false;
@@ -148,20 +148,20 @@ export class BackendState {
 
   #add(uri: string, binding: Binding, release: (() => void) | undefined): Promise<void> | undefined {
     const present = this.#session.binding ?? binding;
-    this.#share(uri, release);
+    this.#setRelease(uri, release);
     this.#session.send({ type: 'subscribed', uri });
     if (present !== binding) this.#subscribeAt(present, uri, false);
     return present.refresh(this.uris);
   }
 
   #remove(uri: string): void {
-    this.#share(uri, undefined);
+    this.#setRelease(uri, undefined);
     this.#session.send({ type: 'unsubscribed', uri });
     void this.#session.binding?.refresh();
   }
 
   /** Replaces the session's part in a shared subscription and releases the previous part. */
-  #share(uri: string, release: (() => void) | undefined): void {
+  #setRelease(uri: string, release: (() => void) | undefined): void {
     const before = this.#releases.get(uri);
     if (release === undefined) this.#releases.delete(uri);
     else this.#releases.set(uri, release);
@@ -173,8 +173,8 @@ export class BackendState {
    * the subscription.
    */
   #subscribeAt(binding: Binding, uri: string, isKnown: boolean): Promise<unknown> | undefined {
-    const shared = share(uri, binding, this.#session.value.ownerId);
-    this.#share(uri, shared?.release);
+    const shared = joinShared(uri, binding, this.#session.value.ownerId);
+    this.#setRelease(uri, shared?.release);
     if (isKnown || !hasOwnState(binding)) return shared?.answer;
     const request = { method: SUBSCRIBE, params: { uri } };
     // The conversation itself reports its end.
@@ -188,7 +188,11 @@ export class BackendState {
  * Joins the shared subscription of the binding; undefined where the backend, or only the gateway, keeps the client's
  * state.
  */
-function share(uri: string, { handshake, feed }: Binding, ownerId: string): SharedSubscription | undefined {
+function joinShared(
+  uri: string,
+  { handshake, feed }: Binding,
+  ownerId: string,
+): SharedSubscription | undefined {
   return handshake.era === 'legacy' ? feed?.subscribe(uri, ownerId) : undefined;
 }
 
@@ -197,7 +201,7 @@ function hasOwnState(binding: Binding): binding is Binding & { readonly conversa
   return binding.conversation !== undefined && !binding.isShared && keepsState(binding.conversation);
 }
 
-/** False for a modern backend, which gets the state with each request, also where clients share its process. */
+/** False for a modern backend, which gets the state with each request, also where clients joinShared its process. */
 function keepsState({ handshake }: Conversation): boolean {
   return handshake.era !== 'modern';
 }

@@ -21,7 +21,7 @@ export interface FairQueueOptions {
 
 /** The counters that a job adds to: a caller with many jobs lately waits longer. */
 export interface Shares {
-  /** What shares the turns, such as the user and the address of the caller. */
+  /** What has a share of the queue, such as the user and the address of the caller. */
   readonly shares: readonly string[];
   /** Known callers have other shares than unknown ones of the same name. */
   readonly isKnown: boolean;

@@ -46,7 +46,8 @@ export interface LimitPeers {
   heldByOthers(key: string): Promise<readonly Held[]>;
 }
 
-interface Share {
+/** What this node has of the limit of one key, and what the home of the key says about it. */
+interface Allotment {
   /** Least number of requests that it gets at once. */
   chunk: number;
   used: number;
@@ -76,39 +77,39 @@ export interface ChunkedCounterOptions {
 
 export class ChunkedCounter {
   readonly #options: ChunkedCounterOptions;
-  readonly #shares: LruMap<Share>;
+  readonly #allotments: LruMap<Allotment>;
   readonly #windows: LruMap<HomeWindow>;
 
   constructor(options: ChunkedCounterOptions) {
     this.#options = options;
-    this.#shares = new LruMap(options.keys);
+    this.#allotments = new LruMap(options.keys);
     this.#windows = new LruMap(options.keys);
   }
 
   /** As WindowCounter.add, for all nodes together. A promise, bounded in time, only where the chunk is used up. */
   add(key: string, count: number, limit: number): Window | Promise<Window> {
-    const share = this.#shareOf(key, limit);
-    if (share.used + count > share.held) return this.#addLater(key, share, count, limit);
-    share.used += count;
-    const low = share.held - share.used <= share.chunk / 2;
-    if (low && share.left > 0 && share.asking === undefined && this.#mayAsk(share))
-      void this.#ask(key, share, limit, 0);
-    return this.#windowOf(share, limit, 0);
+    const allotment = this.#allotmentOf(key, limit);
+    if (allotment.used + count > allotment.held) return this.#addLater(key, allotment, count, limit);
+    allotment.used += count;
+    const low = allotment.held - allotment.used <= allotment.chunk / 2;
+    if (low && allotment.left > 0 && allotment.asking === undefined && this.#mayAsk(allotment))
+      void this.#ask(key, allotment, limit, 0);
+    return this.#windowOf(allotment, limit, 0);
   }
 
   /** The present window, as far as this node knows it. */
   peek(key: string, limit: number): Window {
-    return this.#windowOf(this.#shareOf(key, limit), limit, 0);
+    return this.#windowOf(this.#allotmentOf(key, limit), limit, 0);
   }
 
   /** What this node holds, for the home of the principal. */
   heldOf(key: string): Held {
     const { process, now } = this.#options;
-    const share = this.#shares.peek(key);
-    const endsInMs = (share?.endsAtMs ?? 0) - now();
-    return share === undefined || endsInMs <= 0
+    const allotment = this.#allotments.peek(key);
+    const endsInMs = (allotment?.endsAtMs ?? 0) - now();
+    return allotment === undefined || endsInMs <= 0
       ? { process, held: 0, endsInMs: 0 }
-      : { process, held: share.held, endsInMs };
+      : { process, held: allotment.held, endsInMs };
   }
 
   /** Answers another node, as the home of the principal. */
@@ -116,56 +117,57 @@ export class ChunkedCounter {
     return this.#give(request);
   }
 
-  async #addLater(key: string, share: Share, count: number, limit: number): Promise<Window> {
-    while (share.used + count > share.held) {
-      if (!this.#mayAsk(share) && share.asking === undefined) return this.#windowOf(share, limit, count);
-      await (share.asking ?? this.#ask(key, share, limit, share.used + count - share.held));
+  async #addLater(key: string, allotment: Allotment, count: number, limit: number): Promise<Window> {
+    while (allotment.used + count > allotment.held) {
+      if (!this.#mayAsk(allotment) && allotment.asking === undefined)
+        return this.#windowOf(allotment, limit, count);
+      await (allotment.asking ?? this.#ask(key, allotment, limit, allotment.used + count - allotment.held));
     }
-    share.used += count;
-    return this.#windowOf(share, limit, 0);
+    allotment.used += count;
+    return this.#windowOf(allotment, limit, 0);
   }
 
-  #mayAsk(share: Share): boolean {
-    return this.#options.now() >= share.nextAskAtMs;
+  #mayAsk(allotment: Allotment): boolean {
+    return this.#options.now() >= allotment.nextAskAtMs;
   }
 
-  async #ask(key: string, share: Share, limit: number, wanted: number): Promise<void> {
+  async #ask(key: string, allotment: Allotment, limit: number, wanted: number): Promise<void> {
     const { process, peers, now } = this.#options;
     const lives = peers.lives();
     const [home = ''] = rendezvousOrder(key, lives);
-    const isFirst = share.home !== home;
-    share.home = home;
-    share.chunk = chunkOf(limit, lives.length);
+    const isFirst = allotment.home !== home;
+    allotment.home = home;
+    allotment.chunk = chunkOf(limit, lives.length);
     const request = {
       process,
       key,
       limit,
       wanted,
       isFirst,
-      held: share.held,
-      endsInMs: share.endsAtMs - now(),
+      held: allotment.held,
+      endsInMs: allotment.endsAtMs - now(),
     };
     const given = home === lives[0] ? this.#give(request) : peers.ask(home, request);
     if (given instanceof Promise) {
-      share.asking = given.then((answer) => this.#take(share, answer, limit, lives.length));
-      await share.asking;
-    } else this.#take(share, given, limit, lives.length);
+      allotment.asking = given.then((answer) => this.#take(allotment, answer, limit, lives.length));
+      await allotment.asking;
+    } else this.#take(allotment, given, limit, lives.length);
   }
 
-  /** Without an answer, this node admits its own share. */
-  #take(share: Share, answer: ChunkAnswer | undefined, limit: number, nodes: number): void {
+  /** Without an answer, this node admits its own allotment. */
+  #take(allotment: Allotment, answer: ChunkAnswer | undefined, limit: number, nodes: number): void {
     const nowMs = this.#options.now();
-    share.asking = undefined;
+    allotment.asking = undefined;
     if (answer === undefined) {
-      share.home = undefined;
-      share.held = Math.max(share.held, Math.floor(limit / nodes));
-      share.left = 0;
+      allotment.home = undefined;
+      allotment.held = Math.max(allotment.held, Math.floor(limit / nodes));
+      allotment.left = 0;
     } else {
-      share.held += answer.granted;
-      share.left = answer.left;
-      share.endsAtMs = Math.min(share.endsAtMs, nowMs + answer.endsInMs);
+      allotment.held += answer.granted;
+      allotment.left = answer.left;
+      allotment.endsAtMs = Math.min(allotment.endsAtMs, nowMs + answer.endsInMs);
     }
-    if (answer === undefined || answer.granted === 0) share.nextAskAtMs = nowMs + ASK_AGAIN_MS;
+    if (answer === undefined || answer.granted === 0) allotment.nextAskAtMs = nowMs + ASK_AGAIN_MS;
   }
 
   /** As the home; a promise where the other nodes have to be asked first. */
@@ -198,15 +200,15 @@ export class ChunkedCounter {
     return { granted, left: Math.max(0, limit - sum - granted), endsInMs: window.endsAtMs - nowMs };
   }
 
-  #shareOf(key: string, limit: number): Share {
+  #allotmentOf(key: string, limit: number): Allotment {
     const { peers, now, windowMs } = this.#options;
-    const known = this.#shares.get(key);
+    const known = this.#allotments.get(key);
     const nowMs = now();
     if (known !== undefined && known.endsAtMs > nowMs) return known;
     // The first chunk needs no answer, unless the limit is so small that those of all nodes would exceed it.
     const nodes = peers.lives().length;
     const held = limit < CHUNKS * nodes ? 0 : chunkOf(limit, nodes);
-    const share: Share = {
+    const allotment: Allotment = {
       chunk: chunkOf(limit, nodes),
       used: 0,
       held,
@@ -216,12 +218,12 @@ export class ChunkedCounter {
       asking: undefined,
       nextAskAtMs: nowMs,
     };
-    this.#shares.set(key, share);
-    return share;
+    this.#allotments.set(key, allotment);
+    return allotment;
   }
 
   /** `refused`: a count that was not added. */
-  #windowOf({ used, held, left, endsAtMs }: Share, limit: number, refused: number): Window {
+  #windowOf({ used, held, left, endsAtMs }: Allotment, limit: number, refused: number): Window {
     const count = limit - left - (held - used);
     const endsInMs = endsAtMs - this.#options.now();
     return { count: refused > 0 ? Math.max(limit + 1, count + refused) : Math.min(count, limit), endsInMs };

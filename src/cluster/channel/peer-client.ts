@@ -202,7 +202,7 @@ export class PeerClient {
   #send(exchange: PeerExchange): void {
     const { request } = exchange;
     const token = this.#issuer.tokenFor(request.caller.principal);
-    if (!request.mayShare || !this.#share(exchange, token)) this.#sendAlone(exchange, token);
+    if (!request.mayShare || !this.#sendMultiplexed(exchange, token)) this.#sendAlone(exchange, token);
   }
 
   #sendAlone(exchange: PeerExchange, token: string): void {
@@ -213,7 +213,7 @@ export class PeerClient {
   }
 
   /** False: it takes a connection of its own, also while the multiplexed one is opened. */
-  #share(exchange: PeerExchange, token: string): boolean {
+  #sendMultiplexed(exchange: PeerExchange, token: string): boolean {
     if (this.#multiplexed !== undefined) return this.#multiplexed.dispatch(exchange, token);
     const nowMs = this.#options.clock.now();
     if (nowMs < this.#multiplexedAgainAtMs) return false;
