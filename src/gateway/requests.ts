@@ -112,7 +112,7 @@ export class Requests {
   ): Promise<T> {
     let bound: RequestOptions = options;
     const reading: Reading = {
-      callerId: options.caller ?? NO_CALLER,
+      ownerId: options.caller ?? NO_CALLER,
       formOf: () => 'exactValue',
       ask: async (request) => {
         const answer = await this.#answer(template, request, bound);

@@ -29,25 +29,25 @@ function answerOf(text: string): SourcedAnswer {
   return { event: { kind: 'result', result: JsonText.ofText(text) }, instanceId: 'i', serverId: 's' };
 }
 
-function reading(callerId: string, texts: readonly string[]) {
+function reading(ownerId: string, texts: readonly string[]) {
   const left = [...texts];
-  return { callerId, ask: async () => answerOf(left.shift() ?? '{}'), refused: () => undefined };
+  return { ownerId, ask: async () => answerOf(left.shift() ?? '{}'), refused: () => undefined };
 }
 
 function setUp() {
   const reader = new ListReader({ bounds: { totalBytes: bytesOf(100), ownerBytes: bytesOf(25) } });
-  const list = (callerId: string, pages: readonly number[]) =>
+  const list = (ownerId: string, pages: readonly number[]) =>
     reading(
-      callerId,
+      ownerId,
       pages.map((items, index) => pageOf(items, index === pages.length - 1)),
     );
-  const isRefused = async (callerId: string, ...pages: number[]) =>
-    (await codeOf(() => reader.read('tools', list(callerId, pages), () => undefined))) === 'QUEUE_FULL';
+  const isRefused = async (ownerId: string, ...pages: number[]) =>
+    (await codeOf(() => reader.read('tools', list(ownerId, pages), () => undefined))) === 'QUEUE_FULL';
   /** Resolves when the list is in use, with what ends that. */
-  const use = async (callerId: string, ...pages: number[]) => {
+  const use = async (ownerId: string, ...pages: number[]) => {
     const begun = Promise.withResolvers<void>();
     const end = Promise.withResolvers<void>();
-    const ended = reader.read('tools', list(callerId, pages), () => {
+    const ended = reader.read('tools', list(ownerId, pages), () => {
       begun.resolve();
       return end.promise;
     });

@@ -78,7 +78,7 @@ export async function listTools(
   const { era, capabilities } = transport.handshake;
   if (era !== 'bare' && capabilities.tools === undefined) return [];
   const reading: Reading = {
-    callerId: NO_CALLER,
+    ownerId: NO_CALLER,
     ask: async (request) => {
       const event = await answerOf(transport.exchange(request), LIMITS.toolListMs, { alarm });
       return { event, instanceId: '', serverId };

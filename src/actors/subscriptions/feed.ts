@@ -187,7 +187,9 @@ export class Feed {
   #wanted(): ReadonlySet<string> {
     const wanted = new Set<string>();
     const owners = Map.groupBy(this.#clients, ({ ownerId = ANONYMOUS.id }) => countedIdOf(ownerId));
-    const ofOwners = [...owners.values()].map((clients) => interleaved(clients.map(({ uris }) => uris.values())));
+    const ofOwners = [...owners.values()].map((clients) =>
+      interleaved(clients.map(({ uris }) => uris.values())),
+    );
     const all = interleaved(ofOwners);
     let next = all.next();
     for (; next.done !== true && wanted.size < MAX_RESOURCES; next = all.next()) wanted.add(next.value);

@@ -33,8 +33,8 @@ export interface ListReaderOptions {
 
 /** How one list is read. */
 export interface Reading extends Pick<PageOptions, 'params' | 'formOf' | 'maxBytes'> {
-  /** Whose values they are. */
-  readonly callerId: string;
+  /** The owner of the values. */
+  readonly ownerId: string;
   /** Requests a page. */
   readonly ask: (request: ExchangeRequest) => Promise<SourcedAnswer>;
   /** Why the list ends before the page that was refused, as a clause; undefined: it is not offered. May throw. */
@@ -94,18 +94,18 @@ export class ListReader {
    * them, BACKEND_UNAVAILABLE when the bytes of a page are needed for others; else rejects as `ask`, `refused` and `use`.
    */
   async read<T>(list: ListField, reading: Reading, use: (list: ReadList) => T | Promise<T>): Promise<T> {
-    const { callerId } = reading;
+    const { ownerId } = reading;
     let counted = 0;
     const count: Count = (values, characters) => {
       const bytes = memoryOf(values, characters);
-      if (!this.#hasRoom(callerId, counted, bytes)) throw tooManyLists();
-      this.#values.add(callerId, bytes);
+      if (!this.#hasRoom(ownerId, counted, bytes)) throw tooManyLists();
+      this.#values.add(ownerId, bytes);
       counted += bytes;
     };
     try {
       return await use(await this.#read(list, reading, count));
     } finally {
-      this.#values.add(callerId, -counted);
+      this.#values.add(ownerId, -counted);
     }
   }
 

@@ -32,33 +32,33 @@ export class UserAmounts {
 
   /** The principals of one user are counted together. */
   held(principalId: string): number {
-    return this.#held(this.#userOf(principalId));
+    return this.#held(this.#countedIdOf(principalId));
   }
 
-  #userOf(id: string): string {
+  #countedIdOf(id: string): string {
     if (id === this.#lastId) return this.#lastUser;
-    const userId = countedIdOf(id);
-    if (userId === id) return id;
+    const countedId = countedIdOf(id);
+    if (countedId === id) return id;
     this.#lastId = id;
-    this.#lastUser = userId;
-    return userId;
+    this.#lastUser = countedId;
+    return countedId;
   }
 
-  #held(userId: string): number {
-    if (userId === this.#first && this.#firstHeld > 0) return this.#firstHeld;
-    return this.#others?.get(userId) ?? 0;
+  #held(countedId: string): number {
+    if (countedId === this.#first && this.#firstHeld > 0) return this.#firstHeld;
+    return this.#others?.get(countedId) ?? 0;
   }
 
   /** A negative `amount` is subtracted. */
   add(principalId: string, amount: number): void {
-    const userId = this.#userOf(principalId);
-    const held = this.#held(userId) + amount;
-    if (this.#firstHeld === 0 && this.#others?.has(userId) !== true) this.#first = userId;
-    if (userId === this.#first) this.#firstHeld = Math.max(0, held);
+    const countedId = this.#countedIdOf(principalId);
+    const held = this.#held(countedId) + amount;
+    if (this.#firstHeld === 0 && this.#others?.has(countedId) !== true) this.#first = countedId;
+    if (countedId === this.#first) this.#firstHeld = Math.max(0, held);
     else if (held > 0) {
       this.#others ??= new Map();
-      this.#others.set(userId, held);
-    } else this.#others?.delete(userId);
+      this.#others.set(countedId, held);
+    } else this.#others?.delete(countedId);
     this.total += amount;
   }
 }
@@ -90,22 +90,22 @@ export class UserShares extends UserAmounts {
   }
 
   /** True when this user may hold no more. While authentication is off all callers are one user, which has no share. */
-  isShareFull(userId: string): boolean {
-    return userId !== ANONYMOUS.id && this.held(userId) >= this.share;
+  isShareFull(principalId: string): boolean {
+    return principalId !== ANONYMOUS.id && this.held(principalId) >= this.share;
   }
 
   /** The bound that one more of this user would exceed; undefined when there is room. */
-  exceededBy(userId: string): Exceeded | undefined {
-    if (this.isShareFull(userId)) return { most: this.share, isShare: true };
+  exceededBy(principalId: string): Exceeded | undefined {
+    if (this.isShareFull(principalId)) return { most: this.share, isShare: true };
     return this.isFull ? { most: this.#most, isShare: false } : undefined;
   }
 
-  take(userId: string): void {
-    this.add(userId, 1);
+  take(principalId: string): void {
+    this.add(principalId, 1);
   }
 
-  release(userId: string): void {
-    this.add(userId, -1);
+  release(principalId: string): void {
+    this.add(principalId, -1);
   }
 }
 
