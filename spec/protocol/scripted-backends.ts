@@ -9,12 +9,18 @@ import type { GatewayError } from '../../src/domain/errors/errors.ts';
 import { serverNotFound } from '../../src/domain/errors/registry-errors.ts';
 import type { EndReason } from '../../src/domain/errors/session-ends.ts';
 import { type JsonObject, JsonText, writeFields } from '../../src/domain/json/json.ts';
-import type { ClientProfile, Owner, ServerMessage, ServerNotification } from '../../src/domain/mcp/client.ts';
+import type {
+  ClientProfile,
+  Owner,
+  ServerMessage,
+  ServerNotification,
+  StatelessOptions,
+} from '../../src/domain/mcp/client.ts';
 import type { Handshake, Tool, WantedChanges } from '../../src/domain/mcp/mcp.ts';
 import type { SessionOpening } from '../../src/domain/sessions/all-sessions.ts';
 import type { McpSession, Reservation } from '../../src/domain/sessions/mcp-session.ts';
 import { type AnySessionValue, greetedOf } from '../../src/domain/sessions/session-value.ts';
-import type { Backends, StatelessOptions } from '../../src/protocol/endpoint-backends.ts';
+import type { Backends } from '../../src/protocol/endpoint-backends.ts';
 import { AnsweredExchange, HANDSHAKE as SILENT_HANDSHAKE } from '../helpers/scripted-transport.ts';
 
 export const HANDSHAKE: Handshake = {

@@ -4,7 +4,7 @@
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest, SourcedEvent } from '../domain/calls/exchange.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
-import type { Client, ClientProfile, Owner, ServerNotification } from '../domain/mcp/client.ts';
+import type { ClientProfile, Owner, ServerNotification, StatelessOptions } from '../domain/mcp/client.ts';
 import type { Handshake, Tool, WantedChanges } from '../domain/mcp/mcp.ts';
 import type { InstanceOnNode } from '../domain/nodes/forwarding.ts';
 import type { SessionOpening } from '../domain/sessions/all-sessions.ts';
@@ -64,13 +64,4 @@ export interface Backends {
    * call: the next attempt of the client may then succeed.
    */
   relistTool(name: string, owner?: Owner): void;
-}
-
-/** The client of a request without a session, and the instance that must answer. */
-export interface StatelessOptions extends Client {
-  /**
-   * The only instance that may answer, because it has the state, the cursor or the task of the request; undefined
-   * when any may.
-   */
-  readonly instanceId?: string | undefined;
 }

@@ -21,14 +21,18 @@ import { isFinal } from '../domain/calls/exchange-event.ts';
 import { GatewayError, hasCode } from '../domain/errors/errors.ts';
 import { canonicalText, type JsonText } from '../domain/json/json.ts';
 import { memberBytes, memberText } from '../domain/json/json-scanner.ts';
-import type { ClientProfile, ServerMessage, ServerNotification } from '../domain/mcp/client.ts';
+import type {
+  ClientProfile,
+  ServerMessage,
+  ServerNotification,
+  StatelessOptions,
+} from '../domain/mcp/client.ts';
 import { announcesChanges, type Handshake, type ListField, listOf } from '../domain/mcp/mcp.ts';
 import type { FairLruMap } from '../domain/memory/fair-lru-map.ts';
 import type { McpSession } from '../domain/sessions/mcp-session.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { shortKey } from './client-bounds.ts';
-import type { StatelessOptions } from './endpoint-backends.ts';
 import { withListNotices } from './list-notices.ts';
 
 /** The most bytes of the stored lists of all templates, and of one stored list, as JSON. Parsed values come on top. */

@@ -24,6 +24,15 @@ export interface Client {
   readonly profile: ClientProfile;
 }
 
+/** The client of a request without a session, and the instance that must answer. */
+export interface StatelessOptions extends Client {
+  /**
+   * The only instance that may answer, because it has the state, the cursor or the task of the request; undefined
+   * when any may.
+   */
+  readonly instanceId?: string | undefined;
+}
+
 /** Memory of a profile that is kept; see keptBytes. */
 export function profileBytes({ capabilities, clientInfo }: ClientProfile): number {
   return keptBytes([capabilities, clientInfo]);

@@ -27,7 +27,7 @@ import { templateNotFound } from '../../domain/errors/registry-errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { ListReader } from '../../domain/lists/list-reader.ts';
 import { listedAnswers } from '../../domain/lists/listed-tools.ts';
-import type { ClientProfile, Owner, ServerNotification } from '../../domain/mcp/client.ts';
+import type { ClientProfile, Owner, ServerNotification, StatelessOptions } from '../../domain/mcp/client.ts';
 import {
   changedList,
   type Handshake,
@@ -41,7 +41,7 @@ import type { SessionValue } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import type { Backends, StatelessOptions } from '../../protocol/endpoint-backends.ts';
+import type { Backends } from '../../protocol/endpoint-backends.ts';
 import { TemplateLists, type TemplateListsOptions } from '../../protocol/template-lists.ts';
 import type { UserNotice } from '../instances/accounts-at-backends.ts';
 

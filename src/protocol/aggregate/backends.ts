@@ -24,7 +24,13 @@ import {
 import type { ExchangeRequest, SentTo, SourcedEvent } from '../../domain/calls/exchange.ts';
 import type { EndReason } from '../../domain/errors/session-ends.ts';
 import { sessionLost } from '../../domain/errors/session-errors.ts';
-import type { Client, ClientProfile, Owner, ServerNotification } from '../../domain/mcp/client.ts';
+import type {
+  Client,
+  ClientProfile,
+  Owner,
+  ServerNotification,
+  StatelessOptions,
+} from '../../domain/mcp/client.ts';
 import {
   type Handshake,
   LEGACY_VERSIONS,
@@ -40,7 +46,7 @@ import type { AggregateSessionValue } from '../../domain/sessions/session-value.
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { inTasks } from '../../domain/time/task-streams.ts';
 import { shortKey } from '../client-bounds.ts';
-import type { Backends, StatelessOptions } from '../endpoint-backends.ts';
+import type { Backends } from '../endpoint-backends.ts';
 import type { FaultListener } from '../endpoint-types.ts';
 import { withListNotices } from '../list-notices.ts';
 import { aggregateExchange } from './aggregate-exchange.ts';

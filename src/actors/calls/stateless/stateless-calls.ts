@@ -2,7 +2,7 @@
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest, SourcedEvent } from '../../../domain/calls/exchange.ts';
-import type { Client } from '../../../domain/mcp/client.ts';
+import type { StatelessOptions } from '../../../domain/mcp/client.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import type { Fleet } from '../../fleet.ts';
 import type { Dispatcher } from '../dispatcher.ts';
@@ -31,11 +31,7 @@ export class StatelessCalls {
    * With `instanceId` only that instance may answer, even when drained or unhealthy, since the request continues
    * something there.
    */
-  exchange(
-    template: string,
-    request: ExchangeRequest,
-    client: Client & { readonly instanceId?: string | undefined },
-  ): Observable<SourcedEvent> {
+  exchange(template: string, request: ExchangeRequest, client: StatelessOptions): Observable<SourcedEvent> {
     const { fleet, dispatcher } = this.#deps;
     return dispatcher.carry(template, request, () => {
       const { instanceId } = client;
