@@ -16,17 +16,18 @@ interface PeerAnswer {
 interface PeerAnswerOptions {
   /** A longer answer is refused. */
   readonly maxBytes: number;
-  /** Gets a function that gives the question up, for the reason of the rejection. */
-  readonly onLost: (listener: (reason: Error) => void) => void;
+  /** Gives the request up; its reason is that of the rejection. */
+  readonly signal: AbortSignal;
 }
 
-/** Rejects with NODE_UNAVAILABLE, or the reason of `onLost`. */
-export function answerOf(
+/** The answer of a peer. Rejects with NODE_UNAVAILABLE, or the reason of `signal`. */
+export function peerAnswer(
   peer: Peer,
   request: ForwardedRequest,
-  { maxBytes, onLost }: PeerAnswerOptions,
+  { maxBytes, signal }: PeerAnswerOptions,
 ): Promise<PeerAnswer> {
   return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
     const parts: Buffer[] = [];
     let [status, length] = [0, 0];
     const forwarding = peer.forward(request, {
@@ -45,10 +46,11 @@ export function answerOf(
       notHolder: () => reject(cannotBeAsked(peer.node, 'it has ended')),
       failed: ({ facts: { reason = 'it does not answer' } }) => reject(cannotBeAsked(peer.node, reason)),
     });
-    onLost((reason) => {
+    const giveUp = (): void => {
       forwarding.cancel();
-      reject(reason);
-    });
+      reject(signal.reason);
+    };
+    signal.addEventListener('abort', giveUp, { once: true });
   });
 }
 
@@ -68,11 +70,8 @@ export async function askPeer(
   peer: Peer,
   { principal, target, waitMs, maxBytes, clock }: PeerQuestion,
 ): Promise<unknown> {
-  let stop = (): void => {};
-  const onLost = (listener: (reason: Error) => void): void => {
-    const giveUp = () => listener(cannotBeAsked(peer.node, 'it does not answer'));
-    stop = clock.background.alarm(waitMs, giveUp);
-  };
+  const late = new AbortController();
+  const stop = clock.background.alarm(waitMs, () => late.abort());
   const request = {
     caller: { principal, requestId: crypto.randomUUID(), address: undefined },
     method: 'GET',
@@ -83,7 +82,7 @@ export async function askPeer(
     isRepeatable: () => true,
   };
   try {
-    const { status, body } = await answerOf(peer, request, { maxBytes, onLost });
+    const { status, body } = await peerAnswer(peer, request, { maxBytes, signal: late.signal });
     return status === 200 ? jsonIn(body.toString()) : undefined;
   } catch {
     return undefined; // it counts as no answer

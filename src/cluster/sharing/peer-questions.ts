@@ -4,7 +4,7 @@
 import type { Principal } from '../../domain/accounts/account.ts';
 import type { ShownNode } from '../../domain/nodes/nodes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { askPeer } from '../channel/ask-peer.ts';
+import { askPeer, type PeerQuestion } from '../channel/ask-peer.ts';
 import type { Peers } from '../channel/peers.ts';
 
 /** Longest answer, in bytes. */
@@ -18,12 +18,9 @@ export interface PeerQuestions {
   ask(life: string, question: SmallQuestion): Promise<unknown>;
 }
 
-interface SmallQuestion {
+interface SmallQuestion extends Pick<PeerQuestion, 'target' | 'waitMs'> {
   /** Id of the principal that the question is about. */
   readonly principal: string;
-  readonly path: string;
-  readonly query: URLSearchParams;
-  readonly waitMs: number;
 }
 
 /** The answer to the question of another node about a principal: a value for JSON. */
@@ -40,11 +37,11 @@ export function peerQuestions({ peers, nodes, clock }: PeerQuestionsOptions): Pe
   return {
     lives: () =>
       nodes().flatMap(({ life, state }) => (state === 'ended' || state === 'foreign' ? [] : [life])),
-    ask: async (life, { principal: id, path, query, waitMs }) => {
+    ask: async (life, { principal: id, target, waitMs }) => {
       const isSilent = nodes().some((node) => node.life === life && node.state === 'silent');
       const peer = isSilent ? undefined : peers.ofLife(life);
       const principal: Principal = { id, name: id, kind: 'api-key', scopes: new Set() };
-      const question = { principal, target: `${path}?${query}`, waitMs, maxBytes: MAX_BYTES, clock };
+      const question = { principal, target, waitMs, maxBytes: MAX_BYTES, clock };
       return peer && askPeer(peer, question);
     },
   };

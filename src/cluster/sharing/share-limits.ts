@@ -45,11 +45,11 @@ export function shareLimits({
       const numbers = { limit, held, endsInMs, wanted, isFirst: Number(isFirst) };
       const query = new URLSearchParams({ process: from });
       for (const [name, value] of Object.entries(numbers)) query.set(name, String(value));
-      const answer = await peers.ask(life, { principal: key, path, query, waitMs: WAIT_MS });
+      const answer = await peers.ask(life, { principal: key, target: `${path}?${query}`, waitMs: WAIT_MS });
       return isAnswer(answer) ? answer : undefined; // without one, this node counts by its own share
     },
     heldByOthers: async (key) => {
-      const question = { principal: key, path, query: new URLSearchParams(), waitMs: HELD_MS };
+      const question = { principal: key, target: path, waitMs: HELD_MS };
       const answers = await Promise.all(peers.lives().map((life) => peers.ask(life, question)));
       return answers.filter(isHeld);
     },

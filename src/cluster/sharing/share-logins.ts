@@ -17,8 +17,8 @@ export function shareLogins(
     lives: peers.lives,
     ask: async (life, { pair, network }) => {
       // The hashes are in the token, not in the URL.
-      const question = { principal: `${pair}.${network}`, path: PATH, query: new URLSearchParams() };
-      const answer = await peers.ask(life, { ...question, waitMs: WAIT_MS });
+      const question = { principal: `${pair}.${network}`, target: PATH, waitMs: WAIT_MS };
+      const answer = await peers.ask(life, question);
       return isCounts(answer) ? answer : undefined;
     },
   });

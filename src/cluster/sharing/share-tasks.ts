@@ -18,7 +18,7 @@ export function shareTasks(tasks: McpEndpoint['tasks'], peers: PeerQuestions): [
       const query = new URLSearchParams(
         pathName === undefined ? { id: taskId } : { id: taskId, template: pathName },
       );
-      const question = { principal: owner.id, path: PATH, query, waitMs: WAIT_MS };
+      const question = { principal: owner.id, target: `${PATH}?${query}`, waitMs: WAIT_MS };
       return Promise.all(
         others.map(async (life) => {
           const answer = await peers.ask(life, question);

@@ -3,7 +3,7 @@
 // Source: ADR 172.
 
 import Type from 'typebox';
-import { answerOf, askPeer, cannotBeAsked } from '../../cluster/channel/ask-peer.ts';
+import { askPeer, cannotBeAsked, peerAnswer } from '../../cluster/channel/ask-peer.ts';
 import type { Peers } from '../../cluster/channel/peers.ts';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { hasAllTemplates, rightsKey } from '../../domain/accounts/rights.ts';
@@ -124,14 +124,12 @@ export class Deployment {
       isStream: false,
       isRepeatable: () => true,
     };
-    let stop = (): void => {};
-    const onLost = (listener: (reason: Error) => void): void => {
-      request.onLost(listener);
-      if (maxMs === undefined) return;
-      stop = this.#options.clock.alarm(maxMs, () => listener(cannotBeAsked(id, 'it does not answer')));
-    };
+    const late = new AbortController();
+    const giveUp = () => late.abort(cannotBeAsked(id, 'it does not answer'));
+    const stop = maxMs === undefined ? () => {} : this.#options.clock.alarm(maxMs, giveUp);
+    const signal = AbortSignal.any([request.signal, late.signal]);
     try {
-      const { status, body } = await answerOf(peer, forwarded, { maxBytes: MAX_COMMAND_BYTES, onLost });
+      const { status, body } = await peerAnswer(peer, forwarded, { maxBytes: MAX_COMMAND_BYTES, signal });
       return status === 204 ? noContent() : bytes(status, body);
     } finally {
       stop();
