@@ -382,6 +382,21 @@ test('scores an instance against the best of its pool', async () => {
   assert.equal(found, statuses);
 });
 
+test('looks for the best of a pool once for all instances, also before one was measured', async () => {
+  for (let index = 0; index < 20; index += 1) await harness.add(`i${index}`, answers());
+  const group = harness.fleet.group('t');
+  const { candidates } = group.pool;
+  let looks = 0;
+  Object.defineProperty(group.pool, 'candidates', {
+    get: () => {
+      looks += 1;
+      return candidates;
+    },
+  });
+  assert.is(group.statuses().length, 20);
+  assert.is(looks, 1);
+});
+
 const unreachable = (id: string, fields: Partial<InstanceDefinition> = {}) =>
   definition(id, { transport: 'stdio', command: 'run', nodeId: 'there', ...fields });
 

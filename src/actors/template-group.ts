@@ -228,12 +228,21 @@ export class TemplateGroup {
   }
 
   statuses(): InstanceStatus[] {
-    const bestMs = bestLatencyMs(this.pool.candidates);
-    return Array.from(this.byId.values(), (instance) => this.statusOf(instance, bestMs));
+    return [...this.eachStatus()];
   }
 
-  /** `bestMs`: the best latency in the pool, on which the score depends. */
-  statusOf(instance: Instance, bestMs = bestLatencyMs(this.pool.candidates)): InstanceStatus {
+  /** As `statuses`; each is read when it is needed. */
+  *eachStatus(): Generator<InstanceStatus> {
+    const bestMs = bestLatencyMs(this.pool.candidates);
+    for (const instance of this.byId.values()) yield this.#statusOf(instance, bestMs);
+  }
+
+  statusOf(instance: Instance): InstanceStatus {
+    return this.#statusOf(instance, bestLatencyMs(this.pool.candidates));
+  }
+
+  /** `bestMs`: the best latency in the pool, on which the score depends; undefined when none was measured. */
+  #statusOf(instance: Instance, bestMs: number | undefined): InstanceStatus {
     const { definition } = instance;
     if (!(instance instanceof InstanceRef)) return { definition, snapshot: instance.snapshot() };
     const score = Math.round(healthScore(instance, bestMs) * 10) / 10;
