@@ -69,20 +69,22 @@ export class OpenedTransport {
 }
 
 /** Lists all tools of a backend. Rejects with BACKEND_UNAVAILABLE or BACKEND_TIMEOUT, or as the reader. */
-export async function listTools(
+export function listTools(
   transport: Pick<Conversation, 'handshake' | 'exchange'>,
   { alarm, listReader = new ListReader() }: ListDeps,
   serverId = '',
   onCut?: (reason: string) => void,
 ): Promise<Tool[]> {
   const { era, capabilities } = transport.handshake;
-  if (era !== 'bare' && capabilities.tools === undefined) return [];
+  if (era !== 'bare' && capabilities.tools === undefined) return Promise.resolve([]);
   const reading: Reading = {
     ownerId: NO_CALLER,
-    ask: async (request) => {
-      const event = await answerOf(transport.exchange(request), LIMITS.toolListMs, { alarm });
-      return { event, instanceId: '', serverId };
-    },
+    ask: (request) =>
+      answerOf(transport.exchange(request), LIMITS.toolListMs, { alarm }).then((event) => ({
+        event,
+        instanceId: '',
+        serverId,
+      })),
     refused: () => {
       throw backendUnavailable('it does not list its tools', { delivered: 'yes' });
     },

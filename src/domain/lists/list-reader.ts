@@ -81,6 +81,10 @@ export class ListReader {
   readonly #scheduler: Pick<TaskScheduler, 'each' | 'turn'>;
   /** By list and digest of the first page. */
   readonly #known = new LruMap<KnownList>(MAX_LISTS);
+  /** Forgets what is known of lists whose items nothing uses. */
+  readonly #unused = new FinalizationRegistry<string>((name) => {
+    if (this.#known.peek(name)?.items.deref() === undefined) this.#known.delete(name);
+  });
   readonly #digests = new WeakMap<JsonText, string>();
 
   constructor({ bounds = UNBOUNDED, answers, scheduler }: ListReaderOptions = {}) {
@@ -103,7 +107,8 @@ export class ListReader {
       counted += bytes;
     };
     try {
-      return await use(await this.#read(list, reading, count));
+      const used = use(await this.#read(list, reading, count));
+      return used instanceof Promise ? await used : used;
     } finally {
       this.#values.add(ownerId, -counted);
     }
@@ -134,13 +139,16 @@ export class ListReader {
     if (before !== undefined && isKnown) return before.list;
     const pages: { readonly cursor: string; readonly digest: string }[] = [];
     let isComplete = true;
-    const next = async (request: ExchangeRequest) => {
-      const answer = asked.length > 0 ? asked.shift() : await this.#ask(reading, request);
+    const note = (request: ExchangeRequest, answer: PageAnswer): PageAnswer => {
       if (isPage(answer))
         pages.push({ cursor: String(request.params?.cursor), digest: this.#digestOf(answer.result) });
       else isComplete = false;
       return answer;
     };
+    const next = (request: ExchangeRequest): PageAnswer | Promise<PageAnswer> =>
+      asked.length > 0
+        ? note(request, asked.shift())
+        : this.#ask(reading, request).then((answer) => note(request, answer));
     const { items, values, bytes, cut } = await gatherPages(list, next, {
       ...definedFields({ params, formOf, maxBytes, keep: check?.page }),
       beforeParsing: count,
@@ -151,10 +159,14 @@ export class ListReader {
     return isComplete ? this.#keep(known, pages, read) : read;
   }
 
-  async #ask({ ask, refused }: Reading, request: ExchangeRequest): Promise<PageAnswer> {
-    const answer = await ask(request);
-    await this.turn(answer); // before it is parsed: many may have arrived together
-    return answer.event.kind === 'result' ? answer.event : refused(answer.event.error, request);
+  #ask({ ask, refused }: Reading, request: ExchangeRequest): Promise<PageAnswer> {
+    return ask(request).then((answer) => {
+      const { event } = answer;
+      const page = () => (event.kind === 'result' ? event : refused(event.error, request));
+      // Before it is parsed: many may have arrived together.
+      const turn = this.turn(answer);
+      return turn === undefined ? page() : turn.then(page);
+    });
   }
 
   /** The last list that began with this page: it is the same if the other pages are, too. */
@@ -177,7 +189,9 @@ export class ListReader {
     const digestsOf = (pages: KnownList['rest']) => pages.map(({ digest }) => digest).join();
     if (before !== undefined && digestsOf(before.rest) === digestsOf(rest))
       return { ...list, items: before.list.items };
-    this.#known.set(`${known} ${first.digest}`, { ...list, rest, items: new WeakRef(list.items) });
+    const name = `${known} ${first.digest}`;
+    this.#known.set(name, { ...list, rest, items: new WeakRef(list.items) });
+    this.#unused.register(list.items, name);
     return list;
   }
 
@@ -190,7 +204,7 @@ export class ListReader {
   }
 
   /** Waits for a turn, in which a page is read. BACKEND_UNAVAILABLE when its bytes are needed for others. */
-  async turn(answer: SourcedAnswer): Promise<void> {
+  turn(answer: SourcedAnswer): Promise<void> | undefined {
     const turn = this.#scheduler.turn();
     return turn && this.during(answer, turn);
   }
