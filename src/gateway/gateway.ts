@@ -56,7 +56,7 @@ import type {
 } from './gateway-types.ts';
 import { GatewayInternals } from './internals.ts';
 import { Readiness } from './readiness.ts';
-import type { ErrorAnswer } from './requests.ts';
+import { type ErrorAnswer, Requests } from './requests.ts';
 
 /**
  * Makes a gateway: loads the registry of the store and starts its instances, without waiting for their health. Rejects with
@@ -97,33 +97,34 @@ export class Gateway {
    */
   readonly internals: GatewayInternals;
   readonly #deps: GatewayDeps;
+  readonly #readiness: Readiness;
+  readonly #requests: Requests;
   readonly #graceMs: number;
   #closed: Promise<void> | undefined;
   constructor(store: Store, options: GatewayOptions) {
     const { clock = systemClock } = options;
-    const readiness = new Readiness(
+    this.#readiness = new Readiness(
       (type) => this.#events.emit({ type, atMs: this.#deps.clock.wall() }),
       clock,
     );
-    this.#deps = composeGateway(store, { ...options, clock }, this.#events, readiness);
+    this.#deps = composeGateway(store, { ...options, clock }, this.#events, this.#readiness);
     ({
       policy: this.policy,
       clientSide: { endpoint: this.mcp, views: this.views },
     } = this.#deps);
-    this.internals = new GatewayInternals(this.#deps, this.#events, readiness, (...exchange) =>
-      this.exchange(...exchange),
-    );
+    this.#requests = new Requests((...exchange) => this.exchange(...exchange), this.#deps);
+    this.internals = new GatewayInternals(this.#deps, this.#events, this.#readiness, this.#requests);
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }
 
   /** `starting` while the registry is loaded, then `running`: it accepts calls; `closing` from the first `close` on. */
   get phase(): GatewayPhase {
-    return this.internals.readiness.phase;
+    return this.#readiness.phase;
   }
 
   /** True while calls are accepted and each instance that was loaded at the start has opened or failed, or had five seconds. */
   get isReady(): boolean {
-    return this.internals.readiness.isReady;
+    return this.#readiness.isReady;
   }
 
   /** The events of one type. Hot, no replay; completes when the gateway is closed. VALIDATION_ERROR for an unknown type. */
@@ -295,7 +296,7 @@ export class Gateway {
 
   /** One request of any method; resolves with its result. Rejects with the errors of `exchange` and of `errorOf`. */
   ask(template: string, request: ExchangeRequest, options?: RequestOptions): Promise<CallResult> {
-    return this.internals.requests.ask(template, request, options);
+    return this.#requests.ask(template, request, options);
   }
 
   /** Calls a tool; resolves with its result, also when that has `isError: true`. Rejects as `ask` does. */
@@ -306,7 +307,7 @@ export class Gateway {
   /** All pages of one list, from one instance. Empty when the server does not offer the list. Rejects as `exchange` does. */
   async list(template: string, field: ListField, options?: RequestOptions): Promise<ListResult> {
     checkListField(field);
-    return this.internals.requests.list(template, field, options);
+    return this.#requests.list(template, field, options);
   }
 
   /**
@@ -319,7 +320,7 @@ export class Gateway {
     answer: ErrorAnswer,
     signal?: AbortSignal,
   ): Promise<GatewayError> {
-    return this.internals.requests.errorOf(template, request, answer, signal);
+    return this.#requests.errorOf(template, request, answer, signal);
   }
 
   // --- status ----------------------------------------------------------------------------------------------
@@ -411,7 +412,7 @@ export class Gateway {
   }
 
   async #shutDown(graceMs: number): Promise<void> {
-    this.internals.readiness.close();
+    this.#readiness.close();
     const { fleet, registry, fleetPrograms, clientSide, sync, tests, clock, reaper } = this.#deps;
     const synced = Promise.all([sync.close(), clientSide.endpoint.dismiss(), fleetPrograms?.close()]); // no new call begins
     this.#events.emit({ type: 'gateway.closing', atMs: clock.wall(), calls: fleet.underWay, graceMs });

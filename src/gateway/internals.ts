@@ -13,7 +13,7 @@ import type { GatewayDeps } from './compose.ts';
 import type { EventBus } from './event-bus.ts';
 import type { AccountsAtBackends } from './instances/accounts-at-backends.ts';
 import type { Readiness } from './readiness.ts';
-import { type Exchange, Requests } from './requests.ts';
+import type { Requests } from './requests.ts';
 
 export class GatewayInternals {
   /** Counts the bytes of requests of callers, and of other messages that wait for backends, by caller. */
@@ -38,11 +38,11 @@ export class GatewayInternals {
   readonly #deps: GatewayDeps;
   readonly #events: EventBus;
 
-  constructor(deps: GatewayDeps, events: EventBus, readiness: Readiness, exchange: Exchange) {
+  constructor(deps: GatewayDeps, events: EventBus, readiness: Readiness, requests: Requests) {
     this.#deps = deps;
     this.#events = events;
     this.readiness = readiness;
-    this.requests = new Requests(exchange, deps);
+    this.requests = requests;
     ({ requestBytes: this.requestBytes, scheduler: this.scheduler, host: this.host } = deps);
     ({ backendAccounts: this.backendAccounts, approvals: this.approvals, traffic: this.traffic } = deps);
     this.clock = deps.ownClock;
