@@ -19,7 +19,6 @@ import { INITIALIZED, isOfOtherEra } from '../../domain/mcp/mcp.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { settlesWithin } from '../../domain/time/clock.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { badReferenceIn } from '../client-bounds.ts';
 import { slowAnswers } from '../client-call.ts';
@@ -46,11 +45,11 @@ import { errorMessage, invalidRequest, resultMessage, rpcFailureOf } from '../rp
 import { isTaskMethod, type TaskLog } from '../task-log.ts';
 import { profileOf, revisionOf, sessionOf, versionOf } from './legacy-request.ts';
 import { EventBudget, positionOf } from './legacy-stream.ts';
-import { LegacyTraffic, type LegacyTrafficDeps, lostWithGateway } from './legacy-traffic.ts';
+import { type LegacyTraffic, type LegacyTrafficDeps, lostWithGateway } from './legacy-traffic.ts';
 import type { PostAnswer } from './post-answer.ts';
 import { exchangeWithTasks } from './tasks.ts';
+import { TrafficBySession } from './traffic-by-session.ts';
 
-const SWEEP_MS = 10_000;
 /** The longest wait of a client for the stream of its backend, in ms. */
 const LISTENING_MS = 250;
 const NOTHING = JsonText.ofValue({});
@@ -68,25 +67,16 @@ interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBy
 
 /** Serves legacy clients at all paths. The caller closes it. */
 export class LegacyEndpoint {
-  /**
-   * The traffic by session id: made at the first request or stream, removed by the first sweep that finds no state.
-   * One timer sweeps all.
-   */
-  readonly #traffic = new Map<string, LegacyTraffic>();
   readonly #deps: LegacyTrafficDeps;
-  readonly #scheduler: TaskScheduler;
+  readonly #traffic: TrafficBySession;
   readonly #tasks: TaskLog;
   readonly #newSessionId: () => string;
   /** Hides the numbers in ids of events and of questions, which clients see. */
   readonly #opaque = new OpaqueNumbers();
   #lastNumber = 0;
-  #isDismissed = false;
-  #stopSweeping: (() => void) | undefined;
-  #isSweeping = false;
 
   constructor({ onFault, scheduler, tasks, bufferedBytes, newSessionId, clock }: LegacyOptions) {
     this.#newSessionId = newSessionId;
-    this.#scheduler = scheduler;
     this.#tasks = tasks;
     this.#deps = {
       budget: new EventBudget(bufferedBytes),
@@ -99,6 +89,7 @@ export class LegacyEndpoint {
       },
       onFault,
     };
+    this.#traffic = new TrafficBySession(this.#deps, scheduler);
   }
 
   /** The budget of the messages that clients may get again. */
@@ -167,11 +158,11 @@ export class LegacyEndpoint {
     backends: Backends,
   ): void | Promise<void> {
     const lastEventId = headerOf(request.headers, 'last-event-id') || undefined;
-    const traffic = this.#trafficOf(session);
+    const traffic = this.#traffic.of(session);
     const listening = lastEventId === undefined ? traffic.listen() : undefined;
     if (listening === undefined) return traffic.open(reply, lastEventId);
     // The session may have ended meanwhile.
-    const open = async () => this.#trafficOf(await sessionOf(request, backends)).open(reply, lastEventId);
+    const open = async () => this.#traffic.of(await sessionOf(request, backends)).open(reply, lastEventId);
     return settlesWithin(listening, LISTENING_MS, this.#deps.clock.background).then(open);
   }
 
@@ -190,55 +181,17 @@ export class LegacyEndpoint {
 
   end(session: McpSession, reason?: EndReason): void {
     session.close(reason).catch(this.#deps.onFault);
-    this.#end(session.id, perhapsDelivered(sessionNotFound()));
+    this.#traffic.end(session.id, perhapsDelivered(sessionNotFound()));
   }
 
   /** Ends the calls that only wait for a disconnected client, now and at each later sweep. */
   dismiss(): Promise<void> {
-    this.#isDismissed = true;
-    return this.#scheduler.each([...this.#traffic.values()], (each) => each.dismiss());
+    return this.#traffic.dismiss();
   }
 
   /** Ends all open streams, and answers all calls under way with BACKEND_UNAVAILABLE. */
   close(): Promise<void> {
-    this.#stopSweeping?.();
-    const error = callCutOff();
-    return this.#scheduler.each([...this.#traffic.keys()], (sessionId) => this.#end(sessionId, error));
-  }
-
-  #end(sessionId: string, error: Error): void {
-    this.#traffic.get(sessionId)?.close(error);
-    this.#traffic.delete(sessionId);
-  }
-
-  #trafficOf(session: McpSession): LegacyTraffic {
-    const known = this.#traffic.get(session.id);
-    if (known?.isOf(session)) return known;
-    known?.close(perhapsDelivered(sessionNotFound())); // that session was released, and continues here again
-    const traffic = new LegacyTraffic(session, this.#deps);
-    this.#traffic.set(session.id, traffic);
-    this.#stopSweeping ??= this.#deps.clock.background.every(SWEEP_MS, () => this.#sweep());
-    return traffic;
-  }
-
-  /** In several turns of the event loop, since thousands of clients may lose their connections at the same time. */
-  #sweep(): void {
-    if (this.#isSweeping) return;
-    this.#isSweeping = true;
-    this.#scheduler.each(this.#sweptTraffic(), () => undefined).catch(this.#deps.onFault);
-  }
-
-  *#sweptTraffic(): Generator<void> {
-    try {
-      for (const [id, traffic] of [...this.#traffic]) {
-        const isPresent = this.#traffic.get(id) === traffic;
-        if (this.#isDismissed) traffic.dismiss();
-        if (isPresent && traffic.sweep(this.#deps.clock.now())) this.#traffic.delete(id);
-        yield;
-      }
-    } finally {
-      this.#isSweeping = false;
-    }
+    return this.#traffic.close(callCutOff());
   }
 
   /** Opens a session. If its id does not reach the client, the session is closed. */
@@ -270,7 +223,7 @@ export class LegacyEndpoint {
         reply.log.sessionId = session.id;
         if (session.instanceId !== undefined) reply.log.instanceId = session.instanceId;
         const isStored = leaving.signal.aborted ? undefined : await session.keep();
-        if (isStored === false && this.#isDismissed) throw shuttingDown(); // it ends here, and no other node knows it
+        if (isStored === false && this.#traffic.isDismissed) throw shuttingDown(); // it ends here, and no other node knows it
         if (leaving.signal.aborted) await session.close();
         else reply.event(body, ['Mcp-Session-Id', session.id]);
       } catch (thrown) {
@@ -304,7 +257,7 @@ export class LegacyEndpoint {
     if (versionOf(session) !== '2025-03-26')
       throw invalidRequest('batches are allowed in revision 2025-03-26 only');
     const messages = readClientBatch(parsed);
-    const traffic = this.#traffic.get(session.id);
+    const traffic = this.#traffic.find(session.id);
     for (const { id } of requestsOf(messages)) traffic?.check(id); // before it is counted
     return this.#countAndServe(messages, null, { session, request, reply, backends });
   }
@@ -338,15 +291,16 @@ export class LegacyEndpoint {
     const revision = revisionOf(request, session);
     const requests = requestsOf(messages);
     if (requests.length === 0) {
-      const known = this.#traffic.get(session.id); // these messages need none
+      const known = this.#traffic.find(session.id); // these messages need none
       known?.clientSeen();
       request.requireRoom();
       for (const message of messages) if (message.kind !== 'request') forward(message, known, from);
       reply.empty(202);
       return;
     }
-    if (this.#isDismissed) throw rpcFailureOf(shuttingDown(), messages.length === 1 ? requests[0]?.id : null);
-    const traffic = this.#trafficOf(session);
+    if (this.#traffic.isDismissed)
+      throw rpcFailureOf(shuttingDown(), messages.length === 1 ? requests[0]?.id : null);
+    const traffic = this.#traffic.of(session);
     for (const { id, method } of requests) if (method !== 'ping') traffic.check(id);
     traffic.clientSeen();
     const post = traffic.answerFor(reply, requests, revision);
