@@ -69,7 +69,13 @@ export class RoundsHarness {
       emit,
       views: new ViewRegistry(
         { store, clock: simulatedClock, emit, fleet },
-        { change: (work) => work(), reload: async () => {}, advance: () => true },
+        {
+          change: (work) => work(),
+          reload: async () => {},
+          readAgain: async () => {},
+          advance: () => true,
+          isClosed: () => false,
+        },
       ),
       approvals: new ToolApprovals({
         store: store.approvals,

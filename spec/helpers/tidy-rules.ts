@@ -74,7 +74,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/gateway/endpoint/used-confirmations.ts',
   'src/http/oauth/sign-ins/sign-ins.ts',
   'src/persistence/clock-skew.ts',
-  'src/registry/registry.ts',
+  'src/registry/instance-registry.ts',
   'src/registry/view-registry.ts',
   'src/server/server-auth.ts',
   // An expiry that a login program prints, that of a cookie, and that of a state that another node may read.

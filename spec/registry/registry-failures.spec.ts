@@ -25,16 +25,16 @@ test.after.each(() => harness.close());
 for (const method of ['templates.save', 'instances.save'] as const) {
   test(`registers nothing, and replaces no instance, when ${method} fails`, async () => {
     store.failing.add(method);
-    assert.is(await endOf(registry.register('r', { ...ENDPOINT, id: 'a' })), `Error: ${method}`);
+    assert.is(await endOf(registry.instances.register('r', { ...ENDPOINT, id: 'a' })), `Error: ${method}`);
     assert.equal([await store.instances.list(), registry.active.instanceDefinitions()], [[], []]);
     assert.is(harness.eventsOf('instance.registered').length, 0);
     store.failing.clear();
-    await registry.register('r', { ...ENDPOINT, id: 'a' });
+    await registry.instances.register('r', { ...ENDPOINT, id: 'a' });
     assert.equal(await store.instances.list(), registry.active.instanceDefinitions());
     const before = harness.fleet.group('r').ref('a');
     store.failing.add(method);
     const change = { loadBalancer: { timeout: 9 } };
-    const found = await endOf(registry.register('r', { ...ENDPOINT, id: 'a', weight: 2 }, change));
+    const found = await endOf(registry.instances.register('r', { ...ENDPOINT, id: 'a', weight: 2 }, change));
     assert.is(found, `Error: ${method}`);
     assert.is(harness.fleet.group('r').ref('a'), before);
     assert.equal(await store.instances.list(), [before.definition]);
@@ -42,34 +42,34 @@ for (const method of ['templates.save', 'instances.save'] as const) {
 }
 
 test('changes an instance whose row was edited by hand, which changes no revision', async () => {
-  const { definition } = await registry.register('r', { ...ENDPOINT, id: 'a' });
+  const { definition } = await registry.instances.register('r', { ...ENDPOINT, id: 'a' });
   const revision = await store.revision();
   await store.instances.save({ ...definition, weight: 7 });
   store.revision = async () => revision;
-  const { weight, metadata } = await registry.changeInstance('r', 'a', { metadata: { owner: 'b' } });
+  const { weight, metadata } = await registry.instances.change('r', 'a', { metadata: { owner: 'b' } });
   assert.equal([weight, metadata], [7, { owner: 'b' }]);
 });
 
 test('deregisters nothing when instances.delete fails', async () => {
-  await registry.register('r', { ...ENDPOINT, id: 'a' }, FILE);
+  await registry.instances.register('r', { ...ENDPOINT, id: 'a' }, FILE);
   const ref = harness.fleet.group('r').ref('a');
   store.failing.add('instances.delete');
-  assert.is(await endOf(registry.deregister('r', 'a')), 'Error: instances.delete');
+  assert.is(await endOf(registry.instances.deregister('r', 'a')), 'Error: instances.delete');
   assert.is(harness.fleet.group('r').ref('a'), ref);
   assert.is(ref.state, 'starting');
   assert.equal(await store.instances.list(), [ref.definition]);
   assert.is((await store.instances.findTombstones('r', ['a'])).get('a'), undefined);
   store.failing.clear();
-  await registry.deregister('r', 'a');
+  await registry.instances.deregister('r', 'a');
   assert.equal([await store.instances.list(), registry.active.instanceDefinitions()], [[], []]);
   assert.is((await store.instances.findTombstones('r', ['a'])).get('a'), 'f1');
 });
 
 test('a change that cannot be stored has no effect', async () => {
-  await registry.register('r', { ...ENDPOINT, id: 'a', weight: 1 });
+  await registry.instances.register('r', { ...ENDPOINT, id: 'a', weight: 1 });
   store.failing.add('instances.save').add('templates.save');
-  assert.is(await endOf(registry.changeInstance('r', 'a', { weight: 2 })), 'Error: instances.save');
-  assert.is(await endOf(registry.changeTemplate('r', { timeout: 9 })), 'Error: templates.save');
+  assert.is(await endOf(registry.instances.change('r', 'a', { weight: 2 })), 'Error: instances.save');
+  assert.is(await endOf(registry.templates.change('r', { timeout: 9 })), 'Error: templates.save');
   assert.is(harness.fleet.group('r').ref('a').weight, 1);
   assert.is(harness.fleet.group('r').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
   assert.equal(registry.active.settings('r').loadBalancer, {});
@@ -77,20 +77,20 @@ test('a change that cannot be stored has no effect', async () => {
 
 test('refuses changes once it is closed, and finishes earlier ones, failed or not', async () => {
   store.turns = () => 3;
-  const before = registry.register('r', { ...ENDPOINT, id: 'a' });
+  const before = registry.instances.register('r', { ...ENDPOINT, id: 'a' });
   store.failing.add('instances.delete');
-  const failed = endOf(registry.deregister('r', 'a'));
+  const failed = endOf(registry.instances.deregister('r', 'a'));
   const closed = registry.close();
-  const after = endOf(registry.register('r', { ...ENDPOINT, id: 'b' }));
+  const after = endOf(registry.instances.register('r', { ...ENDPOINT, id: 'b' }));
   await closed;
   assert.is((await before).definition.id, 'a');
   assert.equal([await failed, await after], ['Error: instances.delete', 'SHUTTING_DOWN']);
   for (const change of [
-    registry.deregister('r', 'a'),
-    registry.withdraw('r', ['a'], 'file'),
-    registry.changeInstance('r', 'a', {}),
-    registry.ensureTemplate('r', {}),
-    registry.changeTemplate('r', {}),
+    registry.instances.deregister('r', 'a'),
+    registry.instances.withdraw('r', ['a'], 'file'),
+    registry.instances.change('r', 'a', {}),
+    registry.templates.ensure('r', {}),
+    registry.templates.change('r', {}),
   ]) {
     assert.is(await endOf(change), 'SHUTTING_DOWN');
   }
@@ -103,13 +103,13 @@ const PERHAPS =
   'The database does not answer. It is unknown whether the change was made: check before repeating it.';
 
 test('an error says whether the change was stored', async () => {
-  await registry.register('r', { ...ENDPOINT, id: 'a' }, FILE);
+  await registry.instances.register('r', { ...ENDPOINT, id: 'a' }, FILE);
   store.failure = away('unknown');
   const fates = new Map<string, unknown>();
   for (const [method, change] of [
-    ['instances.save', () => registry.register('r', { ...ENDPOINT, id: 'b' })],
-    ['instances.delete', () => registry.deregister('r', 'a')],
-    ['templates.save', () => registry.changeTemplate('r', { timeout: 9 })],
+    ['instances.save', () => registry.instances.register('r', { ...ENDPOINT, id: 'b' })],
+    ['instances.delete', () => registry.instances.deregister('r', 'a')],
+    ['templates.save', () => registry.templates.change('r', { timeout: 9 })],
   ] as const) {
     store.failing.clear();
     store.failing.add(method);
@@ -125,7 +125,8 @@ test('an error says whether the change was stored', async () => {
 test('the outcome of a registration is unknown when its settings were stored, but not its instance', async () => {
   store.failing.add('instances.save');
   store.failure = away('no');
-  const register = () => registry.register('r', { ...ENDPOINT, id: 'a' }, { loadBalancer: { timeout: 9 } });
+  const register = () =>
+    registry.instances.register('r', { ...ENDPOINT, id: 'a' }, { loadBalancer: { timeout: 9 } });
   assert.equal(await errorSummary(register()), ['unknown', PERHAPS]);
   assert.equal(registry.active.settings('r').loadBalancer, { timeout: 9 });
   // They are stored already.

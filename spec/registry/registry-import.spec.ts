@@ -33,9 +33,9 @@ test.after.each(() => harness.close());
 
 test('does not restore an instance that the API deleted, even after a restart, until its entry changes', async () => {
   await importAll([entry('a', 'f1')]);
-  await registry.deregister('r', 'a');
+  await registry.instances.deregister('r', 'a');
   store.failing.add('instances.save');
-  assert.is(await endOf(registry.register('r', input('a'))), 'Error: instances.save');
+  assert.is(await endOf(registry.instances.register('r', input('a'))), 'Error: instances.save');
   await harness.close();
   start();
   await registry.load();
@@ -47,10 +47,10 @@ test('does not restore an instance that the API deleted, even after a restart, u
 
 test('keeps a change that was made through the API, and ignores instances that the API has registered', async () => {
   await importAll([entry('a', 'f1')]);
-  await registry.changeInstance('r', 'a', { weight: 9 });
+  await registry.instances.change('r', 'a', { weight: 9 });
   assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, unchanged: [a] });
   assert.equal(facts(), ['a file f1 9']);
-  await registry.register('r', input('a'));
+  await registry.instances.register('r', input('a'));
   assert.equal(await importAll([entry('a', 'f2')]), { ...NOTHING, skipped: [skipped('a', TAKEN)] });
   assert.equal(facts(), ['a api undefined 1']);
 });
@@ -146,8 +146,8 @@ test('reports an import as incomplete when the database becomes unavailable befo
 });
 
 test('a registration from a file does not replace an instance of the API', async () => {
-  await registry.register('r', input('a'));
-  const outcome = codeOf(registry.register('r', input('a'), { source: 'file', fingerprint: 'f1' }));
+  await registry.instances.register('r', input('a'));
+  const outcome = codeOf(registry.instances.register('r', input('a'), { source: 'file', fingerprint: 'f1' }));
   assert.is(await outcome, 'DUPLICATE_SERVER');
   assert.equal(facts(), ['a api undefined 1']);
 });
@@ -155,7 +155,7 @@ test('a registration from a file does not replace an instance of the API', async
 test('does not overwrite what the API registers while it runs', async () => {
   store.turns = () => 1;
   const imported = importAll([entry('a', 'f1'), entry('b', 'f1')]);
-  const registered = registry.register('r', { ...input('b'), weight: 5 });
+  const registered = registry.instances.register('r', { ...input('b'), weight: 5 });
   const { added, ...more } = await imported;
   await registered;
   assert.equal([...added, ...more.skipped].length, 2);
@@ -166,8 +166,8 @@ test('tolerates that the API removes or replaces instances while it runs', async
   await importAll([entry('a', 'f1'), entry('b', 'f1'), entry('c', 'f1')]);
   store.turns = () => 1;
   const imported = importAll([]);
-  const deregistered = registry.deregister('r', 'b');
-  const taken = registry.register('r', { ...input('c'), weight: 5 });
+  const deregistered = registry.instances.deregister('r', 'b');
+  const taken = registry.instances.register('r', { ...input('c'), weight: 5 });
   const ids = (await imported).removed.map(({ id }) => id);
   await Promise.all([deregistered, taken]);
   assert.ok(ids.includes('a') && !ids.includes('c'), ids.join());
@@ -187,11 +187,12 @@ for (const ids of [['a'], ['a', 'b']]) {
       });
     await sync(9);
     store.turns = () => 3;
-    const tombstones = registry.tombstones.bind(registry);
+    const { instances } = registry;
+    const tombstones = instances.tombstones.bind(instances);
     let changing: Promise<unknown> | undefined;
-    registry.tombstones = async (...of) => {
+    instances.tombstones = async (...of) => {
       const found = await tombstones(...of);
-      changing = registry.changeInstance('r', 'a', { weight: 9 });
+      changing = instances.change('r', 'a', { weight: 9 });
       return found;
     };
     const { changed } = await sync(10);

@@ -97,15 +97,19 @@ async function take({ registry, store, storeChanges$ }: Node, one: Step): Promis
   try {
     switch (one.kind) {
       case 'endpoint':
-        return await registry.register(template, { id, weight: value, endpoint: ENDPOINTS[value % 2] ?? '' });
+        return await registry.instances.register(template, {
+          id,
+          weight: value,
+          endpoint: ENDPOINTS[value % 2] ?? '',
+        });
       case 'command':
-        return await registry.register(template, { id, weight: value, command: 'run' });
+        return await registry.instances.register(template, { id, weight: value, command: 'run' });
       case 'deregister':
-        return await registry.deregister(template, id);
+        return await registry.instances.deregister(template, id);
       case 'change':
-        return await registry.changeInstance(template, id, { weight: value });
+        return await registry.instances.change(template, id, { weight: value });
       case 'settle':
-        return await registry.ensureTemplate(template, { timeout: value });
+        return await registry.templates.ensure(template, { timeout: value });
       case 'news':
         return storeChanges$.next({ kind: 'changed' });
       case 'fail':

@@ -31,22 +31,22 @@ test.before.each(async () => {
 test.after.each(() => Promise.all([a.close(), b.close()]));
 
 test('follows registrations, changes, replacements and deregistrations elsewhere, with the same events', async () => {
-  await a.registry.register('r', { ...ENDPOINT, id: 'x' }, { loadBalancer: { timeout: 5 } });
+  await a.registry.instances.register('r', { ...ENDPOINT, id: 'x' }, { loadBalancer: { timeout: 5 } });
   await received(b);
   assert.is(b.harness.fleet.group('r').ref('x').state, 'healthy');
   assert.is(b.harness.fleet.group('r').policy.callTimeoutMs, 5_000);
   const ref = b.harness.fleet.group('r').ref('x');
-  await a.registry.changeInstance('r', 'x', { weight: 7 });
+  await a.registry.instances.change('r', 'x', { weight: 7 });
   await received(b);
   assert.is(b.harness.fleet.group('r').ref('x'), ref, 'its session continues');
   assert.is(ref.weight, 7);
-  await a.registry.register('r', { endpoint: 'http://127.0.0.1:8/mcp', id: 'x' });
+  await a.registry.instances.register('r', { endpoint: 'http://127.0.0.1:8/mcp', id: 'x' });
   await received(b);
   assert.is.not(b.harness.fleet.group('r').ref('x'), ref);
-  await a.registry.changeTemplate('r', { timeout: 6 });
+  await a.registry.templates.change('r', { timeout: 6 });
   await received(b);
   assert.equal(b.definitions, a.definitions);
-  await a.registry.deregister('r', 'x');
+  await a.registry.instances.deregister('r', 'x');
   await received(b);
   assert.equal(b.definitions, []);
   assert.equal(b.registry.active.settings('r').loadBalancer, { timeout: 6 });
@@ -57,28 +57,28 @@ test('follows registrations, changes, replacements and deregistrations elsewhere
 
 test('its own changes lead to no work at the next notice, and are not read again before the next change', async () => {
   a.store.calls.length = 0;
-  await a.registry.register('r', { ...ENDPOINT, id: 'x', metadata: { zero: -0, gone: undefined } });
-  await a.registry.register('r', { ...COMMAND, id: 'y' }, { loadBalancer: { timeout: 5 } });
-  await a.registry.register('r', { id: 'f' }, { handler: () => ({}) });
+  await a.registry.instances.register('r', { ...ENDPOINT, id: 'x', metadata: { zero: -0, gone: undefined } });
+  await a.registry.instances.register('r', { ...COMMAND, id: 'y' }, { loadBalancer: { timeout: 5 } });
+  await a.registry.instances.register('r', { id: 'f' }, { handler: () => ({}) });
   const refs = a.harness.fleet.group('r').refs;
   const { length } = a.harness.events;
   await received(a);
   assert.equal([a.harness.fleet.group('r').refs, a.harness.events.slice(length)], [refs, []]);
-  await a.registry.changeInstance('r', 'x', { weight: 2 });
-  await a.registry.deregister('r', 'y');
-  await a.registry.ensureTemplate('s', { timeout: 5 });
-  await a.registry.deleteTemplate('s');
+  await a.registry.instances.change('r', 'x', { weight: 2 });
+  await a.registry.instances.deregister('r', 'y');
+  await a.registry.templates.ensure('s', { timeout: 5 });
+  await a.registry.templates.delete('s');
   await received(a);
   assert.not.ok(a.store.calls.includes('instances.list'), 'only the revision is read');
-  await b.registry.register('r', { ...ENDPOINT, id: 'z' }); // b has not read the changes of a
-  await a.registry.changeInstance('r', 'z', { weight: 3 });
+  await b.registry.instances.register('r', { ...ENDPOINT, id: 'z' }); // b has not read the changes of a
+  await a.registry.instances.change('r', 'z', { weight: 3 });
   await received(b);
   assert.equal([a.definitions, b.definitions], [a.definitions, await database.instances.list()]);
   assert.is(a.harness.fleet.group('r').ref('x'), refs[0]);
 });
 
 test('lists a program of another node, and never starts it', async () => {
-  const { definition } = await a.registry.register('r', { ...COMMAND, id: 'x' });
+  const { definition } = await a.registry.instances.register('r', { ...COMMAND, id: 'x' });
   assert.is(definition.nodeId, 'a');
   await received(b);
   assert.equal(b.definitions, [definition]);
@@ -90,9 +90,9 @@ test('lists a program of another node, and never starts it', async () => {
 });
 
 test('starts its own programs at its start, and lists those of others', async () => {
-  await a.registry.register('r', { ...COMMAND, id: 'x' });
-  await b.registry.register('r', { ...COMMAND, id: 'y' });
-  await a.registry.register('r', { ...ENDPOINT, id: 'z' });
+  await a.registry.instances.register('r', { ...COMMAND, id: 'x' });
+  await b.registry.instances.register('r', { ...COMMAND, id: 'y' });
+  await a.registry.instances.register('r', { ...ENDPOINT, id: 'z' });
   const again = new Node('a', database);
   await again.registry.load();
   const running = again.harness.fleet.group('r').refs.map(({ id }) => id);
@@ -104,16 +104,16 @@ test('starts its own programs at its start, and lists those of others', async ()
 });
 
 test('changes and deregisters a program of another node, which stops it at the next notice', async () => {
-  await a.registry.register('r', { ...COMMAND, id: 'x' });
+  await a.registry.instances.register('r', { ...COMMAND, id: 'x' });
   await received(b);
   const ref = a.harness.fleet.group('r').ref('x');
-  const changed = await b.registry.changeInstance('r', 'x', { weight: 4, metadata: { zone: 'z' } });
+  const changed = await b.registry.instances.change('r', 'x', { weight: 4, metadata: { zone: 'z' } });
   assert.equal([changed.weight, changed.nodeId, b.definitions], [4, 'a', [changed]]);
   await received(a);
   assert.is(a.harness.fleet.group('r').ref('x'), ref);
   assert.equal(ref.definition, changed);
   const transport = a.harness.backend('x');
-  await b.registry.deregister('r', 'x');
+  await b.registry.instances.deregister('r', 'x');
   assert.equal([b.definitions, await database.instances.list()], [[], []]);
   assert.equal(b.harness.eventsOf('instance.deregistered').length, 1);
   assert.is(transport.isClosed, false);
@@ -122,9 +122,13 @@ test('changes and deregisters a program of another node, which stops it at the n
 });
 
 test('registering a program of another node takes it over, and that node stops it and reports that', async () => {
-  const { definition: before } = await a.registry.register('r', { ...COMMAND, id: 'x' });
+  const { definition: before } = await a.registry.instances.register('r', { ...COMMAND, id: 'x' });
   await received(b);
-  const { definition, replaced } = await b.registry.register('r', { ...COMMAND, id: 'x' }, { waitMs: 1_000 });
+  const { definition, replaced } = await b.registry.instances.register(
+    'r',
+    { ...COMMAND, id: 'x' },
+    { waitMs: 1_000 },
+  );
   assert.equal([replaced, definition.nodeId, definition.serverId], [true, 'b', before.serverId]);
   assert.is(definition.createdAt, before.createdAt);
   assert.is(b.harness.fleet.group('r').ref('x').state, 'healthy');
@@ -139,9 +143,9 @@ test('registering a program of another node takes it over, and that node stops i
 });
 
 test('keeps server ids unique over all nodes, also of instances that are registered at once', async () => {
-  await a.registry.register('r', { ...COMMAND, id: 'x' });
+  await a.registry.instances.register('r', { ...COMMAND, id: 'x' });
   await received(b);
-  const known = await b.registry.register('s', { ...ENDPOINT, id: 'x' });
+  const known = await b.registry.instances.register('s', { ...ENDPOINT, id: 'x' });
   assert.is(known.definition.serverId, 's.x');
   await received(a);
   const ids = await Promise.all(
@@ -151,7 +155,7 @@ test('keeps server ids unique over all nodes, also of instances that are registe
         [b, 's'],
       ] as const
     ).map(async ([node, template]) => {
-      const { definition } = await node.registry.register(template, { ...COMMAND, id: 'y' });
+      const { definition } = await node.registry.instances.register(template, { ...COMMAND, id: 'y' });
       return definition.serverId;
     }),
   );
@@ -163,66 +167,73 @@ test('keeps server ids unique over all nodes, also of instances that are registe
 });
 
 test('changes or replaces an instance or template that another node registered a moment ago', async () => {
-  await a.registry.register('r', { ...ENDPOINT, id: 'x' });
-  assert.is((await b.registry.changeInstance('r', 'x', { weight: 2 })).weight, 2);
-  await a.registry.register('r', { ...ENDPOINT, id: 'y' });
-  await b.registry.deregister('r', 'y');
-  await a.registry.ensureTemplate('s', { timeout: 5 });
-  assert.equal((await b.registry.changeTemplate('s', { max_retries: 1 })).loadBalancer, {
+  await a.registry.instances.register('r', { ...ENDPOINT, id: 'x' });
+  assert.is((await b.registry.instances.change('r', 'x', { weight: 2 })).weight, 2);
+  await a.registry.instances.register('r', { ...ENDPOINT, id: 'y' });
+  await b.registry.instances.deregister('r', 'y');
+  await a.registry.templates.ensure('s', { timeout: 5 });
+  assert.equal((await b.registry.templates.change('s', { max_retries: 1 })).loadBalancer, {
     timeout: 5,
     max_retries: 1,
   });
-  const { definition } = await a.registry.register('r', { ...ENDPOINT, id: 'y' }, { isLimited: true });
-  const again = await b.registry.register('r', { ...ENDPOINT, id: 'y' });
+  const { definition } = await a.registry.instances.register(
+    'r',
+    { ...ENDPOINT, id: 'y' },
+    { isLimited: true },
+  );
+  const again = await b.registry.instances.register('r', { ...ENDPOINT, id: 'y' });
   assert.equal([again.replaced, again.definition.serverId], [true, definition.serverId]);
-  assert.is(await codeOf(b.registry.deregister('r', 'z')), 'SERVER_NOT_FOUND');
-  assert.is(await codeOf(b.registry.changeTemplate('z', {})), 'TEMPLATE_NOT_FOUND');
+  assert.is(await codeOf(b.registry.instances.deregister('r', 'z')), 'SERVER_NOT_FOUND');
+  assert.is(await codeOf(b.registry.templates.change('z', {})), 'TEMPLATE_NOT_FOUND');
 });
 
 test('of two registrations of one id at once, the later one replaces the earlier one on both nodes', async () => {
   for (const node of [a, b]) node.store.turns = () => 3;
-  const register = (node: Node) => node.registry.register('r', { ...ENDPOINT, id: 'x' });
+  const register = (node: Node) => node.registry.instances.register('r', { ...ENDPOINT, id: 'x' });
   const [one, other] = await Promise.all([register(a), register(b)]);
   assert.equal([one.replaced, other.replaced].toSorted(), [false, true]);
   assert.is(one.definition.createdAt, other.definition.createdAt);
 });
 
 test('registrations and changes of two nodes in turn do not read the registry', async () => {
-  for (const node of [a, b]) await node.registry.register('r', { ...ENDPOINT, id: node.id });
+  for (const node of [a, b]) await node.registry.instances.register('r', { ...ENDPOINT, id: node.id });
   await received(a);
   for (const node of [a, b]) node.store.calls.length = 0;
   for (const node of [a, b, a, b]) {
-    await node.registry.register('r', ENDPOINT);
-    await node.registry.changeInstance('r', node.id, { weight: 2 });
+    await node.registry.instances.register('r', ENDPOINT);
+    await node.registry.instances.change('r', node.id, { weight: 2 });
   }
   for (const { store } of [a, b]) assert.not.ok(store.calls.includes('instances.list'));
 });
 
 test('forgets a template that was deleted elsewhere, unless it has a function here', async () => {
-  await a.registry.ensureTemplate('r', { timeout: 5 });
-  await a.registry.ensureTemplate('s', { timeout: 5 });
+  await a.registry.templates.ensure('r', { timeout: 5 });
+  await a.registry.templates.ensure('s', { timeout: 5 });
   await received(b);
-  await b.registry.register('s', {}, { handler: () => ({}) });
-  for (const template of ['r', 's']) await a.registry.deleteTemplate(template);
+  await b.registry.instances.register('s', {}, { handler: () => ({}) });
+  for (const template of ['r', 's']) await a.registry.templates.delete(template);
   await received(b);
   const left = ({ harness: { fleet } }: typeof a) => ['r', 's'].filter((template) => fleet.has(template));
   assert.equal([left(a), left(b)], [[], ['s']]);
   assert.equal(await database.templates.list(), []);
-  await a.registry.ensureTemplate('r', {});
-  await b.registry.register('r', { ...ENDPOINT, id: 'x' });
-  assert.is(await codeOf(a.registry.deleteTemplate('r')), 'VALIDATION_ERROR');
+  await a.registry.templates.ensure('r', {});
+  await b.registry.instances.register('r', { ...ENDPOINT, id: 'x' });
+  assert.is(await codeOf(a.registry.templates.delete('r')), 'VALIDATION_ERROR');
 });
 
 test('does not undo a change of another node by one of its own', async () => {
-  await a.registry.register('r', { ...ENDPOINT, id: 'x' });
+  await a.registry.instances.register('r', { ...ENDPOINT, id: 'x' });
   await received(b);
-  const { definition } = await a.registry.register('r', { endpoint: 'http://127.0.0.1:8/mcp', id: 'x' });
-  const changed = await b.registry.changeInstance('r', 'x', { weight: 9 });
+  const { definition } = await a.registry.instances.register('r', {
+    endpoint: 'http://127.0.0.1:8/mcp',
+    id: 'x',
+  });
+  const changed = await b.registry.instances.change('r', 'x', { weight: 9 });
   assert.is(changed.endpoint, definition.endpoint);
-  await a.registry.changeTemplate('r', { timeout: 9 });
-  await b.registry.register('r', ENDPOINT, { loadBalancer: { max_retries: 2 } });
-  await a.registry.ensureTemplate('s', { timeout: 3 });
-  await b.registry.register('s', ENDPOINT);
+  await a.registry.templates.change('r', { timeout: 9 });
+  await b.registry.instances.register('r', ENDPOINT, { loadBalancer: { max_retries: 2 } });
+  await a.registry.templates.ensure('s', { timeout: 3 });
+  await b.registry.instances.register('s', ENDPOINT);
   assert.equal(await database.templates.list(), [
     { name: 'r', loadBalancer: { timeout: 9, max_retries: 2 } },
     { name: 's', loadBalancer: { timeout: 3 } },
@@ -230,7 +241,7 @@ test('does not undo a change of another node by one of its own', async () => {
 });
 
 test('keeps both changes of two nodes at the same moment, and does not revive a deregistered instance', async () => {
-  await a.registry.register('r', { ...ENDPOINT, id: 'x' });
+  await a.registry.instances.register('r', { ...ENDPOINT, id: 'x' });
   await received(b);
   b.store.turns = () => 5;
   /** What becomes of a change of one node that another one overtakes between its question and its answer. */
@@ -239,31 +250,31 @@ test('keeps both changes of two nodes at the same moment, and does not revive a 
     await by();
     return endOf(change);
   };
-  const byMetadata = () => a.registry.changeInstance('r', 'x', { metadata: { zone: 'z' } });
-  assert.is(await overtaken(b.registry.changeInstance('r', 'x', { weight: 9 }), byMetadata), 'done');
+  const byMetadata = () => a.registry.instances.change('r', 'x', { metadata: { zone: 'z' } });
+  assert.is(await overtaken(b.registry.instances.change('r', 'x', { weight: 9 }), byMetadata), 'done');
   const [{ weight, metadata } = {}] = await database.instances.list();
   assert.equal([weight, metadata], [9, { zone: 'z' }]);
-  const byRemoval = () => a.registry.deregister('r', 'x');
-  const late = b.registry.changeInstance('r', 'x', { weight: 1 });
+  const byRemoval = () => a.registry.instances.deregister('r', 'x');
+  const late = b.registry.instances.change('r', 'x', { weight: 1 });
   assert.is(await overtaken(late, byRemoval), 'SERVER_NOT_FOUND');
   assert.equal(await database.instances.list(), []);
 });
 
 test('deletes no template in which another node registers an instance at the same moment', async () => {
-  await a.registry.ensureTemplate('r', { timeout: 5 });
+  await a.registry.templates.ensure('r', { timeout: 5 });
   await received(b);
   b.store.turns = () => 5;
-  const deleted = codeOf(b.registry.deleteTemplate('r'));
+  const deleted = codeOf(b.registry.templates.delete('r'));
   for (let left = 7; left > 0; left -= 1) await turn();
-  await a.registry.register('r', { ...ENDPOINT, id: 'x' });
+  await a.registry.instances.register('r', { ...ENDPOINT, id: 'x' });
   assert.is(await deleted, 'VALIDATION_ERROR');
   assert.equal(await database.templates.list(), [{ name: 'r', loadBalancer: { timeout: 5 } }]);
 });
 
 test('a template that another node deleted a moment before a registration has no settings on either node', async () => {
-  await a.registry.ensureTemplate('r', { timeout: 5 });
-  await b.registry.deleteTemplate('r');
-  await a.registry.register('r', { ...ENDPOINT, id: 'x' });
+  await a.registry.templates.ensure('r', { timeout: 5 });
+  await b.registry.templates.delete('r');
+  await a.registry.instances.register('r', { ...ENDPOINT, id: 'x' });
   for (const node of [a, b]) {
     await received(node);
     assert.equal(node.registry.active.settings('r').loadBalancer, {});
@@ -272,13 +283,13 @@ test('a template that another node deleted a moment before a registration has no
 });
 
 test('writes a setting that is unchanged here when another node has changed it', async () => {
-  await a.registry.ensureTemplate('r', { timeout: 5 });
+  await a.registry.templates.ensure('r', { timeout: 5 });
   await received(b);
-  await a.registry.changeTemplate('r', { timeout: 9 });
-  await b.registry.changeTemplate('r', { timeout: 5 });
+  await a.registry.templates.change('r', { timeout: 9 });
+  await b.registry.templates.change('r', { timeout: 5 });
   assert.equal(await database.templates.list(), [{ name: 'r', loadBalancer: { timeout: 5 } }]);
-  await a.registry.deleteTemplate('r');
-  assert.is(await codeOf(b.registry.changeTemplate('r', { timeout: 7 })), 'TEMPLATE_NOT_FOUND');
+  await a.registry.templates.delete('r');
+  assert.is(await codeOf(b.registry.templates.change('r', { timeout: 7 })), 'TEMPLATE_NOT_FOUND');
 });
 
 test('an import removes no programs of other nodes', async () => {
@@ -301,17 +312,20 @@ test('an import leaves alone what another node registered through the API a mome
   });
   await importContents(a.registry, { templates: [], entries: [entry('x', 'f1'), entry('y', 'f1')] });
   await received(b);
-  for (const id of ['x', 'y']) await a.registry.register('r', { ...ENDPOINT, id });
+  for (const id of ['x', 'y']) await a.registry.instances.register('r', { ...ENDPOINT, id });
   const report = await importContents(b.registry, { templates: [], entries: [entry('x', 'f2')] });
   assert.equal([report.changed, report.removed], [[], []]);
   // The same after the beginning of an import.
   const file = { source: 'file', fingerprint: 'f1' } as const;
-  for (const id of ['v', 'w']) await b.registry.register('r', { ...ENDPOINT, id }, file);
+  for (const id of ['v', 'w']) await b.registry.instances.register('r', { ...ENDPOINT, id }, file);
   await received(a);
-  await a.registry.register('r', { ...ENDPOINT, id: 'v' });
-  assert.is(await codeOf(b.registry.register('r', { ...ENDPOINT, id: 'v' }, file)), 'DUPLICATE_SERVER');
-  await a.registry.register('r', { ...ENDPOINT, id: 'w' });
-  assert.equal(await b.registry.withdraw('r', ['w'], 'file'), []);
+  await a.registry.instances.register('r', { ...ENDPOINT, id: 'v' });
+  assert.is(
+    await codeOf(b.registry.instances.register('r', { ...ENDPOINT, id: 'v' }, file)),
+    'DUPLICATE_SERVER',
+  );
+  await a.registry.instances.register('r', { ...ENDPOINT, id: 'w' });
+  assert.equal(await b.registry.instances.withdraw('r', ['w'], 'file'), []);
   const sources = (await database.instances.list()).map(({ id, source }) => `${id} ${source}`);
   assert.equal(sources, ['x api', 'y api', 'v api', 'w api']);
 });
@@ -325,25 +339,25 @@ test('a deregistration lasts when another node imported a new entry a moment ago
   await imported('f1');
   await received(b);
   await imported('f2');
-  await b.registry.deregister('r', 'x');
+  await b.registry.instances.deregister('r', 'x');
   await received(a);
   assert.equal((await imported('f2')).skipped.length, 1);
 });
 
 test('serves the known instances while the database is down, and catches up afterwards', async () => {
-  await a.registry.register('r', { ...ENDPOINT, id: 'x' });
+  await a.registry.instances.register('r', { ...ENDPOINT, id: 'x' });
   await received(b);
   const writes = ['instances.save', 'templates.save', 'instances.delete'] as const;
   for (const method of ['revision', 'instances.list', ...writes] as const) b.store.failing.add(method);
   b.store.failure = () => databaseUnavailable(new Error('connection refused'));
   b.storeChanges$.next({ kind: 'away' });
-  await a.registry.register('r', { ...ENDPOINT, id: 'y' });
+  await a.registry.instances.register('r', { ...ENDPOINT, id: 'y' });
   for (const change of [
-    b.registry.register('r', { ...ENDPOINT, id: 'z' }),
-    b.registry.register('new', ENDPOINT),
-    b.registry.changeInstance('r', 'x', { weight: 2 }),
-    b.registry.deregister('r', 'x'),
-    b.registry.changeTemplate('r', { timeout: 1 }),
+    b.registry.instances.register('r', { ...ENDPOINT, id: 'z' }),
+    b.registry.instances.register('new', ENDPOINT),
+    b.registry.instances.change('r', 'x', { weight: 2 }),
+    b.registry.instances.deregister('r', 'x'),
+    b.registry.templates.change('r', { timeout: 1 }),
   ]) {
     assert.is(await codeOf(change), 'DATABASE_UNAVAILABLE');
   }
@@ -363,14 +377,14 @@ test('serves the known instances while the database is down, and catches up afte
 
 for (const method of ['instances.save', 'instances.delete', 'templates.save'] as const) {
   test(`follows its own ${method} that was stored although its answer was lost`, async () => {
-    await a.registry.register('r', { ...ENDPOINT, id: 'x' });
+    await a.registry.instances.register('r', { ...ENDPOINT, id: 'x' });
     a.store.failing.add(method);
     a.store.failure = () => databaseUnavailable(new Error('connection reset'));
     a.store.losesAnswers = true;
     const change = {
-      'instances.save': () => a.registry.register('r', { ...ENDPOINT, id: 'y' }),
-      'instances.delete': () => a.registry.deregister('r', 'x'),
-      'templates.save': () => a.registry.changeTemplate('r', { timeout: 7 }),
+      'instances.save': () => a.registry.instances.register('r', { ...ENDPOINT, id: 'y' }),
+      'instances.delete': () => a.registry.instances.deregister('r', 'x'),
+      'templates.save': () => a.registry.templates.change('r', { timeout: 7 }),
     }[method];
     assert.is(await codeOf(change()), 'DATABASE_UNAVAILABLE');
     a.store.failing.clear();
@@ -391,11 +405,11 @@ test('a reload starts, changes and ends a few instances per turn of the event lo
     fullest.push(await fullestTurn(b));
     assert.equal(b.definitions, a.definitions);
   };
-  for (const id of ids) await a.registry.register('r', { ...ENDPOINT, id });
+  for (const id of ids) await a.registry.instances.register('r', { ...ENDPOINT, id });
   await reload();
-  for (const id of ids) await a.registry.changeInstance('r', id, { weight: 2 });
+  for (const id of ids) await a.registry.instances.change('r', id, { weight: 2 });
   await reload();
-  for (const id of ids) await a.registry.deregister('r', id);
+  for (const id of ids) await a.registry.instances.deregister('r', id);
   await reload();
   // The first turn of the starts has a change of the template, too.
   const most = [1 + LIMITS.tasksPerTurn / LIMITS.startTasks, LIMITS.tasksPerTurn, LIMITS.tasksPerTurn];

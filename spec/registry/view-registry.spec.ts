@@ -15,7 +15,9 @@ function setUp(): ViewRegistry {
   return new ViewRegistry(deps, {
     change: (work) => work(),
     reload: async () => {},
+    readAgain: async () => {},
     advance: (revision) => revision !== undefined,
+    isClosed: () => false,
   });
 }
 

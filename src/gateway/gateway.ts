@@ -1,5 +1,5 @@
 // The facade of a gateway, for HTTP routes, the command line and embedding programs. gateway/compose.ts composes its parts;
-// registry.ts has the registrations, src/actors the calls.
+// src/registry has the registrations, src/actors the calls.
 
 import { filter, map, type Observable, startWith, throwError } from 'rxjs';
 import type { InstanceStatus } from '../actors/template-group.ts';
@@ -151,9 +151,9 @@ export class Gateway {
     options: RegisterOptions = {},
   ): Promise<Registration> {
     checkWait('waitMs', options.waitMs);
-    if (!isFunction(input)) return this.#deps.registry.register(template, input, { ...options });
+    if (!isFunction(input)) return this.#deps.registry.instances.register(template, input, { ...options });
     const { handler, ...instance } = input;
-    return this.#deps.registry.register(template, instance, { ...options, handler });
+    return this.#deps.registry.instances.register(template, instance, { ...options, handler });
   }
 
   /**
@@ -174,7 +174,7 @@ export class Gateway {
 
   /** Removes an instance: it gets no more calls, and those in flight have 30 s. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   deregister(template: string, id: string): Promise<void> {
-    return this.#deps.registry.deregister(template, id);
+    return this.#deps.registry.instances.deregister(template, id);
   }
 
   /** Brings the instances of source `file` in step with a registry file; other instances are not changed. */
@@ -197,17 +197,17 @@ export class Gateway {
 
   /** Changes weight or metadata of an instance, which continues to serve. */
   changeInstance(template: string, id: string, change: InstanceChange): Promise<InstanceDefinition> {
-    return this.#deps.registry.changeInstance(template, id, change);
+    return this.#deps.registry.instances.change(template, id, change);
   }
 
   /** Changes settings of a template from the next call on, and its `auth`; null restores the default. TEMPLATE_NOT_FOUND. */
   changeTemplate(template: string, change: LoadBalancerChange, auth?: ShownTemplate['auth'] | null) {
-    return this.#deps.registry.changeTemplate(template, change, auth);
+    return this.#deps.registry.templates.change(template, change, auth);
   }
 
   /** TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances. */
   deleteTemplate(template: string): Promise<void> {
-    return this.#deps.registry.deleteTemplate(template);
+    return this.#deps.registry.templates.delete(template);
   }
 
   /**

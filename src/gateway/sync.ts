@@ -221,7 +221,7 @@ export class Sync {
     const { registry } = this.#deps;
     for (const definition of registry.active.instanceDefinitions())
       if (definition.container?.id === ended && cameFrom(origin, definition))
-        registry.withdraw(definition.template, [definition.id], 'sync').catch(() => {
+        registry.instances.withdraw(definition.template, [definition.id], 'sync').catch(() => {
           // The listing that follows removes it, or reports the error.
         });
   }

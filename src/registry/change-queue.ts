@@ -9,14 +9,18 @@ import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 /** Longest wait behind changes that fail because the database is unavailable, in ms. */
 const LONGEST_WAIT_MS = 1_000;
 
-/** What the registry does for a change of its views or definitions. */
+/** What the registry does for a change of one of its parts. */
 export interface RegistrySteps {
   /** Runs one change after the other. */
   readonly change: <T>(work: () => Promise<T>) => Promise<T>;
   /** Applies the changes of other nodes. */
   readonly reload: () => Promise<void>;
-  /** Notes the revision of an own change. False without a change. */
-  readonly advance: (revision: number | undefined) => boolean;
+  /** As `reload`, also when the revision has not changed. */
+  readonly readAgain: () => Promise<void>;
+  /** Notes the revision of an own change, or of the last of several. False without a change. */
+  readonly advance: (revision: number | undefined, count?: number) => boolean;
+  /** No change begins any more. */
+  readonly isClosed: () => boolean;
 }
 
 export class ChangeQueue {

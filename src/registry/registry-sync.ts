@@ -47,7 +47,7 @@ export async function importContents(
     const { name, loadBalancer, auth } = template;
     if (!mayUse(name) || registry.views.find(name) !== undefined) continue; // its instances are skipped
     const isOther = !registry.active.hasSettings(template);
-    if (!isDryRun) await registry.ensureTemplate(name, loadBalancer, auth).catch(fail);
+    if (!isDryRun) await registry.templates.ensure(name, loadBalancer, auth).catch(fail);
     const isEmpty = Object.keys(loadBalancer).length === 0 && auth === undefined;
     if (isOther && !isEmpty) settings.push(name);
   }
@@ -164,11 +164,13 @@ class Synchronization {
       .filter((each) => !isBuried(each))
       .map((each) => ({ each, ...entryOf(registry, this.#origin.source, each) }));
     const areTogether =
-      !this.#isDryRun && entries.length > 1 && (await registry.registerTogether(entries).catch(fail));
+      !this.#isDryRun &&
+      entries.length > 1 &&
+      (await registry.instances.registerTogether(entries).catch(fail));
     for (const { each, template, written, options, isNew } of entries) {
       try {
-        if (this.#isDryRun) await registry.draft(template, written, options);
-        else if (!areTogether) await registry.register(template, written, options);
+        if (this.#isDryRun) await registry.instances.draft(template, written, options);
+        else if (!areTogether) await registry.instances.register(template, written, options);
         const { id, name } = each;
         this.report[isNew ? 'added' : 'changed'].push({ template, id, ...definedFields({ name }) });
       } catch (thrown) {
@@ -186,7 +188,8 @@ class Synchronization {
 
   async #remove(group: readonly InstanceDefinition[]): Promise<void> {
     for (const [template, ids] of idsByTemplate(group)) {
-      const withdraw = () => this.#registry.withdraw(template, ids, this.#origin.source).catch(fail);
+      const withdraw = () =>
+        this.#registry.instances.withdraw(template, ids, this.#origin.source).catch(fail);
       const removed = this.#isDryRun ? ids : await withdraw();
       this.report.removed.push(...removed.map((id) => ({ template, id })));
     }
@@ -212,7 +215,7 @@ async function tombstonesOf(
 ): Promise<ReadonlyMap<string, string>> {
   const found = new Map<string, string>();
   for (const [template, ids] of idsByTemplate(wanted))
-    for (const [id, fingerprint] of await registry.tombstones(template, ids))
+    for (const [id, fingerprint] of await registry.instances.tombstones(template, ids))
       found.set(`${template}/${id}`, fingerprint);
   return found;
 }

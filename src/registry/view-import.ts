@@ -9,14 +9,14 @@ import type { Registry } from './registry.ts';
 
 /** Resolves with those that were skipped, and why. `isPartial`: none is removed. DATABASE_UNAVAILABLE, SHUTTING_DOWN. */
 export async function importViews(
-  registry: Pick<Registry, 'views' | 'tombstones'>,
+  registry: Pick<Registry, 'views' | 'instances'>,
   wanted: readonly ViewDefinition[],
   isPartial: boolean,
 ): Promise<readonly SkippedInstance[]> {
   const { views } = registry;
   const skipped: SkippedInstance[] = [];
   const absent = wanted.flatMap(({ id }) => (views.find(id) === undefined ? [id] : []));
-  const tombstones = absent.length === 0 ? undefined : await registry.tombstones(VIEWS, absent);
+  const tombstones = absent.length === 0 ? undefined : await registry.instances.tombstones(VIEWS, absent);
   for (const definition of wanted) {
     const { id } = definition;
     const skip = (reason: string) => skipped.push({ template: id, name: `view ${id}`, reason });

@@ -22,7 +22,11 @@ simulateTime(test);
 function testsWith(open: Open) {
   const draft = async () => ({ id: 'draft' }) as InstanceDefinition;
   const clock = spreadClock(untimedScheduler(), simulatedClock);
-  const tests = new ConnectionTests({ openTransport: () => open, registry: { draft }, ...clock });
+  const tests = new ConnectionTests({
+    openTransport: () => open,
+    registry: { instances: { draft } },
+    ...clock,
+  });
   const run = (caller?: string) => tests.run('demo', { endpoint: 'x' }, definedFields({ caller }));
   return { tests, run };
 }

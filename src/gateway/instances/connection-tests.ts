@@ -11,7 +11,7 @@ import { tooManyTests } from '../../domain/errors/registry-errors.ts';
 import type { InstanceDefinition, InstanceInput } from '../../domain/instances/instance.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { Registry } from '../../registry/registry.ts';
+import type { InstanceRegistry } from '../../registry/instance-registry.ts';
 import type { Open } from '../../transports/open-options.ts';
 import type { Transport, TransportDiagnostics } from '../../transports/transport.ts';
 import type { ConnectionOutcome, ConnectionTestOptions } from '../gateway-types.ts';
@@ -23,7 +23,7 @@ export const TESTS = { atOnce: 4, share: 0.5 } as const;
 
 export interface ConnectionTestDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly openTransport: (definition: InstanceDefinition) => Open;
-  readonly registry: Pick<Registry, 'draft'>;
+  readonly registry: { readonly instances: Pick<InstanceRegistry, 'draft'> };
 }
 
 export class ConnectionTests {
@@ -51,7 +51,7 @@ export class ConnectionTests {
     const exceeded = shares.exceededBy(caller);
     if (exceeded !== undefined) throw tooManyTests(exceeded);
     shares.take(caller);
-    const drafted = this.#deps.registry.draft(template, input, { isLimited });
+    const drafted = this.#deps.registry.instances.draft(template, input, { isLimited });
     const tried = drafted.then((definition) => this.#open(definition, signal));
     const ended = tried.then(({ closed }) => closed).catch(() => undefined); // the caller gets the error
     this.#running.add(ended);

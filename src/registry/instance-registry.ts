@@ -1,0 +1,287 @@
+// The instances of the registry: stored first, then started or ended on this node, then on the others. Their input is
+// checked before.
+
+import { randomBytes } from 'node:crypto';
+import { filter, firstValueFrom, race } from 'rxjs';
+import { InstanceRef } from '../actors/instances/instance-ref.ts';
+import type { Instance } from '../actors/template-group.ts';
+import { hasCode } from '../domain/errors/errors.ts';
+import { databaseUnavailable, shuttingDown } from '../domain/errors/gateway-errors.ts';
+import { duplicateServer, notHealthyInTime } from '../domain/errors/registry-errors.ts';
+import type { InstanceChange, InstanceDefinition, InstanceInput } from '../domain/instances/instance.ts';
+import { isMissing } from '../domain/instances/start-failure.ts';
+import { isStored } from '../domain/instances/transport-kinds.ts';
+import { definedFields } from '../domain/json/json.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { runsAnywhere } from '../domain/nodes/nodes.ts';
+import {
+  changedInstance,
+  defineInstance,
+  type RegistrationContext,
+  withTemplateAuth,
+} from '../domain/registration/registration.ts';
+import { timer$ } from '../domain/time/clock-streams.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import type { Store } from '../persistence/store.ts';
+import type { ActiveRegistry, ActiveRegistryDeps } from './active-registry.ts';
+import type { RegistrySteps } from './change-queue.ts';
+import { checkedInstance, checkedInstanceChange, checkedTemplate } from './checked-input.ts';
+import { type Protection, refuseDenied, refuseExposing } from './refusals.ts';
+import type { RegisterOptions, Registration, RegistryInput } from './registry-types.ts';
+import type { TemplateRegistry } from './template-registry.ts';
+import type { ViewRegistry } from './view-registry.ts';
+
+/** Attempts to store an instance that other nodes change meanwhile. */
+const ATTEMPTS = 5;
+
+export interface InstanceRegistryDeps extends ActiveRegistryDeps, Protection {
+  readonly store: Pick<Store, 'instances'>;
+  readonly active: ActiveRegistry;
+  readonly templates: Pick<TemplateRegistry, 'save'>;
+  readonly views: Pick<ViewRegistry, 'refuseTemplate'>;
+  /** Spreads the starts and ends of thousands of instances over several turns of the event loop. */
+  readonly scheduler: TaskScheduler;
+  /** New programs without a working directory may run on any node. Default false. */
+  readonly isAnyDefault?: boolean | undefined;
+  readonly accounts?: RegistrationContext['accounts'];
+  readonly hasEphemeralNodes?: boolean | undefined;
+}
+
+export class InstanceRegistry {
+  readonly #deps: InstanceRegistryDeps;
+  readonly #registry: RegistrySteps;
+
+  constructor(deps: InstanceRegistryDeps, registry: RegistrySteps) {
+    this.#deps = deps;
+    this.#registry = registry;
+  }
+
+  /**
+   * Stores an instance and starts it; one with the same id in the template is replaced in place. VALIDATION_ERROR;
+   * DUPLICATE_SERVER when an entry of a file or of sync would replace an instance of another source, ENDPOINT_NOT_ALLOWED for a
+   * denied address, COMMAND_NOT_ALLOWED for a command with a protected path; BACKEND_UNAVAILABLE when the instance is not healthy
+   * after `waitMs`, or its program does not exist, SERVER_NOT_FOUND when it was removed meanwhile.
+   */
+  async register(
+    template: string,
+    written: InstanceInput,
+    options: RegisterOptions = {},
+  ): Promise<Registration> {
+    const input = checkedInstance(template, written, options);
+    const settings = checkedTemplate(template, options.loadBalancer ?? {});
+    const { instance: made, replaced } = await this.#registry.change(async () => {
+      // First, so that nothing is stored for an instance that is refused.
+      await refuseExposing(this.#define(template, input, options), this.#deps);
+      const areSettingsStored = await this.#deps.templates.save(settings);
+      const saved = this.#save(() => this.#define(template, input, options));
+      const definition = await saved.catch((thrown: unknown) => {
+        const isPartlyStored = areSettingsStored && hasCode(thrown, 'DATABASE_UNAVAILABLE');
+        throw isPartlyStored ? databaseUnavailable(thrown, 'unknown') : thrown;
+      });
+      const replaced = this.#deps.active.find(template, definition.id) !== undefined;
+      const { source = 'api' } = options;
+      const instance =
+        source === 'api'
+          ? this.#deps.active.start(definition, options.handler)
+          : this.#deps.active.put(definition); // an entry with another weight is no reason to open the instance again
+      return { instance, replaced };
+    });
+    const { waitMs = 0, mayBeUnhealthy = false } = options;
+    const instance = waitMs > 0 ? await this.#untilHealthy(made, waitMs) : made;
+    const { definition, state, reason } = instance;
+    const healthy = state === 'healthy';
+    const isElsewhere =
+      !(instance instanceof InstanceRef) &&
+      this.#deps.fleetPrograms?.nodeOf(definition.serverId) !== undefined;
+    if (waitMs > 0 && !healthy && !mayBeUnhealthy && !isElsewhere)
+      throw this.#registry.isClosed() ? shuttingDown() : notHealthyInTime(definition, instance, waitMs);
+    return { definition, replaced, state, healthy, reason };
+  }
+
+  /**
+   * Registers entries of a file or of sync with one change of the store. False, and no instance is changed, when one of them
+   * cannot be registered, or another node changed one meanwhile: `register` tells why. DATABASE_UNAVAILABLE.
+   */
+  async registerTogether(entries: readonly RegistryInput[]): Promise<boolean> {
+    try {
+      const inputs = entries.map((each) => ({
+        ...each,
+        input: checkedInstance(each.template, each.written, each.options),
+      }));
+      return await this.#registry.change(async () => {
+        const define = () => {
+          const taken = new Set<string>();
+          return inputs.map(({ template, input, options }) => {
+            const definition = this.#define(template, input, options, taken);
+            taken.add(definition.serverId);
+            return definition;
+          });
+        };
+        await Promise.all(define().map((definition) => refuseExposing(definition, this.#deps)));
+        for (const template of new Set(entries.map(({ template }) => template)))
+          await this.#deps.templates.save({ name: template, loadBalancer: {} });
+        const definitions = define();
+        this.#deps.active.refuseOverflow(...definitions);
+        const saves = definitions.map((definition) => {
+          const { template, id } = definition;
+          return { definition, before: this.#deps.active.find(template, id) ?? null };
+        });
+        if (saves.some(({ before }) => before !== null && !isStored(before))) return false;
+        const revision = await this.#deps.store.instances.saveMany(saves);
+        if (!this.#registry.advance(revision, saves.length)) return false;
+        const put = (definition: InstanceDefinition): void => void this.#deps.active.put(definition);
+        await this.#deps.scheduler.each(definitions, put, () => LIMITS.startTasks);
+        return true;
+      });
+    } catch (thrown) {
+      if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
+      return false;
+    }
+  }
+
+  /** The definition that `register` would store, after the same checks. Stores nothing. Errors as of `register`. */
+  async draft(
+    template: string,
+    written: InstanceInput,
+    options: RegisterOptions = {},
+  ): Promise<InstanceDefinition> {
+    const definition = this.#define(template, checkedInstance(template, written, options), options);
+    await refuseExposing(definition, this.#deps);
+    return definition;
+  }
+
+  /**
+   * Removes an instance from the pool and from the store; its running calls may finish. An instance of a file or of sync leaves a
+   * tombstone, so that the next import does not add it again. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND.
+   */
+  deregister(template: string, id: string): Promise<void> {
+    return this.#registry.change(async () => {
+      await this.#registry.reload(); // the tombstone needs the present fingerprint
+      const { fingerprint } = this.#deps.fleet.group(template).instance(id).definition;
+      this.#registry.advance(await this.#deps.store.instances.delete(template, id, fingerprint));
+      this.#deps.active.remove(template, id);
+    });
+  }
+
+  /**
+   * Removes instances that their file or sync no longer has, with one change of the store. Resolves with their ids, without those
+   * that are gone, have another source, or run on another node.
+   */
+  withdraw(template: string, ids: readonly string[], source: 'file' | 'sync'): Promise<readonly string[]> {
+    return this.#registry.change(async () => {
+      await this.#registry.reload(); // another node may have replaced them since the import began
+      const own = ids.filter((id) => {
+        const found = this.#deps.active.find(template, id);
+        return found?.source === source && this.#deps.active.belongsHere(found);
+      });
+      if (own.length === 0) return own;
+      this.#registry.advance(await this.#deps.store.instances.deleteMany(template, own));
+      await this.#deps.scheduler.each(own, (id) => this.#deps.active.remove(template, id));
+      return own;
+    });
+  }
+
+  /** Another era opens the instance again. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR, REGISTRY_FULL. */
+  async change(template: string, id: string, written: InstanceChange): Promise<InstanceDefinition> {
+    const change = checkedInstanceChange(written);
+    return this.#registry.change(async () => {
+      if (this.#deps.active.find(template, id) === undefined) await this.#registry.reload();
+      const definition = await this.#save(() => {
+        const before = this.#deps.fleet.group(template).instance(id).definition;
+        const after = changedInstance(before, change, new Date(this.#deps.clock.wall()).toISOString());
+        this.#deps.active.refuseOverflow(after);
+        return after;
+      });
+      this.#deps.active.change(definition);
+      return definition;
+    });
+  }
+
+  /** By id: the fingerprints of the entries that were deleted through the API. */
+  tombstones(template: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    return this.#deps.store.instances.findTombstones(template, ids);
+  }
+
+  /** `taken`: server ids of others that are registered with it. */
+  #define(
+    template: string,
+    input: InstanceInput,
+    options: RegisterOptions,
+    taken?: ReadonlySet<string>,
+  ): InstanceDefinition {
+    const { nodeId, isAnyDefault, hasEphemeralNodes, accounts, fleet } = this.#deps;
+    // Operators set weight and metadata of a found instance, which has none; perhaps while the sync runs.
+    const before = options.source === 'sync' ? this.#deps.active.find(template, input.id ?? '') : undefined;
+    const { weight, metadata } = before ?? {};
+    const own = { ...definedFields({ weight, metadata }), ...input };
+    const written = withTemplateAuth(own, this.#deps.active.authOf(template));
+    const definition = defineInstance(template, written, {
+      ...options,
+      now: new Date(this.#deps.clock.wall()).toISOString(),
+      isInProcess: options.handler !== undefined,
+      nodeId,
+      isAnyDefault,
+      hasEphemeralNodes,
+      accounts,
+      find: (id) => this.#deps.active.find(template, id),
+      usesAccounts: (endpoint, who) => this.#deps.active.usesAccounts(template, endpoint, who),
+      isServerIdTaken: (serverId) =>
+        fleet.findByServerId(serverId) !== undefined || taken?.has(serverId) === true,
+      randomHex: () => randomBytes(4).toString('hex'),
+    });
+    this.#deps.views.refuseTemplate(template);
+    this.#deps.active.refuseOverflow(definition);
+    refuseDenied(definition.endpoint, this.#deps);
+    const { source } = definition;
+    if (source !== 'api' && (this.#deps.active.find(template, definition.id)?.source ?? source) !== source)
+      throw duplicateServer(definition.id);
+    return definition;
+  }
+
+  /**
+   * Stores the instance that `make` makes of the one in force. When another node has replaced, changed or removed that one, or
+   * has taken the server id, it applies the changes of other nodes and makes it again.
+   */
+  async #save(make: () => InstanceDefinition): Promise<InstanceDefinition> {
+    for (let left = ATTEMPTS; left > 0; left -= 1) {
+      const definition = make();
+      const { template, id } = definition;
+      const before = this.#deps.active.find(template, id);
+      // A function is not stored and lasts as long as the program. It replaces a stored instance with its id, and vice versa.
+      const wasFunction = before !== undefined && !isStored(before);
+      try {
+        if (!isStored(definition)) {
+          if (!wasFunction) this.#registry.advance(await this.#deps.store.instances.delete(template, id));
+          return definition;
+        }
+        const expected = wasFunction ? undefined : (before ?? null);
+        if (this.#registry.advance(await this.#deps.store.instances.save(definition, expected)))
+          return definition;
+      } catch (thrown) {
+        if (!hasCode(thrown, 'DUPLICATE_SERVER') || left === 1) throw thrown;
+      }
+      await this.#registry.readAgain(); // a row that was edited by hand has changed without the revision
+    }
+    throw databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
+  }
+
+  /**
+   * Resolves when the instance is healthy, has stopped or is missing its program, after `waitMs` at the latest. At once for
+   * an instance of another node: one that any node may run is first waited for until a node runs it.
+   */
+  async #untilHealthy(made: Instance, waitMs: number): Promise<Instance> {
+    const { fleetPrograms, fleet, clock } = this.#deps;
+    const { serverId } = made;
+    const late$ = timer$(clock, waitMs);
+    const isWaited = runsAnywhere(made.definition) && fleetPrograms !== undefined;
+    const untilMs = clock.now() + waitMs;
+    if (isWaited) await firstValueFrom(race(fleetPrograms.placed(serverId), late$));
+    const instance = isWaited ? (fleet.findByServerId(serverId) ?? made) : made;
+    if (!(instance instanceof InstanceRef)) return instance;
+    const settled$ = instance.state$.pipe(
+      filter((state) => state === 'healthy' || state === 'stopped' || isMissing(instance.reason)),
+    );
+    await firstValueFrom(race(settled$, timer$(clock, Math.max(0, untilMs - clock.now()))));
+    return instance;
+  }
+}

@@ -1,0 +1,90 @@
+// The templates of the registry: their settings and their `auth`, stored first, then in force on this node, then on the
+// others.
+
+import type { LoadBalancerChange, LoadBalancerSettings } from '../balancing/policy-schemas.ts';
+import {
+  changedTemplate,
+  type TemplateChange,
+  type TemplateSettings,
+} from '../balancing/template-settings.ts';
+import type { TemplateAuth } from '../domain/instances/instance.ts';
+import type { Store } from '../persistence/store.ts';
+import type { ActiveRegistry, ActiveRegistryDeps } from './active-registry.ts';
+import type { RegistrySteps } from './change-queue.ts';
+import { checkedTemplate, checkName } from './checked-input.ts';
+import type { ViewRegistry } from './view-registry.ts';
+
+export interface TemplateRegistryDeps extends Pick<ActiveRegistryDeps, 'fleet' | 'approvals'> {
+  readonly store: Pick<Store, 'templates'>;
+  readonly active: ActiveRegistry;
+  readonly views: Pick<ViewRegistry, 'refuseTemplate'>;
+}
+
+export class TemplateRegistry {
+  readonly #deps: TemplateRegistryDeps;
+  readonly #registry: RegistrySteps;
+
+  constructor(deps: TemplateRegistryDeps, registry: RegistrySteps) {
+    this.#deps = deps;
+    this.#registry = registry;
+  }
+
+  /** Creates the template if there is none, and merges these settings into its own. VALIDATION_ERROR. */
+  async ensure(template: string, settings: LoadBalancerSettings, auth?: TemplateAuth): Promise<void> {
+    checkName(template);
+    const change = checkedTemplate(template, settings, auth);
+    await this.#registry.change(() => this.save(change));
+  }
+
+  /** Merges settings into those of a template, replaces its `auth`; null removes one. TEMPLATE_NOT_FOUND, VALIDATION_ERROR. */
+  async change(
+    template: string,
+    written: LoadBalancerChange,
+    auth?: TemplateAuth | null,
+  ): Promise<TemplateSettings> {
+    const change = checkedTemplate(template, written, auth);
+    return this.#registry.change(async () => {
+      await this.#registry.reload();
+      this.#deps.active.settings(template);
+      await this.save(change);
+      return this.#deps.active.settings(template);
+    });
+  }
+
+  /**
+   * Deletes a template and its settings. TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances on any node. A template with
+   * a definition remains, with the default settings.
+   */
+  delete(template: string): Promise<void> {
+    return this.#registry.change(async () => {
+      await this.#registry.reload();
+      this.#deps.active.refuseNonEmpty(template);
+      if (!this.#registry.advance(await this.#deps.store.templates.delete(template))) {
+        // It was not stored, or another node has just registered an instance in it.
+        await this.#registry.reload();
+        this.#deps.active.refuseNonEmpty(template);
+      }
+      this.#deps.active.deleteTemplate(template);
+    });
+  }
+
+  /**
+   * A part of a change: merges settings into those of the template, which it creates if there is none. False: they are
+   * stored already.
+   */
+  async save(change: TemplateChange): Promise<boolean> {
+    const { name, loadBalancer, auth } = change;
+    this.#deps.views.refuseTemplate(name);
+    const isEmpty = Object.keys(loadBalancer).length === 0 && auth === undefined;
+    if (isEmpty && this.#deps.active.hasSettings(change)) return false;
+    await this.#registry.reload();
+    if (this.#deps.active.hasSettings(change)) return false;
+    const { fleet, approvals } = this.#deps;
+    const before = fleet.has(name) ? this.#deps.active.settings(name) : { loadBalancer: {} };
+    const wasPinned = approvals?.isPinned(name) === true;
+    this.#registry.advance(await this.#deps.store.templates.save(change));
+    this.#deps.active.applySettings(changedTemplate(before, change));
+    this.#registry.advance(await approvals?.settle(name, wasPinned, fleet.group(name).refs));
+    return true;
+  }
+}
