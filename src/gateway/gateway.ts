@@ -264,8 +264,12 @@ export class Gateway {
   /** All instances, template by template; or those of one template: TEMPLATE_NOT_FOUND. */
   servers(template?: string): Server[] {
     const templates = template === undefined ? this.#deps.fleet.templates : [template];
-    const statusesOf = (name: string) => this.#deps.fleet.undeletedGroup(name).statuses();
-    return templates.flatMap(statusesOf).map((status) => this.#server(status));
+    return templates.flatMap((name) => [...this.eachServer(name)]);
+  }
+
+  /** The instances of a template; each is read when it is needed, also in a later turn. TEMPLATE_NOT_FOUND. */
+  *eachServer(template: string): Generator<Server> {
+    for (const status of this.#deps.fleet.undeletedGroup(template).eachStatus()) yield this.#server(status);
   }
 
   #server(status: InstanceStatus): Server {

@@ -3,7 +3,11 @@
 
 import { mayDo, type Principal } from '../domain/accounts/account.ts';
 import { hasAllTemplates, mayUse } from '../domain/accounts/rights.ts';
+
 import { serverNotFound, templateNotFound } from '../domain/errors/registry-errors.ts';
+
+import { eachInGroups } from '../domain/time/task-groups.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { GatewayStats, Server } from '../gateway/gateway-types.ts';
 
@@ -12,8 +16,24 @@ export function visibleTemplates(gateway: Pick<Gateway, 'templates'>, principal:
   return gateway.templates().filter((template) => mayUse(principal, template));
 }
 
-export function visibleServers(gateway: Pick<Gateway, 'servers'>, principal: Principal): Server[] {
-  return gateway.servers().filter(({ definition }) => mayUse(principal, definition.template));
+/** In several turns of the event loop: there may be thousands. */
+export async function visibleServers(
+  gateway: Pick<Gateway, 'templates' | 'hasTemplate' | 'eachServer'>,
+  principal: Principal,
+  scheduler: Pick<TaskScheduler, 'each'>,
+): Promise<Server[]> {
+  const servers: Server[] = [];
+  const each = eachServerOf(gateway, visibleTemplates(gateway, principal));
+  await eachInGroups(each, (server) => servers.push(server), scheduler);
+  return servers;
+}
+
+/** Without the templates that are deleted meanwhile. */
+function* eachServerOf(
+  gateway: Pick<Gateway, 'hasTemplate' | 'eachServer'>,
+  templates: readonly string[],
+): Generator<Server> {
+  for (const template of templates) if (gateway.hasTemplate(template)) yield* gateway.eachServer(template);
 }
 
 /** One instance by its server id; SERVER_NOT_FOUND also when the principal may not use its template. */

@@ -7,6 +7,7 @@ import { type Credentials, startWithAccounts } from '../../helpers/http-accounts
 import { appFor } from '../../helpers/http-app.ts';
 import { openSession } from '../../helpers/http-mcp.ts';
 import { suite } from '../../helpers/suite.ts';
+import { TurnCounter } from '../../helpers/turns.ts';
 
 const test = suite('the statistics routes');
 const app = appFor(test, () => startWithAccounts({ gateway: { sessions: { max: 5 } } }), 'each');
@@ -109,6 +110,24 @@ test('show a key for some templates the sums and weighted means of these, withou
   await app.serve('idle', 'constructor');
   const idle = await stats(await app.key(['gateway:read'], ['idle']));
   assert.equal([idle.total_requests, idle.error_rate, idle.average_response_time_ms], [0, 0, 0]);
+});
+
+test('and the other lists of all instances read thousands of them in several turns', async () => {
+  const eachServer = app.gateway.eachServer.bind(app.gateway);
+  const read = new TurnCounter();
+  app.gateway.eachServer = function* (template) {
+    for (const server of eachServer(template))
+      for (let count = 0; count < 5_000; count += 1) {
+        read.note();
+        yield server;
+      }
+  };
+  for (const path of ['/gateway/stats', '/stats', '/gateway/registry', '/servers?limit=1']) {
+    Object.assign(read, { all: 0, fullest: 0 });
+    const { outcome } = await app.as(app.admin, 'GET', path);
+    assert.equal([outcome, read.all], ['200', 5_000], path);
+    assert.ok(read.fullest <= 2_500, `${path}: ${read.fullest} in one turn`);
+  }
 });
 
 test.run();

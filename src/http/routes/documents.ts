@@ -117,10 +117,10 @@ export const homeRoutes: readonly Route[] = [
         headers: { Location: 'The console, relative to this address', Vary: '`Accept`' },
       },
     },
-    handler: async ({ request }, { gateway, traffic }) => {
+    handler: async ({ request }, { gateway, traffic, scheduler }) => {
       if (request.wantsPage)
         return { ...noContent({ headers: [...COMMON, 'Location', 'console/'] }), status: 303 };
-      const { status } = await healthOf({ gateway, traffic });
+      const { status } = await healthOf({ gateway, traffic, scheduler });
       const view = { name: 'stagedoor', status, version: API_VERSION, links: LINKS };
       return json(200, view, { headers: COMMON });
     },

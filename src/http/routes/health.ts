@@ -67,10 +67,13 @@ export async function healthOf({
   gateway,
   traffic,
   deployment,
-}: Pick<Services, 'gateway' | 'traffic' | 'deployment'>): Promise<Static<typeof GatewayHealth>> {
+  scheduler,
+}: Pick<Services, 'gateway' | 'traffic' | 'deployment' | 'scheduler'>): Promise<
+  Static<typeof GatewayHealth>
+> {
   const [database, { instances, canServe, partial }] = await Promise.all([
     gateway.databaseStatus(),
-    countsOf({ gateway, traffic, deployment }),
+    countsOf({ gateway, traffic, deployment, scheduler }),
   ]);
   const isDown = database === 'disconnected' || (instances.total > 0 && !canServe);
   const status = isDown ? 'unhealthy' : instances.unhealthy === 0 ? 'healthy' : 'degraded';
@@ -88,7 +91,9 @@ interface Counts {
 }
 
 /** Other nodes are asked as this node, not as the caller, who gets numbers only. */
-function countsOf(services: Pick<Services, 'gateway' | 'traffic' | 'deployment'>): Counts | Promise<Counts> {
+function countsOf(
+  services: Pick<Services, 'gateway' | 'traffic' | 'deployment' | 'scheduler'>,
+): Counts | Promise<Counts> {
   const { gateway, deployment } = services;
   const own = instanceCounts(gateway);
   if (deployment?.isAlone !== false) return { instances: own, canServe: own.healthy > 0, partial: {} };

@@ -60,11 +60,10 @@ export const serverRoutes: readonly Route[] = [
         headers: { ...PAGE_HEADERS, ...PARTIAL_HEADER },
       },
     },
-    handler: ({ query, principal }, { gateway, scheduler, deployment }) => {
+    handler: async ({ query, principal }, { gateway, scheduler, deployment }) => {
       const { include_health: includesHealth = false } = query;
-      const servers = visibleServers(gateway, principal).sort((left, right) =>
-        idOf(left) < idOf(right) ? -1 : 1,
-      );
+      const servers = await visibleServers(gateway, principal, scheduler);
+      servers.sort((left, right) => (idOf(left) < idOf(right) ? -1 : 1));
       return whenKnown(knownAtPeers(gateway, principal, deployment), (known) =>
         pagedList(
           SERVER_LIST,

@@ -4,11 +4,12 @@
 import Type, { type Static } from 'typebox';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import { DurationHistogram } from '../../counts/duration-histogram.ts';
-import { sumOf as clientsOf } from '../../counts/traffic-counts.ts';
+import { sumOf as clientsOf, getOrInsert } from '../../counts/traffic-counts.ts';
 import type { Principal } from '../../domain/accounts/account.ts';
 import { compileShape } from '../../domain/errors/validation.ts';
 import { countHealth, INSTANCE_STATES } from '../../domain/instances/instance.ts';
 import { runsProgramsOf } from '../../domain/nodes/nodes.ts';
+import { viewsByName } from '../../domain/time/task-groups.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { GatewayStats, Server } from '../../gateway/gateway-types.ts';
@@ -102,31 +103,35 @@ const PeerStatistics = Type.Object({
 type PeerStatistics = Static<typeof PeerStatistics>;
 const PEER_STATISTICS = compileShape(PeerStatistics, 'body');
 
-/** The statistics of the deployment, or of this node alone if another node asks. */
-export function statisticsOf(
+type Scheduler = Services['scheduler'];
+type StatisticsServices = Pick<Services, 'gateway' | 'traffic' | 'deployment' | 'scheduler'>;
+
+/**
+ * The statistics of the deployment, or of this node alone if another node asks. In several turns of the event loop: there may be
+ * thousands of instances.
+ */
+export async function statisticsOf(
   viewer: Principal,
-  { gateway, traffic, deployment }: Pick<Services, 'gateway' | 'traffic' | 'deployment'>,
-): StatisticsRecord | Promise<StatisticsRecord> {
-  const own = statisticsRecord(gateway, viewer);
+  { gateway, traffic, deployment, scheduler }: StatisticsServices,
+): Promise<StatisticsRecord> {
+  const servers = await visibleServers(gateway, viewer, scheduler);
+  const own = await statisticsRecord(gateway, viewer, servers, scheduler);
   const durations = () => (own.p50_ms === null ? {} : { durations: traffic.times.buckets });
   if (deployment === undefined) return { ...own, ...durations() };
   const question = { target: '/gateway/stats', principal: viewer, shape: PEER_STATISTICS };
-  return whenKnown(deployment.ask(question), ({ answers, partial }) => {
-    if (answers.size === 0) return { ...own, ...missing(partial) };
-    const parts = new Map<string, PeerStatistics>([
-      [deployment.ownId, { ...own, ...durations() }],
-      ...answers,
-    ]);
-    return { ...mergedStatistics(parts, own, visibleServers(gateway, viewer)), ...missing(partial) };
-  });
+  const { answers, partial } = await deployment.ask(question);
+  if (answers.size === 0) return { ...own, ...missing(partial) };
+  const parts = new Map<string, PeerStatistics>([[deployment.ownId, { ...own, ...durations() }], ...answers]);
+  return { ...(await mergedStatistics(parts, own, servers, scheduler)), ...missing(partial) };
 }
 
 /** Counts are sums; settings and the time are those of this node, whose part is `own`. */
-function mergedStatistics(
+async function mergedStatistics(
   parts: ReadonlyMap<string, PeerStatistics>,
   own: StatisticsRecord,
   servers: readonly Server[],
-): StatisticsRecord {
+  scheduler: Scheduler,
+): Promise<StatisticsRecord> {
   const all = [...parts.values()];
   const sum = (of: (part: PeerStatistics) => number): number => sumOf(all, of);
   const totalRequests = sum((part) => part.total_requests);
@@ -138,33 +143,34 @@ function mergedStatistics(
   );
   const share = (of: number): number | null =>
     own.p50_ms === null ? null : percentile(times.percentile(of) ?? 0);
-  const instances = Object.fromEntries(
-    servers.flatMap(({ definition: { serverId }, runner }) => {
-      const view = mergedInstance(parts, serverId, runner);
-      return view === undefined ? [] : [[serverId, view] as const];
-    }),
-  );
+  const members = new Map<string, InstanceStatistics[]>();
+  const instances = await byServer(servers, scheduler, ({ definition: { serverId, template }, runner }) => {
+    const view = mergedInstance(parts, serverId, runner);
+    if (view !== undefined) getOrInsert(members, template, () => []).push(view);
+    return view;
+  });
   // Calls at a program are those that its node counts: calls of other nodes are among them.
-  const inFlight = byServer(servers, ({ definition: { serverId }, runner }) => {
+  const inFlight = await byServer(servers, scheduler, ({ definition: { serverId }, runner }) => {
     const countAt = (part: PeerStatistics) => part.load_balancer.active_connections[serverId] ?? 0;
     const [, counting] = [...parts].find(([node]) => runsProgramsOf(node, runner)) ?? [];
     return counting === undefined ? sum(countAt) : countAt(counting);
   });
-  const byTemplate = Map.groupBy(servers, ({ definition }) => definition.template);
-  const templates = Object.entries(own.templates).map(([name, view]) => {
-    const members = (byTemplate.get(name) ?? []).flatMap(
-      ({ definition }) => instances[definition.serverId] ?? [],
-    );
-    const { total, healthy } = countHealth(members);
-    const whole = {
-      ...view,
-      total_instances: total,
-      healthy_instances: healthy,
-      sessions: sum((part) => part.templates[name]?.sessions ?? 0),
-      own_processes: sumOf(members, (member) => member.own_processes),
-    };
-    return [name, whole] as const;
-  });
+  const templates = await viewsByName(
+    Object.entries(own.templates),
+    ([name]) => name,
+    ([name, view]) => {
+      const all = members.get(name) ?? [];
+      const { total, healthy } = countHealth(all);
+      return {
+        ...view,
+        total_instances: total,
+        healthy_instances: healthy,
+        sessions: sum((part) => part.templates[name]?.sessions ?? 0),
+        own_processes: sumOf(all, (member) => member.own_processes),
+      };
+    },
+    scheduler,
+  );
   const checks = sum(({ health_checker: { total_checks } }) => total_checks);
   const passed = sum(({ health_checker: { successful_checks } }) => successful_checks);
   const lastChecks = all.flatMap(({ health_checker: { last_check_time } }) => last_check_time ?? []).sort();
@@ -183,7 +189,7 @@ function mergedStatistics(
     p50_ms: share(0.5),
     p95_ms: share(0.95),
     p99_ms: share(0.99),
-    templates: Object.fromEntries(templates),
+    templates,
     instances,
     sessions: {
       open: sum(({ sessions }) => sessions.open),
@@ -200,8 +206,9 @@ function mergedStatistics(
     load_balancer: {
       ...own.load_balancer,
       total_requests: totalRequests,
-      requests_per_instance: byServer(
+      requests_per_instance: await byServer(
         servers,
+        scheduler,
         ({ definition }) => instances[definition.serverId]?.requests ?? 0,
       ),
       active_connections: inFlight,
@@ -254,14 +261,18 @@ function mergedInstance(
   };
 }
 
-function statisticsRecord(gateway: Gateway, viewer: Principal): StatisticsRecord {
+async function statisticsRecord(
+  gateway: Gateway,
+  viewer: Principal,
+  servers: readonly Server[],
+  scheduler: Scheduler,
+): Promise<StatisticsRecord> {
   const { policy } = gateway;
-  const servers = visibleServers(gateway, viewer);
+  await scheduler.turn();
   const stats = visibleStats(gateway.stats(), servers, viewer);
   const { clients, probes } = stats;
   const { sessions, ownProcesses } = clientsOf(clients.templates.values());
   const { open, ...sinceStart } = sessions;
-  const templates = visibleTemplates(gateway, viewer);
   return {
     uptime: stats.uptimeSeconds,
     total_requests: stats.totalRequests,
@@ -271,18 +282,21 @@ function statisticsRecord(gateway: Gateway, viewer: Principal): StatisticsRecord
     p50_ms: percentile(stats.p50Ms),
     p95_ms: percentile(stats.p95Ms),
     p99_ms: percentile(stats.p99Ms),
-    templates: Object.fromEntries(
-      templates.map((name) => [name, templateStatistics(gateway, name, clients)]),
+    templates: await viewsByName(
+      visibleTemplates(gateway, viewer),
+      (name) => name,
+      (name) => (gateway.hasTemplate(name) ? templateStatistics(gateway, name, clients) : undefined),
+      scheduler,
     ),
-    instances: byServer(servers, (server) => instanceStatistics(server, stats)),
+    instances: await byServer(servers, scheduler, (server) => instanceStatistics(server, stats)),
     sessions: { open, max: clients.maxSessions, ...sinceStart },
     own_processes: { ...ownProcesses },
     load_balancer: {
       default_strategy: policy.strategy,
       available_strategies: [...STRATEGY_NAMES],
       total_requests: stats.totalRequests,
-      requests_per_instance: requestsByServer(servers, stats),
-      active_connections: byServer(servers, ({ snapshot }) => snapshot.inFlight),
+      requests_per_instance: await requestsByServer(servers, stats, scheduler),
+      active_connections: await byServer(servers, scheduler, ({ snapshot }) => snapshot.inFlight),
     },
     health_checker: {
       running: gateway.phase === 'running',
@@ -330,12 +344,20 @@ function percentile(ms: number | null): number | null {
 }
 
 /** Servers without a request are included, with 0. */
-function requestsByServer(servers: readonly Server[], { instances }: Pick<GatewayStats, 'instances'>) {
-  return byServer(servers, ({ snapshot }) => instances[snapshot.serverId]?.requests ?? 0);
+function requestsByServer(
+  servers: readonly Server[],
+  { instances }: Pick<GatewayStats, 'instances'>,
+  scheduler: Scheduler,
+) {
+  return byServer(servers, scheduler, ({ snapshot }) => instances[snapshot.serverId]?.requests ?? 0);
 }
 
-function byServer<T>(servers: readonly Server[], view: (server: Server) => T): Record<string, T> {
-  return Object.fromEntries(servers.map((server) => [server.definition.serverId, view(server)]));
+function byServer<T>(
+  servers: readonly Server[],
+  scheduler: Scheduler,
+  view: (server: Server) => T | undefined,
+): Promise<Record<string, T>> {
+  return viewsByName(servers, ({ definition }) => definition.serverId, view, scheduler);
 }
 
 const ServerStatistics = Type.Object({
@@ -356,8 +378,11 @@ export const statisticsRoutes: readonly Route[] = [
     scope: 'gateway:read',
     isForwarded: true,
     answers: { 200: { description: 'Sums of all nodes, each since its start', body: StatisticsRecord } },
-    handler: ({ principal }, services) =>
-      whenKnown(statisticsOf(principal, services), (body) => json(200, body)),
+    handler: async ({ principal }, services) => {
+      const body = await statisticsOf(principal, services);
+      await services.scheduler.turn();
+      return json(200, body);
+    },
   }),
   defineRoute('GET', '/gateway/history', {
     summary: 'The load of the last hour, in steps of 10 s',
@@ -377,8 +402,9 @@ export const statisticsRoutes: readonly Route[] = [
     summary: 'Requests per server at this node',
     scope: 'gateway:read',
     answers: { 200: { description: 'Numbers since the start', body: ServerStatistics } },
-    handler: ({ principal }, { gateway }) => {
-      const servers = visibleServers(gateway, principal);
+    handler: async ({ principal }, { gateway, scheduler }) => {
+      const servers = await visibleServers(gateway, principal, scheduler);
+      await scheduler.turn();
       const stats = visibleStats(gateway.stats(), servers, principal);
       return json(200, {
         uptime: stats.uptimeSeconds,
@@ -388,7 +414,7 @@ export const statisticsRoutes: readonly Route[] = [
         load_balancer: {
           strategy: gateway.policy.strategy,
           total_requests: stats.totalRequests,
-          requests_per_server: requestsByServer(servers, stats),
+          requests_per_server: await requestsByServer(servers, stats, scheduler),
         },
       });
     },

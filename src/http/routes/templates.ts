@@ -10,7 +10,9 @@ import {
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { insufficientPermissions } from '../../domain/errors/account-errors.ts';
 import { countHealth, TemplateAuth } from '../../domain/instances/instance.ts';
+import { eachInGroups } from '../../domain/time/task-groups.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
+import type { Server } from '../../gateway/gateway-types.ts';
 import { withoutSecretDefaults } from '../../templates/config-schema.ts';
 import { MissingNodes, missing } from '../all-nodes/deployment.ts';
 import { type KnownInstances, knownAtPeers, recordWith } from '../all-nodes/instances.ts';
@@ -120,15 +122,16 @@ async function registryRecord(
   type Shown = Static<typeof RegistryRecord>['templates'][string];
   const templates: Record<string, Shown> = {};
   const records: InstanceRecord[] = [];
-  await scheduler.each(visibleTemplates(gateway, viewer), async (template) => {
-    if (!gateway.hasTemplate(template)) return; // deleted since the turn before
+  for (const template of visibleTemplates(gateway, viewer)) {
+    await scheduler.turn();
+    if (!gateway.hasTemplate(template)) continue; // deleted since the turn before
     const view = gateway.template(template);
-    const instances = gateway.servers(template).map((server) => recordWith(known, server, viewer));
-    records.push(...instances);
-    const shown: Shown = { instances, load_balancer: shownLoadBalancer(view.policy) };
-    templates[template] = shown; // in the order of the names
-    Object.assign(shown, await withheldFor(viewer, template, view, scheduler));
-  });
+    const shown: Shown = { instances: [], load_balancer: shownLoadBalancer(view.policy) };
+    const add = (server: Server) => shown.instances.push(recordWith(known, server, viewer));
+    await eachInGroups(gateway.eachServer(template), add, scheduler);
+    records.push(...shown.instances);
+    templates[template] = Object.assign(shown, await withheldFor(viewer, template, view, scheduler));
+  }
   const { total, healthy } = countHealth(records);
   return {
     templates,
@@ -169,9 +172,11 @@ export const templateRoutes: readonly Route[] = [
     scope: 'gateway:read',
     answers: { 200: { description: 'Templates with their instances and settings', body: RegistryRecord } },
     handler: ({ principal }, services) =>
-      whenKnown(knownAtPeers(services.gateway, principal, services.deployment), async (known) =>
-        json(200, await registryRecord(principal, services, known)),
-      ),
+      whenKnown(knownAtPeers(services.gateway, principal, services.deployment), async (known) => {
+        const record = await registryRecord(principal, services, known);
+        await services.scheduler.turn();
+        return json(200, record);
+      }),
   }),
   defineRoute('GET', '/gateway/templates', {
     summary: 'Names of the templates',
