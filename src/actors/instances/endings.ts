@@ -1,11 +1,11 @@
 // The instances that are leaving or have crashed, until their backends have ended. Two programs of one endpoint must
 // never run at the same time: a new program waits here for the end of the earlier ones.
 
-import { once } from 'node:events';
 import { openingCancelled } from '../../domain/errors/backend-errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
+import { aborted } from '../../domain/time/clock.ts';
 import type { Open } from '../../transports/open-options.ts';
 import type { InstanceRef } from './instance-ref.ts';
 
@@ -40,7 +40,7 @@ export class Endings {
     const before = this.#predecessorsOf(definition);
     if (before === undefined) return open;
     return async (signal, hooks) => {
-      await Promise.race([before, once(signal, 'abort')]);
+      await Promise.race([before, aborted(signal)]);
       if (signal.aborted) throw openingCancelled();
       return open(signal, hooks);
     };

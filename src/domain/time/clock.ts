@@ -124,6 +124,14 @@ export function timeLimit(clock: Pick<Clock, 'background'>, ms: number): AbortSi
   return limit.signal;
 }
 
+/** Resolves when the signal aborts, at once if it has. */
+export async function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise((resolve) => {
+    signal.addEventListener('abort', resolve, { once: true });
+  });
+}
+
 /** The time since 1970 of a monotonic time, by the wall clock as it is set now. */
 export function wallAt({ now, wall }: Pick<Clock, 'now' | 'wall'>, monotonicMs: number): number {
   return wall() - now() + monotonicMs;

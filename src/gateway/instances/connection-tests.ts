@@ -1,7 +1,6 @@
 // Connection tests: an instance is opened as after its registration, its tools are listed, and it is closed. It is neither stored
 // nor in the fleet, and serves no calls. The registry and the routes decide what may be registered.
 
-import { once } from 'node:events';
 import { listTools } from '../../actors/instances/opened-transport.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { backendTimeout, openingCancelled } from '../../domain/errors/backend-errors.ts';
@@ -10,7 +9,7 @@ import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { tooManyTests } from '../../domain/errors/registry-errors.ts';
 import type { InstanceDefinition, InstanceInput } from '../../domain/instances/instance.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
-import type { Clock } from '../../domain/time/clock.ts';
+import { aborted, type Clock } from '../../domain/time/clock.ts';
 import type { InstanceRegistry } from '../../registry/instance-registry.ts';
 import type { Open } from '../../transports/open-options.ts';
 import type { Transport, TransportDiagnostics } from '../../transports/transport.ts';
@@ -78,8 +77,7 @@ export class ConnectionTests {
       this.#closing.signal,
       ...(left === undefined ? [] : [left]),
     ]);
-    const aborted = signal.aborted ? Promise.resolve() : once(signal, 'abort');
-    const late = aborted.then(() => {
+    const late = aborted(signal).then(() => {
       throw openingCancelled();
     });
     let readDiagnostics: (() => TransportDiagnostics) | undefined;

@@ -16,6 +16,7 @@ import type { HeldBytes } from '../../domain/memory/held-bytes.ts';
 import { loadOnce } from '../../domain/memory/load-once.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
+import { aborted } from '../../domain/time/clock.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { BackendHandshakes } from '../../net/tls/backend-handshakes.ts';
 import { exposureOf, type ProtectedPath } from '../../templates/command-exposure.ts';
@@ -146,13 +147,6 @@ async function accountOf(
 }
 
 const NO_VAULT = 'accounts at backends are not kept here: they need an encryption key';
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
-}
 
 /** Commands whose behaviour is remembered; the least recently registered one is forgotten. */
 const COMMANDS_REMEMBERED = 4_096;
