@@ -11,7 +11,7 @@ import {
   approvedPart,
   MAX_DIGESTS,
   type NewApproval,
-  splitToolKey,
+  splitItemKey,
   WAITING_REASONS,
 } from '../domain/views/approval.ts';
 import type { Waiting } from '../protocol/aggregate/views/view-problems.ts';
@@ -165,7 +165,7 @@ export class PinnedScope {
 
   /** The fields that name the tool in an event. */
   eventOf(tool: string) {
-    const named = this.#isView ? { ...splitToolKey(tool), view: this.id } : { template: this.id, tool };
+    const named = this.#isView ? { ...splitItemKey(tool), view: this.id } : { template: this.id, tool };
     return { atMs: this.#deps.clock.wall(), ...named };
   }
 

@@ -17,7 +17,7 @@ import type { JsonObject } from '../domain/json/json.ts';
 import type { Tool, WithheldItem } from '../domain/mcp/mcp.ts';
 import { eachInGroups, inGroups } from '../domain/time/task-groups.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import { type Approval, type NewApproval, splitToolKey, toolKey } from '../domain/views/approval.ts';
+import { type Approval, itemKey, type NewApproval, splitItemKey } from '../domain/views/approval.ts';
 import type { ToolHints, ViewDefinition } from '../domain/views/view.ts';
 import { type ApprovalStore, MAX_ROWS } from '../persistence/store.ts';
 import { checkedItem } from '../protocol/aggregate/items.ts';
@@ -282,7 +282,7 @@ export class ToolApprovals {
 }
 
 function takes(choices: CompiledView, key: string): boolean {
-  const { template, tool } = splitToolKey(key);
+  const { template, tool } = splitItemKey(key);
   return choices.takes('tools', template, tool);
 }
 
@@ -298,7 +298,7 @@ class ShownDigests {
   }
 
   readonly listedIn = ({ template, own, listed }: ChosenItem): ListedTool => ({
-    tool: toolKey(template, own),
+    tool: itemKey(template, own),
     digest: this.of(listed),
     definition: listed,
   });
@@ -384,7 +384,7 @@ class TemplateTrust implements ToolTrust {
     for (const { scope, choices } of views) {
       await choices.choose('tools', template, items, scheduler);
       const chosen = choices.chosen('tools', template, items).map(({ own: name, listed }) => {
-        return { tool: toolKey(template, name), digest: shown.get(listed) ?? '', definition: listed };
+        return { tool: itemKey(template, name), digest: shown.get(listed) ?? '', definition: listed };
       });
       // Not complete: a view is listed with all of its templates.
       isNew = (await scope.listed(chosen, false)) || isNew;
@@ -393,6 +393,6 @@ class TemplateTrust implements ToolTrust {
   }
 
   #hasIn({ scope }: PinnedView, tool: string, { shown }: ToolDigests): boolean {
-    return scope.has(toolKey(this.#components.template, tool), shown);
+    return scope.has(itemKey(this.#components.template, tool), shown);
   }
 }

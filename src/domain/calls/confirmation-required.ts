@@ -4,7 +4,7 @@
 import { type JsonFields, type JsonObject, JsonText } from '../json/json.ts';
 import { type JsonRpcError, RPC } from '../mcp/jsonrpc.ts';
 import { cutBytes, cutText } from '../text.ts';
-import { toolKey } from '../views/approval.ts';
+import { itemKey } from '../views/approval.ts';
 
 /** How long a question may be answered, and an answer be used. */
 export const CONFIRM_MS = 10 * 60_000;
@@ -29,7 +29,7 @@ export class ConfirmationRequired implements JsonRpcError {
   readonly code = RPC.internalError;
   /** For callers that cannot be asked. */
   readonly message: string;
-  /** What is confirmed, besides the arguments: a name may mean another tool later. See toolKey. */
+  /** What is confirmed, besides the arguments: a name may mean another tool later. See itemKey. */
   readonly tool: string;
   /** A form without fields. Source: MCP 2025-11-25 client/elicitation. */
   readonly request: { readonly method: 'elicitation/create'; readonly params: JsonObject };
@@ -37,7 +37,7 @@ export class ConfirmationRequired implements JsonRpcError {
   constructor(tool: ConfirmedTool, args: JsonFields[string]) {
     const name = shownName(tool.listed);
     this.message = `"${name}" needs confirmation by its user: call it with a client of MCP that can ask (elicitation).`;
-    this.tool = toolKey(tool.template, tool.own);
+    this.tool = itemKey(tool.template, tool.own);
     this.request = {
       method: 'elicitation/create',
       params: { message: question(tool, args), requestedSchema: { type: 'object', properties: {} } },

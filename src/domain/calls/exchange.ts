@@ -18,7 +18,7 @@ interface CallContext {
   readonly view?: string | undefined;
   /** The tools that the caller may call. Absent: all. */
   readonly tools?: ToolRights | undefined;
-  /** The tool whose call with these arguments the user has confirmed: see toolKey. */
+  /** The tool whose call with these arguments the user has confirmed: see itemKey. */
   readonly confirmed?: string | undefined;
   /**
    * Arrival time in ms of the gateway's monotonic clock, from which the deadline of a request that had to

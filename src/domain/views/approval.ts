@@ -29,12 +29,12 @@ export const WAITING_REASONS = {
   new: 'it is new and waits for approval',
 };
 
-/** How an approval of a view names a tool: see Approval. */
-export function toolKey(template: string, tool: string): string {
+/** How an approval of a view names a tool, and a view the tool or prompt that has a bare name. */
+export function itemKey(template: string, tool: string): string {
   return `${template}/${tool}`;
 }
 
-export function splitToolKey(key: string): { readonly template: string; readonly tool: string } {
+export function splitItemKey(key: string): { readonly template: string; readonly tool: string } {
   const at = key.indexOf('/');
   return { template: key.slice(0, at), tool: key.slice(at + 1) };
 }

@@ -8,7 +8,7 @@ import { mayUseInView } from '../../domain/accounts/rights.ts';
 import type { Client } from '../../domain/mcp/client.ts';
 import { type ListField, MODERN_VERSIONS, NOTICED_LISTS } from '../../domain/mcp/mcp.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
-import { toolKey } from '../../domain/views/approval.ts';
+import { itemKey } from '../../domain/views/approval.ts';
 import type { CallLimiter, NameTargets, StoredView, ViewProblem } from '../../domain/views/view.ts';
 import { AggregateBackends, type AggregateOptions } from '../../protocol/aggregate/backends.ts';
 import type { Selection } from '../../protocol/aggregate/selection.ts';
@@ -116,12 +116,12 @@ export class ServedView {
     this.#changed$.next('tools');
   }
 
-  /** By key (toolKey), the names of its tools, also of those that wait for approval. */
+  /** By key (itemKey), the names of its tools, also of those that wait for approval. */
   async toolNames(): Promise<ReadonlyMap<string, string>> {
     const { chosen, waiting } = await this.directory.survey('tools', GATEWAY);
     const all = [...chosen, ...waiting.keys()];
     const names = this.directory.namesOf(all);
-    return new Map(all.map(({ template, own }, index) => [toolKey(template, own), names[index] ?? own]));
+    return new Map(all.map(({ template, own }, index) => [itemKey(template, own), names[index] ?? own]));
   }
 
   close(): void {

@@ -17,7 +17,7 @@ import { definedFields, jsonCopy } from '../../domain/json/json.ts';
 import type { Owner } from '../../domain/mcp/client.ts';
 import type { ListChange, WithheldItem } from '../../domain/mcp/mcp.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { splitToolKey, toolKey } from '../../domain/views/approval.ts';
+import { itemKey, splitItemKey } from '../../domain/views/approval.ts';
 import {
   type NameTargets,
   NO_NAMES,
@@ -151,7 +151,7 @@ export class Views implements ServedViews {
     const withheld: { tool: string; state: 'withheld'; reason: string }[] = [];
     const perhaps = view.templates.flatMap((template) =>
       withheldOf(template).flatMap(({ list, name, reason }) => {
-        const tool = toolKey(template, name);
+        const tool = itemKey(template, name);
         return list !== 'tools' || known.has(tool) ? [] : [{ template, name, tool, reason }];
       }),
     );
@@ -164,7 +164,7 @@ export class Views implements ServedViews {
     );
     return [...states, ...withheld].map(({ tool: key, ...others }) => {
       const reason = reasons.get(key);
-      const own = splitToolKey(key);
+      const own = splitItemKey(key);
       return {
         name: names.get(key) ?? view.wishOf(own),
         ...own,

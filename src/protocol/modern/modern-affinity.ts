@@ -41,7 +41,7 @@ export type ModernTarget =
 
 /** The confirmation in the state of a retry, with the answer of the user. */
 export interface StatedConfirmation {
-  /** The key of the tool: see toolKey. */
+  /** The key of the tool: see itemKey. */
   readonly tool: string;
   /** The id of the state, which counts once. */
   readonly id: string;

@@ -13,7 +13,7 @@ import { isJsonObject } from '../../../domain/json/json.ts';
 import { type Client, type ClientAnswer, serverRequest } from '../../../domain/mcp/client.ts';
 import { MODERN_VERSIONS } from '../../../domain/mcp/mcp.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
-import { toolKey } from '../../../domain/views/approval.ts';
+import { itemKey } from '../../../domain/views/approval.ts';
 import { failure, missingCapabilities } from '../../input-requests.ts';
 import { localAnswer } from '../../local-answer.ts';
 
@@ -30,7 +30,7 @@ interface UnconfirmedCall {
 /** Carries the call out if its user has confirmed it; else asks, or says that it cannot. */
 export function whenConfirmed(call: UnconfirmedCall): Observable<SourcedEvent> {
   const { request, client, tool, carry } = call;
-  const confirmed = toolKey(tool.template, tool.own);
+  const confirmed = itemKey(tool.template, tool.own);
   if (request.confirmed === confirmed) return carry().pipe(map((sourced) => ({ ...sourced, confirmed })));
   const required = new ConfirmationRequired(tool, request.params?.arguments);
   const { protocolVersion, capabilities } = client.profile;

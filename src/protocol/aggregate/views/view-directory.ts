@@ -18,7 +18,7 @@ import { aggregateName, splitName } from '../names.ts';
 import { ResourceTargets } from '../resource-targets.ts';
 import { shownItem } from '../shown-item.ts';
 import type { ChosenItem, CompiledView } from './view-choices.ts';
-import { type GivenNames, givenNames, targetKey } from './view-names.ts';
+import { type GivenNames, givenNames } from './view-names.ts';
 import type { Survey, Waiting } from './view-problems.ts';
 
 /** Callers whose last list is remembered, and different lists that are remembered. */
@@ -199,9 +199,9 @@ export class ViewDirectory implements Directory {
 
   /** The names of a view, and what waits for approval there, do not depend on the rights of a caller. */
   #gather(list: ListField, client: Client): Promise<GatheredList[]> {
-    const { lists, templates, isOfAllTemplates: isEverything } = this.#deps;
+    const { lists, templates, isOfAllTemplates } = this.#deps;
     const { tools: _, ...owner } = client.owner;
-    return lists.gather(list, templates(client.owner), isEverything ? client : { ...client, owner });
+    return lists.gather(list, templates(client.owner), isOfAllTemplates ? client : { ...client, owner });
   }
 
   /** The names of these tools if all of them were listed. Gives none away. */
@@ -249,8 +249,8 @@ export class ViewDirectory implements Directory {
 
   /** The last list of a caller may be from a time when it had other rights. */
   #mayHave(owner: Owner, list: 'tools' | 'prompts', item: ChosenItem): boolean {
-    const { isOfAllTemplates: isEverything, templates } = this.#deps;
-    if (isEverything && !templates(owner).includes(item.template)) return false;
+    const { isOfAllTemplates, templates } = this.#deps;
+    if (isOfAllTemplates && !templates(owner).includes(item.template)) return false;
     return isAllowed(owner, list, item);
   }
 
@@ -423,6 +423,6 @@ function isLikePrefixed(name: string, { templates }: CompiledView): boolean {
 
 /** Rare: a client called a tool by its own name, or by its prefixed one. */
 function nameIn({ byName }: Compiled, { template, own }: ChosenItem): string {
-  const key = targetKey({ template, own });
-  return [...byName].find(([, item]) => targetKey(item) === key)?.[0] ?? own;
+  const isThat = (item: ChosenItem) => item.template === template && item.own === own;
+  return [...byName].find(([, item]) => isThat(item))?.[0] ?? own;
 }

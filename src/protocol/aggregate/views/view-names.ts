@@ -1,6 +1,7 @@
 // The names of the tools and prompts of a view. When two of them want the same bare name at the time it is assigned, both
 // get prefixed names, and keep them. An assigned name stays with its target, which is stored with the view. Source: ADR 232.
 
+import { itemKey } from '../../../domain/views/approval.ts';
 import type { NameTargets, ViewNames } from '../../../domain/views/view.ts';
 import { aggregateName, safeName } from '../names.ts';
 import type { ChosenItem } from './view-choices.ts';
@@ -67,18 +68,14 @@ function targetsAmong(
     // A name that the operator wrote goes before all others.
     const [only] =
       renamed.length === 1 ? renamed : wishing.length === 1 && known === undefined ? wishing : [];
-    const target = only === undefined ? known : targetKey(only);
-    for (const item of wishing) chosen.set(item, targetKey(item) === target);
+    const target = only === undefined ? known : itemKey(only.template, only.own);
+    for (const item of wishing) chosen.set(item, itemKey(item.template, item.own) === target);
     if (known !== undefined && known === (target ?? '')) continue;
     if (count >= MAX_NAMES) continue;
     newTargets[name] = target ?? '';
     count += 1;
   }
   return (item) => chosen.get(item) === true;
-}
-
-export function targetKey({ template, own }: Pick<ChosenItem, 'template' | 'own'>): string {
-  return `${template}/${own}`;
 }
 
 function bareName({ template, own, wished }: ChosenItem, length: number): string {
