@@ -1,12 +1,16 @@
 // The connections that the requests to one endpoint share: bounded, used again, and gone when nothing needs them.
 
-import { setTimeout as delay } from 'node:timers/promises';
+import type { ServerResponse } from 'node:http';
+import { mock } from 'node:test';
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import type { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
 import type { AnswerEnding } from '../../../src/transports/http/answer-ending.ts';
 import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { until } from '../../conformance/transport.ts';
+import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
+import { passTurns } from '../../helpers/turns.ts';
 import { poolOf, postTo } from '../../transports/http/pool-of.ts';
 import { startRawServer, withRawServer } from '../../transports/raw-server.ts';
 
@@ -148,27 +152,47 @@ test('a destroyed pool ends its requests, those that wait, and later ones', asyn
 
 test('after a burst one idle connection stays, however long its server would keep the others', async () => {
   const open = new Set<unknown>();
-  await withRawServer(
-    async ({ socket, url }, response) => {
-      open.add(socket);
-      socket.once('close', () => open.delete(socket));
-      if (url === '/stream') return;
-      await delay(50);
-      response.writeHead(200, { 'keep-alive': 'timeout=60' }).end(RESULT);
-    },
-    async ({ port }) => {
-      const pool = poolOf({ port }, 10);
-      await send(pool, postTo('/'));
-      // It takes the first connection, and keeps it.
-      void send(pool, postTo('/stream'));
-      await Promise.all(Array.from({ length: 9 }, () => send(pool, postTo('/'))));
-      assert.is(open.size, 10);
-      await until(() => open.size <= 2, 'two are left');
-      await delay(50);
-      assert.is(open.size, 2);
-      pool.destroy();
-    },
-  );
+  const waiting: ServerResponse[] = [];
+  mock.timers.enable({ apis: ['setTimeout', 'Date'] });
+  try {
+    await withRawServer(
+      ({ socket, url }, response) => {
+        open.add(socket);
+        socket.once('close', () => open.delete(socket));
+        if (url !== '/stream') waiting.push(response);
+      },
+      async ({ port }) => {
+        const pool = poolOf({ port }, 10, { clock: simulatedClock });
+        /** All are under way at the same time. */
+        const burst = async (count: number): Promise<void> => {
+          const endings = Array.from({ length: count }, () => send(pool, postTo('/')));
+          while (waiting.length < count) await turn();
+          for (const response of waiting.splice(0))
+            response.writeHead(200, { 'keep-alive': 'timeout=60' }).end(RESULT);
+          await Promise.all(endings);
+          await passTurns(2); // the connections are free in the next one
+        };
+        await burst(1);
+        // It takes the first connection, and keeps it.
+        void send(pool, postTo('/stream'));
+        await burst(9);
+        assert.is(open.size, 10);
+        mock.timers.tick(3_999);
+        await passTurns(20);
+        assert.is(open.size, 10);
+        mock.timers.tick(1);
+        while (open.size > 2) await turn();
+        mock.timers.tick(50_000);
+        await passTurns(20);
+        assert.is(open.size, 2);
+        mock.timers.tick(10_000);
+        while (open.size > 1) await turn();
+        pool.destroy();
+      },
+    );
+  } finally {
+    mock.timers.reset();
+  }
 });
 
 test.run();

@@ -56,6 +56,19 @@ test('replaces a cookie of the same name and path, and removes an expired one', 
   assert.is(header('s=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:00 GMT'), 's=1');
 });
 
+test('a cookie ends at its time, also when the clock of the machine was set', () => {
+  const atMs = { monotonic: 0, wall: Date.parse('2026-01-01T00:00:00Z') };
+  const clock = { ...systemClock, now: () => atMs.monotonic, wall: () => atMs.wall };
+  const jar = new CookieJar();
+  const lines = ['age=1; Max-Age=60', 'date=1; Expires=Thu, 01 Jan 2026 00:01:00 GMT', 'session=1'];
+  jar.keep(lines, setter, clock);
+  atMs.wall += 3_600_000;
+  atMs.monotonic += 59_999;
+  assert.is(jar.headerFor('/a', clock), 'age=1; date=1; session=1');
+  atMs.monotonic += 1;
+  assert.is(jar.headerFor('/a', clock), 'session=1');
+});
+
 test('the cookies of the definition stay, unless the server sets another value', () => {
   const jar = new CookieJar();
   assert.is(jar.headerFor('/', systemClock, 'key=own; lang=en'), undefined);

@@ -1,15 +1,21 @@
 // Pools of connections to servers of specs, and requests for them.
 
-import { systemClock } from '../../../src/domain/time/clock.ts';
+import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
 import { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
 import { guardedConnector } from '../../../src/net/http1/connector.ts';
 import { RequestWriter } from '../../../src/net/http1/request-writer.ts';
 import { BackendHandshakes } from '../../../src/net/tls/backend-handshakes.ts';
 
+interface PoolOfOptions {
+  readonly origin?: string;
+  readonly run?: (failure: () => void) => void;
+  readonly clock?: Clock;
+}
+
 export function poolOf(
   { port }: { readonly port: number },
   maxConnections = 8,
-  { origin = 'http://127.0.0.1', ...more }: { origin?: string; run?: (failure: () => void) => void } = {},
+  { origin = 'http://127.0.0.1', ...more }: PoolOfOptions = {},
 ): ConnectionPool {
   const connector = guardedConnector(
     new URL(`${origin}:${port}`),
