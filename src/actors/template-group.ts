@@ -22,7 +22,7 @@ import { runsProgram } from '../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { nearName } from '../domain/nearest.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import { type Waiter, WaitQueue } from './calls/wait-queue.ts';
+import { type QueueEntry, WaitQueue } from './calls/wait-queue.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';
 import type { TrustOf } from './instances/tool-trust.ts';
@@ -181,7 +181,7 @@ export class TemplateGroup {
     if (!this.isStarting(excluded, only)) return undefined;
     return new Observable((subscriber) => {
       this.#startWaits += 1;
-      const wait: Waiter = {
+      const wait: QueueEntry = {
         ownerId,
         number: this.#startWaits,
         mayTake: () => false,

@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { type QueueTarget, type Waiter, WaitQueue } from '../../../src/actors/calls/wait-queue.ts';
+import { type QueueEntry, type QueueTarget, WaitQueue } from '../../../src/actors/calls/wait-queue.ts';
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { spreadClock, systemClock } from '../../../src/domain/time/clock.ts';
@@ -17,11 +17,11 @@ let received: string[] = [];
 let last = 0;
 
 /** A call that records what happens to it. It leaves the queue when it is offered capacity, as calls do when they are sent. */
-class Queued implements Waiter {
+class Queued implements QueueEntry {
   readonly name: string;
   readonly ownerId: string;
   readonly number = numbers();
-  endWait: Waiter['endWait'];
+  endWait: QueueEntry['endWait'];
   readonly #target: FullTarget | undefined;
   readonly #served: () => void;
 
@@ -203,7 +203,7 @@ class Model {
     const most = LIMITS.inFlightPerInstance + LIMITS.inFlightHeadroom;
     if (this.slots.hasCapacityFor(ownerId)) this.#begin(ownerId);
     else {
-      const call: Waiter = {
+      const call: QueueEntry = {
         ownerId,
         number: numbers(),
         mayTake: () => true,

@@ -30,11 +30,11 @@ import type {
 } from './call-route.ts';
 import { Deadline, type TimedCall } from './deadline.ts';
 import { type FailedAttempt, Retries } from './retries.ts';
-import type { QueueTarget, Waiter } from './wait-queue.ts';
+import type { QueueEntry, QueueTarget } from './wait-queue.ts';
 import { WantedTool } from './wanted-tool.ts';
 
 /** One round of a call. Its subscriber gets the messages of the backend and one answer, or the error of the last attempt. */
-export class Call implements Waiter, RunningCall, AttemptedCall, TimedCall {
+export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   readonly #deps: CallDeps;
   readonly #input: CallInput;
   readonly #events: CallEvents;

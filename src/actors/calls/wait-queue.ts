@@ -19,7 +19,7 @@ export interface QueueTarget {
 }
 
 /** What the queue sees of a call that waits, or of a search that waits for an instance to start. */
-export interface Waiter {
+export interface QueueEntry {
   readonly ownerId: string;
   /** Increases from call to call, in order of arrival. */
   readonly number: number;
@@ -54,12 +54,12 @@ interface WaitQueueDeps {
 export class WaitQueue {
   readonly #deps: WaitQueueDeps;
   /** The waiting calls of each owner in order of arrival; the owners in order of service. */
-  readonly #byOwner = new Map<string, Waiter[]>();
+  readonly #byOwner = new Map<string, QueueEntry[]>();
   readonly #yielding = new Set<YieldingCall>();
   /** Instances that may have capacity for a waiting call. */
   readonly #due = new Set<QueueTarget>();
   /** Calls that try again because the available instances have changed; the next one is at the end. */
-  #changed: Waiter[] = [];
+  #changed: QueueEntry[] = [];
   #length = 0;
   /** True while a task is scheduled or runs. */
   #isBusy = false;
@@ -77,7 +77,7 @@ export class WaitQueue {
    * queue displaces the newest call of the owner with most calls; for other owners the queue returns false and does
    * not take the call.
    */
-  join(call: Waiter, maxLength: number): boolean {
+  join(call: QueueEntry, maxLength: number): boolean {
     const displaced = this.#length < maxLength ? undefined : this.#displacedBy(call.ownerId, maxLength);
     if (this.#length >= maxLength && displaced === undefined) return false;
     const { alarm, waitMs = LIMITS.queueWaitMs } = this.#deps;
@@ -94,7 +94,7 @@ export class WaitQueue {
   }
 
   /** Removes the call. Without effect when it does not wait. */
-  leave(call: Waiter): void {
+  leave(call: QueueEntry): void {
     const { endWait } = call;
     if (endWait === undefined) return;
     endWait();
@@ -105,7 +105,7 @@ export class WaitQueue {
     if (calls.length === 0) this.#byOwner.delete(call.ownerId);
   }
 
-  has(call: Waiter): boolean {
+  has(call: QueueEntry): boolean {
     return call.endWait !== undefined;
   }
 
@@ -155,7 +155,7 @@ export class WaitQueue {
     this.#yielding.delete(call);
   }
 
-  #refuse(call: Waiter): void {
+  #refuse(call: QueueEntry): void {
     this.leave(call);
     call.refuse();
   }
@@ -235,11 +235,11 @@ export class WaitQueue {
    * The newest call of the owner with most calls, if the new call's owner is within an equal part of the
    * queue; undefined otherwise.
    */
-  #displacedBy(ownerId: string, maxLength: number): Waiter | undefined {
+  #displacedBy(ownerId: string, maxLength: number): QueueEntry | undefined {
     const own = this.#byOwner.get(ownerId)?.length ?? 0;
     const owners = this.#byOwner.size + (own === 0 ? 1 : 0);
     if (!isWithinEqualPart(own, owners, maxLength)) return undefined;
-    let most: readonly Waiter[] = [];
+    let most: readonly QueueEntry[] = [];
     for (const calls of this.#byOwner.values()) if (calls.length > most.length) most = calls;
     return most.at(-1);
   }
@@ -249,7 +249,7 @@ export class WaitQueue {
  * Finds the position of a call among the waiting calls of its owner by binary search, also before the call has joined
  * them.
  */
-function indexIn({ number }: Waiter, calls: readonly Waiter[]): number {
+function indexIn({ number }: QueueEntry, calls: readonly QueueEntry[]): number {
   let low = 0;
   let high = calls.length;
   while (low < high) {
