@@ -119,9 +119,8 @@ for (const isOpen of [false, true]) {
     const dedicated = { remainingConversations: 0 };
     const actor = createActor(transportActor, {
       input: {
-        ...simulatedClock,
+        clock: { ...simulatedClock, alarm },
         scheduler: untimedScheduler(),
-        alarm,
         open,
         dedicated,
         policy: DEFAULT_POLICY,

@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert';
 import type { CallVerdict, SentCall } from '../../src/balancing/outliers.ts';
 import { DEFAULT_POLICY, type TemplatePolicy } from '../../src/balancing/policy.ts';
 import { Pool, type PoolChange } from '../../src/balancing/pool.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import { suite } from '../helpers/suite.ts';
 import { candidate, type TestCandidate } from './candidates.ts';
 
@@ -26,11 +27,14 @@ class Bench {
     this.pool = new Pool(this.changes$, {
       policy: () => this.policy,
       random: Math.random,
-      now: () => this.nowMs,
-      alarm: (waitMs, ring) => {
-        const alarm = { atMs: this.nowMs + waitMs, ring };
-        this.#alarms.add(alarm);
-        return () => this.#alarms.delete(alarm);
+      clock: {
+        ...systemClock,
+        now: () => this.nowMs,
+        alarm: (waitMs, ring) => {
+          const alarm = { atMs: this.nowMs + waitMs, ring };
+          this.#alarms.add(alarm);
+          return () => this.#alarms.delete(alarm);
+        },
       },
       suspended: ({ id }, { reason }, forMs) =>
         this.reported.push(`${id} is out for ${forMs / 1000} s: ${reason}`),

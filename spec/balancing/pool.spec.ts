@@ -7,12 +7,13 @@ import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { Pool, type PoolChange } from '../../src/balancing/pool.ts';
 import { STRATEGY_NAMES } from '../../src/balancing/strategies.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import { suite } from '../helpers/suite.ts';
 import { candidate, seeded, type TestCandidate } from './candidates.ts';
 
 const test = suite('pool');
 const TIMELESS = {
-  ...{ now: () => 0, alarm: () => () => {} },
+  clock: { ...systemClock, now: () => 0, alarm: () => () => {} },
   ...{ suspended: () => {}, readmitted: () => {}, silent: () => {} },
 };
 

@@ -79,7 +79,11 @@ async function codesAt(say: Say, now: () => number = systemClock.now): Promise<s
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
   const alarm = (ms: number, callback: () => void) => systemClock.alarm(ms / 10, callback);
-  const fetch = new BackendFetch({ alarm, now, isDenied: () => false, openNetworks: [] });
+  const fetch = new BackendFetch({
+    clock: { ...systemClock, alarm },
+    isDenied: () => false,
+    openNetworks: [],
+  });
   const found = await probeEndpoint(endpoint, {}, (request) => fetch.send(endpoint, endpoint, request), now);
   server.closeAllConnections();
   server.close();

@@ -88,7 +88,7 @@ export class RoundsHarness {
       heldQuestions: heldQuestions(),
       listReader: new ListReader({ scheduler }),
       scheduler,
-      ...spreadClock(scheduler, simulatedClock),
+      clock: spreadClock(scheduler, simulatedClock),
       isAccepting: () => this.inner.isAccepting,
       changedCallers$: this.changedCallers$,
       random: () => 0.5,

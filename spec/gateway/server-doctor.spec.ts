@@ -12,7 +12,7 @@ import { createGateway } from '../../src/gateway/gateway.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the doctor of servers');
-const options = { ...systemClock, deniedNetworks: [] };
+const options = { clock: systemClock, deniedNetworks: [] };
 const schema = { type: 'object' };
 
 const codesOf = (findings: readonly { code: string; name?: string }[]) =>

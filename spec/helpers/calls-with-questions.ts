@@ -17,5 +17,5 @@ export function callsWithQuestions(
 ): CallsWithQuestions {
   const life = newLife();
   const newId = () => newSessionId(life);
-  return new CallsWithQuestions({ scheduler, held, newId, alarm: spreadClock(scheduler, systemClock).alarm });
+  return new CallsWithQuestions({ scheduler, held, newId, clock: spreadClock(scheduler, systemClock) });
 }

@@ -184,10 +184,8 @@ export class Harness {
     const { alarm = clock.alarm } = timing;
     const now = () => this.now();
     const deps = {
-      ...clock,
+      clock: { ...clock, now, alarm },
       emit: this.emit,
-      now,
-      alarm,
       scheduler,
       listReader: new ListReader({ scheduler }),
       isAccepting: () => this.isAccepting,
@@ -219,9 +217,12 @@ export class Harness {
         declarations: this.declarations,
       },
       certain: () => this.certain(),
-      alarm: (waitMs, ring) => {
-        this.sessionAlarms += 1;
-        return alarm(waitMs, ring);
+      clock: {
+        ...deps.clock,
+        alarm: (waitMs, ring) => {
+          this.sessionAlarms += 1;
+          return alarm(waitMs, ring);
+        },
       },
     });
     this.stateless = new StatelessCalls({ ...deps, fleet, dispatcher, statelessConversations });

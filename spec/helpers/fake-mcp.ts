@@ -1,5 +1,6 @@
 // A fake MCP endpoint that records its requests, for the specs of the middlewares around the endpoint.
 
+import { systemClock } from '../../src/domain/time/clock.ts';
 import type { McpEndpoint, McpRequest } from '../../src/protocol/endpoint-types.ts';
 import { TaskLog } from '../../src/protocol/task-log.ts';
 
@@ -8,7 +9,7 @@ export function fakeMcp(): McpEndpoint & { readonly requests: readonly McpReques
   const requests: McpRequest[] = [];
   return {
     requests,
-    tasks: new TaskLog({ now: () => 0 }),
+    tasks: new TaskLog({ ...systemClock, now: () => 0 }),
     handle: async (request, reply) => {
       requests.push(request);
       const { method, sseConnection, consumeRateLimit } = request;

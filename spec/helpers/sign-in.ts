@@ -69,7 +69,7 @@ export async function startSignIn(
   let url = '';
   const warnings: unknown[] = [];
   const keep = (...line: readonly unknown[]) => void warnings.push(line);
-  const keys = new OAuthKeys({ store: store.oauth, now: clock.now, wall: clock.wall });
+  const keys = new OAuthKeys({ store: store.oauth, clock });
   const pathOf = (resource: string) => {
     const parsed = URL.parse(resource);
     const path = parsed?.pathname.replace(/\/$/, '') ?? '-';
@@ -79,7 +79,7 @@ export async function startSignIn(
   const issuers =
     settings &&
     new Issuers({
-      ...{ settings, address, now: clock.now, wall: clock.wall, alarm: clock.alarm },
+      ...{ settings, address, clock },
       limits: { userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000 },
       warn: keep,
     });

@@ -193,7 +193,7 @@ test('of several nodes are added up; a node that sends none is named', () => {
   const elsewhere = { calls: 2, serverIds: new Set(['demo.b']) };
   templates = [{ ...loaded('demo', ['a', 'b'], { inFlight: 2 }), elsewhere }];
   const farTemplates = [loaded('demo', ['a', 'b'], { inFlight: 3, state: 'unhealthy' })];
-  const loads = new PeerLoads({ others: () => [NODE_B], clock: { now: Date.now } });
+  const loads = new PeerLoads({ others: () => [NODE_B], clock: simulatedClock });
   samples = new Samples(near, { others: loads });
   const sending = new Samples(far, { isPart: true })
     .read({ viewer: ADMIN }, { isBehind: false })

@@ -34,11 +34,10 @@ function fakeSystem(silent: RegExp) {
     }
   };
   const system = {
-    alarm: systemClock.alarm,
     silent,
     lookup,
     asked,
-    now: () => nowMs,
+    clock: { ...systemClock, now: () => nowMs },
     advance: (byMs: number) => {
       nowMs += byMs;
     },

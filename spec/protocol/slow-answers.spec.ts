@@ -1,6 +1,7 @@
 // When answers are told that they are slow: a second after each began, by one timer for all.
 
 import * as assert from 'uvu/assert';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import { slowAnswers } from '../../src/protocol/client-call.ts';
 import { suite } from '../helpers/suite.ts';
 import { untimedScheduler } from '../helpers/turns.ts';
@@ -16,7 +17,7 @@ function fixture() {
   };
   const background = { alarm, every: () => assert.unreachable('no interval') as never };
   const rung: string[] = [];
-  const slow = slowAnswers({ now: () => nowMs, background }, untimedScheduler());
+  const slow = slowAnswers({ ...systemClock, now: () => nowMs, background }, untimedScheduler());
   return {
     slow,
     timers,

@@ -4,13 +4,14 @@
 import * as assert from 'uvu/assert';
 import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import { isTaskId, MAX_ASKING, TaskLog, type TaskOnNode, taskIdIn } from '../../src/protocol/task-log.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('task memory');
 
-const still = { now: () => 0 };
+const still = { ...systemClock, now: () => 0 };
 const ANN = { owner: { id: 'ann' }, pathName: 't' };
 const EVE = { owner: { id: 'eve' }, pathName: 't' };
 const EVERYWHERE = { owner: { id: 'ann' }, pathName: undefined };
@@ -18,7 +19,7 @@ const EVERYWHERE = { owner: { id: 'ann' }, pathName: undefined };
 /** A log that asks; `answer` gives the answers of the other nodes to the questions so far. */
 function asking() {
   const time = { nowMs: 0 };
-  const log = new TaskLog({ now: () => time.nowMs });
+  const log = new TaskLog({ ...systemClock, now: () => time.nowMs });
   const asked: string[] = [];
   const pending: ((answers: readonly (TaskOnNode | undefined)[]) => void)[] = [];
   log.setPeers({

@@ -22,7 +22,7 @@ requests('a body in pieces of one byte takes the memory of a body in one piece',
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   try {
-    const fetch = new BackendFetch({ ...systemClock, isDenied: () => false, openNetworks: [] });
+    const fetch = new BackendFetch({ clock: systemClock, isDenied: () => false, openNetworks: [] });
     const before = process.memoryUsage().heapUsed;
     let heap = 0;
     let isLeftOpen = false;

@@ -52,7 +52,7 @@ async function withUsers(
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
   const target: Target = { template: 'mail', id: 'mail-1', endpoint, auth: { who: 'user' } };
   const vault = new Vault({
-    ...systemClock,
+    clock: systemClock,
     ...{ changes$: new Subject(), store, isDenied: addressesIn([]) },
     address: { issuer: 'http://127.0.0.1:8080', isPublic: false },
   });

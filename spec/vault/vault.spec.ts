@@ -34,7 +34,7 @@ function withBackend(run: (world: World) => Promise<void>, options: OAuthBackend
         ...{ backend, store, target },
         node: (more) =>
           new Vault({
-            ...systemClock,
+            clock: systemClock,
             changes$: new Subject(),
             ...{ store: store.oauth, isDenied: addressesIn([]), address: { issuer: BASE, isPublic: false } },
             ...more,
@@ -109,7 +109,7 @@ vaults(
   withBackend(async ({ backend, store, target, node }) => {
     const DAY_MS = 24 * 3_600_000;
     let nowMs = Date.now();
-    const vault = node({ wall: () => nowMs });
+    const vault = node({ clock: { ...systemClock, wall: () => nowMs } });
     const kept = async () => {
       await store.oauth.sweep(new Date(nowMs).toISOString());
       return store.oauth.count({ kind: 'own-client' });
@@ -169,7 +169,7 @@ vaults(
     await vault.finish(query, BINDING);
     await isUnknown(query, BINDING);
     let nowMs = Date.now();
-    const late = node({ wall: () => nowMs });
+    const late = node({ clock: { ...systemClock, wall: () => nowMs } });
     const old = await browse(await late.begin(target, { owner: 'user-1', binding: BINDING }));
     nowMs += 10 * 60_000;
     assert.ok((await late.finish(old, BINDING).catch((thrown: unknown) => thrown)) instanceof UnknownState);
@@ -217,7 +217,7 @@ vaults(
   'renews a token before it expires',
   withBackend(async ({ backend, target, node }) => {
     let nowMs = Date.now();
-    const vault = node({ wall: () => nowMs });
+    const vault = node({ clock: { ...systemClock, wall: () => nowMs } });
     await connect(vault, target, 'user-1');
     const tokens = vault.tokens(target, 'user-1');
     const before = await tokens.current();
@@ -260,7 +260,7 @@ vaults(
   'an authorization server that is down is asked again after a pause, and the connection stays',
   withBackend(async ({ backend, target, node }) => {
     let nowMs = 0;
-    const vault = node({ now: () => nowMs });
+    const vault = node({ clock: { ...systemClock, now: () => nowMs } });
     await connect(vault, target, 'user-1');
     const tokens = vault.tokens(target, 'user-1');
     const token = await tokens.current();
@@ -278,7 +278,7 @@ vaults(
   'the lease of a node that has died is taken by another one, once',
   withBackend(async ({ backend, store, target, node }) => {
     let nowMs = Date.now();
-    const vault = node({ wall: () => nowMs });
+    const vault = node({ clock: { ...systemClock, wall: () => nowMs } });
     await connect(vault, target, 'user-1');
     const token = await vault.tokens(target, 'user-1').current();
     /** As a node that dies while it refreshes. */
@@ -415,7 +415,7 @@ vaults('another authorization server is not used before an admin confirms it', a
     auth: { who: 'user' },
   };
   const vault = new Vault({
-    ...systemClock,
+    clock: systemClock,
     changes$: new Subject(),
     ...{ store: store.oauth, isDenied: addressesIn([]), address: { issuer: BASE, isPublic: false } },
   });

@@ -78,7 +78,7 @@ export class Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    this.root = startRoot(options, options.inspect);
+    this.root = startRoot(options.clock, options.inspect);
     this.root.subscribe({ complete: () => this.#stopped() });
     this.root.on('instance.ended', ({ actorId }) => this.#freeIds.push(actorId));
   }
@@ -172,7 +172,7 @@ export class Fleet {
     ref.state$.subscribe((state) => {
       group.observe(ref, state);
       if (this.#hasSuccessor(ref)) return;
-      this.#options.emit(stateEvent(this.#options, ref, state));
+      this.#options.emit(stateEvent(this.#options.clock, ref, state));
       this.#checkLists(template, id);
     });
     // After `state$`: a crashed instance has left the pool when its calls are repeated.
@@ -198,7 +198,8 @@ export class Fleet {
     this.#dismissPredecessor(template, id);
     const unreachable = new UnreachableInstance(definition, reason);
     this.#list(unreachable);
-    if (ranHere) this.#options.emit({ type: 'instance.stopped', ...eventOf(this.#options, unreachable) });
+    if (ranHere)
+      this.#options.emit({ type: 'instance.stopped', ...eventOf(this.#options.clock, unreachable) });
     return unreachable;
   }
 
@@ -273,7 +274,7 @@ export class Fleet {
 
   #emitEmission(ref: InstanceRef, emission: InstanceEmission): void {
     if (this.#hasSuccessor(ref)) return;
-    const fields = eventOf(this.#options, ref);
+    const fields = eventOf(this.#options.clock, ref);
     if (emission.type === 'tool.withheld')
       this.#options.emit({ ...emission, ...fields, alias: 'tool.omitted' });
     else if (emission.type !== 'list.changed') this.#options.emit({ ...emission, ...fields });
@@ -320,12 +321,19 @@ export class Fleet {
    */
   #afterCrash(ref: InstanceRef, error: unknown, restarted: Restarted = { crashes: 0, atMs: 0 }): void {
     const { template, id } = ref;
-    const { now, random } = this.#options;
+    const {
+      random,
+      clock: { now },
+    } = this.#options;
     const isForgiven = restarted.crashes > 0 && now() - restarted.atMs >= LIMITS.restartForgivenMs;
     const crashes = isForgiven ? 1 : restarted.crashes + 1;
-    this.#options.emit({ type: 'instance.crashed', ...eventOf(this.#options, ref), reason: reasonOf(error) });
+    this.#options.emit({
+      type: 'instance.crashed',
+      ...eventOf(this.#options.clock, ref),
+      reason: reasonOf(error),
+    });
     void this.#track(ref, ref.endAfterCrash());
-    this.#options.alarm(backOffMs(crashes, LIMITS.restartLongestMs, random()), () => {
+    this.#options.clock.alarm(backOffMs(crashes, LIMITS.restartLongestMs, random()), () => {
       if (this.#isClosing || this.find(template, id) !== ref) return;
       this.#unlist(ref);
       this.add(ref.definition, { crashes, atMs: now() });
@@ -351,7 +359,7 @@ export class Fleet {
   }
 }
 
-function stateEvent(clock: Pick<Clock, 'wall'>, ref: InstanceRef, state: InstanceState): GatewayEvent {
+function stateEvent(clock: Clock, ref: InstanceRef, state: InstanceState): GatewayEvent {
   const fields = eventOf(clock, ref);
   if (state === 'healthy')
     return { type: 'instance.healthy', ...fields, era: ref.handshake?.era ?? 'unknown' };

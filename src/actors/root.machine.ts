@@ -60,10 +60,7 @@ const rootMachine = setup({
 });
 
 /** Starts the root of a gateway. `inspect` gets the events of all actors, and must not throw. */
-export function startRoot(
-  clock: Pick<Clock, 'alarm'>,
-  inspect: ((event: ActorInspection) => void) | undefined,
-): RootActor {
+export function startRoot(clock: Clock, inspect: ((event: ActorInspection) => void) | undefined): RootActor {
   const root = createActor(rootMachine, { clock: machineClock(clock), ...(inspect && { inspect }) });
   indexTimers(root.system);
   return root.start();

@@ -38,7 +38,7 @@ export interface InstanceStatus {
   readonly snapshot: InstanceSnapshot;
 }
 
-interface TemplateGroupDeps extends Pick<InstanceActorInput, 'random' | 'emit' | 'now' | 'wall' | 'alarm'> {
+interface TemplateGroupDeps extends Pick<InstanceActorInput, 'random' | 'emit' | 'clock'> {
   /** For the calls that wait. */
   readonly scheduler: TaskScheduler;
   readonly trustOf?: TrustOf | undefined;
@@ -66,21 +66,20 @@ export class TemplateGroup {
   readonly #trustOf: TrustOf | undefined;
 
   constructor(template: string, policy: TemplatePolicy, deps: TemplateGroupDeps) {
-    const { random, emit, now, alarm, scheduler } = deps;
+    const { random, emit, scheduler, clock } = deps;
     this.template = template;
     this.#policy = policy;
     this.#trustOf = deps.trustOf;
-    this.queue = new WaitQueue({ alarm, scheduler });
-    this.#startQueue = new WaitQueue({ alarm, scheduler, waitMs: Number.POSITIVE_INFINITY });
+    this.queue = new WaitQueue({ clock, scheduler });
+    this.#startQueue = new WaitQueue({ clock, scheduler, waitMs: Number.POSITIVE_INFINITY });
     this.pool = new Pool<InstanceRef>(this.#changes, {
       policy: () => this.#policy,
       random,
-      now,
-      alarm,
+      clock,
       suspended: (ref, { reason }, forMs) =>
-        emit({ type: 'instance.ejected', ...eventOf(deps, ref), reason, forMs }),
+        emit({ type: 'instance.ejected', ...eventOf(clock, ref), reason, forMs }),
       readmitted: (ref) => {
-        emit({ type: 'instance.readmitted', ...eventOf(deps, ref) });
+        emit({ type: 'instance.readmitted', ...eventOf(clock, ref) });
         this.queue.advance(ref);
       },
       silent: (ref) => ref.suspect(),

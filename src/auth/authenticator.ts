@@ -97,7 +97,7 @@ export interface AuthenticatorOptions {
   >;
   readonly tokens: Tokens;
   readonly limits: HourlyLimits;
-  readonly clock: Pick<Clock, 'wall' | 'now' | 'alarm'>;
+  readonly clock: Clock;
   readonly keyUse: KeyUse;
   /** False: tokens of password logins are valid for the first admin only. Default true. */
   readonly hasPasswordLogins?: boolean | undefined;

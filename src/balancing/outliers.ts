@@ -77,7 +77,8 @@ export interface Suspension {
   readonly untilMs: number;
 }
 
-export interface OutlierOptions<C> extends Pick<Clock, 'now' | 'alarm'> {
+export interface OutlierOptions<C> {
+  readonly clock: Clock;
   readonly policy: () => Pick<TemplatePolicy, 'ejectionFailures'>;
   /** The candidates in the pool. */
   readonly members: () => readonly C[];
@@ -155,7 +156,7 @@ export class Outliers<C extends object> {
    */
   sent(candidate: C): SentCall<C> {
     const record = this.#recordOf(candidate);
-    const atMs = this.#options.now();
+    const atMs = this.#options.clock.now();
     const call: SentCall<C> = { record, atMs, isAnswered: false, isSilent: false, isAwaitingClient: false };
     record.unanswered.push(call);
     this.#calls += 1;
@@ -171,7 +172,7 @@ export class Outliers<C extends object> {
    * trial to it.
    */
   pickHalfOpen(mayTake: (candidate: C) => boolean, isRepeatable?: (candidate: C) => boolean): C | undefined {
-    const now = this.#options.now();
+    const now = this.#options.clock.now();
     for (const [candidate, out] of this.#out) {
       if (out.trial !== undefined || now < out.offerAtMs || !mayTake(candidate)) continue;
       if (now < out.untilMs + REPEATABLE_TRIAL_MS && !isRepeatable?.(candidate)) continue;
@@ -219,7 +220,7 @@ export class Outliers<C extends object> {
     call.isAnswered = true;
     const { record } = call;
     const { candidate, unanswered } = record;
-    this.#usualMs = ewma(this.#usualMs, this.#options.now() - call.atMs);
+    this.#usualMs = ewma(this.#usualMs, this.#options.clock.now() - call.atMs);
     // The calls before it are silent, but no longer the newest.
     unanswered.splice(0, unanswered.indexOf(call) + 1);
     const out = this.#out.get(candidate);
@@ -260,11 +261,11 @@ export class Outliers<C extends object> {
 
   #countSuccess(record: CandidateRecord<C>): void {
     record.failuresInARow = 0;
-    record.successes.add(this.#options.now());
+    record.successes.add(this.#options.clock.now());
   }
 
   #countFailure(record: CandidateRecord<C>): void {
-    const now = this.#options.now();
+    const now = this.#options.clock.now();
     record.failuresInARow += 1;
     record.failures.add(now);
     const reason = whyEjected(record, now, this.#options.policy().ejectionFailures);
@@ -282,7 +283,7 @@ export class Outliers<C extends object> {
 
   #suspend(record: CandidateRecord<C>, reason: string, isAvoided: boolean): void {
     const { candidate, inSinceMs } = record;
-    const now = this.#options.now();
+    const now = this.#options.clock.now();
     if (!this.#out.has(candidate))
       record.doublings = Math.max(0, record.doublings - Math.floor((now - inSinceMs) / FORGIVEN_MS));
     const forMs = Math.min(FIRST_OUT_MS * 2 ** record.doublings, LONGEST_OUT_MS);
@@ -304,7 +305,7 @@ export class Outliers<C extends object> {
     record.failuresInARow = 0;
     record.successes.clear();
     record.failures.clear();
-    record.inSinceMs = this.#options.now();
+    record.inSinceMs = this.#options.clock.now();
   }
 
   #endCheck(): void {
@@ -314,7 +315,7 @@ export class Outliers<C extends object> {
 
   /** Sets the one timer for all calls of the pool, as long as there are some. */
   #scheduleCheck(): void {
-    this.#stopCheck = this.#options.alarm(CHECK_MS, () => {
+    this.#stopCheck = this.#options.clock.alarm(CHECK_MS, () => {
       this.#stopCheck = undefined;
       let isNeeded = false;
       // The pool changes its list when a silent candidate is found unhealthy.
@@ -331,7 +332,7 @@ export class Outliers<C extends object> {
 
   #check(record: CandidateRecord<C>): void {
     const { candidate, unanswered } = record;
-    const now = this.#options.now();
+    const now = this.#options.clock.now();
     const silent = unanswered.filter(({ atMs, isSilent }) => !isSilent && atMs <= now - SILENT_MS);
     for (const call of silent) call.isSilent = true; // reported once
     if (silent.length > 0) this.#options.silent(candidate);
@@ -360,7 +361,7 @@ export class Outliers<C extends object> {
       failuresInARow: 0,
       unanswered: [],
       doublings: 0,
-      inSinceMs: this.#options.now(),
+      inSinceMs: this.#options.clock.now(),
     };
     this.#records.set(candidate, record);
     return record;

@@ -6,7 +6,7 @@ import type { Clock } from '../domain/time/clock.ts';
 /** Lists the only node of such a gateway. `report`: what it does now. */
 export function loneNode(
   own: Pick<ShownNode, 'id' | 'life' | 'version'>,
-  clock: Pick<Clock, 'wall'>,
+  clock: Clock,
   report: () => Pick<ShownNode, 'programs' | 'calls' | 'isDraining'>,
 ): () => ShownNode[] {
   const since = new Date(clock.wall()).toISOString();

@@ -126,7 +126,7 @@ export class TrafficCounts {
   constructor(
     events$: Observable<GatewayEvent>,
     hasTemplate: (template: string) => boolean,
-    { now }: Pick<Clock, 'now'>,
+    { now }: Clock,
     hasView: (view: string) => boolean = () => true,
   ) {
     this.#now = now;

@@ -69,8 +69,8 @@ export function composeGateway(
     ...clients,
     traffic: new TrafficCounts(events.events$, hasTemplate, clock, hasView),
     sync: new Sync({ registry, definitions, clock, memoryBytes: options.memoryBytes, ...options.discovery }),
-    tests: new ConnectionTests({ openTransport, registry, ...clock }),
-    host: new HostedInstances({ ...clock, fleet, requestBytes }),
+    tests: new ConnectionTests({ openTransport, registry, clock }),
+    host: new HostedInstances({ clock, fleet, requestBytes }),
     readDatabase: databaseStatus(store, clock.now),
   };
 }
@@ -119,7 +119,7 @@ function instancesOf(base: Base) {
   const handlers = new Map<string, InProcessHandler>();
   const ownPaths = store.file === undefined ? [] : protectedDatabase(store.file);
   const protectedPaths = [...ownPaths, ...(programs.protectedPaths ?? [])];
-  const systemLookups = new SystemLookups(ownClock);
+  const systemLookups = new SystemLookups({ clock: ownClock });
 
   const reaper = new Reaper({ pipe: programs.reaperPipe });
   const leaseReaper = others.leasePrograms && new LeaseReaper(reaper);
@@ -152,7 +152,7 @@ function instancesOf(base: Base) {
   });
   const { openElsewhere } = others;
   const fleet: Fleet = new Fleet({
-    ...clock,
+    clock,
     random,
     emit,
     scheduler,
@@ -205,7 +205,7 @@ function backendAccountsOf(
   if (backendAccounts === undefined) return {};
   const { address, roles } = backendAccounts;
   const vault = new LazyVault({
-    ...ownClock,
+    clock: ownClock,
     ...backendAccounts,
     store: store.oauth,
     isDenied,
@@ -230,7 +230,7 @@ function clientsOf(base: Base, instances: Instances, readiness: Readiness) {
   const { others = {} } = options;
   const tracing = new Tracing();
   const calls = {
-    ...clock,
+    clock,
     fleet,
     scheduler,
     emit,

@@ -9,16 +9,13 @@ import type { GatewayPhase } from './gateway-types.ts';
 
 export class Readiness {
   readonly #emit: (type: 'gateway.draining' | 'gateway.resumed') => void;
-  readonly #clock: Pick<Clock, 'background'>;
+  readonly #clock: Clock;
   #phase: GatewayPhase = 'starting';
   #leaving: 'drain' | 'stop' | undefined;
   /** The instances that were loaded at the start, until each of them has opened or failed, or LIMITS.firstOpeningsMs are over. */
   #opening: readonly { readonly state: InstanceState }[] = [];
 
-  constructor(
-    emit: (type: 'gateway.draining' | 'gateway.resumed') => void,
-    clock: Pick<Clock, 'background'>,
-  ) {
+  constructor(emit: (type: 'gateway.draining' | 'gateway.resumed') => void, clock: Clock) {
     this.#emit = emit;
     this.#clock = clock;
   }

@@ -108,7 +108,7 @@ export type ReportListener = (report: HttpCallReport, context: HttpContext) => v
 
 /** What all requests of an app share. */
 export interface HttpRequestOptions {
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Clock;
   readonly proxies: Proxies;
   readonly open: OpenRequests;
   readonly onReport: ReportListener;

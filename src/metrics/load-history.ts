@@ -27,7 +27,7 @@ type KeptPoint = ReturnType<Sample['kept']>;
 
 /** The totals of the last hour, for pages that open or are loaded again. */
 export class LoadHistory {
-  readonly #clock: Pick<Clock, 'now'>;
+  readonly #clock: Clock;
   readonly #points: KeptPoint[] = [];
 
   /** `isAdded`: to the history of other nodes. */

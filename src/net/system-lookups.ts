@@ -57,7 +57,8 @@ interface Asked {
   readonly beganAtMs: number;
 }
 
-export interface SystemLookupsOptions extends Pick<Clock, 'now' | 'alarm'> {
+export interface SystemLookupsOptions {
+  readonly clock: Clock;
   /** Asks the system. */
   readonly lookup?: (hostname: string, options: { all: true; family: number }) => Promise<LookupAddress[]>;
   /** DNS servers in place of those of the system, as `address:port`. */
@@ -97,17 +98,17 @@ export class SystemLookups {
    * in this time.
    */
   async findLast(hostname: string, family: number, waitMs: number): Promise<LookupAddress[]> {
-    const endsAtMs = this.#options.now() + waitMs;
+    const endsAtMs = this.#options.clock.now() + waitMs;
     const running = await this.#place('silent', { hostname, endsAtMs });
     return running === undefined ? [] : this.#ask(hostname, family, running);
   }
 
   async #hedged(hostname: string, family: number): Promise<LookupAddress[]> {
-    const { now } = this.#options;
+    const { now } = this.#options.clock;
     const { found, beganAtMs } = this.#shared(hostname, family);
     const before = this.#answered.get(keyOf(hostname, family));
     if (before === undefined || now() - before.atMs > KEPT_MS) return found;
-    const isInTime = await settlesWithin(found, beganAtMs + HEDGE_MS - now(), this.#options);
+    const isInTime = await settlesWithin(found, beganAtMs + HEDGE_MS - now(), this.#options.clock);
     return isInTime ? found : before.addresses;
   }
 
@@ -115,14 +116,14 @@ export class SystemLookups {
     const key = keyOf(hostname, family);
     const asked = this.#asked.get(key) ?? {
       found: this.#find(hostname, family).finally(() => this.#asked.delete(key)),
-      beganAtMs: this.#options.now(),
+      beganAtMs: this.#options.clock.now(),
     };
     this.#asked.set(key, asked);
     return asked;
   }
 
   async #find(hostname: string, family: number): Promise<LookupAddress[]> {
-    const endsAtMs = this.#options.now() + WAIT_MS;
+    const endsAtMs = this.#options.clock.now() + WAIT_MS;
     for (let mustProbe = false; ; mustProbe = true) {
       const manner = await this.#mannerOf(hostname, family, mustProbe);
       const running = await this.#place(manner, { hostname, endsAtMs });
@@ -132,7 +133,7 @@ export class SystemLookups {
 
   async #mannerOf(hostname: string, family: number, mustProbe: boolean): Promise<Manner> {
     const lateAtMs = this.#late.get(hostname);
-    if (lateAtMs !== undefined && this.#options.now() - lateAtMs < SILENT_MS) return 'silent';
+    if (lateAtMs !== undefined && this.#options.clock.now() - lateAtMs < SILENT_MS) return 'silent';
     const isAnswered = this.#answered.get(keyOf(hostname, family))?.isInTime === true;
     if ((mustProbe || !isAnswered) && (await this.#isSilent(hostname, family))) return 'silent';
     return isAnswered ? 'answered' : 'unknown';
@@ -151,7 +152,10 @@ export class SystemLookups {
   }
 
   #newResolver(): promises.Resolver {
-    const { now, servers } = this.#options;
+    const {
+      servers,
+      clock: { now },
+    } = this.#options;
     if (this.#resolver === undefined || now() - this.#resolver.madeAtMs > RESOLVER_MS) {
       const resolver = new promises.Resolver({ timeout: PROBE_MS, tries: PROBES });
       if (servers !== undefined) resolver.setServers(servers);
@@ -174,7 +178,7 @@ export class SystemLookups {
   }
 
   #beginNext(): void {
-    const { now } = this.#options;
+    const { now } = this.#options.clock;
     for (let manner = this.#nextManner(); manner !== undefined; manner = this.#nextManner()) {
       const waiting = this.#waiting[manner].shift();
       if (waiting === undefined) return;
@@ -193,7 +197,10 @@ export class SystemLookups {
   }
 
   async #ask(hostname: string, family: number, running: Running): Promise<LookupAddress[]> {
-    const { lookup = askSystem, now } = this.#options;
+    const {
+      lookup = askSystem,
+      clock: { now },
+    } = this.#options;
     const key = keyOf(hostname, family);
     let found: LookupAddress[] | undefined;
     try {

@@ -8,7 +8,7 @@ const ATTEMPTS = 60;
 const WAIT_MS = 500;
 
 /** Repeats what fails because the database does not answer, for 30 s at least. Rejects as the last attempt did. */
-export async function insistently<T>(clock: Pick<Clock, 'alarm'>, run: () => Promise<T>): Promise<T> {
+export async function insistently<T>(clock: Clock, run: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1)
     try {
       return await run();

@@ -6,7 +6,7 @@ import type { Observable, Subscription } from 'rxjs';
 import type { CallReport, SourcedEvent } from '../domain/calls/exchange.ts';
 import { internalError } from '../domain/errors/errors.ts';
 import type { Linked } from '../domain/memory/linked-set.ts';
-import { type Clock, SLOW_MS } from '../domain/time/clock.ts';
+import { backgroundClock, type Clock, SLOW_MS } from '../domain/time/clock.ts';
 import { SharedTimer, type Waiter } from '../domain/time/shared-timer.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { shownInstance } from './aggregate/names.ts';
@@ -14,11 +14,8 @@ import type { FaultListener } from './endpoint-types.ts';
 import { faultOf, type RpcFailure } from './rpc.ts';
 
 /** Makes the timer that reports slow answers to their calls. */
-export function slowAnswers(
-  { now, background }: Pick<Clock, 'now' | 'background'>,
-  scheduler: TaskScheduler,
-): SharedTimer {
-  return new SharedTimer({ now, alarm: background.alarm, scheduler, waitMs: SLOW_MS });
+export function slowAnswers(clock: Clock, scheduler: TaskScheduler): SharedTimer {
+  return new SharedTimer({ clock: backgroundClock(clock), scheduler, waitMs: SLOW_MS });
 }
 
 /** A request under way. `A` is the type of what its exchange emits. */

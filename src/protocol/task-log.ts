@@ -80,7 +80,7 @@ export class TaskLog {
   readonly #templatesOf: TemplatesOfView;
   #peers: TaskPeers | undefined;
 
-  constructor({ now }: Pick<Clock, 'now'>, templatesOf: TemplatesOfView = () => undefined) {
+  constructor({ now }: Clock, templatesOf: TemplatesOfView = () => undefined) {
     this.#now = now;
     this.#templatesOf = templatesOf;
   }

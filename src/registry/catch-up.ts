@@ -20,7 +20,7 @@ import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
 
 export interface CatchUpOptions {
-  readonly clock: Pick<Clock, 'alarm'>;
+  readonly clock: Clock;
   readonly work: () => Promise<unknown>;
   /** Shortest time between the end of a run and the next one, in ms: a thousand requests are a few runs. */
   readonly gapMs: number;

@@ -18,13 +18,9 @@ const AWAY: RevisionChange = { kind: 'away' };
 export class Follower {
   readonly #requests$ = new Subject<void>();
   readonly #subscriptions = new Subscription();
-  readonly #clock: Pick<Clock, 'alarm'>;
+  readonly #clock: Clock;
 
-  constructor(
-    reload: () => Promise<unknown>,
-    emit: (event: GatewayEvent) => void,
-    clock: Pick<Clock, 'alarm' | 'wall'>,
-  ) {
+  constructor(reload: () => Promise<unknown>, emit: (event: GatewayEvent) => void, clock: Clock) {
     this.#clock = clock;
     const { wall } = clock;
     const onFailure = (thrown: unknown) =>

@@ -51,7 +51,7 @@ interface WaitingDefinition {
 
 export interface PinnedScopeDeps {
   readonly emit: (event: GatewayEvent) => void;
-  readonly clock: Pick<Clock, 'wall'>;
+  readonly clock: Clock;
   readonly scheduler: Pick<TaskScheduler, 'each'>;
   /** The first list is to be approved. */
   readonly onFirst: (scope: PinnedScope) => void;

@@ -24,7 +24,7 @@ const ATTEMPTS = 5;
 
 export interface ViewRegistryDeps {
   readonly store: { readonly views: ViewStore };
-  readonly clock: Pick<Clock, 'wall'>;
+  readonly clock: Clock;
   readonly emit: (event: GatewayEvent) => void;
   readonly fleet: { has(template: string): boolean };
   /** The approved tools of pinned views. Default: none is pinned. */

@@ -26,7 +26,7 @@ const OPEN_TO_OTHERS = 0o026;
 const OPEN_TO_GROUP = 0o040;
 
 interface PublicTlsOptions {
-  readonly clock?: Pick<Clock, 'background' | 'wall'>;
+  readonly clock?: Clock;
 }
 
 /** Rejects with OperatorError for files that cannot be used. */

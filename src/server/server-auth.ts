@@ -13,7 +13,7 @@ import { OAuthKeys } from '../auth/oauth/oauth-keys.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { GatewayAddress, SignIn } from '../domain/accounts/resource.ts';
-import { systemClock } from '../domain/time/clock.ts';
+import { backgroundClock, systemClock } from '../domain/time/clock.ts';
 import type { OAuthServiceOptions } from '../http/oauth/service.ts';
 import { unreadableRows } from '../persistence/oauth-rows.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
@@ -48,8 +48,7 @@ export async function openServerAuth(
   const { storeChanges$, log, isTerminal, address } = options;
   const passwords = new Passwords(systemClock);
   const signing = await signingSecrets();
-  const { now, wall } = systemClock;
-  const keys = new OAuthKeys({ store: store.oauth, now, wall });
+  const keys = new OAuthKeys({ store: store.oauth, clock: systemClock });
   const hasOAuth = config.authEnabled && config.oauth.isEnabled;
   const company = await companyOf(config, { store, keepsSecrets }, address, log);
   const issuers = await issuersOf(config, address, log, () => auth.company);
@@ -122,17 +121,17 @@ async function companyOf(
   if (own !== undefined) throw new ConfigError(`auth.providers: ${own.issuer} is this gateway itself`);
   const { IdentityProvider } = await import('../auth/issuers/identity-provider.ts');
   const { CompanyAccounts } = await import('../auth/issuers/company-accounts.ts');
-  const { now, wall, alarm } = systemClock;
   const warn = (line: string) => log.warn(line);
-  const providers = settings.map((setting) => new IdentityProvider(setting, { now, keepsSecrets, warn }));
+  const providers = settings.map(
+    (setting) => new IdentityProvider(setting, { clock: systemClock, keepsSecrets, warn }),
+  );
   return {
     providers,
     accounts: (onChange: (principalId: string) => void) =>
       new CompanyAccounts({
         store: store.oauth,
         accounts: store.accounts,
-        wall,
-        alarm,
+        clock: systemClock,
         onChange,
         roles,
         providers,
@@ -164,15 +163,12 @@ async function issuersOf(
   if (!config.oauth.isEnabled && settings.some(({ idJag }) => idJag === true))
     log.warn('auth.issuers: `id_jag` has no effect, because the gateway signs no users in (auth.oauth)');
   const { Issuers } = await import('../auth/issuers/issuers.ts');
-  const { now, wall, background } = systemClock;
   return new Issuers({
     settings,
     providers,
     company,
     address,
-    now,
-    wall,
-    alarm: background.alarm,
+    clock: backgroundClock(systemClock),
     limits: config,
     warn: (line) => log.warn(line),
   });

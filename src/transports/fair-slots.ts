@@ -15,7 +15,7 @@ export interface FairSlotsOptions {
   readonly maxWaitMs?: number;
   /** Longest time for which an opening keeps its slot, in ms: one that hangs continues without it. Default: until it settles. */
   readonly maxHoldMs?: number;
-  readonly clock: Pick<Clock, 'alarm'>;
+  readonly clock: Clock;
   /** Runs starts and timeouts that come due together. */
   readonly scheduler: TaskScheduler;
 }

@@ -30,7 +30,7 @@ export function ownExchange(
 export function answerOf(
   exchange$: Observable<ExchangeEvent>,
   timeoutMs: number,
-  clock: Pick<Clock, 'alarm'>,
+  clock: Clock,
 ): Promise<FinalEvent> {
   const late$ = failAfter$(clock, timeoutMs, () => backendTimeout(timeoutMs));
   return lastValueFrom(race(exchange$.pipe(filter(isFinal)), late$));

@@ -44,7 +44,8 @@ export class ServerChanged extends BackendFetchFailure {
   }
 }
 
-export interface BackendFetchOptions extends Pick<Clock, 'alarm' | 'now'> {
+export interface BackendFetchOptions {
+  readonly clock: Clock;
   /** Addresses that no endpoint may have. */
   readonly isDenied: AddressCheck;
   /** System look-ups of the process. Default: own ones. */
@@ -81,8 +82,8 @@ export class BackendFetch {
 
   constructor(options: BackendFetchOptions) {
     this.#options = options;
-    this.#places = new OutsidePlaces(options);
-    this.#handshakes = new OutsideHandshakes(options);
+    this.#places = new OutsidePlaces(options.clock);
+    this.#handshakes = new OutsideHandshakes(options.clock);
     this.#systemLookups = options.systemLookups ?? new SystemLookups(options);
     this.#isOpen = addressesIn(options.openNetworks);
   }
@@ -146,20 +147,20 @@ export class BackendFetch {
       );
     };
     const { headers = {}, isBodyIgnored = false, partly, ...others } = request;
-    const { alarm, now } = this.#options;
+    const { clock } = this.#options;
     const read: OutsideRequest['read'] = isBodyIgnored
       ? async () => Buffer.alloc(0)
       : partly &&
         ((response, untimed) => {
           untimed();
-          return readPartly(response, partly, { alarm, now });
+          return readPartly(response, partly, clock);
         });
     const answer = await askOutside(url, {
       ...others,
       headers: { accept: 'application/json', 'user-agent': 'stagedoor', ...headers },
       lookup: guarded,
       handshakes: this.#handshakes,
-      alarm,
+      alarm: clock.alarm,
       timeoutMs: TIMEOUT_MS,
       mostBytes: MAX_BYTES,
       read,
@@ -169,7 +170,7 @@ export class BackendFetch {
 
   /** Some names are known to the system only, such as those below its search domains. */
   async #lookup(hostname: string, family: number): Promise<LookupAddress[]> {
-    const { now } = this.#options;
+    const { now } = this.#options.clock;
     const beganAtMs = now();
     try {
       return await lookupOutside(hostname, { family });
@@ -186,7 +187,7 @@ export class BackendFetch {
 function readPartly(
   response: IncomingMessage,
   { isEnough, restMs, onLeftOpen }: PartlyRead,
-  { alarm, now }: Pick<Clock, 'alarm' | 'now'>,
+  { alarm, now }: Clock,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   let held = Buffer.alloc(0);

@@ -28,7 +28,7 @@ const readGoal: (row: OAuthRow) => ConnectGoal = rowReader(
 
 export interface ConnectLinksOptions {
   readonly store: Pick<OAuthStore, 'find' | 'save'>;
-  readonly clock: Pick<Clock, 'now' | 'wall' | 'background'>;
+  readonly clock: Clock;
   /** Whether there is a connection now. */
   readonly isConnected: (goal: ConnectGoal) => Promise<boolean>;
   /** Where browsers reach the gateway. */

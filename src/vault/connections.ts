@@ -75,7 +75,8 @@ export interface ReadConnection {
   readonly value: StoredConnection;
 }
 
-export interface ConnectionsOptions extends Pick<Clock, 'wall'> {
+export interface ConnectionsOptions {
+  readonly clock: Clock;
   readonly store: OAuthStore;
   /** Called for each damaged row of a list. */
   readonly warn: (line: string) => void;
@@ -149,7 +150,7 @@ export class Connections {
   }
 
   get #now(): string {
-    return new Date(this.#options.wall()).toISOString();
+    return new Date(this.#options.clock.wall()).toISOString();
   }
 
   #rowOf(key: string, value: StoredConnection): Omit<OAuthRow, 'version' | 'createdAt'> {
@@ -159,7 +160,7 @@ export class Connections {
       value: JSON.stringify(value),
       // The rows of a user end with the user.
       ...(value.owner === SHARED ? {} : { userId: value.owner }),
-      expiresAt: new Date(this.#options.wall() + KEPT_MS).toISOString(),
+      expiresAt: new Date(this.#options.clock.wall() + KEPT_MS).toISOString(),
     };
   }
 }

@@ -60,7 +60,8 @@ const readBegun: (row: OAuthRow) => Stored = rowReader(
   }),
 );
 
-export interface FlowOptions extends Pick<Clock, 'wall'> {
+export interface FlowOptions {
+  readonly clock: Clock;
   readonly store: Pick<OAuthStore, 'save' | 'find' | 'consume'>;
   readonly backends: OAuthBackends;
   readonly clients: OwnClients;
@@ -81,7 +82,12 @@ export class Flow {
 
   /** The URL at the authorization server to which the browser is sent. BackendFetchFailure. */
   async begin(target: Target, { owner, binding, returnTo }: BeginRequest): Promise<string> {
-    const { backends, clients, store, wall } = this.#options;
+    const {
+      backends,
+      clients,
+      store,
+      clock: { wall },
+    } = this.#options;
     const oauth = await import('oauth4webapi');
     const backend = await backends.discover(target);
     if (backend.changedTo !== undefined) throw new ServerChanged(backend.changedTo);
@@ -133,7 +139,14 @@ export class Flow {
    * another browser's.
    */
   async finish(query: URLSearchParams, binding: string): Promise<Finished> {
-    const { backends, clients, connections, requests, store, wall } = this.#options;
+    const {
+      backends,
+      clients,
+      connections,
+      requests,
+      store,
+      clock: { wall },
+    } = this.#options;
     const state = query.get('state') ?? '';
     const key = oauthKey('connecting', state);
     const [row] = STATE.test(state) ? await store.find('connecting', [key]) : [];

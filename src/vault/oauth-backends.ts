@@ -82,7 +82,8 @@ const readBackend: (row: OAuthRow) => OAuthBackend = rowReader(
   }),
 );
 
-interface OAuthBackendsOptions extends Pick<Clock, 'wall'> {
+interface OAuthBackendsOptions {
+  readonly clock: Clock;
   readonly store: Pick<OAuthStore, 'find' | 'replace' | 'save'>;
   readonly fetch: BackendFetch;
 }
@@ -124,7 +125,10 @@ export class OAuthBackends {
     const isConfirmed = confirmed === true || confirmed === issuer;
     const next = isSame || isConfirmed ? found : { ...before, changedTo: issuer };
     if (JSON.stringify(next) === JSON.stringify(before)) return next;
-    const { store, wall } = this.#options;
+    const {
+      store,
+      clock: { wall },
+    } = this.#options;
     await store.save({
       kind: 'backend',
       key: oauthKey('backend', target.endpoint),

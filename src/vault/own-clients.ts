@@ -29,7 +29,8 @@ const readOwnClient: (row: OAuthRow) => OwnClient = rowReader(
   }),
 );
 
-export interface OwnClientsOptions extends Pick<Clock, 'wall'> {
+export interface OwnClientsOptions {
+  readonly clock: Clock;
   readonly store: Pick<OAuthStore, 'find' | 'save'>;
   readonly requests: OAuthRequests;
   /** Where the gateway is reached: an origin. */
@@ -79,7 +80,7 @@ export class OwnClients {
     const key = this.#keyAt(server);
     const [row] = await this.#options.store.find('own-client', [key]);
     const known = row && readOwnClient(row);
-    const nowMs = this.#options.wall();
+    const nowMs = this.#options.clock.wall();
     if (known !== undefined && (known.expiresAtMs === undefined || known.expiresAtMs > nowMs)) {
       const endsAtMs = Date.parse(row?.expiresAt ?? '1970-01-01');
       if (endsAtMs < this.#endOf(known) - DAY_MS) await this.#save(key, known);
@@ -94,7 +95,7 @@ export class OwnClients {
     await this.#options.store.save({
       kind: 'own-client',
       key,
-      createdAt: new Date(this.#options.wall()).toISOString(),
+      createdAt: new Date(this.#options.clock.wall()).toISOString(),
       expiresAt: new Date(this.#endOf(client)).toISOString(),
       value: JSON.stringify(client),
     });
@@ -102,7 +103,7 @@ export class OwnClients {
 
   /** When its row may go if it is not used again, in ms since 1970. */
   #endOf({ expiresAtMs = Number.POSITIVE_INFINITY }: OwnClient): number {
-    return Math.min(this.#options.wall() + KEPT_MS, expiresAtMs);
+    return Math.min(this.#options.clock.wall() + KEPT_MS, expiresAtMs);
   }
 
   /**

@@ -17,7 +17,7 @@ export class RefreshSlots {
   readonly #alarm: Clock['alarm'];
   readonly #servers = new Map<string, Server>();
 
-  constructor({ alarm }: Pick<Clock, 'alarm'>) {
+  constructor({ alarm }: Clock) {
     this.#alarm = alarm;
   }
 

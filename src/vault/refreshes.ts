@@ -59,7 +59,8 @@ interface KnownToken extends Pick<StoredConnection, 'expiresAtMs' | 'dueAtMs'> {
   readonly readAtMs: number;
 }
 
-export interface RefreshesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
+export interface RefreshesOptions {
+  readonly clock: Clock;
   /** Undefined: there is one node. */
   readonly lives?: Lives | undefined;
   readonly connections: Connections;
@@ -81,14 +82,14 @@ export class Refreshes {
 
   constructor(options: RefreshesOptions) {
     this.#options = options;
-    this.#slots = new RefreshSlots(options);
+    this.#slots = new RefreshSlots(options.clock);
   }
 
   /** The token from memory, if it need not be read or refreshed now. */
   known(key: string): string | undefined {
     const known = this.#known.get(key);
     if (known === undefined) return undefined;
-    const { now, wall } = this.#options;
+    const { now, wall } = this.#options.clock;
     if (now() - known.readAtMs > FRESH_MS) return undefined;
     return isDue(known, wall()) ? undefined : known.token;
   }
@@ -132,7 +133,7 @@ export class Refreshes {
     key: string,
     refused: string | undefined,
   ): Promise<string> {
-    const { now, wall } = this.#options;
+    const { now, wall } = this.#options.clock;
     const beganAtMs = now();
     const before = this.#known.get(key);
     this.#known.delete(key);
@@ -151,7 +152,7 @@ export class Refreshes {
         if (now() - beganAtMs > WAIT_MS)
           throw new BackendFetchFailure('another node renews its token, and has not finished');
         round = 0;
-        await sleep(this.#options, CHECK_MS);
+        await sleep(this.#options.clock, CHECK_MS);
         continue;
       }
       const mayStillBeUsed = value.accessToken !== refused && !isOver(value, wall());
@@ -182,7 +183,10 @@ export class Refreshes {
     before: KnownToken | undefined,
     refused: string | undefined,
   ): Promise<ReadConnection | string> {
-    const { connections, now, wall } = this.#options;
+    const {
+      connections,
+      clock: { now, wall },
+    } = this.#options;
     try {
       const read = await connections.find(key);
       if (read === undefined) throw new NotConnected('none');
@@ -202,13 +206,16 @@ export class Refreshes {
 
   /** A node that has ended will not store what it asked for: its lease counts as over. */
   #isHeld(lease: StoredConnection['lease']): boolean {
-    const { lives, wall } = this.#options;
+    const {
+      lives,
+      clock: { wall },
+    } = this.#options;
     if (lease === undefined || lease.untilMs <= wall()) return false;
     return lease.life === undefined || lives?.hasEnded(lease.life) !== true;
   }
 
   #keep(key: string, { accessToken: token, expiresAtMs, dueAtMs }: StoredConnection): string {
-    this.#known.set(key, { token, expiresAtMs, dueAtMs, readAtMs: this.#options.now() });
+    this.#known.set(key, { token, expiresAtMs, dueAtMs, readAtMs: this.#options.clock.now() });
     return token;
   }
 
@@ -220,7 +227,10 @@ export class Refreshes {
     refreshToken: string,
     tries: number,
   ): Promise<boolean> {
-    const { connections, wall, now } = this.#options;
+    const {
+      connections,
+      clock: { wall, now },
+    } = this.#options;
     const failed = this.#failed.get(read.key);
     if (failed !== undefined && now() - failed.atMs < AGAIN_MS) throw failed.failure;
     const lease = { untilMs: wall() + LEASE_MS, tries, life: this.#options.lives?.life() };
@@ -255,13 +265,17 @@ export class Refreshes {
     while (read !== undefined && read.value.lease?.untilMs === taken.value.lease?.untilMs) {
       const before: ReadConnection = read;
       const write = () => connections.replace(before, { ...before.value, ...changes });
-      if ((await insistently(this.#options, write)) !== undefined) return;
-      read = await insistently(this.#options, () => connections.find(taken.key));
+      if ((await insistently(this.#options.clock, write)) !== undefined) return;
+      read = await insistently(this.#options.clock, () => connections.find(taken.key));
     }
   }
 
   async #asked(target: Target, backend: OAuthBackend, value: StoredConnection, refreshToken: string) {
-    const { clients, requests, wall } = this.#options;
+    const {
+      clients,
+      requests,
+      clock: { wall },
+    } = this.#options;
     const { server, resource } = backend;
     const oauth = await import('oauth4webapi');
     // A refresh token belongs to the client that got it.

@@ -34,7 +34,8 @@ import { OAuthRequests } from './oauth-requests.ts';
 import { OwnClients } from './own-clients.ts';
 import { NotConnected, Refreshes } from './refreshes.ts';
 
-export interface VaultOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
+export interface VaultOptions {
+  readonly clock: Clock;
   readonly store: OAuthStore;
   readonly isDenied: AddressCheck;
   readonly systemLookups?: SystemLookups | undefined;
@@ -66,19 +67,19 @@ export class Vault {
 
   constructor(options: VaultOptions) {
     this.#options = options;
-    const { store, wall, address, openNetworks = [], warn = (line) => process.emitWarning(line) } = options;
+    const { store, address, openNetworks = [], warn = (line) => process.emitWarning(line), clock } = options;
     const fetch = new BackendFetch({ ...options, openNetworks });
     const requests = new OAuthRequests(fetch);
     this.#requests = requests;
-    this.#backends = new OAuthBackends({ store, fetch, wall });
+    this.#backends = new OAuthBackends({ store, fetch, clock });
     this.#clients = new OwnClients({
       store,
       requests,
-      wall,
+      clock,
       base: () => address.issuer,
       isPublic: () => address.isPublic,
     });
-    this.#connections = new Connections({ store, wall, warn });
+    this.#connections = new Connections({ store, clock, warn });
     const parts = { connections: this.#connections, clients: this.#clients, requests };
     this.#refreshes = new Refreshes({
       ...options,
@@ -86,7 +87,7 @@ export class Vault {
       onEnded: ({ owner, issuer, resource }, reason) =>
         this.#options.changes$.next({ type: 'refresh-failed', owner, issuer, resource, reason }),
     });
-    this.#flow = new Flow({ ...parts, store, wall, backends: this.#backends });
+    this.#flow = new Flow({ ...parts, store, clock, backends: this.#backends });
   }
 
   /** The document by which authorization servers know the gateway; undefined when it has none. */

@@ -184,7 +184,7 @@ test.run();
 /** All tasks run at once, unless there is room for fewer in one turn of the event loop. */
 function newQueue(perTurn = Number.POSITIVE_INFINITY): WaitQueue {
   const scheduler = untimedScheduler(perTurn);
-  return new WaitQueue({ scheduler, alarm: spreadClock(scheduler, systemClock).alarm });
+  return new WaitQueue({ scheduler, clock: spreadClock(scheduler, systemClock) });
 }
 
 function numbers(): number {

@@ -37,7 +37,7 @@ async function probed(era: Era, answers: readonly FinalEvent[]) {
     });
   const opened = { transport: { handshake: { ...HANDSHAKE, era }, exchange }, lastMessageAtMs: 0 };
   const actor = createActor(probe, {
-    input: { opened, timeoutMs: 10_000, ...systemClock, now: () => nowMs },
+    input: { opened, timeoutMs: 10_000, clock: { ...systemClock, now: () => nowMs } },
   });
   const outcome = toPromise(actor).catch(asGatewayError);
   actor.start();

@@ -150,7 +150,7 @@ function make(transport: TransportKind, open: Open, options: Partial<DedicatedCo
   return new DedicatedConversations({
     definition: { template: 't', id: 'i', serverId: 's', transport },
     emit: () => {},
-    ...spreadClock(scheduler, simulatedClock),
+    clock: spreadClock(scheduler, simulatedClock),
     scheduler,
     transport: () => ({ openConversation: open }),
     ...options,

@@ -51,16 +51,18 @@ export class Harness {
       definition: definition('a', options.fields ?? HTTP),
       policy: { ...DEFAULT_POLICY, ...options.policy },
       open: this.scripted.open,
-      ...systemClock,
-      now,
-      wall: () => performance.timeOrigin + now(),
+      clock: {
+        ...systemClock,
+        now,
+        wall: () => performance.timeOrigin + now(),
+        alarm: (waitMs: number, ring: () => void) => {
+          const timer = this.clock.setTimeout(ring, waitMs);
+          return () => this.clock.clearTimeout(timer);
+        },
+      },
       scheduler: untimedScheduler(),
       emit: () => {},
       random: () => 0.5, // every back-off is exact
-      alarm: (waitMs: number, ring: () => void) => {
-        const timer = this.clock.setTimeout(ring, waitMs);
-        return () => this.clock.clearTimeout(timer);
-      },
     };
     this.actor = createActor(instanceMachine, { clock: this.clock, input });
     this.ref = new InstanceRef(this.actor);

@@ -90,7 +90,7 @@ test('reads its list of tools as other lists: it counts, and equal pages are rea
   const list = (listReader: ListReader) => {
     const transport = new ScriptedTransport({ capabilities: { tools: {} } });
     transport.onExchange = (exchange) => exchange.result({ tools });
-    return listTools(transport, { ...systemClock, listReader });
+    return listTools(transport, { clock: systemClock, listReader });
   };
   const reader = new ListReader();
   const [[first], [same]] = [await list(reader), await list(reader)];

@@ -45,7 +45,7 @@ simulateTime(test, () => {
     statelessConversations,
     scheduler,
     random: () => 0.5,
-    ...simulatedClock,
+    clock: simulatedClock,
   });
 });
 test.after.each(() => harness.close());
@@ -87,7 +87,7 @@ test('many clients follow an instance over several turns of the event loop', asy
     statelessConversations,
     scheduler: untimedScheduler(5),
     random: () => 0.5,
-    ...simulatedClock,
+    clock: simulatedClock,
   });
   const program = await add('a', STDIO, UPDATES);
   const clients = Array.from({ length: 40 }, (_, n) => new Client({ uris: [`x:${n}`] }));

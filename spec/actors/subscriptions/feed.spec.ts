@@ -28,14 +28,14 @@ const MODERN = {
 } as const;
 
 /** On a busy machine a task may be late, unless the time of a turn is not measured. */
-let deps = { ...systemClock, scheduler: untimedScheduler(1_000) };
+let deps = { clock: systemClock, scheduler: untimedScheduler(1_000) };
 let backend = new ScriptedTransport(MODERN);
 let feed = new Feed(backend, deps);
 let legacy = new ScriptedTransport();
 let shared = new Feed(legacy, deps);
 
 simulateTime(test, () => {
-  deps = { ...systemClock, scheduler: untimedScheduler(1_000) };
+  deps = { clock: systemClock, scheduler: untimedScheduler(1_000) };
   backend = new ScriptedTransport(MODERN);
   feed = new Feed(backend, deps);
   legacy = new ScriptedTransport();
@@ -61,7 +61,7 @@ test('drops unwanted resources with the next subscription', async () => {
 
 test('a flood of updates reaches hundreds of clients over many turns, each resource in its order', async () => {
   legacy.onExchange = (exchange) => exchange.result();
-  shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(5) });
+  shared = new Feed(legacy, { clock: systemClock, scheduler: untimedScheduler(5) });
   const uris = new Set(names('x', 500));
   for (const uri of uris) shared.subscribe(uri);
   const deliveries = new TurnCounter();
@@ -91,7 +91,7 @@ test('a flood of updates reaches hundreds of clients over many turns, each resou
 });
 
 test('a client that leaves gets nothing that waits, and neither does one that comes after the last has left', async () => {
-  shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(1) });
+  shared = new Feed(legacy, { clock: systemClock, scheduler: untimedScheduler(1) });
   const received: string[] = [];
   const deliver = ({ params: { uri } }: ServerNotification): void => void received.push(String(uri));
   const uris = new Set(['x:1', 'x:2', 'x:3']);
@@ -104,7 +104,7 @@ test('a client that leaves gets nothing that waits, and neither does one that co
 });
 
 test('gives its clients what waits when the conversation ends, and then completes', async () => {
-  shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(1) });
+  shared = new Feed(legacy, { clock: systemClock, scheduler: untimedScheduler(1) });
   const received: string[] = [];
   const uris = new Set(['x:1', 'x:2', 'x:3']);
   shared.messages(uris).subscribe({
@@ -118,7 +118,7 @@ test('gives its clients what waits when the conversation ends, and then complete
 });
 
 test('tells of the change of a list before an answer that the backend sent after it', async () => {
-  shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(1) });
+  shared = new Feed(legacy, { clock: systemClock, scheduler: untimedScheduler(1) });
   const changed: string[] = [];
   const following = shared.listChanges$.subscribe((list) => changed.push(list));
   shared.add({ uris: new Set(['x:1']), deliver: () => undefined });
@@ -499,7 +499,7 @@ test('legacy: streams that end before their resources are asked for cost the bac
 });
 
 test('legacy: asks for many resources at most 64 at a time, over several turns of the event loop', async () => {
-  shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(5) });
+  shared = new Feed(legacy, { clock: systemClock, scheduler: untimedScheduler(5) });
   const listening = shared.messages(new Set(names('x', 200))).subscribe();
   await passTurns(200);
   assert.is(asked().length, 64);
@@ -518,7 +518,7 @@ test('legacy: asks for many resources at most 64 at a time, over several turns o
 });
 
 test('legacy: refuses more than 10,000 resources', async () => {
-  shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(Number.POSITIVE_INFINITY) });
+  shared = new Feed(legacy, { clock: systemClock, scheduler: untimedScheduler(Number.POSITIVE_INFINITY) });
   legacy.onExchange = (exchange) => exchange.result();
   const [first] = Array.from({ length: 10_000 }, (_, n) => shared.subscribe(`x:${n}`));
   assert.is(await failure(shared.subscribe('x:more').answer), 'BACKEND_UNAVAILABLE no');
@@ -531,7 +531,7 @@ test('legacy: refuses more than 10,000 resources', async () => {
 });
 
 test('legacy: subscribes to what was refused for want of room once there is some', async () => {
-  shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(Number.POSITIVE_INFINITY) });
+  shared = new Feed(legacy, { clock: systemClock, scheduler: untimedScheduler(Number.POSITIVE_INFINITY) });
   legacy.onExchange = (exchange) => exchange.result();
   const parts = names('x', 2_500).map((uri) => shared.subscribe(uri, 'ann'));
   shared.subscribe('y:2', 'bob');
@@ -558,7 +558,7 @@ test('legacy: subscribes to what was refused for want of room once there is some
 });
 
 test('legacy: looks again at most at 10,000 that were refused for want of room', async () => {
-  shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(Number.POSITIVE_INFINITY) });
+  shared = new Feed(legacy, { clock: systemClock, scheduler: untimedScheduler(Number.POSITIVE_INFINITY) });
   legacy.onExchange = (exchange) => exchange.result();
   const parts = names('x', 2_500).map((uri) => shared.subscribe(uri, 'ann'));
   const refused = names('y', 10_001).map((uri) => shared.subscribe(uri, 'ann'));
@@ -571,7 +571,7 @@ test('legacy: looks again at most at 10,000 that were refused for want of room',
 });
 
 test('legacy: what an owner has left counts as its own until the backend has answered', async () => {
-  shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(Number.POSITIVE_INFINITY) });
+  shared = new Feed(legacy, { clock: systemClock, scheduler: untimedScheduler(Number.POSITIVE_INFINITY) });
   legacy.onExchange = (exchange) => exchange.result();
   const parts = names('x', 2_500).map((uri) => shared.subscribe(uri, 'ann'));
   await settled();

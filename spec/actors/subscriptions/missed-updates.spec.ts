@@ -231,7 +231,7 @@ function modernClient(uris: readonly string[]) {
     statelessConversations,
     scheduler: untimedScheduler(Number.POSITIVE_INFINITY),
     random: () => 0.5,
-    ...simulatedClock,
+    clock: simulatedClock,
   });
   const messages: ServerMessage[] = [];
   const wanted = { resources: new Set(uris) };

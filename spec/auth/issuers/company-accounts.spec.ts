@@ -24,8 +24,8 @@ function started({ keepsSecrets = true } = {}) {
   const asked: string[] = [];
   const store = new MemoryStore();
   const company = new CompanyAccounts({
-    ...{ store: store.oauth, accounts: store.accounts, wall: () => nowMs, keepsSecrets },
-    alarm: (_, run) => systemClock.alarm(0, run),
+    ...{ store: store.oauth, accounts: store.accounts, keepsSecrets },
+    clock: { ...systemClock, wall: () => nowMs, alarm: (_, run) => systemClock.alarm(0, run) },
     ...{ onChange: () => {}, warn: () => {} },
     providers: [
       {

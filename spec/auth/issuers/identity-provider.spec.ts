@@ -21,7 +21,7 @@ for (const refusal of ['invalid_client', 'unauthorized_client'])
           ...{ id: 'example', issuer: there.issuer, label: 'Example', clientId, clientSecret, claims: {} },
           ...{ roles: [], require: [], everyone: { role: 'user' }, sessionMs: 1 },
         },
-        { now: systemClock.now, keepsSecrets: true, warn: (line) => void warnings.push(line) },
+        { clock: systemClock, keepsSecrets: true, warn: (line) => void warnings.push(line) },
       );
       const { proof, location } = await provider.begin(CALLBACK);
       const answer = await answerOf(there, new URL(location), 's-1');

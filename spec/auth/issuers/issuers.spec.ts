@@ -61,10 +61,13 @@ async function setup(setting: Partial<IssuerSetting> = {}) {
     },
     issuers: new Issuers({
       settings: [{ issuer, claims: {}, roles: ROLES, ...setting }],
-      ...{ address, limits, now: clock.now, wall: clock.wall, warn: (line) => void warnings.push(line) },
-      alarm: (_, callback) => {
-        alarms.push(callback);
-        return () => {};
+      ...{ address, limits, warn: (line) => void warnings.push(line) },
+      clock: {
+        ...clock,
+        alarm: (_, callback) => {
+          alarms.push(callback);
+          return () => {};
+        },
       },
     }),
     log: { info: () => {}, warn: () => {} },

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { RateLimiter, type SharedCounter, WindowCounter } from '../../../src/auth/limits/rate-limiter.ts';
 import type { Principal } from '../../../src/domain/accounts/account.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { suite } from '../../helpers/suite.ts';
 import { START_MS } from '../auth-harness.ts';
 
@@ -20,7 +21,7 @@ const principal = (id: string, hourlyLimit?: number): Principal => ({
   ...(hourlyLimit === undefined ? {} : { hourlyLimit }),
 });
 
-const CLOCKS = { wall: () => Date.now(), now: () => Date.now() };
+const CLOCKS = { ...systemClock, now: () => Date.now() };
 
 test.before.each(() => mock.timers.enable({ apis: ['Date', 'setTimeout'], now: startMs }));
 test.after.each(() => mock.timers.reset());
@@ -177,7 +178,11 @@ test('a step of the wall clock neither ends nor extends a window, and moves only
       clock.wallMs += ms;
       clock.monotonicMs += ms;
     };
-    const limiter = new RateLimiter({ wall: () => clock.wallMs, now: () => clock.monotonicMs });
+    const limiter = new RateLimiter({
+      ...systemClock,
+      wall: () => clock.wallMs,
+      now: () => clock.monotonicMs,
+    });
     const ada = principal('ada', 2);
     limiter.take('ada', 2, 2);
     pass(hourMs / 2);

@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { OAuthKeys } from '../../../src/auth/oauth/oauth-keys.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -11,8 +12,8 @@ const DAY_MS = 24 * HOUR_MS;
 
 test('two nodes that start at the same time use one key, which is a private one in the store only', async () => {
   const { oauth } = new MemoryStore();
-  const clock = { now: () => 0, wall: () => 0 };
-  const nodes = [1, 2].map(() => new OAuthKeys({ store: oauth, ...clock }));
+  const clock = { ...systemClock, now: () => 0, wall: () => 0 };
+  const nodes = [1, 2].map(() => new OAuthKeys({ store: oauth, clock }));
   const [left, right] = await Promise.all(nodes.map((keys) => keys.current()));
   assert.ok(left && right);
   assert.is(left.signing.kid, right.signing.kid);
@@ -24,7 +25,7 @@ test('two nodes that start at the same time use one key, which is a private one 
 test('a new key is published a day before it signs, and an old one until its last token is over', async () => {
   const { oauth } = new MemoryStore();
   let atMs = 0;
-  const keys = new OAuthKeys({ store: oauth, now: () => atMs, wall: () => atMs });
+  const keys = new OAuthKeys({ store: oauth, clock: { ...systemClock, now: () => atMs, wall: () => atMs } });
   const at = async (ms: number) => {
     atMs = ms;
     const { signing, published } = await keys.current();
@@ -46,7 +47,10 @@ test('the keys in use go on while the store does not answer', async () => {
   let atMs = 0;
   let isAway = false;
   const find: typeof oauth.find = (...of) => (isAway ? Promise.reject(new Error('away')) : oauth.find(...of));
-  const keys = new OAuthKeys({ store: { ...oauth, find }, now: () => atMs, wall: () => atMs });
+  const keys = new OAuthKeys({
+    store: { ...oauth, find },
+    clock: { ...systemClock, now: () => atMs, wall: () => atMs },
+  });
   const { signing } = await keys.current();
   [atMs, isAway] = [HOUR_MS, true];
   assert.is((await keys.current()).signing.kid, signing.kid);

@@ -25,7 +25,7 @@ function testsWith(open: Open) {
   const tests = new ConnectionTests({
     openTransport: () => open,
     registry: { instances: { draft } },
-    ...clock,
+    clock,
   });
   const run = (caller?: string) => tests.run('demo', { endpoint: 'x' }, definedFields({ caller }));
   return { tests, run };

@@ -29,7 +29,7 @@ test('waits for credentials and a shared rate limit, and consumes the limit befo
     },
     close: () => {},
   };
-  const limiter = new RateLimiter({ wall: () => 1_800_000_000_000, now: () => 0 }, shared);
+  const limiter = new RateLimiter({ ...systemClock, wall: () => 1_800_000_000_000, now: () => 0 }, shared);
   const known: KnownCaller = { limiter, authenticate: async () => ADA };
   const app = await startRoute(
     '/:template',

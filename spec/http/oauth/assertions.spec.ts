@@ -113,7 +113,7 @@ test('are used once, also at the same time at two nodes', async () => {
   const authorizationServer: OAuthServiceOptions = {
     ...{ store, auth, clock, assertions, secrets: [randomBytes(32)], tokenSeconds: 3_600 },
     ...{ rule: 'any', openNetworks: [], keepsSecrets: true },
-    keys: new OAuthKeys({ store: store.oauth, now: clock.now, wall: clock.wall }),
+    keys: new OAuthKeys({ store: store.oauth, clock }),
     // Both are reached by the address of the first.
     address: { issuer: url, baseFor: () => url, pathOf: () => '', normalise: () => url },
     log: { warn: () => {}, error: () => {} },

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { ClientDocuments, isDocumentUrl } from '../../../src/http/oauth/clients/client-documents.ts';
 import { FetchFailure, GuardedFetch } from '../../../src/http/oauth/clients/guarded-fetch.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
@@ -89,8 +90,8 @@ test('a document that lies, fails, redirects or is too long is one page, which d
 });
 
 test('nothing inside the network is reached, by address or by name', async () => {
-  const { now, alarm } = { now: () => 0, alarm: () => () => {} };
-  const closed = new GuardedFetch({ openNetworks: [], now, alarm, ca });
+  const clock = { ...systemClock, now: () => 0, alarm: () => () => {} };
+  const closed = new GuardedFetch({ openNetworks: [], clock, ca });
   const bounds = { mostBytes: 100, timeoutMs: 1_000 };
   for (const url of [
     ...[base, 'https://127.0.0.1/', 'https://[::1]/', 'https://169.254.169.254/latest', 'https://10.0.0.1/'],
@@ -102,7 +103,7 @@ test('nothing inside the network is reached, by address or by name', async () =>
     assert.match(String(failure), /public address|not https/, url);
   }
   assert.is(state.asked, 0);
-  const counted = new GuardedFetch({ openNetworks: [], now, alarm });
+  const counted = new GuardedFetch({ openNetworks: [], clock });
   const ask = () => counted.get(new URL('https://10.0.0.1/'), 'a', bounds).catch(String);
   const answers = await Promise.all(Array.from({ length: 12 }, ask));
   assert.is(answers.filter((answer) => String(answer).includes('too many')).length, 2);
@@ -131,7 +132,11 @@ test('stored documents are bounded: the oldest make room', async () => {
   const fetched = {
     get: async (url: URL) => ({ status: 200, body: Buffer.from(documentOf(url.href)) }),
   };
-  const documents = new ClientDocuments({ store, fetch: fetched, now: () => nowMs, wall: () => nowMs });
+  const documents = new ClientDocuments({
+    store,
+    fetch: fetched,
+    clock: { ...systemClock, now: () => nowMs, wall: () => nowMs },
+  });
   for (let n = 0; n < 1_050; n += 1) {
     nowMs += 1;
     await documents.find(`https://a.example/${n}`, 'anyone');

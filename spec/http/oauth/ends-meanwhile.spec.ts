@@ -1,6 +1,7 @@
 // What ends while a request that uses it is being served.
 
 import * as assert from 'uvu/assert';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { Clients } from '../../../src/http/oauth/clients/clients.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import { allow, askToken, begin, REDIRECT, register, startSignIn } from '../../helpers/sign-in.ts';
@@ -51,7 +52,7 @@ for (const held of ['find', 'end'] as const)
     };
     const clients = new Clients({
       ...{ store: { ...oauth, [held]: slow[held] }, rule: 'any', keepsSecrets: true },
-      ...{ now: () => 0, wall: () => Date.now(), warn: () => {} },
+      ...{ clock: systemClock, warn: () => {} },
       documents: { find: () => Promise.reject(new Error('it has no document')) },
     });
     const slowOne = held === 'find' ? clients.find(id, 'here') : clients.remove(id);

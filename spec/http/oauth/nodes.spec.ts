@@ -28,7 +28,7 @@ test.before(async () => {
   const clock = systemClock;
   const authorizationServer: OAuthServiceOptions = {
     ...{ store, auth, clock, secrets: [randomBytes(32)], rule: 'any', openNetworks: [], keepsSecrets: true },
-    keys: new OAuthKeys({ store: store.oauth, now: clock.now, wall: clock.wall }),
+    keys: new OAuthKeys({ store: store.oauth, clock }),
     // Both are reached by the address of the first.
     address: { issuer: url, baseFor: () => url, pathOf: () => '', normalise: () => url },
     tokenSeconds: 3_600,

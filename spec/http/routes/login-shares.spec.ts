@@ -17,7 +17,7 @@ class GatedPasswords extends Passwords {
   isClosed = false;
 
   constructor() {
-    super({ now: () => 0 }, 4);
+    super({ ...systemClock, now: () => 0 }, 4);
   }
 
   protected override async compare(password: string, hash: string): Promise<boolean> {

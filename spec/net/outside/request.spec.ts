@@ -74,7 +74,7 @@ for (const [name, [answer, expected, shown]] of Object.entries(ANSWERS))
         ...{ alarm: systemClock.alarm, timeoutMs: 500, mostBytes: 65_536 },
       }).then(({ status, body }) => `${status} ${body}`, String);
       assert.match(asked, expected);
-      const fetch = new BackendFetch({ ...soon, isDenied: () => false, openNetworks: [] });
+      const fetch = new BackendFetch({ clock: soon, isDenied: () => false, openNetworks: [] });
       const given = await fetch
         .send(url, url)
         .then(async (got) => `${got.status} ${await got.text()}`, String);
@@ -85,7 +85,7 @@ for (const [name, [answer, expected, shown]] of Object.entries(ANSWERS))
       const lines: string[] = [];
       const keys = new IssuerKeys(
         { issuer: url, jwksUri: url },
-        { ...soon, log: (line) => lines.push(line) },
+        { clock: soon, log: (line) => lines.push(line) },
       );
       await keys.current(false).catch(() => undefined);
       assert.is(lines.length, 1);
@@ -93,7 +93,7 @@ for (const [name, [answer, expected, shown]] of Object.entries(ANSWERS))
 
 test('leave their places at once: the 21st is sent, too', () =>
   withServer(SWITCHES, async (url) => {
-    const fetch = new BackendFetch({ ...systemClock, isDenied: () => false, openNetworks: [] });
+    const fetch = new BackendFetch({ clock: systemClock, isDenied: () => false, openNetworks: [] });
     for (let n = 0; n < 21; n += 1)
       assert.match(
         String(await fetch.send(url, url).catch(String)),
@@ -103,7 +103,7 @@ test('leave their places at once: the 21st is sent, too', () =>
 
 test('silent servers have few places, and leave the others to servers that answer', async () => {
   let nowMs = 0;
-  const places = new OutsidePlaces({ now: () => nowMs });
+  const places = new OutsidePlaces({ ...systemClock, now: () => nowMs });
   const leaves = Array.from({ length: 100 }, (_, index) => places.take(`silent-${index}`));
   const taken = leaves.flatMap((leave) => leave ?? []);
   assert.is(taken.length, 40, 'of servers that were never asked');

@@ -22,7 +22,12 @@ test('a file is not read again while it is being read, as on a file system that 
     readings.push(reading);
     return reading.promise;
   };
-  const options = { clock: { background }, everyMs: 1, isSame: Object.is, onWarning: () => {} };
+  const options = {
+    clock: { ...systemClock, background },
+    everyMs: 1,
+    isSame: Object.is,
+    onWarning: () => {},
+  };
   const opening = readRenewed(read, options);
   readings[0]?.resolve('first');
   const renewed = await opening;

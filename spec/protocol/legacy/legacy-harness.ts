@@ -38,7 +38,7 @@ export function legacyHarness(
     ...{
       onFault,
       scheduler,
-      tasks: new TaskLog({ now: () => harness.now() }),
+      tasks: new TaskLog({ ...systemClock, now: () => harness.now() }),
       newSessionId: () => newSessionId('life-1--'),
     },
     clock: { ...spreadClock(scheduler, systemClock), now: () => harness.now() },

@@ -3,6 +3,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { McpSession } from '../../../src/domain/sessions/mcp-session.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { LegacyListener } from '../../../src/protocol/legacy/legacy-listener.ts';
 import {
   EventBudget,
@@ -23,7 +24,12 @@ test.after.each(() => mock.timers.reset());
 
 /** One stream that has begun. */
 function begun() {
-  const common = { budget: new EventBudget(), now: Date.now, sessionId: 's', generation: 1 };
+  const common = {
+    budget: new EventBudget(),
+    clock: { ...systemClock, now: Date.now },
+    sessionId: 's',
+    generation: 1,
+  };
   const stream = new LegacyStream({ ...common, key: 'k1' });
   const reply = new RecordedReply();
   stream.begin(reply, true);
@@ -89,7 +95,7 @@ function setUp(budget = new EventBudget()) {
     const key = `${last}`;
     const stream = new LegacyStream({
       budget,
-      now: Date.now,
+      clock: { ...systemClock, now: Date.now },
       sessionId: 's',
       generation: 1,
       key,
@@ -171,7 +177,7 @@ test('messages that wait for a listener need budget until the session ends', () 
     isPending: () => true,
     listened: new WeakSet<McpSession>(),
   };
-  const deps = { budget, now: Date.now, ...own };
+  const deps = { budget, clock: { ...systemClock, now: Date.now }, ...own };
   const listener = new LegacyListener(session, deps);
   listener.notify('waiting');
   assert.is(budget.needed.total, 7);

@@ -73,7 +73,7 @@ export async function withBackend(
   const backend = new Backend();
   let tools: ToolCache | undefined;
   const opened = (transport: Transport) => {
-    tools = new ToolCache(() => listTools(transport, systemClock), systemClock);
+    tools = new ToolCache(() => listTools(transport, { clock: systemClock }), systemClock);
     return body(transport, backend);
   };
   await withRawTransport(backend.respond, opened, { relistTools: () => tools?.lookUp() });

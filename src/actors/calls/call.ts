@@ -114,7 +114,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   // --- for its attempts ------------------------------------------------------------------------------------
 
   now(): number {
-    return this.#deps.now();
+    return this.#deps.clock.now();
   }
 
   scheduleFailure(task: () => void): void {
@@ -157,7 +157,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   // --- for its deadline ------------------------------------------------------------------------------------
 
   onSilent(): number {
-    const now = this.#deps.now();
+    const now = this.#deps.clock.now();
     const { silentAfterMs } = this.deadline;
     const dueAtMs = (this.#attempts.newest?.sent.atMs ?? now) + silentAfterMs;
     if (now < dueAtMs) return dueAtMs; // the call had waited before it was sent
@@ -338,7 +338,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   /** Asks the route for the retry. Without an instance it waits for the way to the failed one, if there is one. */
   #retry(failedAt: InstanceRef, reason: StepReason): void {
     const step = this.#step(reason);
-    const wayKnown$ = step.kind === 'none' ? this.retries.untilWayKnown(this.#deps) : undefined;
+    const wayKnown$ = step.kind === 'none' ? this.retries.untilWayKnown(this.#deps.clock) : undefined;
     if (wayKnown$ === undefined) {
       this.#take(step);
       return;
@@ -363,7 +363,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   }
 
   #silence({ sent }: Attempt): GatewayError {
-    return backendTimeout(Math.round(this.#deps.now() - sent.atMs));
+    return backendTimeout(Math.round(this.#deps.clock.now() - sent.atMs));
   }
 
   /** Starts one more attempt beside silent ones, if an instance can take it now, or once the route has opened one. */

@@ -20,7 +20,8 @@ export interface TimedCall {
 }
 
 /** The clock, and the bound of all deadlines of a gateway. */
-export interface DeadlineDeps extends Clock {
+export interface DeadlineDeps {
+  readonly clock: Clock;
   /** The longest duration of a call in ms; a longer timeout extends it. Default: LIMITS.callDefaultBoundMs. */
   readonly maxCallMs?: number | undefined;
 }
@@ -56,12 +57,12 @@ export class Deadline implements Waiter {
     timeoutMs: number,
     arrivedAtMs: number | undefined,
   ) {
-    const { maxCallMs = LIMITS.callDefaultBoundMs } = deps;
+    const { clock, maxCallMs = LIMITS.callDefaultBoundMs } = deps;
     this.#call = call;
-    this.#clock = deps;
+    this.#clock = clock;
     this.#short = short;
     this.#timeoutMs = timeoutMs;
-    const now = deps.now();
+    const now = clock.now();
     this.beganAtMs = arrivedAtMs ?? now;
     this.#hardEndMs = this.beganAtMs + Math.min(Math.max(maxCallMs, timeoutMs), LIMITS.callHardBoundMs);
     this.#lastMessageAtMs = this.beganAtMs;

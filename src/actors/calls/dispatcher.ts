@@ -12,7 +12,6 @@ import { toolNotFound } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import type { GatewayEvent } from '../../domain/events/events.ts';
-import type { Clock } from '../../domain/time/clock.ts';
 import { SharedTimer } from '../../domain/time/shared-timer.ts';
 import type { Fleet } from '../fleet.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
@@ -26,7 +25,7 @@ import { SHORT_MS } from './deadline.ts';
 
 const LIST_TOOLS = 'tools/list';
 
-interface DispatcherDeps extends CallDeps, Pick<Clock, 'wall'> {
+interface DispatcherDeps extends CallDeps {
   readonly fleet: Fleet;
   readonly emit: (event: GatewayEvent) => void;
   /** The trusted tool definitions of a template. Default: every definition is trusted. */
@@ -97,7 +96,12 @@ export class Dispatcher {
 
   #carry(template: string, request: ExchangeRequest, inputOf: () => CallInput): Observable<SourcedEvent> {
     return new Observable((subscriber) => {
-      const { emit, budget, isAccepting, now, wall } = this.#deps;
+      const {
+        emit,
+        budget,
+        isAccepting,
+        clock: { now, wall },
+      } = this.#deps;
       this.#calls += 1;
       const number = this.#calls;
       const events = new CallEvents(emit, { template, number, request }, wall);

@@ -27,7 +27,7 @@ export function hostedAttempt(
   conversation: Conversation,
   request: ExchangeRequest,
   count: (change: 1 | -1) => void,
-  { now, alarm }: Pick<Clock, 'now' | 'alarm'>,
+  { now, alarm }: Clock,
 ): Observable<ExchangeEvent> {
   return new Observable((subscriber) => {
     const { longestMs = LIMITS.callHardBoundMs } = request;

@@ -6,9 +6,9 @@ import { RecentCount } from '../../balancing/recent-count.ts';
 import { type Failed, type Next, nextAfter } from '../../domain/calls/retry-rules.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { CallEvents } from './call-events.ts';
-import type { DeadlineDeps } from './deadline.ts';
 
 /** Time after a failure within which an instance of another node learns whether that node can be reached, in ms. */
 const WAY_KNOWN_MS = 10;
@@ -82,7 +82,7 @@ export class Retries {
    * failure. Emits once the instance knows whether the way to its node is lost: if it is, the call waits until the way is open
    * again, as later calls do, instead of going on elsewhere. Source: ADR 295.
    */
-  untilWayKnown({ alarm }: Pick<DeadlineDeps, 'alarm'>): Observable<void> | undefined {
+  untilWayKnown({ alarm }: Clock): Observable<void> | undefined {
     const { failed, error } = this.#last ?? {};
     if (this.attemptsLeft <= 0 || failed?.ref.isElsewhere !== true || error?.delivered !== 'no')
       return undefined;

@@ -44,7 +44,7 @@ export interface YieldingCall {
 }
 
 interface WaitQueueDeps {
-  readonly alarm: Clock['alarm'];
+  readonly clock: Clock;
   readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
   /** The longest wait of a call, in ms. Default: LIMITS.queueWaitMs. `Infinity`: until the call itself leaves. */
   readonly waitMs?: number;
@@ -80,9 +80,9 @@ export class WaitQueue {
   join(call: QueueEntry, maxLength: number): boolean {
     const displaced = this.#length < maxLength ? undefined : this.#displacedBy(call.ownerId, maxLength);
     if (this.#length >= maxLength && displaced === undefined) return false;
-    const { alarm, waitMs = LIMITS.queueWaitMs } = this.#deps;
+    const { clock, waitMs = LIMITS.queueWaitMs } = this.#deps;
     call.endWait =
-      waitMs === Number.POSITIVE_INFINITY ? () => undefined : alarm(waitMs, () => this.#refuse(call));
+      waitMs === Number.POSITIVE_INFINITY ? () => undefined : clock.alarm(waitMs, () => this.#refuse(call));
     const calls = this.#byOwner.get(call.ownerId) ?? [];
     calls.splice(indexIn(call, calls), 0, call);
     this.#byOwner.set(call.ownerId, calls);

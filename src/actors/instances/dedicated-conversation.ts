@@ -14,7 +14,6 @@ import type { ClientAnswer, ClientProfile } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { includesLevel, LEGACY_VERSIONS } from '../../domain/mcp/mcp.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
-import type { Clock } from '../../domain/time/clock.ts';
 import { closeQuietly } from '../../transports/close-quietly.ts';
 import { answerOf } from '../../transports/own-exchange.ts';
 import type { CallConversation, Closed, Conversation } from '../../transports/transport.ts';
@@ -91,7 +90,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   readonly opening: Promise<Conversation | undefined>;
   /** Resolves when the conversation and its process have ended. Never rejects. */
   readonly gone: Promise<void>;
-  readonly #clock: Pick<Clock, 'now' | 'alarm'> & SubscriptionDeps;
+  readonly #deps: SubscriptionDeps;
   readonly #listener: ConversationListener;
   readonly #idleMs: number;
   readonly #ending = new AbortController();
@@ -115,10 +114,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   #level: string | undefined;
   #settingLevel: Promise<void> | undefined;
 
-  constructor(
-    clock: Pick<Clock, 'now' | 'alarm'> & SubscriptionDeps,
-    { request, key, open, listener }: ConversationInput,
-  ) {
+  constructor(deps: SubscriptionDeps, { request, key, open, listener }: ConversationInput) {
     const { owner, sharing = 'oneUse', session, idleMs = 0, forCallsOf } = request;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = owner.id;
@@ -127,10 +123,10 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     this.session = sharing === 'everyone' ? undefined : session; // it has more than one
     this.gone = promise;
     this.#resolveGone = resolve;
-    this.#clock = clock;
+    this.#deps = deps;
     this.#listener = listener;
     this.#idleMs = idleMs;
-    this.usedAtMs = clock.now();
+    this.usedAtMs = deps.clock.now();
     if (idleMs > 0) this.#disarm = this.#arm(idleMs);
     this.opening = this.#open(open, forCallsOf);
     this.opening.catch(() => undefined); // its uses get the error
@@ -146,7 +142,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     if (conversation === undefined) return undefined;
     const { handshake, messages$, resumed$, closed$ } = conversation;
     const exchange = (request: ExchangeRequest) => withoutClient(conversation, request);
-    this.#feed ??= new Feed({ handshake, messages$, resumed$, closed$, exchange }, this.#clock);
+    this.#feed ??= new Feed({ handshake, messages$, resumed$, closed$, exchange }, this.#deps);
     return this.#feed;
   }
   /**
@@ -176,7 +172,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   endUse(isSession = false): void {
     this.#uses -= 1;
     if (isSession) this.#sessions -= 1;
-    this.usedAtMs = this.#clock.now();
+    this.usedAtMs = this.#deps.clock.now();
     if (this.isIdle && (this.#refusesUses || this.#idleMs === 0)) void this.close();
   }
 
@@ -205,7 +201,11 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     if (this.#level !== undefined && includesLevel(this.#level, level)) return this.#settingLevel;
     this.#level = level;
     const request = { method: 'logging/setLevel', params: { level } };
-    const settingLevel: Promise<void> = answerOf(withoutClient(conversation, request), LEVEL_MS, this.#clock)
+    const settingLevel: Promise<void> = answerOf(
+      withoutClient(conversation, request),
+      LEVEL_MS,
+      this.#deps.clock,
+    )
       .then(
         () => undefined,
         () => undefined, // the call is worth more than its log messages
@@ -270,8 +270,8 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
 
   /** Sets the one timer of the conversation. When it fires after a later use, it is set again. */
   #arm(waitMs: number): () => void {
-    return this.#clock.alarm(waitMs, () => {
-      const idleMs = this.isIdle ? this.#clock.now() - this.usedAtMs : 0;
+    return this.#deps.clock.alarm(waitMs, () => {
+      const idleMs = this.isIdle ? this.#deps.clock.now() - this.usedAtMs : 0;
       if (idleMs >= this.#idleMs) this.refuseUses();
       else this.#disarm = this.#arm(this.#idleMs - idleMs);
     });

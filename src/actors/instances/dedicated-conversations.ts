@@ -17,7 +17,6 @@ import { canonicalText } from '../../domain/json/json.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
-import type { Clock } from '../../domain/time/clock.ts';
 import type { Closed, Conversation, Transport } from '../../transports/transport.ts';
 import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 import {
@@ -35,9 +34,7 @@ export interface ConversationUse {
   readonly end: (isOver?: boolean) => void;
 }
 
-export interface DedicatedConversationsOptions
-  extends Pick<Clock, 'now' | 'wall' | 'alarm'>,
-    SubscriptionDeps {
+export interface DedicatedConversationsOptions extends SubscriptionDeps {
   readonly definition: Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;
   readonly dedicatedBounds?: DedicatedBounds | undefined;
   /** True when another node runs the instance. */
@@ -135,7 +132,12 @@ export class DedicatedConversations implements ConversationListener {
     const before = isCounted ? this.#makeRoom(request) : undefined;
     if (isCounted) this.#shares.take(owner.id);
     const open = (signal: AbortSignal) => this.#openAfter(before, request, signal);
-    const conversation = new DedicatedConversation(this.#options, { request, key, open, listener: this });
+    const conversation = new DedicatedConversation(this.#options, {
+      request,
+      key,
+      open,
+      listener: this,
+    });
     if (isCounted) this.#counted.add(conversation);
     if (key !== undefined) this.#byKey.set(key, (this.#byKey.get(key) ?? new Set()).add(conversation));
     return conversation;
@@ -192,7 +194,7 @@ export class DedicatedConversations implements ConversationListener {
    * (at least LIMITS.sessionReplaceableMs); undefined without either.
    */
   #spareOf(ownerId: string | undefined): DedicatedConversation | undefined {
-    const sinceMs = this.#options.now() - LIMITS.sessionReplaceableMs;
+    const sinceMs = this.#options.clock.now() - LIMITS.sessionReplaceableMs;
     const candidates = [...this.#counted].filter((each) => ownerId === undefined || each.ownerId === ownerId);
     const idle = candidates.filter(({ isIdle, acceptsAnotherUse }) => isIdle && acceptsAnotherUse);
     const away = candidates.filter(({ idleSinceMs }) => idleSinceMs <= sinceMs);
@@ -224,7 +226,11 @@ export class DedicatedConversations implements ConversationListener {
 
   #eventFor(principal: string) {
     const { definition, isElsewhere } = this.#options;
-    const fields = { ...eventOf(this.#options, definition), transport: definition.transport, principal };
+    const fields = {
+      ...eventOf(this.#options.clock, definition),
+      transport: definition.transport,
+      principal,
+    };
     return isElsewhere ? { ...fields, isElsewhere } : fields;
   }
 }

@@ -219,7 +219,7 @@ export class InstanceRef implements Candidate {
     if (children.transport === undefined) resolve();
     else children.transport.send({ type: 'close', closed: resolve });
     const ends = [context.dedicated.end(), closed];
-    await firstValueFrom(race(from(Promise.all(ends)), timer$(context, LIMITS.drainMs)));
+    await firstValueFrom(race(from(Promise.all(ends)), timer$(context.clock, LIMITS.drainMs)));
   }
 
   /** Sends a notification through the transport, as Conversation.notify does; dropped when there is no transport. */
@@ -309,12 +309,12 @@ export class InstanceRef implements Candidate {
       score,
       latencyMs: calls.latencyMs ?? null,
       consecutiveFailures: failures,
-      lastCheck: checkedAtMs === undefined ? null : this.#isoTime(context, checkedAtMs),
-      nextAttemptAt: isWaiting ? this.#isoTime(context, context.opensAtMs) : null,
+      lastCheck: checkedAtMs === undefined ? null : this.#isoTime(context.clock, checkedAtMs),
+      nextAttemptAt: isWaiting ? this.#isoTime(context.clock, context.opensAtMs) : null,
       ejection:
         suspension === undefined
           ? null
-          : { reason: suspension.reason, until: this.#isoTime(context, suspension.untilMs) },
+          : { reason: suspension.reason, until: this.#isoTime(context.clock, suspension.untilMs) },
       reason:
         this.reason ?? (opened === undefined ? startingReason(diagnostics) : (opened.transport.note ?? null)),
       restarts: Math.max(0, context.openings - 1) + context.failedStarts,
@@ -327,7 +327,7 @@ export class InstanceRef implements Candidate {
     };
   }
 
-  #isoTime({ now, wall }: Pick<Clock, 'now' | 'wall'>, monotonicMs: number): string {
+  #isoTime({ now, wall }: Clock, monotonicMs: number): string {
     const offsetMs = wall() - now();
     if (!(Math.abs(offsetMs - this.#wallOffsetMs) <= STEADY_MS)) this.#wallOffsetMs = offsetMs;
     return new Date(this.#wallOffsetMs + monotonicMs).toISOString();

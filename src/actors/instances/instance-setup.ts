@@ -9,7 +9,6 @@ import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
-import type { Clock } from '../../domain/time/clock.ts';
 import type { Open } from '../../transports/open-options.ts';
 import { EXITED_CLEANLY, type TransportDiagnostics } from '../../transports/transport.ts';
 import { backOffMs } from '../back-off.ts';
@@ -23,7 +22,7 @@ import type { TrustOf } from './tool-trust.ts';
 import { refusalOf, type TransportReport, transportActor } from './transport-actor.ts';
 
 /** The input of an instance actor. */
-export interface InstanceActorInput extends Clock, SubscriptionDeps, Pick<ListDeps, 'listReader'> {
+export interface InstanceActorInput extends SubscriptionDeps, Pick<ListDeps, 'listReader'> {
   readonly definition: InstanceDefinition;
   readonly policy: TemplatePolicy;
   readonly open: Open;
@@ -134,7 +133,14 @@ export const instanceSetup = setup({
   },
   delays: {
     /** The time to the next probe. It is short after a failed probe, because two in a row decide. */
-    nextProbe: ({ context: { policy, failures, checkedAtMs, now } }) => {
+    nextProbe: ({
+      context: {
+        policy,
+        failures,
+        checkedAtMs,
+        clock: { now },
+      },
+    }) => {
       const { healthIntervalMs } = policy;
       const waitMs = failures > 0 ? Math.min(healthIntervalMs, LIMITS.promptedProbeMs) : healthIntervalMs;
       return Math.max(0, (checkedAtMs ?? now()) + waitMs - now());
@@ -160,7 +166,8 @@ export const instanceSetup = setup({
     isLastFailure: ({ context, event }) =>
       context.failures + 1 >= LIMITS.failedProbes ||
       ('error' in event && event.error instanceof GatewayError && event.error.facts.health === 'unreachable'),
-    isProbedLongAgo: ({ context }) => context.now() - (context.checkedAtMs ?? 0) >= LIMITS.promptedProbeMs,
+    isProbedLongAgo: ({ context }) =>
+      context.clock.now() - (context.checkedAtMs ?? 0) >= LIMITS.promptedProbeMs,
   },
   actions: {
     /** Records the open transport. The handshake counts as the first probe. */
@@ -173,7 +180,7 @@ export const instanceSetup = setup({
         lastHandshake: opened.handshake,
         ...afterPass(context),
         openings: context.openings + 1,
-        openedAtMs: context.now(),
+        openedAtMs: context.clock.now(),
       });
       enqueue(() => context.calls.record(true));
       enqueue.emit({ type: 'probe.finished', passed: true, durationMs: openingMs });
@@ -216,7 +223,7 @@ export const instanceSetup = setup({
      * program that ends after each call by design is opened again without a wait.
      */
     scheduleOpening: assign(({ context }) => {
-      const nowMs = context.now();
+      const nowMs = context.clock.now();
       if (context.endedAfterCall)
         return {
           endedAfterCall: false,
@@ -308,16 +315,16 @@ function lastSignMs({ calls, opened }: InstanceContext): number {
 }
 
 /** The context after a passed probe, an opening, or a message that replaced a probe. */
-function afterPass({ now }: InstanceContext) {
+function afterPass({ clock: { now } }: InstanceContext) {
   return { failures: 0, checkedAtMs: now(), reason: null, refusal: undefined };
 }
 
 /** The context after a failed probe or opening. */
-function afterFailure({ failures, failedRechecks, now }: InstanceContext) {
+function afterFailure({ failures, failedRechecks, clock: { now } }: InstanceContext) {
   return { failures: failures + 1, failedRechecks: failedRechecks + 1, checkedAtMs: now() };
 }
 
-export function probeInput({ opened, policy, now, alarm }: InstanceContext): ProbeInput {
+export function probeInput({ opened, policy, clock }: InstanceContext): ProbeInput {
   if (opened === undefined) throw new Error('an instance without a transport is not probed');
-  return { opened, timeoutMs: policy.probeTimeoutMs, now, alarm };
+  return { opened, timeoutMs: policy.probeTimeoutMs, clock };
 }

@@ -18,7 +18,8 @@ import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.t
 import { type HintsByTool, type ListBudget, ToolCache } from './tool-cache.ts';
 import type { ToolTrust } from './tool-trust.ts';
 
-export interface ListDeps extends Pick<Clock, 'alarm'> {
+export interface ListDeps {
+  readonly clock: Clock;
   /** Default: one of its own. */
   readonly listReader?: ListReader | undefined;
 }
@@ -39,12 +40,13 @@ export class OpenedTransport {
   /** `onCut` is called when the list of tools ends before its last page. */
   constructor(
     transport: Transport,
-    clock: Pick<Clock, 'now'> & SubscriptionDeps & ListDeps,
+    deps: SubscriptionDeps & ListDeps,
     counted?: ListBudget,
     onCut?: (reason: string) => void,
     trust?: () => ToolTrust | undefined,
     hints?: HintsByTool,
   ) {
+    const { clock } = deps;
     this.transport = transport;
     this.lastMessageAtMs = clock.now();
     const { handshake, messages$, resumed$, closed$ } = transport;
@@ -55,9 +57,9 @@ export class OpenedTransport {
     // Subscriptions, too, are neither counted nor timed.
     const exchange = (request: ExchangeRequest) =>
       ownExchange(transport, request).pipe(tap(() => this.noteMessage()));
-    const load = () => listTools({ handshake, exchange }, clock, counted?.ownerId, onCut);
+    const load = () => listTools({ handshake, exchange }, deps, counted?.ownerId, onCut);
     this.tools = new ToolCache(load, clock, counted, trust, hints);
-    this.feed = new Feed({ handshake, messages$, resumed$, closed$, exchange }, clock);
+    this.feed = new Feed({ handshake, messages$, resumed$, closed$, exchange }, deps);
   }
 
   get handshake(): Handshake {
@@ -71,7 +73,7 @@ export class OpenedTransport {
 /** Lists all tools of a backend. Rejects with BACKEND_UNAVAILABLE or BACKEND_TIMEOUT, or as the reader. */
 export function listTools(
   transport: Pick<Conversation, 'handshake' | 'exchange'>,
-  { alarm, listReader = new ListReader() }: ListDeps,
+  { clock, listReader = new ListReader() }: ListDeps,
   serverId = '',
   onCut?: (reason: string) => void,
 ): Promise<Tool[]> {
@@ -80,7 +82,7 @@ export function listTools(
   const reading: Reading = {
     ownerId: NO_CALLER,
     ask: (request) =>
-      answerOf(transport.exchange(request), LIMITS.toolListMs, { alarm }).then((event) => ({
+      answerOf(transport.exchange(request), LIMITS.toolListMs, clock).then((event) => ({
         event,
         instanceId: '',
         serverId,

@@ -10,7 +10,8 @@ import { answerOf, ownExchange } from '../../transports/own-exchange.ts';
 import type { Transport } from '../../transports/transport.ts';
 import type { OpenedTransport } from './opened-transport.ts';
 
-export interface ProbeInput extends Pick<Clock, 'now' | 'alarm'> {
+export interface ProbeInput {
+  readonly clock: Clock;
   readonly opened: Pick<OpenedTransport, 'lastMessageAtMs'> & {
     readonly transport: Pick<Transport, 'handshake' | 'exchange'>;
   };
@@ -30,7 +31,7 @@ export interface ProbeResult {
  * and without an answer. Source: MCP 2025-11-25 utilities/ping; 2026-07-28 server/discover; ADR 7.
  */
 export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
-  const startedAtMs = input.now();
+  const startedAtMs = input.clock.now();
   let isAnswered = true;
   try {
     await ask(input);
@@ -38,12 +39,12 @@ export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
     if (input.opened.lastMessageAtMs <= startedAtMs) throw failure;
     isAnswered = false;
   }
-  return { durationMs: input.now() - startedAtMs, isAnswered };
+  return { durationMs: input.clock.now() - startedAtMs, isAnswered };
 });
 
-async function ask({ opened: { transport }, timeoutMs, alarm }: ProbeInput): Promise<void> {
+async function ask({ opened: { transport }, timeoutMs, clock }: ProbeInput): Promise<void> {
   const { era } = transport.handshake;
-  const send = (method: string) => answerOf(ownExchange(transport, { method }), timeoutMs, { alarm });
+  const send = (method: string) => answerOf(ownExchange(transport, { method }), timeoutMs, clock);
   const answer = await send(era === 'modern' ? 'server/discover' : 'ping');
   if (answer.kind === 'result') return;
   if (answer.error.code !== RPC.methodNotFound) throw failureOf(answer);

@@ -26,7 +26,7 @@ export interface ListBudget {
 /** The tools that one open transport has listed. */
 export class ToolCache {
   readonly #load: () => Promise<readonly Tool[]>;
-  readonly #clock: Pick<Clock, 'now' | 'alarm'>;
+  readonly #clock: Clock;
   #tools: ReadonlyMap<string, Tool> | undefined;
   #loading: Promise<void> | undefined;
   #lookup: Promise<void> | undefined;
@@ -50,7 +50,7 @@ export class ToolCache {
    */
   constructor(
     load: () => Promise<readonly Tool[]>,
-    clock: Pick<Clock, 'now' | 'alarm'>,
+    clock: Clock,
     counted?: ListBudget,
     trust: () => ToolTrust | undefined = () => undefined,
     hints: HintsByTool = () => ({}),

@@ -20,7 +20,7 @@ import { type ListDeps, OpenedTransport } from './opened-transport.ts';
 import type { HintsByTool, ToolCache } from './tool-cache.ts';
 import type { TrustOf } from './tool-trust.ts';
 
-export interface TransportInput extends Pick<Clock, 'now'>, SubscriptionDeps, ListDeps {
+export interface TransportInput extends SubscriptionDeps, ListDeps {
   readonly open: Open;
   readonly dedicated: Pick<DedicatedConversations, 'remainingConversations'>;
   readonly policy: Pick<TemplatePolicy, 'startTimeoutMs'>;
@@ -60,7 +60,14 @@ export type TransportReport =
 /** Owns one transport. `transport.closed` is always its last event. Stopping the actor closes the transport. */
 export const transportActor = fromCallback<TransportCommand, TransportInput>(
   ({ input, sendBack, receive }) => {
-    const { now, dedicated, policy, toolLists: budget, definition, trustOf } = input;
+    const {
+      dedicated,
+      policy,
+      toolLists: budget,
+      definition,
+      trustOf,
+      clock: { now },
+    } = input;
     const trust = trustOf && definition && (() => trustOf(definition.template));
     const ending = new AbortController();
     const startedAtMs = now();
@@ -130,7 +137,7 @@ export const transportActor = fromCallback<TransportCommand, TransportInput>(
       const listed = opened.tools.refresh();
       if (started.handshake.era !== 'modern' || started.leaveEra === undefined) announce(opened);
       else
-        void answersIn(opened, listed, input).then((answers) => {
+        void answersIn(opened, listed, input.clock).then((answers) => {
           if (ending.signal.aborted || transport !== started) return;
           if (answers || started.leaveEra?.() !== true) announce(opened);
           else {
@@ -155,11 +162,7 @@ export const transportActor = fromCallback<TransportCommand, TransportInput>(
  * Resolves with false when the backend has sent nothing within LIMITS.silentEraMs after its tools were requested.
  * Source: ADR 121.
  */
-function answersIn(
-  opened: OpenedTransport,
-  listed: Promise<void>,
-  clock: Pick<Clock, 'alarm'>,
-): Promise<boolean> {
+function answersIn(opened: OpenedTransport, listed: Promise<void>, clock: Clock): Promise<boolean> {
   const { lastMessageAtMs } = opened;
   const listed$ = from(listed).pipe(map(() => true));
   const silent$ = timer$(clock, LIMITS.silentEraMs).pipe(map(() => opened.lastMessageAtMs > lastMessageAtMs));

@@ -178,7 +178,7 @@ export class BackendState {
     if (isKnown || !hasOwnState(binding)) return shared?.answer;
     const request = { method: SUBSCRIBE, params: { uri } };
     // The conversation itself reports its end.
-    return answerOf(binding.conversation.exchange(request), ANSWER_MS, this.#session.deps).catch(
+    return answerOf(binding.conversation.exchange(request), ANSWER_MS, this.#session.deps.clock).catch(
       () => undefined,
     );
   }

@@ -18,16 +18,13 @@ interface Waiting<Item, Result> extends PromiseWithResolvers<Result> {
  * during the pause after it, form the next batch.
  */
 export class Batches<Item, Result> {
-  readonly #clock: Pick<Clock, 'background'>;
+  readonly #clock: Clock;
   readonly #work: (items: readonly Item[]) => Promise<(item: Item) => Result>;
   readonly #waiting: Waiting<Item, Result>[] = [];
   #isWorking = false;
   #endPause = (): void => {};
 
-  constructor(
-    clock: Pick<Clock, 'background'>,
-    work: (items: readonly Item[]) => Promise<(item: Item) => Result>,
-  ) {
+  constructor(clock: Clock, work: (items: readonly Item[]) => Promise<(item: Item) => Result>) {
     this.#clock = clock;
     this.#work = work;
   }

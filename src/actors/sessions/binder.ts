@@ -61,9 +61,9 @@ export class Binder {
 
   constructor(deps: SessionDeps) {
     this.deps = deps;
-    const { scheduler } = deps;
+    const { scheduler, clock } = deps;
     const bounds = { atOnce: MAX_RECOVERED, atOncePerOwner: MAX_RECOVERED, maxHoldMs: RECOVERED_MS };
-    this.#recovered = new FairSlots({ ...bounds, scheduler, clock: deps });
+    this.#recovered = new FairSlots({ ...bounds, scheduler, clock });
   }
 
   /** The instance for a new session, as the strategy chooses; undefined when there is none. */
@@ -147,11 +147,10 @@ export class Binder {
     needs: SessionNeeds,
     signal: AbortSignal,
   ): Promise<ConversationUse | undefined> {
-    const { scheduler } = this.deps;
+    const { scheduler, clock } = this.deps;
     // `signal` ends the wait earlier.
     const options = { atOnce: 1, atOncePerOwner: 1, maxWaitMs: LIMITS.callHardBoundMs };
-    const probes =
-      this.#eraProbes.get(handshake) ?? new FairSlots({ ...options, scheduler, clock: this.deps });
+    const probes = this.#eraProbes.get(handshake) ?? new FairSlots({ ...options, scheduler, clock });
     this.#eraProbes.set(handshake, probes);
     const useIfLegacy = async (): Promise<ConversationUse | undefined> => {
       const use = await useAt(ref, needs, signal);

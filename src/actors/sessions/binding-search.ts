@@ -34,7 +34,7 @@ export interface SearchOptions {
   readonly isRecovered?: boolean | undefined;
 }
 
-interface SearchDeps extends SearchOptions, Pick<SessionDeps, 'now' | 'alarm' | 'budget' | 'isAccepting'> {
+interface SearchDeps extends SearchOptions, Pick<SessionDeps, 'clock' | 'budget' | 'isAccepting'> {
   readonly group: TemplateGroup;
   readonly ownerId: string;
   /** Aborting ends the search. */
@@ -60,7 +60,7 @@ export class BindingSearch {
   constructor(deps: SearchDeps) {
     this.#deps = deps;
     this.#excluded = new Set(deps.excluded);
-    this.#endsAtMs = deps.now() + deps.withinMs;
+    this.#endsAtMs = deps.clock.now() + deps.withinMs;
     this.#ended = AbortSignal.any([deps.signal, this.#over.signal]);
   }
 
@@ -114,7 +114,11 @@ export class BindingSearch {
    * Returns a function that cancels the timer.
    */
   #hedge(slow: InstanceRef): () => void {
-    const { now, alarm, budget, withinMs } = this.#deps;
+    const {
+      budget,
+      withinMs,
+      clock: { now, alarm },
+    } = this.#deps;
     if (!isNetworked(slow.definition) || !this.#mayHedge(true)) return () => undefined;
     const halfMs = Math.ceil((this.#endsAtMs - now()) / 2);
     const soonMs = Math.min(SLOW_MS, Math.ceil(withinMs / HEDGE_DIVISOR), halfMs);

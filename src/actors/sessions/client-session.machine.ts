@@ -196,7 +196,7 @@ export const clientSessionMachine = setup({
       const { value, session, movedAtMs } = context;
       return (
         (mayMove(value, session.group) || mayBeginAnew(context)) &&
-        session.deps.now() - movedAtMs < RETRY_DELAY_MS &&
+        session.deps.clock.now() - movedAtMs < RETRY_DELAY_MS &&
         !session.hasWaitingRequests
       );
     },
@@ -223,7 +223,7 @@ export const clientSessionMachine = setup({
     bind: assign(({ context, event }) => {
       if (event.type !== 'bound') return {};
       const isFirst = context.value.binding === undefined;
-      const movedAtMs = isFirst ? context.movedAtMs : Math.round(context.session.deps.now());
+      const movedAtMs = isFirst ? context.movedAtMs : Math.round(context.session.deps.clock.now());
       return { ...boundTo(context, event.binding), movedAtMs, isAbandoned: false };
     }),
     /** Records the error of the failed search. An event without an error is that of the time limit. */

@@ -424,7 +424,7 @@ export class ClientSession implements McpSession, SessionCore {
     const answers = this.value.uris.length > 0 ? this.#ensuredBackendState.moved(binding) : [];
     this.#messages?.movedTo(binding, answers);
     const previous = previousBinding(from, binding);
-    if (previous !== undefined) this.deps.emit(sessionMoved(this, previous, this.deps));
+    if (previous !== undefined) this.deps.emit(sessionMoved(this, previous, this.deps.clock));
     this.#row?.changed();
     from.binding?.leave();
   }

@@ -129,7 +129,7 @@ export class ClientSessions implements AllSessions {
     // The session may have ended while it was being opened.
     if (!this.#opening.delete(session)) throw this.isClosing ? shuttingDown() : sessionEnded('disconnected');
     this.#begin(session);
-    this.deps.emit({ type: 'session.opened', ...sessionEventOf(session, this.deps) });
+    this.deps.emit({ type: 'session.opened', ...sessionEventOf(session, this.deps.clock) });
     return session;
   }
 
@@ -149,7 +149,7 @@ export class ClientSessions implements AllSessions {
     const session = this.#create(id, { ...value, unsafe: value.unsafe === 'no' ? 'no' : 'yes' }, { lists });
     this.#begin(session);
     session.recoverAs(generation);
-    this.deps.emit({ type: 'session.opened', ...sessionEventOf(session, this.deps) });
+    this.deps.emit({ type: 'session.opened', ...sessionEventOf(session, this.deps.clock) });
     return session;
   }
 
@@ -188,7 +188,7 @@ export class ClientSessions implements AllSessions {
    */
   async checkRecoverable(value: SessionValue): Promise<void> {
     const group = this.deps.fleet.group(value.template);
-    await untilNotStarting(group.byId.get(value.binding?.instanceId ?? ''), this.deps);
+    await untilNotStarting(group.byId.get(value.binding?.instanceId ?? ''), this.deps.clock);
     if (!outlivesNode(value, group)) throw sessionLost('its backend does not know it any more');
     this.#places.check(value.ownerId, 'template');
   }
@@ -209,7 +209,7 @@ export class ClientSessions implements AllSessions {
       if (wasOpen)
         this.deps.emit({
           type: 'session.ended',
-          ...sessionEventOf(session, this.deps),
+          ...sessionEventOf(session, this.deps.clock),
           reason: SESSION_ENDS[reason],
           isLost,
         });
@@ -232,7 +232,7 @@ export class ClientSessions implements AllSessions {
    * parts.
    */
   list(): ShownSession[] {
-    const startMs = wallAt(this.deps, 0);
+    const startMs = wallAt(this.deps.clock, 0);
     return this.#ofClients().map((session) => this.#shown(session, startMs));
   }
 
@@ -251,11 +251,11 @@ export class ClientSessions implements AllSessions {
 
   /** Begins to release the sessions that other nodes can recover. Without effect when sessions are not stored. */
   drain(): void {
-    const deps = this.deps;
+    const { clock } = this.deps;
     const keeper = this.#keeper;
     if (keeper === undefined || this.isClosing) return;
     this.#drain ??= new SessionDrain(this.#ofClients(), {
-      clock: deps,
+      clock,
       hasOthers: () => keeper.holders.successorOf?.('') !== undefined,
       release: (session) => void this.#end(session, 'drained'),
     });
@@ -275,7 +275,10 @@ export class ClientSessions implements AllSessions {
    * closed.
    */
   async closeAll(graceMs: number): Promise<void> {
-    const { scheduler, alarm } = this.deps;
+    const {
+      scheduler,
+      clock: { alarm },
+    } = this.deps;
     this.isClosing = true;
     this.resume();
     this.#idling.stop();
@@ -376,14 +379,14 @@ export class ClientSessions implements AllSessions {
     const exceeded = this.#places.exceededBy(ownerId, kind);
     if (exceeded === undefined) return;
     const only = exceeded.isShare ? ownerId : undefined;
-    const away = longestAway(this.#ofClients(), kind, only, this.deps.now());
+    const away = longestAway(this.#ofClients(), kind, only, this.deps.clock.now());
     if (away !== undefined) void this.#end(away, 'placeNeeded');
     else this.#places.check(ownerId, kind);
   }
 }
 
 /** Resolves when the instance is not starting any more, at most after LIMITS.firstOpeningsMs. */
-async function untilNotStarting(instance: Instance | undefined, clock: Pick<Clock, 'alarm'>): Promise<void> {
+async function untilNotStarting(instance: Instance | undefined, clock: Clock): Promise<void> {
   if (!(instance instanceof InstanceRef) || !instance.isStarting) return;
   const known$ = instance.state$.pipe(filter(() => !instance.isStarting));
   await firstValueFrom(race(known$, timer$(clock, LIMITS.firstOpeningsMs)), { defaultValue: undefined });

@@ -6,7 +6,8 @@ import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 
-interface IdleSweepDeps extends Pick<Clock, 'now' | 'alarm'> {
+interface IdleSweepDeps {
+  readonly clock: Clock;
   readonly scheduler: Pick<TaskScheduler, 'each'>;
   /** The open sessions by id. */
   readonly open: ReadonlyMap<string, McpSession>;
@@ -35,7 +36,7 @@ export class IdleSweep {
 
   /** Times are in whole ms: fractions in fields of thousands of sessions would be heap objects of their own. */
   used(session: McpSession): void {
-    session.usedAtMs = Math.round(this.#deps.now());
+    session.usedAtMs = Math.round(this.#deps.clock.now());
     session.isIdle = false;
     if (this.#disarm === undefined) this.#sweepIn(this.#unusedMs);
   }
@@ -47,11 +48,15 @@ export class IdleSweep {
 
   /** Schedules a sweep; `waitMs` is at most `#unusedMs`, since no session that is used meanwhile is due sooner. */
   #sweepIn(waitMs: number): void {
-    if (!this.#isStopped) this.#disarm = this.#deps.alarm(waitMs, () => void this.#sweep());
+    if (!this.#isStopped) this.#disarm = this.#deps.clock.alarm(waitMs, () => void this.#sweep());
   }
 
   async #sweep(): Promise<void> {
-    const { now, scheduler, open } = this.#deps;
+    const {
+      scheduler,
+      open,
+      clock: { now },
+    } = this.#deps;
     const due = [...open.values()].filter((session) => this.#dueAtMs(session) <= now());
     await scheduler.each(due, (session) => this.#visit(session));
     this.#disarm = undefined;
@@ -63,7 +68,11 @@ export class IdleSweep {
 
   /** Makes a session that is still due idle, or ends it. A session that is busy counts as used now. */
   #visit(session: McpSession): void {
-    const { now, open, end } = this.#deps;
+    const {
+      open,
+      end,
+      clock: { now },
+    } = this.#deps;
     if (this.#isStopped || !open.has(session.id) || this.#dueAtMs(session) > now()) return;
     if (session.isIdle) end(session);
     else if (session.setIdle()) session.isIdle = true;

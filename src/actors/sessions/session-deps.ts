@@ -15,7 +15,8 @@ import type { RetryBudget } from '../calls/retries.ts';
 import type { Fleet } from '../fleet.ts';
 
 /** What the gateway provides to each of its sessions. */
-export interface SessionDeps extends Clock {
+export interface SessionDeps {
+  readonly clock: Clock;
   readonly fleet: Pick<Fleet, 'group' | 'has' | 'hold' | 'release' | 'root'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
   /** Bounds second openings, as it bounds second attempts of calls. */

@@ -10,7 +10,7 @@ const SPREAD_MS = 5_000;
 const PART_MS = 100;
 
 interface SessionDrainDeps {
-  readonly clock: Pick<Clock, 'background'>;
+  readonly clock: Clock;
   /** True when another node takes sessions. */
   readonly hasOthers: () => boolean;
   readonly release: (session: McpSession) => void;

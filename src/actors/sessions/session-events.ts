@@ -13,12 +13,12 @@ interface ReportedSession {
 }
 
 /** The fields that every event of an open session has. */
-export function sessionEventOf({ id, ownerId, instance }: ReportedSession, clock: Pick<Clock, 'wall'>) {
+export function sessionEventOf({ id, ownerId, instance }: ReportedSession, clock: Clock) {
   return { ...eventOf(clock, instance), session: sessionFingerprint(id), principal: ownerId };
 }
 
 /** The event of a session that has moved. `left`: its previous binding. */
-export function sessionMoved(session: ReportedSession, left: StoredBinding, clock: Pick<Clock, 'wall'>) {
+export function sessionMoved(session: ReportedSession, left: StoredBinding, clock: Clock) {
   const { instanceId: fromInstanceId, serverId: fromServerId } = left;
   return { type: 'session.moved', ...sessionEventOf(session, clock), fromInstanceId, fromServerId } as const;
 }

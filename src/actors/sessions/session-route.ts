@@ -293,7 +293,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   #waitBeforeRetry({ retries }: RunningCall): WaitStep {
     this.#release();
     const waitMs = FIRST_WAIT_MS * WAIT_FACTOR ** retries.retriesMade;
-    return { kind: 'wait', until$: timer$(this.#session.deps, waitMs) };
+    return { kind: 'wait', until$: timer$(this.#session.deps.clock, waitMs) };
   }
 }
 

@@ -36,7 +36,7 @@ class Listening extends Subscription {
 
 /** Subscribes to the changes of a modern backend with `subscriptions/listen`. Its owner must stop it. */
 export class BackendSubscription {
-  readonly #clock: Pick<Clock, 'alarm'>;
+  readonly #clock: Clock;
   readonly #exchange: Conversation['exchange'];
   readonly #lists: readonly ListField[];
   readonly #wanted: () => ReadonlySet<string> | undefined;
@@ -68,7 +68,7 @@ export class BackendSubscription {
     wanted: () => ReadonlySet<string> | undefined,
     deliver: (notification: ServerNotification) => void,
     resumed: () => void,
-    clock: Pick<Clock, 'alarm'>,
+    clock: Clock,
   ) {
     this.#clock = clock;
     const { capabilities } = conversation.handshake;

@@ -49,7 +49,8 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { ByTemplate } from './by-template.ts';
 import { type Feed, NO_URIS } from './feed.ts';
 
-interface ChangeFeedDeps extends Pick<Clock, 'alarm'> {
+interface ChangeFeedDeps {
+  readonly clock: Clock;
   readonly fleet: Pick<Fleet, 'has' | 'group' | 'added$' | 'listChanged$'>;
   readonly statelessConversations: StatelessConversations;
   readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
@@ -102,7 +103,7 @@ export class ChangeFeed {
   /** Emits one update of each resource after an interruption; a further interruption starts this again. */
   #missedUpdates({ resumed$, uris }: ChangeSubscriber): Observable<ServerNotification> {
     return resumed$.pipe(
-      throttle(() => timer$(this.#deps, RESUMED_MS), { leading: true, trailing: true }),
+      throttle(() => timer$(this.#deps.clock, RESUMED_MS), { leading: true, trailing: true }),
       switchMap(() => inTasks(uris, this.#deps.scheduler)),
       map(updateNotice),
     );
@@ -185,7 +186,7 @@ export class ChangeFeed {
     client: ChangeSubscriber,
     isLate: boolean,
   ): Observable<ServerNotification> {
-    const { statelessConversations, random, alarm } = this.#deps;
+    const { statelessConversations, random, clock } = this.#deps;
     let isAgain = isLate;
     let tries = 0;
     return defer(() => {
@@ -205,7 +206,7 @@ export class ChangeFeed {
       repeat({
         delay: () => {
           tries += 1;
-          return timer$({ alarm }, backOffMs(tries, LIMITS.restartLongestMs, random()));
+          return timer$(clock, backOffMs(tries, LIMITS.restartLongestMs, random()));
         },
       }),
     );

@@ -77,7 +77,7 @@ export class Feed {
       wanted,
       (message) => this.#deliver(message),
       () => this.#resumed(),
-      deps,
+      deps.clock,
     );
   }
 

@@ -42,7 +42,8 @@ export const MAX_ASKED = 64;
 export const MAX_RESOURCES = 10_000;
 
 /** What the subscriptions of a conversation need. */
-export interface SubscriptionDeps extends Pick<Clock, 'alarm'> {
+export interface SubscriptionDeps {
+  readonly clock: Clock;
   /** Spreads many tasks over turns of the event loop. */
   readonly scheduler: Pick<TaskScheduler, 'each'>;
 }
@@ -89,7 +90,7 @@ interface Part {
 
 /** The resource subscriptions in one conversation. */
 export class ResourceSubscriptions {
-  readonly #clock: Pick<Clock, 'alarm'>;
+  readonly #clock: Clock;
   readonly #scheduler: Pick<TaskScheduler, 'each'>;
   readonly #conversation: Pick<Conversation, 'exchange' | 'countsOwners'>;
   readonly #resumed: (uri: string) => void;
@@ -117,10 +118,10 @@ export class ResourceSubscriptions {
    */
   constructor(
     conversation: Pick<Conversation, 'exchange' | 'closed$' | 'countsOwners'>,
-    { alarm, scheduler }: SubscriptionDeps,
+    { clock, scheduler }: SubscriptionDeps,
     resumed: (uri: string) => void,
   ) {
-    this.#clock = { alarm };
+    this.#clock = clock;
     this.#scheduler = scheduler;
     this.#resumed = resumed;
     this.#conversation = conversation;

@@ -34,7 +34,7 @@ export class Passwords {
   readonly #queue: FairQueue;
 
   /** `cost` is 4 to 31; each step doubles the time. */
-  constructor({ now }: Pick<Clock, 'now'>, cost: number = BCRYPT_COST) {
+  constructor({ now }: Clock, cost: number = BCRYPT_COST) {
     this.#cost = cost;
     this.#queue = new FairQueue({
       atOnce: HASHES_AT_ONCE,

@@ -45,7 +45,8 @@ import {
   type StoredIdentity,
 } from './identity-rows.ts';
 
-export interface CompanyAccountsOptions extends Pick<Clock, 'wall' | 'alarm'> {
+export interface CompanyAccountsOptions {
+  readonly clock: Clock;
   readonly store: OAuthStore;
   readonly accounts: Pick<AccountStore, 'findUsers' | 'insertUser' | 'changeUser' | 'deleteUser'>;
   readonly providers: readonly Pick<IdentityProvider, 'setting' | 'refresh'>[];
@@ -93,7 +94,11 @@ export class CompanyAccounts {
       known === undefined
         ? await this.#create(setting, identity, claims, role)
         : await this.#update(await this.#enabled(known), setting, claims, role);
-    const { keepsSecrets, store, wall } = this.#options;
+    const {
+      keepsSecrets,
+      store,
+      clock: { wall },
+    } = this.#options;
     const stored: StoredIdentity = {
       ...identity,
       sub: String(claims.sub),
@@ -177,7 +182,12 @@ export class CompanyAccounts {
   }
 
   async #endLink(user: User): Promise<boolean> {
-    const { store, accounts, wall, onChange } = this.#options;
+    const {
+      store,
+      accounts,
+      onChange,
+      clock: { wall },
+    } = this.#options;
     if (!(await store.end({ kind: 'identity', userId: user.id }))) return false;
     const grants = await store.list({ kind: 'grant', userId: user.id }, MAX_OAUTH_ROWS);
     for (const { grantId } of grants) if (grantId !== undefined) await store.end({ grantId });
@@ -191,7 +201,7 @@ export class CompanyAccounts {
 
   /** Asks the provider again in the background, unless this node did so within the last 15 min. Costs a look-up. */
   used(userId: string): void {
-    const nowMs = this.#options.wall();
+    const nowMs = this.#options.clock.wall();
     if (nowMs - (this.#looked.get(userId) ?? 0) < CONFIRM_MS) return;
     this.#looked.set(userId, nowMs);
     this.confirm(userId, CONFIRM_MS).catch((thrown: unknown) => {
@@ -216,7 +226,12 @@ export class CompanyAccounts {
   }
 
   async #confirm(userId: string, freshMs: number): Promise<void> {
-    const { store, accounts, wall, providers } = this.#options;
+    const {
+      store,
+      accounts,
+      providers,
+      clock: { wall },
+    } = this.#options;
     const [row] = await store.list({ kind: 'identity', userId }, 1);
     const [user] = row === undefined ? [] : await accounts.findUsers([userId]);
     if (row === undefined || user?.isActive !== true) return;
@@ -237,7 +252,7 @@ export class CompanyAccounts {
     let version = row.version + 1;
     /** False when a sign-in or another node has changed it since: what that said is newer. */
     const keep = async (next: StoredIdentity): Promise<boolean> => {
-      const isKept = await insistently(this.#options, () =>
+      const isKept = await insistently(this.#options.clock, () =>
         store.replace(rowOfIdentity(next, user), version),
       );
       version += 1;
@@ -252,7 +267,7 @@ export class CompanyAccounts {
       // First: the earlier one may be used up.
       if (!(await keep({ ...stored, refreshToken: said.refreshToken, confirmedAtMs: nowMs }))) return;
       const role = roleOf(provider.setting, said.claims, this.#options.roles);
-      await insistently(this.#options, () => this.#update(user, provider.setting, said.claims, role));
+      await insistently(this.#options.clock, () => this.#update(user, provider.setting, said.claims, role));
     } catch (thrown) {
       const isOut =
         thrown instanceof ProviderFailure
@@ -269,7 +284,13 @@ export class CompanyAccounts {
 
   /** Ends all that the account has, its keys included, until the next sign-in. */
   async #disable(user: User, stored: StoredIdentity): Promise<void> {
-    const { store, accounts, wall, onChange, warn } = this.#options;
+    const {
+      store,
+      accounts,
+      onChange,
+      warn,
+      clock: { wall },
+    } = this.#options;
     const sleptAt = new Date(wall()).toISOString();
     // First: an account that only an admin could enable again is the lesser harm.
     await accounts.changeUser(user.id, { isActive: false, updatedAt: sleptAt });
@@ -282,7 +303,12 @@ export class CompanyAccounts {
   /** INSUFFICIENT_PERMISSIONS for an account that an admin has disabled, or changed while it was disabled. */
   async #enabled(user: User): Promise<User> {
     if (user.isActive) return user;
-    const { store, accounts, wall, onChange } = this.#options;
+    const {
+      store,
+      accounts,
+      onChange,
+      clock: { wall },
+    } = this.#options;
     const [row] = await store.list({ kind: 'identity', userId: user.id }, 1);
     const sleptAt = row && readIdentity(row).sleptAt;
     if (sleptAt === undefined || user.updatedAt !== sleptAt) throw accountDisabled(user.username);
@@ -313,7 +339,11 @@ export class CompanyAccounts {
     claims: Claims,
     role: GroupRole,
   ): Promise<User> {
-    const { store, accounts, wall } = this.#options;
+    const {
+      store,
+      accounts,
+      clock: { wall },
+    } = this.#options;
     const username = nameIn(setting, claims);
     const email = emailIn(setting, claims) ?? `${username.replaceAll('@', '.')}@localhost`;
     const user = newUser({ username, email, ...rightsOf(role) }, NO_PASSWORD, wall());
@@ -333,7 +363,11 @@ export class CompanyAccounts {
   }
 
   async #update(user: User, setting: ProviderSetting, claims: Claims, role: GroupRole): Promise<User> {
-    const { accounts, wall, onChange } = this.#options;
+    const {
+      accounts,
+      onChange,
+      clock: { wall },
+    } = this.#options;
     const email = emailIn(setting, claims) ?? user.email;
     const rights = rightsOf(role);
     const { scopes, templates, views, tools } = rights;

@@ -53,7 +53,8 @@ export interface SignInProof {
   readonly verifier: string;
 }
 
-export interface IdentityProviderOptions extends Pick<Clock, 'now'> {
+export interface IdentityProviderOptions {
+  readonly clock: Clock;
   /** Whether refresh tokens can be kept. */
   readonly keepsSecrets: boolean;
   readonly warn: (line: string) => void;
@@ -197,7 +198,7 @@ export class IdentityProvider {
   }
 
   async #current(): Promise<Discovered> {
-    const { now } = this.#options;
+    const { now } = this.#options.clock;
     const known = this.#known;
     if (known !== undefined && now() - known.atMs <= FRESH_MS) return known;
     if (now() - this.#failedAtMs < FAILED_MS)
@@ -227,7 +228,7 @@ export class IdentityProvider {
         timeout: TIMEOUT_SECONDS,
       },
     );
-    this.#known = { library, configuration, atMs: this.#options.now() };
+    this.#known = { library, configuration, atMs: this.#options.clock.now() };
     return this.#known;
   }
 

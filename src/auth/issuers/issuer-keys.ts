@@ -23,8 +23,8 @@ const AGAIN_MS = 60_000;
 /** Verifying takes longer with longer lists. */
 const MAX_KEYS = 50;
 
-export interface IssuerKeysOptions extends Pick<Clock, 'now'> {
-  readonly alarm: Clock['alarm'];
+export interface IssuerKeysOptions {
+  readonly clock: Clock;
   readonly log: (line: string) => void;
 }
 
@@ -55,7 +55,7 @@ export class IssuerKeys {
    */
   async current(isKnown: boolean): Promise<IssuerKeySet> {
     const known = this.#known;
-    const ageMs = known === undefined ? Number.POSITIVE_INFINITY : this.#options.now() - known.atMs;
+    const ageMs = known === undefined ? Number.POSITIVE_INFINITY : this.#options.clock.now() - known.atMs;
     if (known !== undefined && ageMs <= FRESH_MS) return known.set;
     const fetched = this.#fetch();
     if (known === undefined || !isKnown || ageMs > FRESH_MS + LONGEST_UNAVAILABLE_MS)
@@ -68,14 +68,17 @@ export class IssuerKeys {
 
   /** The keys after a request for one that is not among them; undefined when there was such a request within the last minute. */
   async refetched(): Promise<IssuerKeySet | undefined> {
-    const nowMs = this.#options.now();
+    const nowMs = this.#options.clock.now();
     if (nowMs - this.#askedForUnknownAtMs < AGAIN_MS) return undefined;
     this.#askedForUnknownAtMs = nowMs;
     return (await this.#fetch()).set;
   }
 
   async #fetch(): Promise<KnownKeys> {
-    const { now, log } = this.#options;
+    const {
+      log,
+      clock: { now },
+    } = this.#options;
     if (now() - this.#failedAtMs < AGAIN_MS) throw issuerUnavailable(this.#setting.issuer);
     this.#fetching ??= this.#keys()
       .then((set) => {
@@ -142,7 +145,7 @@ export class IssuerKeys {
   async #read(address: string): Promise<unknown> {
     const { status, body } = await askOutside(new URL(address), {
       headers: { Accept: 'application/json', 'User-Agent': 'stagedoor' },
-      alarm: this.#options.alarm,
+      alarm: this.#options.clock.alarm,
       timeoutMs: TIMEOUT_MS,
       mostBytes: MAX_BYTES,
     });

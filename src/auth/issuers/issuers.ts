@@ -49,7 +49,8 @@ const SESSION_REST_MS = 5 * 60_000;
 const LONGEST_NAME = 100;
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
-export interface IssuersOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
+export interface IssuersOptions {
+  readonly clock: Clock;
   readonly settings: readonly IssuerSetting[];
   /** Identity providers whose assertions are for accounts here. Their tokens are not accepted. */
   readonly providers?: readonly ProviderSetting[] | undefined;
@@ -99,9 +100,9 @@ export class Issuers implements ForeignTokens {
 
   constructor(options: IssuersOptions) {
     this.#options = options;
-    const { now, alarm, warn, settings, providers = [] } = options;
+    const { warn, settings, providers = [], clock } = options;
     const known = <Setting extends Pick<IssuerSetting, 'issuer' | 'jwksUri'>>(setting: Setting) =>
-      [setting.issuer, { setting, keys: new IssuerKeys(setting, { now, alarm, log: warn }) }] as const;
+      [setting.issuer, { setting, keys: new IssuerKeys(setting, { clock, log: warn }) }] as const;
     this.#issuers = new Map(settings.map(known));
     this.#providers = new Map(providers.map(known));
   }
@@ -245,7 +246,7 @@ export class Issuers implements ForeignTokens {
         algorithms: ALGORITHMS,
         issuer,
         clockTolerance: SKEW_SECONDS,
-        currentDate: new Date(this.#options.wall()),
+        currentDate: new Date(this.#options.clock.wall()),
         ...checks,
       });
       return payload;

@@ -52,12 +52,12 @@ export class RateLimiter {
   readonly #free = new WindowCounter({ windowSeconds: 1, keys: COUNTED_PRINCIPALS });
   /** When the windows end in which the shared counter had nothing left. */
   readonly #spentUntilMs = new LruMap<number>(COUNTED_PRINCIPALS);
-  readonly #clock: Pick<Clock, 'now' | 'wall'>;
+  readonly #clock: Clock;
   readonly #shared: SharedCounter | undefined;
   #chunks: DividedCounter | undefined;
 
   /** Without `shared` this process counts alone. */
-  constructor(clock: Pick<Clock, 'now' | 'wall'>, shared?: SharedCounter, windowSeconds = WINDOW_SECONDS) {
+  constructor(clock: Clock, shared?: SharedCounter, windowSeconds = WINDOW_SECONDS) {
     this.#clock = clock;
     this.#shared = shared;
     this.#windowSeconds = windowSeconds;

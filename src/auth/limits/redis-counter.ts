@@ -42,7 +42,7 @@ export interface RedisCounterOptions {
   /** `redis://` or `rediss://`. */
   readonly url: string;
   readonly log: Pick<Logger, 'info' | 'warn'>;
-  readonly clock: Pick<Clock, 'now' | 'background'>;
+  readonly clock: Clock;
 }
 
 /** Opens the connection and waits for it for at most 2 s, then warns. ConfigError for an invalid URL. */
@@ -100,7 +100,7 @@ export async function openRedisCounter({ url, log, clock }: RedisCounterOptions)
 }
 
 /** Resolves when Redis is connected, or known to be unavailable; rejects after CONNECT_MS. */
-async function opened(redis: Redis, clock: Pick<Clock, 'background'>): Promise<void> {
+async function opened(redis: Redis, clock: Clock): Promise<void> {
   const limit = timeLimit(clock, CONNECT_MS);
   try {
     await once(redis, 'ready', { signal: limit });

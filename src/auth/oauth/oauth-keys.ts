@@ -47,7 +47,8 @@ const CHECK_MS = 10_000;
 const ROUNDS = 5;
 const KEY = oauthKey('key', 'signing');
 
-export interface OAuthKeysOptions extends Pick<Clock, 'now' | 'wall'> {
+export interface OAuthKeysOptions {
+  readonly clock: Clock;
   readonly store: Pick<OAuthStore, 'find' | 'replace' | 'delete'>;
 }
 
@@ -63,7 +64,7 @@ export class OAuthKeys {
 
   /** The present keys; makes the first, and the next one when it is time. DATABASE_UNAVAILABLE, unless they were read before. */
   async current(): Promise<KeySet> {
-    const { now } = this.#options;
+    const { now } = this.#options.clock;
     if (this.#known !== undefined && now() - this.#known.atMs < CHECK_MS) return this.#known.keys;
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
@@ -94,7 +95,10 @@ export class OAuthKeys {
   }
 
   async #read(): Promise<KeySet> {
-    const { store, wall, now } = this.#options;
+    const {
+      store,
+      clock: { wall, now },
+    } = this.#options;
     for (let round = 0; ; round += 1) {
       const [row] = await store.find('key', [KEY]);
       const stored = row === undefined ? [] : readKeys(row);

@@ -88,7 +88,7 @@ async function examineHere(
     const snapshot = () => gateway.instance('server', 'server').snapshot;
     while (performance.now() < untilMs && !snapshot().healthy && snapshot().consecutiveFailures < FAILURES)
       await sleep(LOOK_MS);
-    const [examined] = await examineTemplate(gateway, 'server', { ...systemClock, deniedNetworks: [] });
+    const [examined] = await examineTemplate(gateway, 'server', { clock: systemClock, deniedNetworks: [] });
     const { era = null, lists = {}, findings: seen = [] } = examined ?? {};
     const findings = [...seen];
     if (runsProgram(server)) {

@@ -50,7 +50,7 @@ const PING_CONNECTIONS = 2;
 
 export interface PeerClientOptions {
   readonly keys: ChannelKeys;
-  readonly clock: Pick<Clock, 'now' | 'background'>;
+  readonly clock: Clock;
   /** The present life of this node. */
   readonly life: () => string;
   /** The node does not answer the pings of the members, which go on between requests. */

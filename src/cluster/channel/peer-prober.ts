@@ -20,7 +20,7 @@ export type PingResult = 'answered' | 'refused' | 'failed';
 
 export interface ProberOptions {
   readonly keys: ChannelKeys;
-  readonly clock: Pick<Clock, 'now' | 'background'>;
+  readonly clock: Clock;
   /** The life of this node. */
   readonly life: () => string;
 }

@@ -52,7 +52,7 @@ export type KnownNodes = Pick<
 export interface PeersOptions {
   readonly nodes: KnownNodes;
   readonly keys: ChannelKeys;
-  readonly clock: Pick<Clock, 'now' | 'alarm' | 'background'>;
+  readonly clock: Clock;
   /** The session with this id is open on this node. */
   readonly hasSession: (sessionId: string) => boolean;
   /** Default: nothing is counted. */

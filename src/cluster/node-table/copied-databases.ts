@@ -25,7 +25,7 @@ interface Asked {
 
 export interface CopiedDatabasesOptions {
   readonly prober: Pick<PeerProber, 'askDatabase'>;
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Clock;
   readonly onNotice: (line: string) => void;
 }
 

@@ -14,7 +14,7 @@ export interface DatabaseOpinionsOptions {
   readonly rules: NodeRules;
   readonly known: KnownLives;
   readonly prober: Pick<PeerProber, 'askDatabase'>;
-  readonly clock: Pick<Clock, 'alarm' | 'background'>;
+  readonly clock: Clock;
   /** Asks the database something small. */
   readonly check: () => Promise<unknown>;
 }

@@ -37,7 +37,7 @@ export interface LeaseRunnerOptions {
   readonly node: string;
   readonly store: ProgramStore;
   readonly programs: LeasedPrograms;
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Clock;
   readonly counts?: ClusterCounts | undefined;
 }
 

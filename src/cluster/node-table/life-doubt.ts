@@ -12,7 +12,7 @@ const DOUBT_MS = 2_500;
 export interface LifeDoubtOptions {
   /** Id of the node. */
   readonly node: string;
-  readonly clock: Pick<Clock, 'now' | 'alarm'>;
+  readonly clock: Clock;
   readonly rules: Pick<NodeRules, 'isInDoubt' | 'isStopped' | 'handle'>;
 }
 

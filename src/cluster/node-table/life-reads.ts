@@ -7,7 +7,7 @@ import { type Clock, sleep } from '../../domain/time/clock.ts';
 const SOON_MS = 1_000;
 
 export class LifeReads {
-  readonly #clock: Pick<Clock, 'now' | 'alarm'>;
+  readonly #clock: Clock;
   readonly #read: () => Promise<(() => void) | undefined>;
   #underWay: Promise<void> | undefined;
   #atMs = Number.NEGATIVE_INFINITY;
@@ -15,7 +15,7 @@ export class LifeReads {
   isCurrent = false;
 
   /** `read`: what takes over the rows, called when they count as current; undefined when the read fails. */
-  constructor(clock: Pick<Clock, 'now' | 'alarm'>, read: () => Promise<(() => void) | undefined>) {
+  constructor(clock: Clock, read: () => Promise<(() => void) | undefined>) {
     this.#clock = clock;
     this.#read = read;
   }

@@ -38,7 +38,7 @@ export interface LifeRunnerOptions {
   readonly nodes: Pick<NodeStore, 'insert' | 'beat' | 'end'>;
   readonly rows: Pick<LifeRows, 'storedOf' | 'reportOf'>;
   readonly prober: Pick<PeerProber, 'ping' | 'askThird'>;
-  readonly clock: Pick<Clock, 'now' | 'background'>;
+  readonly clock: Clock;
   readonly counts?: ClusterCounts | undefined;
   readonly onNotice: (line: string) => void;
   /** Other nodes ended the life of this node, which goes on under this one. Never rejects. */

@@ -11,7 +11,7 @@ export interface NodeRulesOptions {
   readonly node: string;
   readonly life: string;
   readonly takesNoPrograms?: boolean | undefined;
-  readonly clock: Pick<Clock, 'now' | 'wall' | 'background'>;
+  readonly clock: Clock;
   /** Carries out what follows from an event, when `state` is the new state. */
   readonly onStep: (before: NodeState, actions: readonly NodeAction[]) => void;
 }

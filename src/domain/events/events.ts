@@ -241,7 +241,7 @@ export type GatewayEvent = { [N in EventName]: { readonly type: N } & GatewayEve
 
 /** The fields of every event of an instance, with the present time. */
 export function eventOf(
-  { wall }: Pick<Clock, 'wall'>,
+  { wall }: Clock,
   { template, id, serverId }: Pick<InstanceDefinition, 'template' | 'id' | 'serverId'>,
 ) {
   return { atMs: wall(), template, instanceId: id, serverId };

@@ -1,8 +1,8 @@
 // The clock of all code that measures time or waits; specs pass their own. An alarm is not an Observable, because
 // every call sets one; clock-streams.ts has those.
 
-/** Waits of a clock. The functions that they return cancel them. */
-interface Waits {
+/** The waits of a clock. The functions that they return cancel them. */
+export interface Waits {
   /** Calls `callback` once, after `waitMs`, or after the longest wait of a timer. */
   readonly alarm: (waitMs: number, callback: () => void) => () => void;
   /** Calls `callback` again and again, each `everyMs`, the first time after the first of them. */
@@ -71,7 +71,7 @@ export const SLOW_MS = 1_000;
 type Runner = { readonly run: (task: () => void) => void };
 
 /** An alarm; those that are due at the same time ring over several turns of the event loop. */
-export function spreadAlarm(scheduler: Runner, alarm: Clock['alarm']): Clock['alarm'] {
+export function spreadAlarm(scheduler: Runner, alarm: Waits['alarm']): Waits['alarm'] {
   return (waitMs, callback) => {
     let isCancelled = false;
     const cancel = alarm(waitMs, () =>
@@ -97,15 +97,20 @@ export function spreadClock(scheduler: Runner, clock: Clock): Clock {
 }
 
 /** The clock of xstate with these alarms. */
-export function machineClock({ alarm }: Pick<Clock, 'alarm'>) {
+export function machineClock({ alarm }: Waits) {
   return {
     setTimeout: (callback: () => void, waitMs: number) => alarm(waitMs, callback),
     clearTimeout: (cancel: () => void) => cancel(),
   };
 }
 
+/** A clock none of whose waits keeps the process running. */
+export function backgroundClock(clock: Clock): Clock {
+  return { ...clock, ...clock.background };
+}
+
 /** Resolves after `ms`; rejects with the reason of the signal when that aborts before. */
-export async function sleep(clock: Pick<Clock, 'alarm'>, ms: number, signal?: AbortSignal): Promise<void> {
+export async function sleep(clock: Waits, ms: number, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const cancel = clock.alarm(ms, resolve);
@@ -118,7 +123,7 @@ export async function sleep(clock: Pick<Clock, 'alarm'>, ms: number, signal?: Ab
 }
 
 /** A signal that aborts after `ms` with a TimeoutError. It does not keep the process running. */
-export function timeLimit(clock: Pick<Clock, 'background'>, ms: number): AbortSignal {
+export function timeLimit(clock: Clock, ms: number): AbortSignal {
   const limit = new AbortController();
   clock.background.alarm(ms, () => limit.abort(new DOMException(`no end within ${ms} ms`, 'TimeoutError')));
   return limit.signal;
@@ -133,16 +138,12 @@ export async function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /** The time since 1970 of a monotonic time, by the wall clock as it is set now. */
-export function wallAt({ now, wall }: Pick<Clock, 'now' | 'wall'>, monotonicMs: number): number {
+export function wallAt({ now, wall }: Clock, monotonicMs: number): number {
   return wall() - now() + monotonicMs;
 }
 
 /** True when it resolves or rejects within `ms`. Never rejects. */
-export async function settlesWithin(
-  promise: Promise<unknown>,
-  ms: number,
-  clock: Pick<Clock, 'alarm'>,
-): Promise<boolean> {
+export async function settlesWithin(promise: Promise<unknown>, ms: number, clock: Waits): Promise<boolean> {
   const late = Promise.withResolvers<boolean>();
   const cancel = clock.alarm(ms, () => late.resolve(false));
   const settles = () => true;

@@ -15,7 +15,8 @@ export interface Waiter extends Linked {
   onDue(): void;
 }
 
-interface SharedTimerOptions extends Pick<Clock, 'now' | 'alarm'> {
+interface SharedTimerOptions {
+  readonly clock: Clock;
   readonly scheduler: Pick<TaskScheduler, 'run'>;
   /** How long each waits. */
   readonly waitMs: number;
@@ -33,7 +34,10 @@ export class SharedTimer {
   }
 
   add(waiter: Waiter): void {
-    const { now, waitMs } = this.#options;
+    const {
+      waitMs,
+      clock: { now },
+    } = this.#options;
     waiter.dueAtMs = now() + waitMs;
     this.#waiting.add(waiter);
     if (this.#ringsAtMs === undefined) this.#arm(waiter.dueAtMs, waitMs);
@@ -46,13 +50,13 @@ export class SharedTimer {
 
   #arm(ringsAtMs: number, waitMs: number): void {
     this.#ringsAtMs = ringsAtMs;
-    this.#options.alarm(waitMs, () => this.#ring(ringsAtMs));
+    this.#options.clock.alarm(waitMs, () => this.#ring(ringsAtMs));
   }
 
   #ring(dueMs: number): void {
     this.#ringsAtMs = undefined;
     // A timer may ring a fraction of a millisecond early.
-    const nowMs = Math.max(this.#options.now(), dueMs);
+    const nowMs = Math.max(this.#options.clock.now(), dueMs);
     let { first } = this.#waiting;
     for (; first !== undefined && first.dueAtMs <= nowMs + TOGETHER_MS; first = this.#waiting.first) {
       const due = first;

@@ -10,7 +10,7 @@ const RESTS = 4;
 type Turn = (() => void) | (() => Promise<number>);
 
 export class Turns {
-  readonly #clock: Pick<Clock, 'now' | 'alarm'>;
+  readonly #clock: Clock;
   readonly #atOnce: number;
   readonly #waiting: Turn[] = [];
   #underWay = 0;
@@ -18,7 +18,7 @@ export class Turns {
   #restsUntilMs = Number.NEGATIVE_INFINITY;
 
   /** `atOnce`: most asynchronous turns that are under way. */
-  constructor(clock: Pick<Clock, 'now' | 'alarm'>, atOnce = 1) {
+  constructor(clock: Clock, atOnce = 1) {
     this.#clock = clock;
     this.#atOnce = atOnce;
   }

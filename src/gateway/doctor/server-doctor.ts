@@ -24,7 +24,8 @@ export interface Examination {
   readonly findings: readonly Finding[];
 }
 
-export interface ExamineOptions extends Pick<Clock, 'alarm' | 'now'> {
+export interface ExamineOptions {
+  readonly clock: Clock;
   /** CIDR ranges that are not asked. */
   readonly deniedNetworks: readonly string[];
   readonly signal?: AbortSignal | undefined;
@@ -42,8 +43,7 @@ export async function examineTemplate(
   options: ExamineOptions,
 ): Promise<Examination[]> {
   const fetch = new BackendFetch({
-    alarm: options.alarm,
-    now: options.now,
+    clock: options.clock,
     isDenied: addressesIn(options.deniedNetworks),
     openNetworks: [],
   });
@@ -64,7 +64,7 @@ async function examine(
   gateway: Pick<Gateway, 'list' | 'instance'>,
   { definition, snapshot }: Server,
   fetch: BackendFetch,
-  { signal, now }: ExamineOptions,
+  { signal, clock }: ExamineOptions,
 ): Promise<Examination> {
   const { template, id } = definition;
   const lists: Partial<Record<ListField, number>> = {};
@@ -73,7 +73,7 @@ async function examine(
     const why = snapshot.reason ?? `it is ${snapshot.state}`;
     findings.push({ code: 'no-era', message: `It is not open: ${why.replace(/\.$/, '')}.` });
   }
-  findings.push(...(await asPlainHttp(definition, fetch, { signal, now })));
+  findings.push(...(await asPlainHttp(definition, fetch, { signal, clock })));
   for (const field of snapshot.healthy ? LISTS : [])
     try {
       const { items, cut } = await gateway.list(template, field, {
@@ -125,7 +125,7 @@ function faultsOfOutput({ oddOutput }: InstanceSnapshot): Finding[] {
 async function asPlainHttp(
   definition: InstanceDefinition,
   fetch: BackendFetch,
-  { signal, now }: Pick<ExamineOptions, 'signal' | 'now'>,
+  { signal, clock: { now } }: Pick<ExamineOptions, 'signal' | 'clock'>,
 ): Promise<Finding[]> {
   const { endpoint, auth, transport, headers } = definition;
   const { isNetworked, onlyEra }: { isNetworked: boolean; onlyEra?: string } = TRANSPORT_TRAITS[transport];

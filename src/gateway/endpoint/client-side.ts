@@ -46,12 +46,12 @@ import { WithheldItems } from './withheld-items.ts';
 const IDLE_CHECK_MS = 50;
 
 export interface ClientSideDeps
-  extends Clock,
-    Pick<SessionDeps, 'isDraining' | 'isCutOff' | 'certain'>,
+  extends Pick<SessionDeps, 'isDraining' | 'isCutOff' | 'certain'>,
     Pick<
       GatewayOptions,
       'aggregate' | 'callLimiter' | 'changedCallers$' | 'maxCallMs' | 'stateKeys' | 'onFault' | 'random'
     > {
+  readonly clock: Clock;
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
   readonly views: ViewRegistry;
@@ -92,7 +92,6 @@ export class ClientSide {
   readonly withheld: WithheldItems;
   readonly views: Views;
   readonly #deps: ClientSideDeps;
-  readonly #clock: Clock;
   readonly #onFault: (thrown: unknown) => void;
   readonly #actors: BackendDeps;
   readonly #questions: CallsWithQuestions;
@@ -102,15 +101,14 @@ export class ClientSide {
   readonly #subscriptions = new Subscription();
 
   constructor(deps: ClientSideDeps) {
-    const { now, wall, alarm, every, background, scheduler } = deps;
+    const { clock, scheduler } = deps;
     this.#deps = deps;
-    this.#clock = { now, wall, alarm, every, background };
     this.#onFault = droppingErrors(deps.onFault);
-    this.withheld = new WithheldItems(deps, deps.emit, deps.approvals.withheldOf);
+    this.withheld = new WithheldItems(clock, deps.emit, deps.approvals.withheldOf);
     const { max: maxSessions, idleMs, share } = deps.sessions;
     this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
     const newId = () => this.sessions.newId();
-    this.#questions = new CallsWithQuestions({ scheduler, held: deps.heldQuestions, alarm, newId });
+    this.#questions = new CallsWithQuestions({ scheduler, held: deps.heldQuestions, clock, newId });
     this.#statelessConversations = new StatelessConversations(deps.declarations, scheduler);
     this.#actors = this.#backendDeps();
     const aggregate = this.#aggregateDeps();
@@ -124,15 +122,15 @@ export class ClientSide {
 
   /** What the backends of each template use. */
   #backendDeps(): BackendDeps {
-    const { fleet, scheduler, alarm, listReader, random = Math.random, userNotices$ } = this.#deps;
+    const { fleet, clock, scheduler, listReader, random = Math.random, userNotices$ } = this.#deps;
     const statelessConversations = this.#statelessConversations;
     const closed$ = fleet.listChanged$.pipe(ignoreElements(), endWith(true));
     return {
       fleet,
       sessions: this.sessions,
       stateless: new StatelessCalls({ ...this.#deps, statelessConversations }),
-      feed: new ChangeFeed({ fleet, statelessConversations, scheduler, random, alarm }),
-      clock: this.#clock,
+      feed: new ChangeFeed({ fleet, statelessConversations, scheduler, random, clock }),
+      clock,
       scheduler,
       listReader,
       cache: new FairLruMap(CACHE_BYTES),
@@ -143,7 +141,7 @@ export class ClientSide {
   /** What all aggregates use: that of all templates, and each view. */
   #aggregateDeps() {
     const { fleet, scheduler, listReader: reader, recovered$, lists: store } = this.#deps;
-    const clock = this.#clock;
+    const { clock } = this.#deps;
     const backendsOf = (template: string) => this.#of(template);
     const listChanges$ = fleet.listChanged$;
     const hasUserLists = (template: string) => hasUserAccounts(fleet, template);
@@ -177,7 +175,7 @@ export class ClientSide {
 
   #makeViews(aggregate: ViewsDeps['aggregate']): Views {
     const { fleet, dispatcher, approvals, views: registry } = this.#deps;
-    const { callLimiter = new CallCounts(this.#clock) } = this.#deps;
+    const { callLimiter = new CallCounts(this.#deps.clock) } = this.#deps;
     const withheldOf = (template: string) => this.withheld.of(template);
     return new Views({ fleet, aggregate, dispatcher, callLimiter, approvals, registry, withheldOf });
   }
@@ -199,7 +197,7 @@ export class ClientSide {
       useOnce,
       onFault: this.#onFault,
       scheduler,
-      clock: this.#clock,
+      clock: this.#deps.clock,
       declarations,
       bufferedBytes,
     });
@@ -245,7 +243,10 @@ export class ClientSide {
 
   /** Resolves when no call is in flight, or waits within a session, or the grace time is over. */
   #untilIdle(graceMs: number): Promise<void> {
-    const { fleet, now, alarm } = this.#deps;
+    const {
+      fleet,
+      clock: { now, alarm },
+    } = this.#deps;
     const untilMs = now() + graceMs;
     const { promise, resolve } = Promise.withResolvers<void>();
     const check = (): void => {

@@ -13,7 +13,7 @@ const KEPT_MS = 6 * CONFIRM_MS;
 /** Counts a confirmation once on all nodes, see EndpointOptions.useOnce. */
 export function useOnceIn(
   store: Pick<OAuthStore, 'replace' | 'delete' | 'sweep'>,
-  { wall, now }: Pick<Clock, 'wall' | 'now'>,
+  { wall, now }: Clock,
 ): EndpointOptions['useOnce'] {
   let sweptAtMs = now();
   return async (id) => {

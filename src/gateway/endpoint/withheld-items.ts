@@ -18,14 +18,14 @@ interface OfTemplate {
 }
 
 export class WithheldItems {
-  readonly #clock: Pick<Clock, 'wall'>;
+  readonly #clock: Clock;
   readonly #emit: (event: GatewayEvent) => void;
   readonly #waiting: (template: string) => readonly WithheldItem[];
   readonly #templates = new LruMap<OfTemplate>(LIMITS.templates);
 
   /** `waiting`: the tools of a template that wait for approval. */
   constructor(
-    clock: Pick<Clock, 'wall'>,
+    clock: Clock,
     emit: (event: GatewayEvent) => void,
     waiting: (template: string) => readonly WithheldItem[],
   ) {

@@ -20,7 +20,8 @@ const TEST_MS = 10_000;
 /** Concurrent tests, including those that are being closed, and the part of them that one caller may run. */
 export const TESTS = { atOnce: 4, share: 0.5 } as const;
 
-export interface ConnectionTestDeps extends Pick<Clock, 'now' | 'alarm'> {
+export interface ConnectionTestDeps {
+  readonly clock: Clock;
   readonly openTransport: (definition: InstanceDefinition) => Open;
   readonly registry: { readonly instances: Pick<InstanceRegistry, 'draft'> };
 }
@@ -68,7 +69,10 @@ export class ConnectionTests {
 
   /** `closed` resolves when the program has ended or the connection is closed; it never rejects. */
   #open(definition: InstanceDefinition, left: AbortSignal | undefined) {
-    const { openTransport, now, alarm } = this.#deps;
+    const {
+      openTransport,
+      clock: { now, alarm },
+    } = this.#deps;
     const startMs = now();
     const stop = new AbortController();
     const disarm = alarm(TEST_MS, () => stop.abort(backendTimeout(TEST_MS, 'no')));
@@ -89,7 +93,7 @@ export class ConnectionTests {
     });
     const passedMs = () => Math.round(now() - startMs);
     const outcome = Promise.race([
-      opening.then((transport) => describeServer(transport, this.#deps)),
+      opening.then((transport) => describeServer(transport, this.#deps.clock)),
       late,
     ]).then(
       (found): ConnectionOutcome => ({ ...found, durationMs: passedMs() }),
@@ -109,10 +113,10 @@ export class ConnectionTests {
   }
 }
 
-async function describeServer(transport: Transport, clock: Pick<Clock, 'alarm'>) {
+async function describeServer(transport: Transport, clock: Clock) {
   const { era, serverInfo } = transport.handshake;
   const { name, version } = serverInfo;
-  const tools = await listTools(transport, clock);
+  const tools = await listTools(transport, { clock });
   return {
     isOk: true,
     era,

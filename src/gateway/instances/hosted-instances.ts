@@ -24,7 +24,8 @@ import type { Closed, Conversation } from '../../transports/transport.ts';
 /** Interval at which other nodes get the numbers of calls that have changed, in ms. */
 const LOAD_MS = 100;
 
-export interface HostedInstancesDeps extends Pick<Clock, 'now' | 'alarm' | 'background'> {
+export interface HostedInstancesDeps {
+  readonly clock: Clock;
   readonly fleet: Fleet;
   readonly requestBytes: ByteBudget;
 }
@@ -112,7 +113,7 @@ export class HostedInstances implements InstanceHost {
         last = now;
       };
       if (this.#loads.size === 0)
-        this.#stopLoads = this.#deps.background.every(LOAD_MS, () => {
+        this.#stopLoads = this.#deps.clock.background.every(LOAD_MS, () => {
           for (const each of this.#loads) each();
         });
       this.#loads.add(look);
@@ -132,7 +133,7 @@ export class HostedInstances implements InstanceHost {
     const exchange = (request: ExchangeRequest): Observable<ExchangeEvent> =>
       request.caller === undefined
         ? conversation.exchange(request)
-        : hostedAttempt(group, ref, conversation, request, count, this.#deps);
+        : hostedAttempt(group, ref, conversation, request, count, this.#deps.clock);
     return { conversation, exchange };
   }
 }

@@ -373,7 +373,7 @@ function withoutVisits(request: ExchangeRequest): ExchangeRequest {
 }
 
 /** Each sign starts the deadline of the call again. */
-function signsOfLife(clock: Pick<Clock, 'every'>): Observable<ExchangeEvent> {
+function signsOfLife(clock: Clock): Observable<ExchangeEvent> {
   return ticks$(clock, SIGN_MS).pipe(
     map((_, index) => {
       const params = { progress: index + 1, message: 'Waiting until the account is connected' };

@@ -39,7 +39,7 @@ export interface PeerEventsOptions {
   readonly events: RecentEvents;
   /** Gets the samples of other nodes. */
   readonly loads: Pick<PeerLoads, 'add' | 'forget'>;
-  readonly clock: Pick<Clock, 'now' | 'background'>;
+  readonly clock: Clock;
 }
 
 /** One life of another node. */
@@ -59,7 +59,7 @@ interface FollowedPeer {
 
 export class PeerEvents {
   readonly #options: PeerEventsOptions;
-  readonly #clock: Pick<Clock, 'now' | 'background'>;
+  readonly #clock: Clock;
   /** The types that each reader wants; undefined: all. */
   readonly #readers = new Set<{ readonly types: ReadonlySet<string> | undefined }>();
   /** By life. They are remembered while nothing reads. */

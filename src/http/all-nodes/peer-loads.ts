@@ -44,7 +44,7 @@ const PART = compileShape(
 export interface PeerLoadsOptions {
   /** The other members. */
   readonly others: () => readonly ShownNode[];
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Clock;
 }
 
 interface NodeLoad {
@@ -64,7 +64,7 @@ function nothingCounted(): NodeLoad['counted'] {
 
 export class PeerLoads implements OtherLoads {
   readonly #options: PeerLoadsOptions;
-  readonly #clock: Pick<Clock, 'now'>;
+  readonly #clock: Clock;
   /** By life. */
   readonly #nodes = new Map<string, NodeLoad>();
   #takenAtMs = Number.NEGATIVE_INFINITY;

@@ -14,12 +14,12 @@ import type { Route } from '../route.ts';
 const REMEMBERED = 10_000;
 
 export class ForwardedCallers {
-  readonly #clock: Pick<Clock, 'now'>;
+  readonly #clock: Clock;
   /** By principal: when it lost permissions, or may have. */
   readonly #changedAtMs = new LruMap<number>(REMEMBERED);
 
   /** `changed$`: ids of principals that may have lost permissions. Subscribes until it completes. */
-  constructor(changed$: Observable<string>, clock: Pick<Clock, 'now'>) {
+  constructor(changed$: Observable<string>, clock: Clock) {
     this.#clock = clock;
     changed$.subscribe((id) => this.#changedAtMs.set(id, clock.now()));
   }

@@ -18,7 +18,7 @@ export interface AtHolderOptions {
   /** Both reject with NotHolder when the request was certainly not carried out, because the session is not there. */
   readonly forwardTo: (peer: Peer, untilMs: number) => void | Promise<void>;
   readonly serveHere: () => void | Promise<void>;
-  readonly clock: Pick<Clock, 'now' | 'alarm'>;
+  readonly clock: Clock;
 }
 
 /** Rejects with NODE_UNAVAILABLE 15 s after the request began to wait, and with every other error of the two. */

@@ -28,7 +28,7 @@ export function observe(
   log: Logger,
   metrics: Pick<Prometheus, 'countAnswer'>,
   traces: Tracing,
-  { now }: Pick<Clock, 'now'>,
+  { now }: Clock,
 ): HttpMiddleware {
   const fingerprints = new Repeated(sessionFingerprint);
   void traces.ready(); // so that the first request is traced, too, when a provider exists already
@@ -62,7 +62,7 @@ function statusOf(response: HttpContext['res']): number {
  * Logs at `info` the end of an MCP request that the line of its HTTP request does not contain: a request of a
  * batch, or one that continued after its connection.
  */
-export function reportLog(log: Logger, { now }: Pick<Clock, 'now'>): ReportListener {
+export function reportLog(log: Logger, { now }: Clock): ReportListener {
   return (report, { state }) => {
     const { requestId, principal, rpcMessages, isLogged, trace } = state;
     if ((rpcMessages === undefined && !isLogged) || !log.isLevelEnabled('info')) return;

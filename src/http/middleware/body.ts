@@ -21,7 +21,7 @@ export interface BodyCosts {
   readonly held: HeldBodies;
   readonly limiter: Pick<RateLimiter, 'take' | 'peek'>;
   readonly scheduler: Pick<TaskScheduler, 'turn'>;
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Clock;
   /** Notes a request of an unknown caller before its body is read. Default: none is noted. */
   readonly connections?: { receive(request: IncomingMessage): void } | undefined;
 }

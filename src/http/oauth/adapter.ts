@@ -14,7 +14,8 @@ import type { Clients } from './clients/clients.ts';
 import { rowOfUserCode } from './pages/device-pages.ts';
 import { readPayload } from './payload.ts';
 
-export interface AdapterOptions extends Pick<Clock, 'wall'> {
+export interface AdapterOptions {
+  readonly clock: Clock;
   readonly store: OAuthStore;
   readonly clients: Clients;
   /** Life of an access token. */
@@ -66,7 +67,10 @@ const NOTHING: Adapter = {
 };
 
 function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> {
-  const { store, wall } = options;
+  const {
+    store,
+    clock: { wall },
+  } = options;
   return {
     upsert: async (id, { jti: _, userCode, ...payload }, seconds = 0) => {
       const nowMs = wall();
@@ -113,7 +117,13 @@ function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> 
  * refresh token.
  */
 async function keepGrant(kind: 'code' | 'device', codeKey: string, options: AdapterOptions): Promise<void> {
-  const { store, clients, causedBy, wall, tokenSeconds } = options;
+  const {
+    store,
+    clients,
+    causedBy,
+    tokenSeconds,
+    clock: { wall },
+  } = options;
   const [code] = await store.find(kind, [codeKey]);
   // Denied: there is no grant.
   if (kind === 'device' && code?.grantId === undefined) return;
@@ -130,7 +140,7 @@ async function keepGrant(kind: 'code' | 'device', codeKey: string, options: Adap
 }
 
 /** What a client signed to authenticate is used once over all nodes. */
-async function use(id: string, seconds: number, { store, wall }: AdapterOptions): Promise<void> {
+async function use(id: string, seconds: number, { store, clock: { wall } }: AdapterOptions): Promise<void> {
   const nowMs = wall();
   const isFirst = await store.replace(
     {

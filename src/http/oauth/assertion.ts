@@ -32,7 +32,8 @@ const REST_MS = 5 * 60_000;
 /** Most grants of one subject and client: one for each resource and choice of scopes. */
 const MAX_GRANTS = 100;
 
-export interface AssertionOptions extends Pick<Clock, 'wall'> {
+export interface AssertionOptions {
+  readonly clock: Clock;
   readonly store: OAuthStore;
   readonly clients: Clients;
   /** Undefined: no assertion is accepted. */
@@ -52,7 +53,12 @@ export interface AssertionOptions extends Pick<Clock, 'wall'> {
 }
 
 export function assertionHandler(provider: Provider, options: AssertionOptions) {
-  const { store, wall, clients, assertions } = options;
+  const {
+    store,
+    clients,
+    assertions,
+    clock: { wall },
+  } = options;
 
   const read = async (token: unknown, clientId: string): Promise<Assertion> => {
     if (assertions === undefined) throw new errors.UnsupportedGrantType();

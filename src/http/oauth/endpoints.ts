@@ -33,7 +33,7 @@ import type { SignIns } from './sign-ins/sign-ins.ts';
 
 interface EndpointsOptions {
   readonly address: { readonly issuer: string; normalise(resource: string): string | undefined };
-  readonly clock: Pick<Clock, 'now' | 'wall'>;
+  readonly clock: Clock;
   readonly clients: Clients;
   readonly tokens: AccessTokens;
   readonly signIns: Pick<SignIns, 'find'>;

@@ -190,9 +190,9 @@ function keepErrorsHere(provider: Provider, options: ProviderOptions): void {
 /** Refuses an assertion of a client that lives too long, or is one too many. */
 function checkAssertion(
   { exp, jti }: Readonly<Record<string, unknown>>,
-  { wall, clients, causedBy }: Pick<ProviderOptions, 'wall' | 'clients' | 'causedBy'>,
+  { clock, clients, causedBy }: Pick<ProviderOptions, 'clock' | 'clients' | 'causedBy'>,
 ): void {
-  if (Number(exp) * 1_000 > wall() + LONGEST_ASSERTION_MS || String(jti).length > LONGEST_ID)
+  if (Number(exp) * 1_000 > clock.wall() + LONGEST_ASSERTION_MS || String(jti).length > LONGEST_ID)
     throw new errors.InvalidClientAuth('it lives too long');
   // Each is a row until it expires.
   if (clients.admitAssertion(causedBy())) return;

@@ -22,7 +22,8 @@ const REPEATED_MS = 30_000;
 const WAIT_MS = 10_000;
 const [FIRST_LOOK_MS, LONGEST_LOOK_MS] = [25, 800];
 
-export interface RefreshOptions extends Pick<Clock, 'wall' | 'now' | 'alarm'> {
+export interface RefreshOptions {
+  readonly clock: Clock;
   readonly store: OAuthStore;
   readonly clients: Clients;
   readonly isActive: (userId: string) => Promise<boolean>;
@@ -93,7 +94,10 @@ class RefreshGrantType {
   }
 
   async answer(ctx: KoaContextWithOIDC): Promise<void> {
-    const { store, wall } = this.#options;
+    const {
+      store,
+      clock: { wall },
+    } = this.#options;
     const { client, params = {} } = ctx.oidc;
     const token = params.refresh_token;
     if (client === undefined || typeof token !== 'string' || token === '')
@@ -124,7 +128,10 @@ class RefreshGrantType {
     stored: Stored,
     grant: Grant,
   ): readonly string[] {
-    const { wall, normalise } = this.#options;
+    const {
+      normalise,
+      clock: { wall },
+    } = this.#options;
     if (stored.exp * 1_000 <= wall()) throw new errors.InvalidGrant('refresh token is expired');
     const wanted = scopesOf(params.scope);
     const granted = stored.scope.split(' ');
@@ -137,7 +144,11 @@ class RefreshGrantType {
 
   /** New tokens, which the row stores as its answer; the answer of another request that was first. */
   async #renew(ctx: KoaContextWithOIDC, admitted: Admitted): Promise<object> {
-    const { store, clients, wall } = this.#options;
+    const {
+      store,
+      clients,
+      clock: { wall },
+    } = this.#options;
     const { token, row, stored, grant, grantRow } = admitted;
     const consumedAt = new Date(wall()).toISOString();
     if (!(await this.#take(row, consumedAt))) return this.#answerOfOther(ctx, token);
@@ -192,9 +203,9 @@ class RefreshGrantType {
 
   /** The answer that this token got before. */
   async #repeated(ctx: KoaContextWithOIDC, token: string, row: OAuthRow): Promise<object> {
-    const { store, now, alarm } = this.#options;
+    const { store, clock } = this.#options;
     if (this.#isLate(row)) return this.#endReplayed(row.grantId);
-    const untilMs = now() + WAIT_MS;
+    const untilMs = clock.now() + WAIT_MS;
     let lookMs = FIRST_LOOK_MS;
     for (
       let present: OAuthRow | undefined = row;
@@ -207,8 +218,8 @@ class RefreshGrantType {
         if (next === undefined || next.consumedAt !== undefined) return this.#endReplayed(row.grantId);
         return JSON.parse(decrypted(token, answer)) as object;
       }
-      if (now() >= untilMs) break;
-      await sleep({ alarm }, lookMs);
+      if (clock.now() >= untilMs) break;
+      await sleep(clock, lookMs);
       lookMs = Math.min(lookMs * 2, LONGEST_LOOK_MS);
     }
     ctx.set('Retry-After', '1');
@@ -233,7 +244,7 @@ class RefreshGrantType {
   }
 
   #isLate({ consumedAt }: OAuthRow): boolean {
-    return consumedAt !== undefined && this.#options.wall() - Date.parse(consumedAt) > REPEATED_MS;
+    return consumedAt !== undefined && this.#options.clock.wall() - Date.parse(consumedAt) > REPEATED_MS;
   }
 
   /** No answer was stored, so none was sent: the process has ended meanwhile, or the database did not answer. */

@@ -99,10 +99,10 @@ export class OAuthService {
     const { wall, now } = clock;
     const tokens = new AccessTokens({ publicKeys: () => options.keys.publicKeys(), address, wall });
     this.#stopSweeps = clock.background.every(SWEEP_MS, () => void this.#sweep());
-    this.#fetch = new GuardedFetch({ openNetworks, now, alarm: clock.alarm, ca });
-    const documents = new ClientDocuments({ store, fetch: this.#fetch, now, wall });
+    this.#fetch = new GuardedFetch({ openNetworks, clock, ca });
+    const documents = new ClientDocuments({ store, fetch: this.#fetch, clock });
     const warn = (line: string) => options.log.warn(line);
-    this.clients = new Clients({ store, documents, rule, keepsSecrets, now, wall, warn });
+    this.clients = new Clients({ store, documents, rule, keepsSecrets, clock, warn });
     const trail = new SignInTrail(auth.audit, now);
     const pathOf = (resource: string) => address.pathOf(resource);
     const perMinute = options.signInsPerMinute ?? 60;
@@ -113,8 +113,7 @@ export class OAuthService {
         providers: options.providers ?? [],
         accounts: auth.company,
         address,
-        wall,
-        now,
+        clock,
         trail,
         perMinute,
         continue: (purpose) => continuationOf(purpose, { auth, signIns, issuer: address.issuer }),
@@ -125,7 +124,7 @@ export class OAuthService {
       clients: this.clients,
       signIns,
       login: this.login,
-      wall,
+      clock,
       trail,
       pathOf,
       issuer: () => address.issuer,
@@ -138,8 +137,7 @@ export class OAuthService {
       signIns,
       login: this.login,
       interactions,
-      wall,
-      now,
+      clock,
       pathOf,
       roles: auth.roles,
     });
@@ -200,9 +198,7 @@ export class OAuthService {
         clients: this.clients,
         fetch: this.#fetch,
         signIns: this.#signIns,
-        wall: clock.wall,
-        now: clock.now,
-        alarm: clock.alarm,
+        clock,
         cookieKeys: this.#options.secrets.map((secret) =>
           Buffer.from(hkdfSync('sha256', secret, '', LABEL, 32)).toString('base64url'),
         ),

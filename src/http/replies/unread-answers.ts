@@ -15,7 +15,7 @@ export class UnreadAnswers {
   readonly #held: HeldBytes;
   readonly #holdings = new Map<ServerResponse, Holding>();
 
-  constructor(bounds: ByteBounds, { now }: Pick<Clock, 'now'>) {
+  constructor(bounds: ByteBounds, { now }: Clock) {
     this.#held = new HeldBytes(bounds, now);
   }
 

@@ -46,7 +46,7 @@ export const serverDoctorRoutes: readonly Route[] = [
       const { gateway, clock, scheduler, deniedNetworks = DENIED_NETWORKS } = services;
       gateway.requireExisting(template);
       const { examineTemplate, remedyOf } = await import('../../gateway/doctor/server-doctor.ts');
-      const examined = await examineTemplate(gateway, template, { ...clock, deniedNetworks });
+      const examined = await examineTemplate(gateway, template, { clock, deniedNetworks });
       const toolOf = ({ list, name }: Finding) =>
         list === 'tools' && name !== undefined ? { template, tool: name } : undefined;
       const instances = await Promise.all(

@@ -56,7 +56,7 @@ export interface EventRate {
 const RATE: EventRate = { intervalMs: HTTP_LIMITS.eventIntervalMs, perSecond: HTTP_LIMITS.eventsPerSecond };
 
 export class RecentEvents {
-  readonly #clock: Pick<Clock, 'now' | 'background'>;
+  readonly #clock: Clock;
   readonly #size: number;
   readonly #ring: (GatewayEvent | PeerEvent | undefined)[];
   /** The events as text, each made for the first reader that gets it. */
@@ -81,7 +81,7 @@ export class RecentEvents {
   /** Subscribes until the gateway is closed, when the events complete. */
   constructor(
     events$: Observable<GatewayEvent>,
-    clock: Pick<Clock, 'now' | 'background'>,
+    clock: Clock,
     size: number = HTTP_LIMITS.keptEvents,
     rate = RATE,
   ) {

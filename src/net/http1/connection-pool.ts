@@ -15,7 +15,7 @@ const MAX_IDLE_MS = 600_000;
 const SPARE_IDLE_MS = 4_000;
 
 interface PoolOptions {
-  readonly clock: Pick<Clock, 'now' | 'background'>;
+  readonly clock: Clock;
   readonly maxConnections: number;
   /** False: a connection carries one request, whose answer may take any time. Default: true. */
   readonly isKept?: boolean;
@@ -27,7 +27,7 @@ export class ConnectionPool {
   readonly #connector: Connector;
   readonly #maxConnections: number;
   readonly #isKept: boolean;
-  readonly clock: Pick<Clock, 'now' | 'background'>;
+  readonly clock: Clock;
   readonly run: (failure: () => void) => void;
   readonly #connections = new Set<Http1Connection>();
   readonly #idle: Http1Connection[] = [];

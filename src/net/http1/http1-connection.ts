@@ -26,7 +26,7 @@ export interface Http1Request {
 }
 
 interface ConnectionOwner {
-  readonly clock: Pick<Clock, 'now' | 'background'>;
+  readonly clock: Clock;
   /** The connection can carry another request. */
   freed(connection: Http1Connection): void;
   /** The connection carries no other request. Called before the answer that was under way fails. */

@@ -22,7 +22,7 @@ export class OutsidePlaces {
   /** When each server was silent last. */
   readonly #silent = new LruMap<number>(MAX_KNOWN);
 
-  constructor({ now }: Pick<Clock, 'now'>) {
+  constructor({ now }: Clock) {
     this.#now = now;
   }
 

@@ -29,7 +29,7 @@ export class OutsideHandshakes {
   readonly #ofFinished: Turns;
   readonly #ofOthers: Turns;
 
-  constructor(clock: Pick<Clock, 'now' | 'alarm'>) {
+  constructor(clock: Clock) {
     this.#ofFinished = new Turns(clock);
     this.#ofOthers = new Turns(clock);
   }

@@ -13,7 +13,7 @@ export interface Renewed<T> {
 }
 
 export interface RenewedOptions<T> {
-  readonly clock: Pick<Clock, 'background'>;
+  readonly clock: Clock;
   readonly everyMs: number;
   readonly isSame: (a: T, b: T) => boolean;
   /** Gets the reason once when the value cannot be read again; the one of before stays in use. */

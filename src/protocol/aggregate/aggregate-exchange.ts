@@ -39,7 +39,7 @@ interface AggregateCall {
   /** Undefined where all tools are listed. */
   readonly search?: SearchMode | undefined;
   readonly extensions: AggregateExtensions;
-  readonly clock: Pick<Clock, 'alarm' | 'now'>;
+  readonly clock: Clock;
   /** Spreads the answers of those that wait for one list over several turns. */
   readonly scheduler: Pick<TaskScheduler, 'turn'>;
 }

@@ -13,10 +13,10 @@ const KEPT_MS = 20_000;
 
 export class KeptMessages {
   readonly #log: MessageLog;
-  readonly #clock: Pick<Clock, 'background'>;
+  readonly #clock: Clock;
   #endKeeping: (() => void) | undefined;
 
-  constructor(deps: LogDeps, clock: Pick<Clock, 'background'>) {
+  constructor(deps: LogDeps, clock: Clock) {
     this.#log = new MessageLog(deps, MAX_KEPT);
     this.#clock = clock;
   }

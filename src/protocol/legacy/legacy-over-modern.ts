@@ -37,7 +37,7 @@ const PAUSE_MS = 250;
 export function exchangeInSession(
   session: McpSession,
   request: ExchangeRequest,
-  clock: Pick<Clock, 'alarm'>,
+  clock: Clock,
   instanceId?: string,
 ): Observable<SourcedEvent> {
   if (!isModern(session)) return session.exchange(request, instanceId);
@@ -104,7 +104,7 @@ export function withSessionMetadata(
 }
 
 interface Round {
-  readonly clock: Pick<Clock, 'alarm'>;
+  readonly clock: Clock;
   readonly session: ReservingSession;
   readonly request: ExchangeRequest;
   /** The request with the input of the client; undefined in the first round. */

@@ -24,7 +24,8 @@ const MAX_EVENTS = 256;
 const KEPT_MS = 60_000;
 
 /** What all streams of a session need. */
-export interface SessionStreamDeps extends LogDeps, Pick<Clock, 'now'> {
+export interface SessionStreamDeps extends LogDeps {
+  readonly clock: Clock;
   /** The generation of the session, with which event ids begin. */
   readonly generation: number;
 }
@@ -206,7 +207,7 @@ export class LegacyStream {
   #end(): void {
     const socket = this.#detach();
     this.#stage = 'ended';
-    this.#carriedAtMs = this.#deps.now();
+    this.#carriedAtMs = this.#deps.clock.now();
     socket?.end();
     const canResume = this.#hasFirstId || this.#lastNumber > 1;
     if (!canResume || this.#log.bytes === 0) this.discard();
@@ -215,7 +216,7 @@ export class LegacyStream {
 
   #detach(): McpStream | undefined {
     const socket = this.#socket;
-    if (socket !== undefined) this.#carriedAtMs = this.#deps.now();
+    if (socket !== undefined) this.#carriedAtMs = this.#deps.clock.now();
     this.#socket = undefined;
     return socket;
   }

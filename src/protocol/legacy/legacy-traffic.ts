@@ -255,7 +255,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
 
   get #streamDeps(): SessionStreamDeps {
     const { budget, clock } = this.#deps;
-    return { budget, now: clock.now, sessionId: this.#session.id, generation: this.#generation };
+    return { budget, clock, sessionId: this.#session.id, generation: this.#generation };
   }
 
   get #generation(): number {

@@ -27,7 +27,7 @@ export function exchangeWithTasks(
   request: ExchangeRequest,
   from: SessionRequest,
   log: TaskLog,
-  clock: Pick<Clock, 'alarm'>,
+  clock: Clock,
 ): Observable<SourcedEvent> {
   const { method, params } = request;
   if (isTaskMethod(method)) return exchangeAboutTask(request, from, log, clock);
@@ -50,7 +50,7 @@ function exchangeAboutTask(
   request: ExchangeRequest,
   from: SessionRequest,
   log: TaskLog,
-  clock: Pick<Clock, 'alarm'>,
+  clock: Clock,
 ): Observable<SourcedEvent> {
   const { session } = from;
   const taskId = request.params?.taskId;

@@ -54,7 +54,7 @@ export class ModernAffinity {
   readonly #cipher: StateCipher;
   readonly #tasks: TaskLog;
 
-  constructor(stateKeys: StateKeys, tasks: TaskLog, clock: Pick<Clock, 'wall'>) {
+  constructor(stateKeys: StateKeys, tasks: TaskLog, clock: Clock) {
     this.#cipher = new StateCipher(stateKeys, clock);
     this.#tasks = tasks;
   }

@@ -26,7 +26,7 @@ export class StateCipher {
    * `keys`: at least 32 random bytes each; every holder of a key can decrypt its texts. Texts expire by wall time,
    * since another node may read them, or this one after a restart.
    */
-  constructor(keys: StateKeys, { wall }: Pick<Clock, 'wall'>) {
+  constructor(keys: StateKeys, { wall }: Clock) {
     this.#wall = wall;
     this.#keys = keys;
   }

@@ -31,7 +31,7 @@ const IS_DISCONNECTED: Closed = { reason: 'its account has to be connected', exp
 export async function openWithAccount(
   account: BackendAccount,
   definition: InstanceDefinition,
-  clock: Pick<Clock, 'background'>,
+  clock: Clock,
   open: (tokens: BearerTokens) => Promise<EndpointTransport>,
 ): Promise<EndpointTransport> {
   await account.check();

@@ -57,7 +57,7 @@ export class CookieJar {
    * The `cookie` header of a request to a path; undefined when none of the jar belongs there. `own`: the header of
    * the definition, whose cookies the backend may replace.
    */
-  headerFor(target: string, { now }: Pick<Clock, 'now'>, own = ''): string | undefined {
+  headerFor(target: string, { now }: Clock, own = ''): string | undefined {
     if (this.#kept === undefined) return undefined;
     const path = pathOf(target);
     const nowMs = now();
@@ -117,7 +117,7 @@ function isAccepted({ name, value, attributes }: Cookie, { host, isSecure }: Set
 const HEADER_TEXT = /^[\x20-\x7e\x80-\xff]*$/;
 
 /** Monotonic, in ms. `max-age` counts before `expires`. */
-function expiryOf({ attributes }: Cookie, { now, wall }: Pick<Clock, 'now' | 'wall'>): number {
+function expiryOf({ attributes }: Cookie, { now, wall }: Clock): number {
   const age = attributes.get('max-age') ?? '';
   const leftMs = /^-?\d+$/.test(age)
     ? Number(age) * 1_000

@@ -31,7 +31,7 @@ const WAITS: { readonly firstMs: number; readonly longestMs: number } = {
 export class HttpListener implements AnswerSink {
   readonly #send: (headers: Headers, answer: HttpAnswer) => void;
   readonly #sink: ListenerSink;
-  readonly #clock: Pick<Clock, 'background'>;
+  readonly #clock: Clock;
   readonly #waits: typeof WAITS;
   #answer: HttpAnswer | undefined;
   #cancelWait: (() => void) | undefined;
@@ -48,7 +48,7 @@ export class HttpListener implements AnswerSink {
   constructor(
     send: (headers: Headers, answer: HttpAnswer) => void,
     sink: ListenerSink,
-    clock: Pick<Clock, 'background'>,
+    clock: Clock,
     waits = WAITS,
   ) {
     this.#send = send;

@@ -17,7 +17,7 @@ const MAX_EMPTY_ATTEMPTS = 8;
 
 /** What the call whose stream is polled does. */
 interface PolledCall {
-  readonly clock: Pick<Clock, 'background'>;
+  readonly clock: Clock;
   /** Requests what the stream has after this event. */
   poll(lastEventId: string): void;
   /** The stream ended, and the backend wants to be polled. */

@@ -50,7 +50,7 @@ export class StdioChannel extends Channel {
   pid: number | undefined;
   readonly isIndependent: boolean;
   readonly #program: ProgramRun;
-  readonly #clock: Pick<Clock, 'now' | 'background'>;
+  readonly #clock: Clock;
   readonly #outbox: Outbox;
   readonly #answers: InstanceHeldBytes | undefined;
   readonly #command: CommandHistory;

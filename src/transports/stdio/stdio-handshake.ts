@@ -81,11 +81,7 @@ export async function openOnPipe(channel: Channel, options: PipeOpening, probe?:
 }
 
 /** The channel of a handshake whose first request is a probe for an era, with its own timeout. */
-function probing(
-  channel: Channel,
-  probe: Probe,
-  clock: Pick<Clock, 'alarm'>,
-): HandshakeChannel & { cancelProbe(): void } {
+function probing(channel: Channel, probe: Probe, clock: Clock): HandshakeChannel & { cancelProbe(): void } {
   const answer$ = new ReplaySubject<HandshakeAnswer>(1);
   let sent: Subscription | undefined;
 

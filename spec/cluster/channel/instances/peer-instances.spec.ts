@@ -291,7 +291,7 @@ test('subscriptions of several nodes in the shared conversation end at the backe
 test('an owner has one share of the resources of an instance, through however many nodes it subscribes', async () => {
   const transports = [await open(), await open()];
   const feeds = transports.map(
-    (transport) => new Feed(transport, { ...systemClock, scheduler: untimedScheduler() }),
+    (transport) => new Feed(transport, { clock: systemClock, scheduler: untimedScheduler() }),
   );
   const subscribe = (owner: string, from: number, count: number) =>
     Array.from({ length: count }, (_, index) =>

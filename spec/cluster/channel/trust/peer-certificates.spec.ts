@@ -12,6 +12,7 @@ import {
   readCertificates,
 } from '../../../../src/cluster/channel/trust/peer-certificates.ts';
 import { OperatorError } from '../../../../src/domain/errors/errors.ts';
+import { systemClock } from '../../../../src/domain/time/clock.ts';
 import { hasOpenssl, issueCertificate, makeAuthority } from '../../../helpers/certificates.ts';
 import { becomes } from '../../../helpers/eventually.ts';
 import { folderOfEach } from '../../../helpers/folder.ts';
@@ -202,5 +203,8 @@ function read(given: CertificateFiles) {
       return () => {};
     },
   };
-  return readCertificates(given, { clock: { background }, onWarning: (line) => warnings.push(line) });
+  return readCertificates(given, {
+    clock: { ...systemClock, background },
+    onWarning: (line) => warnings.push(line),
+  });
 }

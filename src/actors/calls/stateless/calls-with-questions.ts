@@ -27,7 +27,8 @@ interface CallOwner {
   readonly id: string;
 }
 
-export interface CallsWithQuestionsOptions extends Pick<Clock, 'alarm'> {
+export interface CallsWithQuestionsOptions {
+  readonly clock: Clock;
   /** Spreads the end of many calls over turns of the event loop. */
   readonly scheduler: TaskScheduler;
   /** Counts the memory of open questions and undelivered results. */
@@ -48,7 +49,7 @@ export class CallsWithQuestions implements CallQuestions {
   readonly #held: HeldBytes;
   #isDismissed = false;
 
-  constructor({ scheduler, held, alarm, newId }: CallsWithQuestionsOptions) {
+  constructor({ scheduler, held, newId, clock: { alarm } }: CallsWithQuestionsOptions) {
     this.#newId = newId;
     this.#scheduler = scheduler;
     this.#held = held;

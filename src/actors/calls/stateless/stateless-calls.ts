@@ -10,7 +10,8 @@ import { EqualToolLists } from './equal-tool-lists.ts';
 import type { StatelessConversations } from './stateless-conversations.ts';
 import { StatelessRoute } from './stateless-route.ts';
 
-interface StatelessCallsDeps extends Pick<Clock, 'now' | 'alarm'> {
+interface StatelessCallsDeps {
+  readonly clock: Clock;
   readonly statelessConversations: StatelessConversations;
   readonly fleet: Pick<Fleet, 'undeletedGroup' | 'group'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;

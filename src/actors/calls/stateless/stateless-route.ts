@@ -41,7 +41,7 @@ import type { EqualToolLists } from './equal-tool-lists.ts';
 import type { StatelessConversations } from './stateless-conversations.ts';
 
 interface StatelessRouteInput {
-  readonly deps: Pick<Clock, 'now' | 'alarm'> & { readonly statelessConversations: StatelessConversations };
+  readonly deps: { readonly clock: Clock; readonly statelessConversations: StatelessConversations };
   readonly equalToolLists: EqualToolLists;
   readonly client: Client;
   readonly group: TemplateGroup;
@@ -215,10 +215,10 @@ export class StatelessRoute implements CallRoute {
   }
 
   #halfTime(timeoutAtMs: number): Observable<never> {
-    const { deps } = this.#input;
+    const { clock } = this.#input.deps;
     return defer(() => {
-      const waitMs = Math.max(0, Math.ceil((timeoutAtMs - deps.now()) / 2));
-      return failAfter$(deps, waitMs, () => backendTimeout(waitMs, 'no'));
+      const waitMs = Math.max(0, Math.ceil((timeoutAtMs - clock.now()) / 2));
+      return failAfter$(clock, waitMs, () => backendTimeout(waitMs, 'no'));
     });
   }
 

@@ -34,7 +34,7 @@ interface Pending {
 }
 
 export interface MultiplexedConnectionOptions {
-  readonly clock: Pick<Clock, 'background'>;
+  readonly clock: Clock;
   readonly connector: Connector;
   /** The value of the `host` header. */
   readonly host: string;

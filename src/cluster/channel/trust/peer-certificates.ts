@@ -28,7 +28,7 @@ export interface PeerCertificates extends PeerTls {
 }
 
 export interface PeerCertificatesOptions {
-  readonly clock: Pick<Clock, 'background'>;
+  readonly clock: Clock;
   /** Gets one line when renewed files cannot be used; those of before stay in use. */
   readonly onWarning: (line: string) => void;
 }

@@ -53,7 +53,8 @@ interface Kept {
   readonly atMs: number;
 }
 
-export interface ClientDocumentsOptions extends Pick<Clock, 'now' | 'wall'> {
+export interface ClientDocumentsOptions {
+  readonly clock: Clock;
   readonly store: Pick<OAuthStore, 'find' | 'save' | 'count' | 'list' | 'delete'>;
   readonly fetch: Pick<GuardedFetch, 'get'>;
 }
@@ -70,7 +71,7 @@ export class ClientDocuments {
 
   /** Rejects with DocumentFault; DATABASE_UNAVAILABLE. */
   find(id: string, causedBy: string): Promise<ClientRecord> {
-    const nowMs = this.#options.now();
+    const nowMs = this.#options.clock.now();
     const kept = this.#kept.get(id);
     if (kept !== undefined && nowMs - kept.atMs < FRESH_MS) return Promise.resolve(kept.client);
     const pending = this.#pending.get(id);
@@ -81,7 +82,10 @@ export class ClientDocuments {
   }
 
   async #find(id: string, causedBy: string): Promise<ClientRecord> {
-    const { now, wall, store } = this.#options;
+    const {
+      store,
+      clock: { now, wall },
+    } = this.#options;
     const failed = this.#failed.get(id);
     let fault = failed !== undefined && now() - failed.atMs < FAILED_MS ? failed.fault : undefined;
     if (fault === undefined) {

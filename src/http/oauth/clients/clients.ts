@@ -41,7 +41,8 @@ const MAX_LISTED = 1_000;
 /** Longest time until a client that another node removed is unknown here. */
 const KNOWN_MS = 10_000;
 
-export interface ClientsOptions extends Pick<Clock, 'now' | 'wall'> {
+export interface ClientsOptions {
+  readonly clock: Clock;
   readonly store: OAuthStore;
   readonly documents: Pick<ClientDocuments, 'find'>;
   readonly rule: ClientRule;
@@ -89,7 +90,10 @@ export class Clients {
   async find(id: string, causedBy: string, isFresh = false): Promise<ClientRecord | undefined> {
     if (id === COMMAND_LINE.id) return COMMAND_LINE;
     const key = clientKeyOf(id);
-    const { store, now } = this.#options;
+    const {
+      store,
+      clock: { now },
+    } = this.#options;
     const known = this.#known.get(key);
     if (!isFresh && known !== undefined && now() - known.atMs < KNOWN_MS) return known.client;
     const removals = this.#removals;
@@ -115,13 +119,13 @@ export class Clients {
 
   /** Counts a request to register, before anything of it is read. TOO_MANY_ATTEMPTS. */
   admit(address: string): void {
-    const { count, endsInMs } = this.#counts.add(networkOf(address), this.#options.now(), 1);
+    const { count, endsInMs } = this.#counts.add(networkOf(address), this.#options.clock.now(), 1);
     if (count > PER_MINUTE) throw tooManyAttempts(Math.max(1, Math.ceil(endsInMs / 1_000)));
   }
 
   /** Counts a client that authenticated by its key. False when there are too many from this network. */
   admitAssertion(network: string): boolean {
-    return this.#assertions.add(network, this.#options.now(), 1).count <= ASSERTIONS_PER_MINUTE;
+    return this.#assertions.add(network, this.#options.clock.now(), 1).count <= ASSERTIONS_PER_MINUTE;
   }
 
   /** Throws BadClient; TOO_MANY_ATTEMPTS when there is no room. */
@@ -182,7 +186,10 @@ export class Clients {
 
   /** A user has allowed it, or it got a token: it is kept longer. */
   async used(id: string): Promise<void> {
-    const { store, wall } = this.#options;
+    const {
+      store,
+      clock: { wall },
+    } = this.#options;
     const isRecent = (atMs = Number.NaN) => wall() - atMs < DAY_MS;
     const key = clientKeyOf(id);
     // Each sign-in comes here twice.
@@ -198,7 +205,7 @@ export class Clients {
   }
 
   #rowOf(client: ClientRecord, keptMs: number | undefined): Omit<OAuthRow, 'version'> {
-    const nowMs = this.#options.wall();
+    const nowMs = this.#options.clock.wall();
     const at = new Date(nowMs).toISOString();
     const key = clientKeyOf(client.id);
     return {
@@ -214,7 +221,10 @@ export class Clients {
   }
 
   async #makeRoom(): Promise<void> {
-    const { store, wall } = this.#options;
+    const {
+      store,
+      clock: { wall },
+    } = this.#options;
     const unused = { kind: 'client', isUsed: false } as const;
     if ((await store.count(unused)) < MAX_UNUSED) return;
     const oldest = (await store.list(unused, MAX_LISTED)).at(-1);

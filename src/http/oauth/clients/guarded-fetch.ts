@@ -35,7 +35,8 @@ export class FetchFailure extends Error {
 const PER_MINUTE = 10;
 const COUNTED = 10_000;
 
-export interface GuardedFetchOptions extends Pick<Clock, 'now' | 'alarm'> {
+export interface GuardedFetchOptions {
+  readonly clock: Clock;
   /** Networks that are reached although they are not public, in CIDR form. */
   readonly openNetworks: readonly string[];
   /** Certificates of further authorities, in PEM. */
@@ -52,15 +53,15 @@ export class GuardedFetch {
 
   constructor(options: GuardedFetchOptions) {
     this.#options = options;
-    this.#places = new OutsidePlaces(options);
-    this.#handshakes = new OutsideHandshakes(options);
+    this.#places = new OutsidePlaces(options.clock);
+    this.#handshakes = new OutsideHandshakes(options.clock);
     this.#isOpen = addressesIn(options.openNetworks);
   }
 
   /** `causedBy`: the network of the client for which it is done. Rejects with FetchFailure. */
   async get(url: URL, causedBy: string, bounds: FetchBounds): Promise<Fetched> {
     if (url.protocol !== 'https:') throw new FetchFailure('its address is not https');
-    if (this.#counts.add(causedBy, this.#options.now(), 1).count > PER_MINUTE)
+    if (this.#counts.add(causedBy, this.#options.clock.now(), 1).count > PER_MINUTE)
       throw new FetchFailure('this address has asked for too many documents within a minute', true);
     const leave = this.#places.take(url.host);
     if (leave === undefined)
@@ -102,7 +103,10 @@ export class GuardedFetch {
     const host = url.hostname.replace(/^\[|\]$/g, '');
     if (isIP(host) !== 0 && !this.#isAllowed(host))
       throw new FetchFailure('its server has no public address');
-    const { ca, alarm } = this.#options;
+    const {
+      ca,
+      clock: { alarm },
+    } = this.#options;
     return askOutside(url, {
       lookup: this.#lookup,
       handshakes: this.#handshakes,

@@ -53,7 +53,8 @@ function keyOfUserCode(userCode: string): string {
   return oauthKey('device', `user code ${userCode}`);
 }
 
-export interface DevicePagesOptions extends Pick<Clock, 'now' | 'wall'> {
+export interface DevicePagesOptions {
+  readonly clock: Clock;
   readonly store: OAuthStore;
   readonly signIns: SignIns;
   readonly login: LoginForm;
@@ -183,7 +184,10 @@ export class DevicePages {
 
   /** Answers the request itself, and resolves with undefined, when the code is not one that waits. */
   async #find(exchange: OAuthExchange, code: string, { user }: SignedIn): Promise<Pending | undefined> {
-    const { store, now, wall } = this.#options;
+    const {
+      store,
+      clock: { now, wall },
+    } = this.#options;
     const counted = [networkOf(exchange.address), `user:${user.id}`];
     if (counted.some((key) => this.#wrong.add(key, now(), 0).count >= WRONG_PER_MINUTE)) {
       const page = faultPage(429, 'Too many codes', 'Too many codes were wrong.', 'Try again in a minute.');

@@ -50,7 +50,8 @@ const [MAX_OF_USER, LOOK_EVERY] = [500, 10];
 /** Longest time for which an authorization waits until its code is redeemed, in ms. */
 const UNREDEEMED_MS = 5 * 60_000;
 
-export interface InteractionOptions extends Pick<Clock, 'wall'> {
+export interface InteractionOptions {
+  readonly clock: Clock;
   readonly store: OAuthStore;
   readonly clients: Clients;
   readonly signIns: SignIns;
@@ -186,7 +187,10 @@ export class Interactions {
     exchange: OAuthExchange,
     { details, client, signedIn, asked, isAllowed, finish }: Answered,
   ): Promise<void> {
-    const { store, wall } = this.#options;
+    const {
+      store,
+      clock: { wall },
+    } = this.#options;
     const at = new Date(wall()).toISOString();
     // A second click: the first one counts, whose answer the browser has dropped.
     if (!(await store.consume('interaction', oauthKey('interaction', details.uid), at)))
@@ -204,7 +208,12 @@ export class Interactions {
     asked: Asked,
     isAllowed: boolean,
   ): Promise<Grant | undefined> {
-    const { store, wall, trail: own, clients } = this.#options;
+    const {
+      store,
+      trail: own,
+      clients,
+      clock: { wall },
+    } = this.#options;
     const nowMs = wall();
     const trail = (subject: string, status: number) =>
       own.record({

@@ -51,7 +51,8 @@ export interface Continuation {
   ): Promise<{ readonly path: string; readonly headers: readonly string[] }>;
 }
 
-export interface ProviderSignInsOptions extends Pick<Clock, 'wall' | 'now'> {
+export interface ProviderSignInsOptions {
+  readonly clock: Clock;
   readonly store: OAuthStore;
   readonly providers: readonly IdentityProvider[];
   readonly accounts: CompanyAccounts;
@@ -105,7 +106,11 @@ export class ProviderSignIns {
   async begin({ request, response, address }: OAuthExchange, id: string, purpose: Purpose): Promise<boolean> {
     const provider = this.#providerOf(id);
     if (provider === undefined) return false;
-    const { store, wall, now, perMinute } = this.#options;
+    const {
+      store,
+      perMinute,
+      clock: { wall, now },
+    } = this.#options;
     if (this.#begun.add(networkOf(address), now()).count > perMinute) {
       sendPage(response, tooManyPage(), ['Retry-After', '60']);
       return true;
@@ -191,7 +196,10 @@ export class ProviderSignIns {
 
   /** Undefined when there is none, or another answer was first. */
   async #take(state: string): Promise<Begun | undefined> {
-    const { store, wall } = this.#options;
+    const {
+      store,
+      clock: { wall },
+    } = this.#options;
     const key = oauthKey('signing-in', state);
     const [row] = await store.find('signing-in', [key]);
     if (row === undefined || Date.parse(row.expiresAt ?? '') <= wall()) return undefined;

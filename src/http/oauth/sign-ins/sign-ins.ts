@@ -41,7 +41,7 @@ const PATHS = ['/oauth', '/connections'];
 const ID = /^[\w-]{43}$/;
 
 export interface SignInsOptions {
-  readonly clock: Pick<Clock, 'wall'>;
+  readonly clock: Clock;
   readonly store: Pick<OAuthStore, 'find' | 'save' | 'delete'>;
   readonly accounts: Pick<AccountStore, 'findUsers'>;
   readonly auth: Pick<Auth, 'endToken'>;

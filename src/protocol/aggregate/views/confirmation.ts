@@ -20,7 +20,7 @@ import { localAnswer } from '../../local-answer.ts';
 interface UnconfirmedCall {
   readonly request: ExchangeRequest;
   readonly client: Client;
-  readonly clock: Pick<Clock, 'alarm' | 'now'>;
+  readonly clock: Clock;
   readonly tool: ConfirmedTool;
   readonly carry: () => Observable<SourcedEvent>;
   /** Begins the call again: rights and the view may have changed while its user was asked. */

@@ -23,10 +23,10 @@ interface Window {
 
 /** Counts calls on this node alone, in windows of a minute from the first call. */
 export class CallCounts implements CallLimiter {
-  readonly #clock: Pick<Clock, 'now'>;
+  readonly #clock: Clock;
   readonly #windows = new LruMap<Window>(MAX_COUNTED);
 
-  constructor(clock: Pick<Clock, 'now'>) {
+  constructor(clock: Clock) {
     this.#clock = clock;
   }
 
