@@ -76,7 +76,7 @@ export function listTools(
   { clock, listReader = new ListReader() }: ListDeps,
   serverId = '',
   onCut?: (reason: string) => void,
-): Promise<Tool[]> {
+): Promise<readonly Tool[]> {
   const { era, capabilities } = transport.handshake;
   if (era !== 'bare' && capabilities.tools === undefined) return Promise.resolve([]);
   const reading: Reading = {
@@ -93,6 +93,10 @@ export function listTools(
   };
   return listReader.read('tools', reading, ({ items, cut }) => {
     if (cut !== undefined) onCut?.(cut);
-    return items.filter((item): item is JsonObject & Tool => typeof item.name === 'string');
+    return items.every(hasName) ? items : items.filter(hasName); // the same array, which others may read, too
   });
+}
+
+function hasName(item: JsonObject): item is JsonObject & Tool {
+  return typeof item.name === 'string';
 }
