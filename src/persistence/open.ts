@@ -26,6 +26,8 @@ export interface OpenStoreOptions {
   readonly cipher?: Cipher | undefined;
   /** `apply` creates and migrates the database; `require` refuses a missing or outdated one. */
   readonly migrations: 'apply' | 'require';
+  /** What an operator does about a missing or outdated database that is required. Default: what makes or migrates one. */
+  readonly advice?: string | undefined;
   /** Longest time of one operation, in ms. Default 5 000. DATABASE_UNAVAILABLE after it. */
   readonly statementTimeoutMs?: number | undefined;
   /** Called with a line for the operator when the database was created, because its name may be a typing error. */
@@ -74,7 +76,8 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   ]);
   const mayCreate = options.migrations === 'apply' || isInMemory(parsed);
   const isBare = await isBareFile(parsed.description.file);
-  const creation: Creation = { mayCreate, isBare, onNotice: options.onNotice, onWarning: options.onWarning };
+  const { onNotice, onWarning, advice } = options;
+  const creation: Creation = { mayCreate, isBare, onNotice, onWarning, advice };
   const orm = await connected(parsed, timeoutMs, creation);
   try {
     await nextTurn();
@@ -116,7 +119,7 @@ export async function migrationStatus(
   }
 }
 
-interface Creation extends Pick<OpenStoreOptions, 'onNotice' | 'onWarning'> {
+interface Creation extends Pick<OpenStoreOptions, 'onNotice' | 'onWarning' | 'advice'> {
   readonly mayCreate: boolean;
   /** See isBareFile. */
   readonly isBare?: boolean;
@@ -163,7 +166,7 @@ async function connect(
 /** Creates a missing file and checks access: SQLite would make it readable for all users and raise unclear errors. */
 async function fileIsUsable(
   { description }: ParsedDatabaseUrl,
-  { mayCreate, onNotice }: Creation,
+  { mayCreate, onNotice, advice = `start the gateway once, or run "${ownCommand('db migrate')}"` }: Creation,
 ): Promise<void> {
   const { file } = description;
   if (file === undefined) return;
@@ -181,10 +184,8 @@ async function fileIsUsable(
       throw new StoreOpenError(`the folder of the database ${file} does not exist: create it first`, {
         cause,
       });
-    if (exists === undefined && !mayCreate) {
-      const advice = `start the gateway once, or run "${ownCommand('db migrate')}"`;
+    if (exists === undefined && !mayCreate)
       throw new StoreOpenError(`there is no database ${file}: ${advice}`, { cause });
-    }
     throw new StoreOpenError(
       `the database ${file} cannot be written: this user needs to write the file and its folder`,
       { cause },
@@ -238,7 +239,7 @@ async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation)
   if (status.pending.length === 0) return;
   if (!mayCreate) {
     const state = status.applied.length === 0 ? 'has no tables yet' : 'is older than this program';
-    const advice = `run "${ownCommand('db migrate')}", or start the gateway once`;
+    const { advice = `run "${ownCommand('db migrate')}", or start the gateway once` } = creation;
     throw new StoreOpenError(`the database ${description.printable} ${state}: ${advice}`);
   }
   refuseUnknown(description.printable, await migrated(parsed, orm));

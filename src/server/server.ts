@@ -175,7 +175,7 @@ function idsOf({ nodeId, nodeHost }: Config, worker: OwnWorker | undefined, url 
 }
 
 /** Opens the database as the one process that is this node. */
-async function openDatabase({ config, log, onUndo }: Start, lockId: string) {
+async function openDatabase({ config, log, worker, onUndo }: Start, lockId: string) {
   const { kind, file } = describeDatabase(config.databaseUrl, config.folder);
   // Before the database is opened: a start that is refused must not migrate the database of the gateway that runs.
   if (file !== undefined && existsSync(dirname(file))) {
@@ -183,7 +183,9 @@ async function openDatabase({ config, log, onUndo }: Start, lockId: string) {
     onUndo(() => lock.release());
   }
   const storage = await openStorage(config, {
-    migrations: 'apply',
+    // A worker that joins the others uses their database: one that is gone by now must not be an empty one.
+    migrations: worker?.gateway === undefined ? 'apply' : 'require',
+    ...(worker !== undefined && { advice: 'put it back, or start the gateway again' }),
     onNotice: (line) => log.info(line),
     onWarning: (line) => log.warn(line),
     onRefusal: (reason, isOutOfSpace) =>

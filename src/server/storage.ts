@@ -42,7 +42,7 @@ export interface Storage {
 }
 
 export interface StorageOptions
-  extends Pick<OpenStoreOptions, 'migrations' | 'onNotice' | 'onWarning' | 'onRefusal'> {
+  extends Pick<OpenStoreOptions, 'migrations' | 'advice' | 'onNotice' | 'onWarning' | 'onRefusal'> {
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 

@@ -1,6 +1,6 @@
 // Workers of one gateway that hang or end, supervisors that end before them, and starts and stops of both: real processes, on SQLite.
 
-import { rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -139,6 +139,24 @@ onLinux(
     await becomes(() => gateway.states(), ['1 live', '2 live']);
   },
 );
+
+onLinux('a worker that is started again makes no database in the place of one that is gone', async () => {
+  const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
+  const { home } = gateway.program;
+  const files = readdirSync(home).filter((name) => /^gateway\.db(-\w+)?$/.test(name));
+  const aside = join(home, 'aside');
+  mkdirSync(aside);
+  for (const file of files) renameSync(join(home, file), join(aside, file));
+  // The first one makes the database at the start of the gateway.
+  process.kill(gateway.pids()[0], 'SIGKILL');
+  await gateway.program.complains(
+    /"reason":"there is no database [^"]+: put it back, or start the gateway again","msg":"worker 1 cannot start"/,
+  );
+  assert.not.ok(existsSync(join(home, 'gateway.db')));
+  for (const file of files) renameSync(join(aside, file), join(home, file));
+  await becomes(() => gateway.program.err.match(/worker 1 is ready/g)?.length, 2);
+  for (let n = 0; n < 4; n += 1) assert.equal(await gateway.callTool('legacy'), [200, SIMPLE]);
+});
 
 onLinux('a background gateway with workers is started and stopped', async () => {
   const env = { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' };
