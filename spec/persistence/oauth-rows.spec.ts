@@ -1,6 +1,6 @@
 import Type from 'typebox';
 import * as assert from 'uvu/assert';
-import { rowReader } from '../../src/persistence/oauth-rows.ts';
+import { oauthKey, readUndamaged, rowReader } from '../../src/persistence/oauth-rows.ts';
 import { StoreOpenError } from '../../src/persistence/store-errors.ts';
 import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
@@ -33,5 +33,17 @@ for (const [what, value] of [
     assert.is(error.cause.cause, undefined);
   });
 }
+
+test('the line about a damaged grant has its id, by which an admin ends it', async () => {
+  const key = oauthKey('grant', 'g-1');
+  const warned: string[] = [];
+  const named = { ...row, kind: 'grant', key, value: '{}' } as const;
+  const rows = ['g-1', 'g-2', undefined].map((grantId) => ({ ...named, grantId, createdAt: '', version: 1 }));
+  readUndamaged(rows, read, (line) => warned.push(line));
+  assert.equal(
+    warned.map((line) => line.replace(key, 'KEY').replace(/ of the table .*/, '')),
+    ['the row "grant KEY, id g-1"', 'the row "grant KEY"', 'the row "grant KEY"'],
+  );
+});
 
 test.run();

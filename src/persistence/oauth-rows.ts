@@ -21,17 +21,37 @@ export function clientKeyOf(clientId: string): string {
  * has not the fields with which it was written. Further fields, of other releases, are kept. Users give the function the type
  * that they write, which the compiler compares with the schema.
  */
-export function rowReader<S extends TSchema>(
-  schema: S,
-): (row: Pick<OAuthRow, 'kind' | 'key' | 'value'>) => StaticEncode<S> {
+export function rowReader<S extends TSchema>(schema: S): (row: NamedRow) => StaticEncode<S> {
   const shape = compileShape(schema, 'body');
-  return ({ kind, key, value }) =>
-    readRow('oauth', `${kind} ${key}`, () => {
-      const read: unknown = JSON.parse(value);
-      if (shape.accepts(read)) return read;
-      const fields = shape.issues(read).map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`);
-      throw new TypeError(fields.join('; '));
-    });
+  return (row) =>
+    readRow(
+      'oauth',
+      () => nameOf(row),
+      () => {
+        const read: unknown = JSON.parse(row.value);
+        if (shape.accepts(read)) return read;
+        const fields = shape.issues(read).map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`);
+        throw new TypeError(fields.join('; '));
+      },
+    );
+}
+
+type NamedRow = Pick<OAuthRow, 'kind' | 'key' | 'value' | 'grantId'>;
+
+/** Kind and key; of a grant or a client also its id, by which an admin removes it. The ids of all others are secrets, or hashes. */
+function nameOf({ kind, key, value, grantId }: NamedRow): string {
+  const id = kind === 'client' ? idIn(value) : grantId;
+  const isOwn = id !== undefined && (kind === 'client' || kind === 'grant') && oauthKey(kind, id) === key;
+  return isOwn ? `${kind} ${key}, id ${id}` : `${kind} ${key}`;
+}
+
+function idIn(value: string): string | undefined {
+  try {
+    const { id } = Object(JSON.parse(value));
+    return typeof id === 'string' ? id : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** What `read`, which a rowReader made, reads of these rows. A damaged one is left out, with a warning: the others can be used. */

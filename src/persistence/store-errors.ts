@@ -20,12 +20,12 @@ export class DamagedFileError extends StoreOpenError {
 }
 
 /** The record of a row. StoreOpenError with table and id when the row cannot be read; without its values, which may be secret. */
-export function readRow<T>(table: string, id: string, read: () => T): T {
+export function readRow<T>(table: string, id: string | (() => string), read: () => T): T {
   try {
     return read();
   } catch (cause) {
     throw new StoreOpenError(
-      `the row ${JSON.stringify(id)} of the table ${table} is damaged: correct it, or delete it`,
+      `the row ${JSON.stringify(typeof id === 'string' ? id : id())} of the table ${table} is damaged: correct it, or delete it`,
       // That of JSON.parse has a part of the text.
       { cause: cause instanceof SyntaxError ? new TypeError('it is not JSON') : cause },
     );

@@ -27,8 +27,8 @@ const expiresAt = '2096-11-26T00:00:00.000Z';
 const left = (kind: OAuthKind, key: string) => store.oauth.find(kind, [key]);
 const asAdmin = (method: string, path: string) => app.as(app.admin, method, path);
 const ownerOf = async () => (await store.accounts.findUserByName('ada'))?.id ?? '';
-const lineOf = (kind: OAuthKind, key: string) =>
-  `the row "${kind} ${key}" of the table oauth is damaged: correct it, or delete it`;
+const lineOf = (kind: OAuthKind, key: string, id = '') =>
+  `the row "${kind} ${key}${id}" of the table oauth is damaged: correct it, or delete it`;
 
 test('a damaged connection is left out of the list, and an admin disconnects it by its key', async () => {
   const owner = await ownerOf();
@@ -62,10 +62,18 @@ test('a damaged grant is left out of the list, and ended by its id', async () =>
 
 test('a damaged client is left out of the list with a warning, and removed by its id', async () => {
   const key = clientKeyOf(ID);
-  await store.oauth.save({ kind: 'client', key, clientKey: key, createdAt, value: DAMAGED });
-  const { status, text } = await asAdmin('GET', '/auth/clients');
-  assert.equal([status, JSON.parse(text).length], [200, 1]);
-  assert.equal(app.warnings, [[lineOf('client', key)]]);
+  const before = app.warnings.length;
+  for (const [value, id] of [
+    [DAMAGED, ''],
+    [JSON.stringify({ secret: 'hush', id: 'of another' }), ''],
+    [JSON.stringify({ secret: 'hush', id: ID }), `, id ${ID}`],
+  ] as const) {
+    await store.oauth.save({ kind: 'client', key, clientKey: key, createdAt, value });
+    const { status, text } = await asAdmin('GET', '/auth/clients');
+    assert.equal([status, JSON.parse(text).length], [200, 1]);
+    assert.equal(app.warnings.at(-1), [lineOf('client', key, id)]);
+  }
+  assert.is(app.warnings.length - before, 3);
   assert.is((await asAdmin('DELETE', `/auth/clients/${ID}`)).status, 204);
   assert.equal(await left('client', key), []);
 });
