@@ -86,7 +86,7 @@ function makeScratch(): string {
 }
 
 const CLIENTS = `The URL for MCP clients; /mcp/<template> is one of the servers alone, and "${ownCommand('connect <template>')}" shows how.`;
-/** One server of some tools of two. */
+/** A view of some tools of two templates. */
 const VIEW = {
   id: 'notes',
   title: 'Notes',

@@ -12,7 +12,7 @@ const ANSWER_MS = 20_000;
 const LONGEST_REASON = 200;
 
 interface OAuthRequest {
-  /** Posted; without it the request is a GET. */
+  /** The form to post; without it the request is a GET. */
   readonly form?: Readonly<Record<string, string>>;
   readonly timeoutMs?: number | undefined;
 }

@@ -121,7 +121,7 @@ function stepIn({ interval }: Fields): number | undefined {
   return namedMs > 0 ? Math.min(namedMs, LONGEST_STEP_MS) : undefined;
 }
 
-/** After these the next question may get another answer. */
+/** The codes after which the next question may get another answer. */
 const GOES_ON: readonly unknown[] = ['authorization_pending', 'temporarily_unavailable', 'unreachable'];
 
 function refusedWith(reason: string, cause?: unknown): CommandFailure {

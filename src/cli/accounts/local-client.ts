@@ -38,7 +38,7 @@ export async function withLocalClient<T>(
     terminal.note(`using the database ${name}`);
     const { wall } = systemClock;
     const log = { warn: (...words: unknown[]) => terminal.note(`warning: ${words.at(-1)}`) };
-    // The settings of the gateway may be others, so nothing is deleted by these.
+    // The gateway may have other settings than this command, which therefore deletes nothing by them.
     const settings = { ...config.audit, keptCalls: Number.MAX_SAFE_INTEGER, keptDays: 0 };
     const audit = new AuditLog({ store: store.audit, log, clock: systemClock, settings });
     let forgetting: Promise<void> | undefined;

@@ -11,7 +11,7 @@ interface Kind {
   readonly positional: string;
   readonly example: string;
   readonly path: string;
-  /** A failure of the request says more about the name. */
+  /** Runs the request; its failure for an unknown name suggests a similar one. */
   explained<T>(gateway: Remote, id: string, request: () => Promise<T>): Promise<T>;
 }
 

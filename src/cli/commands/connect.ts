@@ -73,7 +73,7 @@ export const connect: Command = {
     const notes: string[] = [];
     const { targets, transport, env } = await targetsFor(input, terminal, notes);
     const planned = integrationsOf(kinds, targets, transport);
-    // They are about programs.
+    // The notes are about programs that clients start.
     if (planned.some(({ target }) => target.transport === 'stdio'))
       for (const text of notes) terminal.note(text);
     const [only] = planned;

@@ -85,7 +85,7 @@ export const register: Command = {
     for (const warning of warningsOf(body)) terminal.note(`warning: ${printable(warning)}`);
     if (waitSeconds !== undefined && record.healthy !== true) {
       const path = `/gateway/deregister/${encodeURIComponent(template)}/${encodeURIComponent(id)}`;
-      // One that replaced another is the only one left of both.
+      // An instance that replaced another stays, because the other one is gone.
       const isNew = status !== 200;
       if (isRemoved && isNew) await gateway.request(path, { method: 'DELETE' });
       throw unhealthy(id, record, waitSeconds, isRemoved && isNew ? 'it is removed again' : REMAINS);
@@ -262,7 +262,7 @@ export const restart: Command = {
     // Invalid settings are reported before anything is stopped.
     const line = readCommandLine([start], words);
     if (line.kind !== 'run') throw new CommandFailure(`"${words.join(' ')}" starts no gateway`);
-    // The same node again, also from a shell without its name.
+    // The gateway starts as the same node, also from a shell that does not have the name of the node.
     const nodeId = terminal.env[NODE_ID_VARIABLE] || daemon.nodeId;
     const env = nodeId === undefined ? terminal.env : { ...terminal.env, [NODE_ID_VARIABLE]: nodeId };
     const there = { ...terminal, folder, env };

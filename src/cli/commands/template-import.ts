@@ -164,14 +164,14 @@ async function importOne(planned: PlannedImport, gateway: Remote, values: Placeh
     if (!isFiled)
       await gateway.request(path, { method: 'PUT', body: { id: template, ...server.definition } });
     if (instance === undefined) return rowOf(planned, 'imported');
-    const [{ instanceIdOf }, { markOf }] = await Promise.all([
+    const [{ instanceIdOf }, { digestOf }] = await Promise.all([
       import('../import/plan.ts'),
       import('../import/placeholders.ts'),
     ]);
     const id = instanceIdOf(template);
     const body = {
       template_name: template,
-      instance: { id, ...instance, metadata: { imported: markOf(server.instance) } },
+      instance: { id, ...instance, metadata: { imported: digestOf(server.instance) } },
     };
     try {
       await gateway.request('/gateway/register', { method: 'POST', body });

@@ -298,7 +298,7 @@ async function checkInstances(_config: Config, terminal: Terminal): Promise<read
   const gateway = await attemptAsync(() => findGateway(undefined, terminal));
   if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
   const registry = await attemptAsync(() => gateway.request('/gateway/registry'));
-  // The check of lists says what to do.
+  // checkLists says what to do then.
   if (registry instanceof Error) return [ok(`not checked: ${registry.message}`)];
   const records = instancesOf(registry);
   const unhealthy = records.filter((record) => shownStateOf(record) !== 'healthy');
@@ -351,7 +351,7 @@ async function checkNodes(_config: Config, terminal: Terminal): Promise<readonly
   const gateway = await attemptAsync(() => findGateway(undefined, terminal));
   if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
   const answer = await attemptAsync(() => gateway.request('/gateway/nodes'));
-  // The check of lists says what to do.
+  // checkLists says what to do then.
   if (answer instanceof Error) return [ok(`not checked: ${answer.message}`)];
   const warnings = warningsOf(answer).map((line) =>
     warn(printable(line), 'start it again with what the others have'),
@@ -366,7 +366,7 @@ async function checkRoles({ roles }: Config, terminal: Terminal): Promise<readon
   if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
   const users = await attemptAsync(() => gateway.request('/auth/users'));
   const registry = await attemptAsync(() => gateway.request('/gateway/registry'));
-  // The check of lists says what to do.
+  // checkLists says what to do then.
   if (users instanceof Error) return [ok(`not checked: ${users.message}`)];
   const lost = listOf(users).filter(({ role }) => {
     const name = String(role);
@@ -393,7 +393,7 @@ async function checkViews(_config: Config, terminal: Terminal): Promise<readonly
   const gateway = await attemptAsync(() => findGateway(undefined, terminal));
   if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
   const answer = await attemptAsync(() => gateway.request('/gateway/views'));
-  // The check of lists says what to do.
+  // checkLists says what to do then.
   if (answer instanceof Error) return [ok(`not checked: ${answer.message}`)];
   const found = listOf(fields(answer).views).flatMap(({ id, problems }) =>
     listOf(problems).map(({ code, message }) => {

@@ -7,7 +7,7 @@ import { freeId, type ImportedServer, identityOf } from '../../templates/importe
 import { shownAddress, withoutSecretWord } from '../../templates/secret-words.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import type { Remote } from '../remote.ts';
-import { isMarkOf } from './placeholders.ts';
+import { isDigestOf } from './placeholders.ts';
 
 export interface PlannedImport {
   readonly server: ImportedServer;
@@ -77,7 +77,7 @@ function stateOf(
   if (own.isFiled && registered === undefined) return 'new';
   if (!own.isFiled && !isDeepStrictEqual(own.definition, { id: template, ...definition })) return 'changed';
   if (instance === undefined) return 'unchanged';
-  return isMarkOf(fields(registered?.metadata).imported, instance) ? 'unchanged' : 'changed';
+  return isDigestOf(fields(registered?.metadata).imported, instance) ? 'unchanged' : 'changed';
 }
 
 export function instanceIdOf(template: string): string {
