@@ -25,7 +25,7 @@ interface ConfiguredAppOptions {
   readonly worker: OwnWorker | undefined;
   readonly secrets: SigningSecrets['secrets'];
   readonly unreadBounds: MemoryBounds['unreadAnswers'];
-  /** Gets the close function of what is open. */
+  /** Called with the close function of each part that is opened. */
   readonly onUndo: (close: () => Promise<unknown>) => void;
 }
 

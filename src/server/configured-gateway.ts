@@ -30,11 +30,11 @@ export interface ConfiguredGatewayOptions {
   readonly life: string;
   readonly secrets: SigningSecrets['secrets'];
   readonly programUser: ProgramUser | undefined;
-  /** Path. */
+  /** The path of the pipe to the reaper; undefined for a database in memory. */
   readonly reaperPipe: string | undefined;
-  /** The next start of this node finds its sessions in the database. */
+  /** True when the database outlives the process: the next start of this node finds its sessions there. */
   readonly outlivesProcess: boolean;
-  /** Bytes that this process may use. */
+  /** The memory that this process may use, in bytes. */
   readonly memoryBytes: number;
 }
 

@@ -14,7 +14,7 @@ export interface ConnectionBounds {
   /** Connections from one IPv4 address, or one /64 network of IPv6. */
   readonly perAddress: number;
   readonly total: number;
-  /** The greatest number of a file that one may have: the process has no others left beyond it. */
+  /** The greatest file descriptor that a connection may have: the process needs those beyond it. */
   readonly files: number;
   /** Bytes of unfinished headers and handshakes, and of requests whose callers are unknown while their bodies arrive. */
   readonly unfinishedBytes: number;
@@ -42,7 +42,7 @@ interface Connection {
   socket: Socket;
   readonly server: Server;
   readonly network: string;
-  /** All of its network; undefined for a trusted proxy. */
+  /** All connections of its network; undefined for a trusted proxy. */
   readonly others: Set<Connection> | undefined;
   /** Requests in progress: their headers are complete, and their answers are not. */
   requests: number;
@@ -53,7 +53,7 @@ interface Connection {
   hasFinished: boolean;
   /** Bytes received before the current request. */
   startBytes: number;
-  /** Since its arrival or its last answer, on a monotonic clock. */
+  /** The time of its arrival or its last answer, in ms of a monotonic clock. */
   idleSinceMs: number;
   readonly onAnswered: (request: Pick<IncomingMessage, 'complete'>) => void;
 }
@@ -64,7 +64,7 @@ export class OpenConnections {
   /** All connections in the order of their last answers, or arrivals; those of one network have the same order. */
   readonly #all = new Map<Socket, Connection>();
   readonly #ofNetwork = new Map<string, Set<Connection>>();
-  /** So many have files; counted when one takes a file beyond the bound, and forgotten at intervals. */
+  /** How many connections have file descriptors: known once one has a descriptor beyond the bound, forgotten at intervals. */
   #room = Number.POSITIVE_INFINITY;
 
   constructor(bounds: Partial<ConnectionBounds> = {}) {
@@ -128,7 +128,7 @@ export class OpenConnections {
     secure.once('close', () => this.#remove(connection));
   }
 
-  /** Closes all of a port. */
+  /** Closes all connections of a port. */
   closeAll(server: Server): void {
     for (const connection of this.#all.values()) if (connection.server === server) this.#close(connection);
   }
@@ -184,7 +184,7 @@ export class OpenConnections {
   }
 
   #close(connection: Connection): void {
-    this.#remove(connection); // now, so that the next one closes another
+    this.#remove(connection); // at once, so that the next call closes another one
     connection.socket.destroy();
   }
 
@@ -195,7 +195,7 @@ export class OpenConnections {
   }
 }
 
-/** The number of its file; -1 where connections have none. */
+/** The file descriptor of its socket; -1 where sockets have none. */
 function fileOf(socket: Socket): number {
   return Number(Object(Reflect.get(socket, '_handle')).fd ?? -1);
 }

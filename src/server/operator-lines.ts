@@ -9,7 +9,7 @@ import { runsAnywhere } from '../domain/nodes/nodes.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 
-/** One line when clients were allowed something at another address than this: their tokens are refused now. */
+/** One line when clients were allowed something at another address of the gateway than the present one: their tokens are refused. */
 export async function foreignGrants(grants: Auth['grants'], address: GatewayAddress): Promise<string[]> {
   const found = (await grants?.list()) ?? [];
   const foreign = found.filter(({ grant }) => address.pathOf(grant.resource) === undefined);

@@ -34,7 +34,7 @@ interface OtherNodesOptions {
   readonly config: Config;
   readonly store: Store;
   readonly log: Logger;
-  /** False: this process is the whole deployment. */
+  /** False when this process is the whole deployment. */
   readonly exist: boolean;
   /** The id of this node, and that of its gateway: without the number of a worker. */
   readonly nodeId: string;
@@ -44,14 +44,14 @@ interface OtherNodesOptions {
   readonly life: string;
   readonly secrets: SigningSecrets['secrets'];
   readonly keys: ChannelKeys;
-  /** The operator's certificates are used. */
+  /** True when the channel uses certificates of the operator. */
   readonly hasCertificates: boolean;
 }
 
 interface OpenOtherNodesOptions extends Omit<OtherNodesOptions, 'exist' | 'keys' | 'hasCertificates'> {
-  /** Nodes on other machines may share the database. */
+  /** True when nodes on other machines may share the database. */
   readonly isDatabaseShared: boolean;
-  /** Gets the close function of what is open. */
+  /** Called with the close function of each part that is opened. */
   readonly onUndo: (close: () => Promise<unknown>) => void;
 }
 

@@ -45,7 +45,7 @@ export interface PeerChannelOptions {
   readonly life: string;
   /** The keys of the deployment. */
   readonly keys: ChannelKeys;
-  /** The operator's certificates are used, on loopback too. */
+  /** True when the channel uses certificates of the operator, on loopback too. */
   readonly hasCertificates: boolean;
   /** Host and port of the database; undefined for one without. */
   readonly database: DatabaseHost | undefined;
@@ -59,7 +59,7 @@ export interface PeerChannelOptions {
   readonly serve: PeerListenerOptions['serve'];
   /** The instances of this node. */
   readonly host: InstanceHost;
-  /** The session with this id is open on this node. */
+  /** True when the session with this id is open on this node. */
   readonly hasSession: (sessionId: string) => boolean;
   readonly counts?: ClusterCounts | undefined;
   /** Tells the others of this node. */

@@ -12,9 +12,9 @@ import { readRenewed } from '../net/tls/renewed.ts';
 export interface PublicTls {
   /** Options of a secure context. */
   present(): Readonly<Record<'cert' | 'key', string>> & { readonly minVersion: 'TLSv1.2' };
-  /** Calls back when new connections need other options. */
+  /** The listener is called when new connections need other options. */
   onChange(listener: () => void): void;
-  /** Reads no more. */
+  /** Stops reading the files. */
   close(): void;
 }
 

@@ -48,7 +48,7 @@ interface RunningServerOptions
   readonly opened: readonly Close[];
   readonly graceMs: number;
   readonly log: Logger;
-  /** The store has changed: all subscribers hear of it now. */
+  /** Tells all subscribers at once that the store has changed. */
   readonly noteChange: () => void;
 }
 

@@ -174,7 +174,7 @@ async function issuersOf(
   });
 }
 
-/** Where MCP clients sign in; undefined: nowhere. */
+/** Where MCP clients sign in; undefined when they do not. */
 export function signInOf({ authEnabled, oauth }: Config, address: GatewayAddress): SignIn | undefined {
   const issuers = oauth.issuers.map(({ issuer }) => issuer);
   const isOn = authEnabled && (oauth.isEnabled || issuers.length > 0);

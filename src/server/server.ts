@@ -42,7 +42,7 @@ export type { RunningServer } from './running-server.ts';
 const READY_CHECK_MS = 50;
 
 export interface ServerOptions {
-  /** Undefined: this process is the whole gateway. */
+  /** Undefined when this process is the whole gateway. */
   readonly worker?: OwnWorker | undefined;
   readonly log?: Logger;
   /** Called with the gateway once the ports are open, before its first event and its first program. */
@@ -93,7 +93,7 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
   const app = makeApp(begun, { network, database, accounts, core });
   signal?.throwIfAborted();
   const served = await serve(begun, { files, network, database, accounts, core, app });
-  // Not earlier: a start without its database reports this itself.
+  // Not earlier, because a start without its database reports that itself.
   const databaseLog = logDatabase(database.storeChanges$, log);
   databaseLog.add(watchClockSkew(database.store, log));
   const { gateway, others } = core;
@@ -112,7 +112,7 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
   });
 }
 
-/** What every phase of the start uses. */
+/** The parts that every phase of the start uses. */
 interface Start {
   readonly config: Config;
   readonly options: ServerOptions;
@@ -122,7 +122,7 @@ interface Start {
   readonly isFirst: boolean;
   /** Memory that this process may use. */
   readonly memoryBytes: number;
-  /** Gets the close function of what is open. Throws when the start was aborted. */
+  /** Called with the close function of each part that is opened. Throws when the start was aborted. */
   readonly onUndo: (close: Close) => void;
 }
 
