@@ -60,7 +60,7 @@ export interface BackendFetchRequest {
   readonly body?: string;
   /** Only the status and the headers are needed. */
   readonly isBodyIgnored?: boolean;
-  /** Set for a body that may never end: what came of it counts. */
+  /** Set for a body that may never end: the part of it that came counts. */
   readonly partly?: PartlyRead;
 }
 
@@ -101,7 +101,7 @@ export class BackendFetch {
     } catch (thrown) {
       isSilent = thrown instanceof OutsideSilence;
       if (thrown instanceof BackendFetchFailure) throw thrown;
-      // Another cause may quote the other side.
+      // The text of another cause may quote the server.
       const why = thrown instanceof OutsideFailure ? thrown.message : 'cannot be reached';
       throw new BackendFetchFailure(`the server ${url.host} ${why}`);
     } finally {
@@ -250,7 +250,7 @@ function responseOf({ status, headers, body }: OutsideAnswer): Response {
   });
   const hasNoBody = [204, 205, 304].includes(status);
   return new Response(hasNoBody ? null : new Uint8Array(body), {
-    // A `Response` can have no other.
+    // A `Response` can have no other status.
     status: status < 200 || status > 599 ? 500 : status,
     headers: kept,
   });

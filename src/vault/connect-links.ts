@@ -29,7 +29,7 @@ const readGoal: (row: OAuthRow) => ConnectGoal = rowReader(
 export interface ConnectLinksOptions {
   readonly store: Pick<OAuthStore, 'find' | 'save'>;
   readonly clock: Clock;
-  /** Whether there is a connection now. */
+  /** Whether there is a connection. */
   readonly isConnected: (goal: ConnectGoal) => Promise<boolean>;
   /** Where browsers reach the gateway. */
   readonly base: () => string;

@@ -19,7 +19,7 @@ export interface StoredConnection {
   readonly clientSecret?: string;
   readonly accessToken: string;
   readonly refreshToken?: string | undefined;
-  /** Ms since 1970, of the access token. Undefined: until a 401. */
+  /** The end of the access token, in ms since 1970; undefined when it is used until a 401. */
   readonly expiresAtMs?: number | undefined;
   /** From this time on the token is renewed before it is sent. */
   readonly dueAtMs?: number | undefined;
@@ -111,12 +111,12 @@ export class Connections {
     return readUndamaged(await this.#rows(owner), readConnection, this.#options.warn);
   }
 
-  /** A new connection in place of any other one. */
+  /** Stores a new connection in place of any other one. */
   async save(key: string, value: StoredConnection): Promise<void> {
     await this.#options.store.save({ ...this.#rowOf(key, value), createdAt: this.#now });
   }
 
-  /** Undefined when another node has changed it since; else as it is now. */
+  /** The connection as it is stored; undefined when another node has changed it since the read. */
   async replace(before: ReadConnection, value: StoredConnection): Promise<ReadConnection | undefined> {
     const { key, version, connectedAt } = before;
     const row = { ...this.#rowOf(key, value), createdAt: connectedAt };

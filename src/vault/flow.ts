@@ -186,14 +186,14 @@ export class Flow {
       clientId: own.id,
       scopes,
       ...tokens,
-      // One that an admin gave may be changed there.
+      // The secret of a client that an admin gave is read from the instance, where it may change.
       ...(target.auth.clientId === undefined ? definedFields({ clientSecret: own.secret }) : {}),
     };
     await connections.save(connectionKey(owner, backend), value);
     return { target, owner, returnTo };
   }
 
-  /** What the instance says, else what the backend asked for; and what a call was refused for. */
+  /** The scopes of the instance, else those that the backend asked for, and those for which a call was refused. */
   async #scopesFor(target: Target, backend: OAuthBackend, owner: string): Promise<readonly string[]> {
     const before = await this.#options.connections.find(connectionKey(owner, backend));
     const asked = target.auth.scopes ?? backend.scopes;

@@ -54,7 +54,7 @@ export interface OAuthBackend {
   /** The URL for which its tokens are: its endpoint, or a parent path. */
   readonly resource: string;
   readonly server: ServerMetadata;
-  /** What it asked for. */
+  /** The scopes that it asked for. */
   readonly scopes: readonly string[];
   /** Another server that the backend named later, and that an admin has not confirmed. */
   readonly changedTo?: string | undefined;

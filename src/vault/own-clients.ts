@@ -58,7 +58,7 @@ export class OwnClients {
     return `${this.#options.base()}${CALLBACK}`;
   }
 
-  /** Undefined: an admin has to give an id. */
+  /** How the gateway can be known at a server; undefined when an admin has to give an id. */
   wayAt(target: Pick<Target, 'auth'>, server: ServerMetadata): WayToBeKnown | undefined {
     if (target.auth.clientId !== undefined) return 'given';
     if (server.client_id_metadata_document_supported === true && this.#hasDocument) return 'document';

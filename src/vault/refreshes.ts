@@ -61,7 +61,7 @@ interface KnownToken extends Pick<StoredConnection, 'expiresAtMs' | 'dueAtMs'> {
 
 export interface RefreshesOptions {
   readonly clock: Clock;
-  /** Undefined: there is one node. */
+  /** Undefined on the only node. */
   readonly lives?: Lives | undefined;
   readonly connections: Connections;
   readonly clients: OwnClients;
@@ -112,13 +112,13 @@ export class Refreshes {
     return loading;
   }
 
-  /** The backend refuses a token that was just made, so another one would not help. */
+  /** Ends the connection: the backend refuses a token that was just made, so another one would not help. */
   async end(key: string, refused: string, reason: string): Promise<void> {
     const read = await this.#options.connections.find(key);
     if (read?.value.accessToken === refused) await this.#end(read, reason);
   }
 
-  /** The call needs these scopes, too: the next connecting asks for them. */
+  /** Notes scopes that a call needs, too: the next connecting asks for them. */
   async want(key: string, scopes: readonly string[]): Promise<void> {
     const { connections } = this.#options;
     const read = await connections.find(key);

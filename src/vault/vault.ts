@@ -200,7 +200,7 @@ export class Vault {
     const { owner: of, issuer, resource } = read.value;
     this.#options.changes$.next({ type: 'disconnected', owner: of, issuer, resource });
     void this.#revoke(read).catch(() => {
-      // The tokens are gone here; there they end by themselves.
+      // The tokens are deleted here; at their server they end by themselves.
     });
     return true;
   }
@@ -240,7 +240,7 @@ class VaultTokens implements BearerTokens {
   readonly #owner: string;
   readonly #backends: OAuthBackends;
   readonly #refreshes: Refreshes;
-  /** After the first use: a change of it ends the transport. */
+  /** The backend, after the first use. A change of it ends the transport. */
   #backend: OAuthBackend | undefined;
   #key = '';
 
