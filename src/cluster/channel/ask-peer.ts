@@ -14,7 +14,7 @@ interface PeerAnswer {
 }
 
 interface PeerAnswerOptions {
-  /** A longer answer is refused. */
+  /** Most bytes of the answer; a longer one is refused. */
   readonly maxBytes: number;
   /** Gives the request up; its reason is that of the rejection. */
   readonly signal: AbortSignal;
@@ -60,7 +60,7 @@ export interface PeerQuestion {
   /** Path and query. */
   readonly target: string;
   readonly waitMs: number;
-  /** A longer answer counts as none. */
+  /** Most bytes of the answer; a longer one counts as none. */
   readonly maxBytes: number;
   readonly clock: Clock;
 }
@@ -91,7 +91,7 @@ export async function askPeer(
   }
 }
 
-/** NODE_UNAVAILABLE. */
+/** The error of a question that a node cannot answer: NODE_UNAVAILABLE. */
 export function cannotBeAsked(id: string, reason: string): GatewayError {
   return new GatewayError('NODE_UNAVAILABLE', `The node "${id}" cannot be asked: ${reason}.`, {
     ...retryAfter(5),

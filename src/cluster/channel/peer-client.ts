@@ -53,9 +53,9 @@ export interface PeerClientOptions {
   readonly clock: Clock;
   /** The present life of this node. */
   readonly life: () => string;
-  /** The node does not answer the pings of the members, which go on between requests. */
+  /** True when the node does not answer the pings of the members, which go on between requests. */
   readonly isSilent: () => boolean;
-  /** The node refuses connections. */
+  /** Called when the node refuses connections. */
   readonly suspect: () => void;
   /** The node does not know the life of this one. Resolves when the present life is certain. NODE_UNAVAILABLE. */
   readonly recheck: () => Promise<void>;
@@ -153,7 +153,7 @@ export class PeerClient {
     if (this.#exchanges.size === 0) this.close();
   }
 
-  /** Every request under way fails. */
+  /** Fails every request under way. */
   close(): void {
     for (const exchange of this.#exchanges.values())
       exchange.fail(this.#unavailable('it has left', exchange.isSent));

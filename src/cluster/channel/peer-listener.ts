@@ -290,7 +290,7 @@ class PeerRequests {
       );
   }
 
-  /** What the answer to a greeting says more. */
+  /** The answer to the question that a greeting at this path asks. */
   async #saidOf(path: Exclude<GreetingPath, typeof PEER_PATHS.greeting>, life: string): Promise<object> {
     const { isRefused, isDatabaseAway } = this.#options;
     if (path === PEER_PATHS.refusal) return { is_refused: await isRefused(life) };

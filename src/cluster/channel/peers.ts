@@ -24,7 +24,7 @@ const IDLE_CHECK_MS = 50;
 const TAKEN_MS = 15_000;
 /** Pause before it is waited for again, in ms. */
 const AGAIN_MS = 1_000;
-/** Lives that no member has are remembered, for this time. */
+/** How many lives that no member has are remembered, and for how long, in ms. */
 const MAX_ABSENT = 10_000;
 const ABSENT_MS = 1_000;
 /** Sessions that other lives claimed, with the life that has each. */
@@ -53,7 +53,7 @@ export interface PeersOptions {
   readonly nodes: KnownNodes;
   readonly keys: ChannelKeys;
   readonly clock: Clock;
-  /** The session with this id is open on this node. */
+  /** True when the session with this id is open on this node. */
   readonly hasSession: (sessionId: string) => boolean;
   /** Default: nothing is counted. */
   readonly counts?: ClusterCounts | undefined;

@@ -18,11 +18,11 @@ export interface LifeDoubtOptions {
 
 export class LifeDoubt {
   readonly #options: LifeDoubtOptions;
-  /** Set while requests wait. */
+  /** The end of the doubt; set while requests wait for it. */
   #over: PromiseWithResolvers<void> | undefined;
   /** When the doubt was first and last seen. */
   #seen: { readonly firstMs: number; readonly lastMs: number } | undefined;
-  /** The sessions of a life that others ended are ending. */
+  /** True while the sessions of a life that others ended are dropped. */
   #isDropping = false;
 
   constructor(options: LifeDoubtOptions) {
@@ -41,11 +41,11 @@ export class LifeDoubt {
     const { promise } = this.#over;
     this.#options.rules.handle({ type: 'tick' }); // a heartbeat is due; this may end the doubt
     const within = this.#within(promise, leftMs);
-    within.catch(() => undefined); // who asks only whether there is a doubt does not wait, and leaves the promise
+    within.catch(() => undefined); // a caller that asks only whether there is a doubt leaves the promise
     return within;
   }
 
-  /** Something may have been learned: the requests go on if there is no doubt any more. */
+  /** Lets the requests go on if the doubt is over. Called when something was learned. */
   settle(): void {
     if (this.#isInDoubt) {
       this.#see();

@@ -11,7 +11,7 @@ export class LifeReads {
   readonly #read: () => Promise<(() => void) | undefined>;
   #underWay: Promise<void> | undefined;
   #atMs = Number.NEGATIVE_INFINITY;
-  /** The last read did not fail. */
+  /** True when the last read did not fail. */
   isCurrent = false;
 
   /** `read`: what takes over the rows, called when they count as current; undefined when the read fails. */

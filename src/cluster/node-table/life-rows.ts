@@ -63,7 +63,7 @@ export interface LifeRowsOptions {
   readonly secrets: Secrets;
   /** What this node does now. */
   readonly report: () => Pick<ShownNode, 'programs' | 'calls' | 'isDraining'>;
-  /** This node runs no programs of any node. Default false. */
+  /** True when this node runs no programs that any node may run. Default: false. */
   readonly takesNoPrograms?: boolean | undefined;
   /** The shorter way to a node than the address in its row. Default: there is none. */
   readonly addressOf?: ((node: string) => string | undefined) | undefined;
@@ -75,7 +75,7 @@ export class LifeRows {
   readonly #options: LifeRowsOptions;
   /** The lives of the last read. */
   #seen: ReadonlySet<string> = new Set();
-  /** Others ended a life of this process, for as long as its row is there, because its address refuses connections. */
+  /** True while there is a row of a life of this process that others ended because its address refuses connections. */
   #isRefused = false;
   readonly #keys: readonly [Buffer, ...Buffer[]];
 

@@ -34,12 +34,12 @@ export class NodeRules {
     return this.#state.own.life;
   }
 
-  /** After the event `stop`: further events have no effect. */
+  /** True after the event `stop`: further events have no effect. */
   get isStopped(): boolean {
     return this.#state.own.stage === 'stopped';
   }
 
-  /** Others may have ended the life of this node. */
+  /** True when others may have ended the life of this node. */
   get isInDoubt(): boolean {
     return isInDoubt(this.#state.own, this.#options.clock.now());
   }

@@ -166,7 +166,7 @@ export class NodeTable {
     return isApart ? [...standing.keys()].filter((life) => this.takesSessions(life)) : [];
   }
 
-  /** This member refuses connections: it is asked at once whether it is still there. */
+  /** Asks a member that refuses connections at once whether it is still there. */
   readonly suspect = (life: string): void => this.#lives.ping(life);
 
   /** A promise while it is in doubt whether this life goes on, see LifeDoubt.certain; undefined at nearly all times. */
@@ -174,7 +174,7 @@ export class NodeTable {
     return this.#doubt.certain();
   }
 
-  /** Another member does not know this life: reads it again, and resolves or rejects as `certain`. */
+  /** Reads this life again, which another member does not know. Resolves or rejects as `certain`. */
   recheck(): Promise<void> {
     return this.#reads.again().then(() => this.certain());
   }

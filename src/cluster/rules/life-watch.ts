@@ -29,11 +29,11 @@ export interface LifeWatch {
   readonly reads: number;
   readonly unchangedSinceMs: number;
   readonly lastReadMs: number;
-  /** Last answer to a ping. */
+  /** The time of the last answer to a ping. */
   readonly answeredAtMs: number;
-  /** First of the slow answers since the last fast one. */
+  /** The time of the first slow answer since the last fast one. */
   readonly slowSinceMs: number | undefined;
-  /** First refused connection since the last accepted one; `isRefused`: a second one followed. */
+  /** The time of the first refused connection since the last accepted one; `isRefused`: a second one followed. */
   readonly refusedAtMs: number | undefined;
   readonly isRefused: boolean;
 }

@@ -432,7 +432,7 @@ function ofProgram(
   return { state: { ...state, programs: new Map(state.programs).set(program, next) }, actions };
 }
 
-/** No process group exists. */
+/** True when no process group exists. */
 function isIdle(phase: ProgramLease['phase']): boolean {
   return phase === 'none' || phase === 'taking' || phase === 'releasing';
 }

@@ -22,7 +22,7 @@ export interface OwnLife {
   readonly heartbeatAtMs: number;
   readonly readAtMs: number;
   readonly askedAtMs: number;
-  /** Sending of the last heartbeat that the database confirmed. */
+  /** The time at which the last heartbeat that the database confirmed was sent. */
   readonly confirmedAtMs: number;
   /**
    * Until this time other nodes have certainly not ended this life. It is when the node sent the last operation that the
@@ -33,9 +33,9 @@ export interface OwnLife {
   /** The lease ends LEASE_MS after this: the sending at `confirmedAtMs`, or that of a question whose answers confirmed the lease. */
   readonly leaseFrom: Moment;
   readonly leaseUntilMs: number;
-  /** The lease ended, and its programs were killed. */
+  /** True when the lease has ended, and its programs were killed. */
   readonly isLapsed: boolean;
-  /** The last operation failed. This is the answer to a member that asks. */
+  /** True when the last operation failed: the answer to a member that asks. */
   readonly isDatabaseAway: boolean;
   /** When each life was asked that last said that the database is away. */
   readonly opinions: ReadonlyMap<string, Moment>;
@@ -99,14 +99,14 @@ export function newOwnLife(node: string, life: string, now: Moment, takesNoProgr
   };
 }
 
-/** `programs` may run until the end of the lease. */
+/** True while programs may run: until the end of the lease. */
 export function hasLease(own: OwnLife, atMs: number): boolean {
   return own.stage === 'living' && atMs < own.leaseUntilMs;
 }
 
 /**
- * Others may have ended this life: for the time of a lease no heartbeat was confirmed, nor did one fail. The node
- * was frozen, and asks the database before it serves anything as this life. If that fails, it goes on only if the
+ * True when others may have ended this life: for the time of a lease no heartbeat was confirmed, nor did one fail.
+ * The node was frozen, and asks the database before it serves anything as this life. If that fails, it goes on only if the
  * database is away for all others, too.
  */
 export function isInDoubt({ stage, notEndedAtMs }: OwnLife, atMs: number): boolean {
@@ -115,8 +115,8 @@ export function isInDoubt({ stage, notEndedAtMs }: OwnLife, atMs: number): boole
 }
 
 /**
- * This node alone may have lost the database: its lease is over, and not all others say that they have lost it,
- * too. They may end this life, and no row says what it opens now. `sees`: the lives whose opinion counts.
+ * True when this node alone may have lost the database: its lease is over, and not all others say that they have lost
+ * it, too. They may end this life, and no row says what it opens now. `sees`: the lives whose opinion counts.
  */
 export function isCutOff(own: OwnLife, atMs: number, sees: readonly string[]): boolean {
   const { stage, confirmedAtMs, opinions } = own;
@@ -125,9 +125,9 @@ export function isCutOff(own: OwnLife, atMs: number, sees: readonly string[]): b
 }
 
 export interface LifeSurroundings {
-  /** No other life of this node goes on. */
+  /** True when no other life of this node goes on. */
   readonly mayJoin: boolean;
-  /** An earlier life of this process was ended because its connections were refused. */
+  /** True when an earlier life of this process was ended because its connections were refused. */
   readonly followsRefusal: boolean;
   /** The lives whose opinion counts. */
   readonly sees: readonly string[];
@@ -288,7 +288,7 @@ function renewLease(own: OwnLife, leaseFrom: Moment, atMs: number): LifeTransiti
   return step({ ...own, leaseFrom, leaseUntilMs: untilMs, isLapsed: false }, { type: 'lease', untilMs });
 }
 
-/** The monotonic clock does not count the time of a suspension, the other one does. */
+/** True after a suspension, whose time the monotonic clock does not count, and the other one does. */
 function wasSuspended({ leaseFrom }: OwnLife, now: Moment): boolean {
   return now.wallMs - leaseFrom.wallMs - (now.atMs - leaseFrom.atMs) > SUSPENDED_MS;
 }

@@ -61,7 +61,7 @@ export interface LeaseSurroundings {
   readonly joinedAtMs: number;
   /** Ids of the live members that may take a program, with this node if it may. */
   readonly ready: readonly string[];
-  /** `ours`: the holder was a life of this node. */
+  /** Whether the lease of this holder is free. `ours`: the holder was a life of this node. */
   readonly isFree: (holder: string) => 'no' | 'yes' | 'ours';
 }
 
@@ -171,7 +171,7 @@ export function countAgain(lease: ProgramLease): ProgramLease {
   return lease.freeSinceMs === undefined ? lease : { ...lease, freeSinceMs: undefined };
 }
 
-/** A process group may exist on this machine. */
+/** True when a process group may exist on this machine. */
 function hasGroup({ phase }: ProgramLease): boolean {
   return phase === 'starting' || phase === 'running' || phase === 'killing' || phase === 'stopping';
 }
@@ -182,10 +182,10 @@ function mayGiveUp({ row, failedStarts }: ProgramLease, { node, ready }: LeaseSu
   return ready.some((other) => other !== node && !row.failedOn.includes(other));
 }
 
-/** The ready nodes without a mark; all of them when each has one: what the program needs may be back. */
+/** The ready nodes that have not failed to start it; all of them when each has: what the program needs may be back. */
 function ableNodes({ failedOn }: ProgramRow, { ready }: LeaseSurroundings): readonly string[] {
-  const unmarked = ready.filter((node) => !failedOn.includes(node));
-  return unmarked.length > 0 ? unmarked : ready;
+  const able = ready.filter((node) => !failedOn.includes(node));
+  return able.length > 0 ? able : ready;
 }
 
 function mayTake({ row, freeSinceMs }: ProgramLease, view: LeaseSurroundings, atMs: number): boolean {

@@ -15,8 +15,8 @@ export interface LifeRow {
   /** True for a node that runs no programs, and only uses those of others. Default false. */
   readonly takesNoPrograms?: boolean;
   /**
-   * A life before, of the same process, was ended because its connections were refused: by its network, not by its
-   * end. Source: ADR 275.
+   * True when a life before, of the same process, was ended because its connections were refused: by its network, not
+   * by its end. Source: ADR 275.
    */
   readonly followsRefusal: boolean;
   readonly end: LifeEnd | undefined;

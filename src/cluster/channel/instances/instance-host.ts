@@ -41,7 +41,7 @@ export interface HostedConversation {
     Conversation,
     'handshake' | 'pid' | 'isIndependent' | 'endsAfterCall' | 'messages$' | 'notify'
   >;
-  /** Whether its node drains the instance: now, and after each change. */
+  /** Whether its node drains the instance: the present state, then each change. */
   readonly isDraining$: Observable<boolean>;
   /** The calls at the instance that came another way; 0 at first. */
   readonly otherCalls$: Observable<number>;

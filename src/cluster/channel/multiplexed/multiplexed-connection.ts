@@ -42,7 +42,7 @@ export interface MultiplexedConnectionOptions {
   readonly token: string;
   /** Called once, when it takes no more requests. */
   readonly over: () => void;
-  /** The request was not sent. */
+  /** Called with each request that was taken and is not sent. */
   readonly returned: (exchange: PeerExchange, token: string) => void;
 }
 
@@ -61,7 +61,7 @@ export class MultiplexedConnection {
   #nextNumber = 0;
   /** The answer to the upgrade, until it is complete. */
   #head: string | undefined = '';
-  /** When it asked for a sign of life, since which none came. */
+  /** The time at which it asked for a sign of life; undefined once one came. */
   #askedAtMs: number | undefined;
   #isLeaving = false;
   #isClosed = false;
@@ -115,7 +115,7 @@ export class MultiplexedConnection {
     this.#closeIfUnused();
   }
 
-  /** What is under way fails. */
+  /** Closes the connection: requests under way fail. */
   destroy(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -190,7 +190,7 @@ export class MultiplexedConnection {
     this.#writer.message(MESSAGE.request, number, head, body);
   }
 
-  /** The token is sent before, unless the other node has it. */
+  /** The slot of the token, which is sent first unless the other node has it. */
   #slotOf(token: string): number {
     const known = this.#slots.get(token);
     if (known !== undefined) return known;

@@ -90,12 +90,12 @@ export class MultiplexedListener {
     if (head.length > 0) read(head);
   }
 
-  /** The other node sends nothing more, and closes the connection after the last answer. */
+  /** Asks the other node to send no more requests, and to close the connection after the last answer. */
   leave(): void {
     this.#writer.message(MESSAGE.leaving, 0);
   }
 
-  /** The exchanges under way are cancelled. */
+  /** Closes the connection: exchanges under way are cancelled. */
   destroy(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

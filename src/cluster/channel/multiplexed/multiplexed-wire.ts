@@ -75,11 +75,11 @@ export class MessageReader {
   }
 }
 
-/** What of one answer waits for the socket. */
+/** The part of one answer that waits for the socket. */
 interface Waiting {
   readonly parts: Buffer[];
   bytes: number;
-  /** What ends it. */
+  /** The kind of the message that ends the answer. */
   end: typeof MESSAGE.last | typeof MESSAGE.broken | undefined;
 }
 
@@ -99,7 +99,7 @@ export class MessageWriter {
     this.#beforeWrite = beforeWrite;
   }
 
-  /** So much waits that the other end does not read. */
+  /** True while too much waits that the other end does not read. */
   get isBusy(): boolean {
     return this.#bytes + this.#socket.writableLength > BUSY_BYTES;
   }
@@ -141,13 +141,13 @@ export class MessageWriter {
     this.turn();
   }
 
-  /** The rest of the answer is dropped. */
+  /** Drops the rest of the answer, and tells the other end that it breaks off. */
   breakOff(number: number): void {
     this.#waiting.delete(number);
     this.message(MESSAGE.broken, number);
   }
 
-  /** Nothing more is written of this answer. */
+  /** Drops the rest of the answer, which the other end has cancelled. */
   drop(number: number): void {
     this.#waiting.delete(number);
   }

@@ -23,7 +23,7 @@ export interface CertificateFiles {
 }
 
 export interface PeerCertificates extends PeerTls {
-  /** Reads no more. */
+  /** Stops reading the files. */
   close(): void;
 }
 

@@ -19,7 +19,7 @@ export interface PeerTls {
   connection(host: string): ConnectionOptions;
   /** A node that does not accept this one resets the connection: a reset does not show that its process is gone. */
   readonly mayReset?: boolean;
-  /** Calls back when new connections need the options of a listener anew. */
+  /** The listener is called when new connections need the options of a listener anew. */
   onRenewed?(listener: () => void): void;
 }
 
