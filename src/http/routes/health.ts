@@ -18,6 +18,7 @@ import type { ShownTemplate } from '../../gateway/gateway-types.ts';
 import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
 import { MissingNodes, missing } from '../all-nodes/deployment.ts';
 import { healthWith, knownAtPeers } from '../all-nodes/instances.ts';
+import { statisticsOf } from '../all-nodes/statistics.ts';
 import { InstanceHealth } from '../records/instance-record.ts';
 import { closed, integer, named, number, rounded, Time, text } from '../records/schemas.ts';
 import { errorReply } from '../replies/error-reply.ts';
@@ -25,7 +26,6 @@ import { type BytesReply, json } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
 import type { Services } from '../services.ts';
-import { statisticsOf } from './statistics.ts';
 
 const InstanceCounts = Type.Object({
   total: Type.Integer(),
