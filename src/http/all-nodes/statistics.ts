@@ -49,83 +49,43 @@ export async function statisticsOf(
   return { ...(await mergedStatistics(parts, own, servers, scheduler)), ...missing(partial) };
 }
 
+type Parts = ReadonlyMap<string, PeerStatistics>;
+
 /** Counts are sums; settings and the time are those of this node, whose part is `own`. */
 async function mergedStatistics(
-  parts: ReadonlyMap<string, PeerStatistics>,
+  parts: Parts,
   own: StatisticsRecord,
   servers: readonly Server[],
   scheduler: Scheduler,
 ): Promise<StatisticsRecord> {
   const all = [...parts.values()];
-  const sum = (of: (part: PeerStatistics) => number): number => sumOf(all, of);
-  const totalRequests = sum((part) => part.total_requests);
-  const mean = (of: (part: PeerStatistics) => number): number =>
-    totalRequests === 0 ? 0 : sum((part) => of(part) * part.total_requests) / totalRequests;
-  const times = all.reduce(
-    (histogram, { durations = [] }) => histogram.withBuckets(durations),
-    new DurationHistogram(),
-  );
-  const share = (of: number): number | null =>
-    own.p50_ms === null ? null : percentile(times.percentile(of) ?? 0);
+  const totalRequests = sumOf(all, (part) => part.total_requests);
   const members = new Map<string, InstanceStatistics[]>();
   const instances = await byServer(servers, scheduler, ({ definition: { serverId, template }, runner }) => {
     const view = mergedInstance(parts, serverId, runner);
     if (view !== undefined) getOrInsert(members, template, () => []).push(view);
     return view;
   });
-  // Calls at a program are those that its node counts: calls of other nodes are among them.
-  const inFlight = await byServer(servers, scheduler, ({ definition: { serverId }, runner }) => {
-    const countAt = (part: PeerStatistics) => part.load_balancer.active_connections[serverId] ?? 0;
-    const [, counting] = [...parts].find(([node]) => runsProgramsOf(node, runner)) ?? [];
-    return counting === undefined ? sum(countAt) : countAt(counting);
-  });
-  const templates = await viewsByName(
-    Object.entries(own.templates),
-    ([name]) => name,
-    ([name, view]) => {
-      const all = members.get(name) ?? [];
-      const { total, healthy } = countHealth(all);
-      return {
-        ...view,
-        total_instances: total,
-        healthy_instances: healthy,
-        sessions: sum((part) => part.templates[name]?.sessions ?? 0),
-        own_processes: sumOf(all, (member) => member.own_processes),
-      };
-    },
-    scheduler,
-  );
-  const checks = sum(({ health_checker: { total_checks } }) => total_checks);
-  const passed = sum(({ health_checker: { successful_checks } }) => successful_checks);
-  const lastChecks = all.flatMap(({ health_checker: { last_check_time } }) => last_check_time ?? []).sort();
+  const underWay = await callsUnderWay(parts, servers, scheduler);
   return {
     ...own,
     total_requests: totalRequests,
-    active_connections: sumOf(Object.values(inFlight), (count) => count),
-    error_rate: rounded(
-      mean((part) => part.error_rate),
-      4,
-    ),
-    average_response_time_ms: rounded(
-      mean((part) => part.average_response_time_ms),
-      3,
-    ),
-    p50_ms: share(0.5),
-    p95_ms: share(0.95),
-    p99_ms: share(0.99),
-    templates,
+    active_connections: sumOf(Object.values(underWay), (count) => count),
+    ...meansOf(all, (part) => part.total_requests),
+    ...(own.p50_ms === null ? {} : percentilesOf(all)),
+    templates: await mergedTemplates(all, own, members, scheduler),
     instances,
     sessions: {
-      open: sum(({ sessions }) => sessions.open),
-      max: sum(({ sessions }) => sessions.max),
-      opened: sum(({ sessions }) => sessions.opened),
-      lost: sum(({ sessions }) => sessions.lost),
-      moved: sum(({ sessions }) => sessions.moved),
+      open: sumOf(all, ({ sessions }) => sessions.open),
+      max: sumOf(all, ({ sessions }) => sessions.max),
+      opened: sumOf(all, ({ sessions }) => sessions.opened),
+      lost: sumOf(all, ({ sessions }) => sessions.lost),
+      moved: sumOf(all, ({ sessions }) => sessions.moved),
     },
     own_processes: {
       running: sumOf(Object.values(instances), (view) => view.own_processes),
-      started: sum((part) => part.own_processes.started),
-      lost: sum((part) => part.own_processes.lost),
+      started: sumOf(all, (part) => part.own_processes.started),
+      lost: sumOf(all, (part) => part.own_processes.lost),
     },
     load_balancer: {
       ...own.load_balancer,
@@ -135,23 +95,88 @@ async function mergedStatistics(
         scheduler,
         ({ definition }) => instances[definition.serverId]?.requests ?? 0,
       ),
-      active_connections: inFlight,
+      active_connections: underWay,
     },
-    health_checker: {
-      ...own.health_checker,
-      total_checks: checks,
-      successful_checks: passed,
-      failed_checks: checks - passed,
-      success_rate_percent: checks === 0 ? 0 : rounded((passed / checks) * 100, 1),
-      last_check_time: lastChecks.at(-1) ?? null,
+    health_checker: { ...own.health_checker, ...mergedChecks(all) },
+  };
+}
+
+type Rates = Pick<StatisticsRecord, 'error_rate' | 'average_response_time_ms'>;
+
+/** The means of all, weighted by the requests of each. */
+function meansOf<P extends Rates>(all: readonly P[], requestsOf: (part: P) => number): Rates {
+  const requests = sumOf(all, requestsOf);
+  const mean = (of: (part: P) => number): number =>
+    requests === 0 ? 0 : sumOf(all, (part) => of(part) * requestsOf(part)) / requests;
+  const errorRate = mean((part) => part.error_rate);
+  const averageMs = mean((part) => part.average_response_time_ms);
+  return { error_rate: rounded(errorRate, 4), average_response_time_ms: rounded(averageMs, 3) };
+}
+
+function percentilesOf(all: readonly PeerStatistics[]) {
+  const add = (sum: DurationHistogram, { durations = [] }: PeerStatistics) => sum.withBuckets(durations);
+  const times = all.reduce(add, new DurationHistogram());
+  const at = (share: number) => percentile(times.percentile(share) ?? 0);
+  return { p50_ms: at(0.5), p95_ms: at(0.95), p99_ms: at(0.99) };
+}
+
+/** Calls at a program are those that its node counts: calls of other nodes are among them. */
+function callsUnderWay(
+  parts: Parts,
+  servers: readonly Server[],
+  scheduler: Scheduler,
+): Promise<Record<string, number>> {
+  const all = [...parts];
+  return byServer(servers, scheduler, ({ definition: { serverId }, runner }) => {
+    const countAt = (part: PeerStatistics) => part.load_balancer.active_connections[serverId] ?? 0;
+    const [, counting] = all.find(([node]) => runsProgramsOf(node, runner)) ?? [];
+    return counting === undefined ? sumOf([...parts.values()], countAt) : countAt(counting);
+  });
+}
+
+/** `members`: the instances of each template. */
+function mergedTemplates(
+  all: readonly PeerStatistics[],
+  own: StatisticsRecord,
+  members: ReadonlyMap<string, readonly InstanceStatistics[]>,
+  scheduler: Scheduler,
+): Promise<StatisticsRecord['templates']> {
+  return viewsByName(
+    Object.entries(own.templates),
+    ([name]) => name,
+    ([name, view]) => {
+      const instances = members.get(name) ?? [];
+      const { total, healthy } = countHealth(instances);
+      return {
+        ...view,
+        total_instances: total,
+        healthy_instances: healthy,
+        sessions: sumOf(all, (part) => part.templates[name]?.sessions ?? 0),
+        own_processes: sumOf(instances, (each) => each.own_processes),
+      };
     },
+    scheduler,
+  );
+}
+
+function mergedChecks(all: readonly PeerStatistics[]) {
+  const checkers = all.map((part) => part.health_checker);
+  const total = sumOf(checkers, ({ total_checks }) => total_checks);
+  const passed = sumOf(checkers, ({ successful_checks }) => successful_checks);
+  const lastChecks = checkers.flatMap(({ last_check_time }) => last_check_time ?? []).sort();
+  return {
+    total_checks: total,
+    successful_checks: passed,
+    failed_checks: total - passed,
+    success_rate_percent: total === 0 ? 0 : rounded((passed / total) * 100, 1),
+    last_check_time: lastChecks.at(-1) ?? null,
   };
 }
 
 type InstanceStatistics = StatisticsRecord['instances'][string];
 
 function mergedInstance(
-  parts: ReadonlyMap<string, PeerStatistics>,
+  parts: Parts,
   serverId: string,
   runner: string | undefined,
 ): InstanceStatistics | undefined {
@@ -161,23 +186,13 @@ function mergedInstance(
   });
   if (own === undefined) return undefined;
   const all = [own, ...others].map(({ seen }) => seen);
-  const requests = sumOf(all, (each) => each.requests);
-  const mean = (of: (each: InstanceStatistics) => number): number =>
-    requests === 0 ? 0 : sumOf(all, (each) => of(each) * each.requests) / requests;
   const { worst, nodes, counted } = merged([own, ...others], runner);
   return {
     healthy: worst.healthy,
     state: worst.state,
     ...nodes,
-    requests,
-    error_rate: rounded(
-      mean((each) => each.error_rate),
-      4,
-    ),
-    average_response_time_ms: rounded(
-      mean((each) => each.average_response_time_ms),
-      3,
-    ),
+    requests: sumOf(all, (each) => each.requests),
+    ...meansOf(all, (each) => each.requests),
     ejections: sumOf(all, (each) => each.ejections),
     is_ejected: all.some((each) => each.is_ejected),
     sessions: sumOf(all, (each) => each.sessions),
