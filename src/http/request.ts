@@ -34,11 +34,11 @@ export interface RequestState extends CountedRequest, McpLog {
   check?: CallerCheck;
   /** Makes `WWW-Authenticate` of a 401 or 403; set by middleware/authorize.ts where MCP clients can sign in. */
   challenge?: Challenge;
-  /** The answer is for this caller only; set on routes that need credentials, and with the rate limit of a caller elsewhere. */
+  /** True when the answer is for this caller only; set on routes that need credentials, and with the rate limit of a caller elsewhere. */
   isPrivate?: boolean;
-  /** The answer names the origin that may read it; set by middleware/host-origin-check.ts. */
+  /** True when the answer names the origin that may read it; set by middleware/host-origin-check.ts. */
   variesByOrigin?: boolean;
-  /** The `Origin` has the host of the request; set by middleware/host-origin-check.ts when there is an `Origin`. */
+  /** True when the `Origin` has the host of the request; set by middleware/host-origin-check.ts when there is an `Origin`. */
   isSameHost?: boolean;
   /** Counted memory of a large body; see body/held-bodies.ts. */
   heldBody?: HeldBody;
@@ -59,7 +59,7 @@ export interface RequestState extends CountedRequest, McpLog {
   /** Set by middleware/access-log.ts, which calls `whenClosed` after the end of the answer or of the connection. */
   isObserved?: boolean;
   whenClosed?: () => void;
-  /** The log line of the request is written: a call that continues gets a second line at its end. */
+  /** True once the log line of the request is written: a call that continues gets a second line at its end. */
   isLogged?: boolean;
 }
 
@@ -149,7 +149,7 @@ export class HttpRequest {
     return state.forwarded === undefined ? this.#options.proxies.address(req) : state.forwarded.address;
   }
 
-  /** Another node has the client. */
+  /** True when another node has the client. */
   get isForwarded(): boolean {
     return this.#context.state.forwarded !== undefined;
   }
@@ -234,7 +234,7 @@ export class HttpRequest {
     };
     // The requests of a batch share one span, which has no method.
     state.trace?.begin(state.rpcMessages === undefined ? request : undefined);
-    // The address is read now: a closed connection has none.
+    // The address is read early, because a closed connection has none.
     state.report = new HttpCallReport(request, onEnded, this.#options.clock.now(), this.address, state.trace);
     return state.report;
   }

@@ -57,7 +57,7 @@ export interface Route {
   readonly asksServers?: boolean;
   /** True for a route that changes nothing here, though its method is not GET. Every other one is recorded in the audit log. */
   readonly changesNothing?: boolean;
-  /** The route does not match while a template of this name exists, whose route has the same path. */
+  /** True for a route that does not match while a template of this name exists, whose route has the same path. */
   readonly unlessTemplate?: string;
   readonly requestHeaders?: Readonly<Record<string, string>>;
   readonly request: { readonly params?: TObject; readonly query?: TObject; readonly body?: TSchema };

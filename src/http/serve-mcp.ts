@@ -97,7 +97,7 @@ class McpServing implements ServedReply {
     }
   }
 
-  /** The session turned out not to be here. */
+  /** Serves a request whose session turned out not to be here. */
   #notHere(thrown: NotHolder, relay: Relay, serveHere: () => void | Promise<void>): Promise<void> {
     const { peers, clock } = this.#services;
     const id = this.#sessionId;

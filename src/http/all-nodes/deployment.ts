@@ -90,7 +90,7 @@ export class Deployment {
     return this.#options.nodes?.()[0]?.id ?? '';
   }
 
-  /** No other node is a member. */
+  /** True when no other node is a member. */
   get isAlone(): boolean {
     return this.others().length === 0;
   }

@@ -81,7 +81,7 @@ export class PeerEvents {
     });
   }
 
-  /** Some events of other nodes are certainly, or perhaps, not among those that are kept here. */
+  /** True when some events of other nodes are certainly, or perhaps, not among those that are kept here. */
   #mayMiss(after: string | undefined): boolean {
     const others = this.#options.deployment.others();
     if (others.length === 0) return false;

@@ -14,7 +14,7 @@ export interface BodySink {
 /** A request whose body is either collected, or read as a stream. */
 export class BodyRequest extends IncomingMessage {
   #sink: BodySink | undefined;
-  /** A piece of the body, or its end, was given to the stream. */
+  /** True once a piece of the body, or its end, was given to the stream. */
   #isStreamed = false;
   #isCollected = false;
 

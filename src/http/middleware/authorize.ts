@@ -1,5 +1,5 @@
-// Authorizes a matched request before its body is read: credentials, rate limit, scope, template; and refuses what
-// its caller may do, but not now. src/auth verifies and counts; when it answers at once, no promise is created.
+// Authorizes a matched request before its body is read: credentials, rate limit, scope, template; and refuses permitted
+// requests that have to come later. src/auth verifies and counts; when it answers at once, no promise is created.
 
 import type { Next } from 'koa';
 import type { Auth } from '../../auth/auth.ts';
@@ -75,7 +75,7 @@ export function authorize(
 }
 
 /**
- * One step before the body is read, or none: refuses what the caller may do, but not now. RATE_LIMIT_EXCEEDED at
+ * One step before the body is read, or none: refuses permitted requests that have to come later. RATE_LIMIT_EXCEEDED at
  * the MCP endpoint for a caller without requests left that sends too many messages, even of kinds that do not
  * count as requests. NO_HEALTHY_INSTANCE while the gateway starts, because a template that is not loaded yet is
  * not unknown. QUEUE_FULL for a request to servers of a caller with too many unread bytes.

@@ -108,7 +108,7 @@ function movedHeaders({ forwarded, rpcMethod }: RequestState, cause: unknown): r
   return mayGoOnAtPeer(cause) ? LEAVING : [];
 }
 
-/** This node stops, or another one has the session: the node that forwarded the request goes on. */
+/** True when this node stops, or another one has the session: the node that forwarded the request goes on. */
 function mayGoOnAtPeer(cause: unknown): boolean {
   if (!(cause instanceof GatewayError) || cause.delivered !== 'no') return false;
   return cause.code === 'SHUTTING_DOWN' || cause.code === 'NODE_UNAVAILABLE';

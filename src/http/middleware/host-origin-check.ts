@@ -29,7 +29,7 @@ export interface HostOriginCheckOptions {
   readonly proxies: Proxies;
   /** Where MCP clients sign in: any origin may read how, and use what needs no credentials of the gateway. */
   readonly signIn?: object | undefined;
-  /** The gateway is a registry for everyone: pages of any origin may read it. Default false. */
+  /** True when the gateway is a registry for everyone: pages of any origin may read it. Default: false. */
   readonly isRegistryPublic?: boolean | undefined;
 }
 

@@ -43,7 +43,7 @@ interface EndpointsOptions {
   readonly providerSignIns: ProviderSignIns | undefined;
   /** Sign-ins a minute that browsers without one may begin from one network. */
   readonly perMinute: number;
-  /** Identity assertions of other issuers are accepted. */
+  /** True when identity assertions of other issuers are accepted. */
   readonly hasAssertions: boolean;
   /** The library, with the present keys. */
   readonly provider: () => Promise<Provider>;

@@ -256,7 +256,7 @@ class RefreshGrantType {
 /** Replaced tokens of one grant that are remembered, of which a second use ends the grant: a loop of refreshes must not fill the database. */
 export const KEPT = MAX_OAUTH_ROWS;
 
-/** Between two calls there are KEPT more. */
+/** Deletes all but KEPT replaced tokens. At most as many again are added until the next call. */
 async function forgetOldest(store: OAuthStore, grantId: string): Promise<void> {
   const rows = await store.list({ kind: 'refresh', grantId }, 2 * KEPT);
   await store.delete(

@@ -89,7 +89,7 @@ interface StreamReply {
 /** The reply of a route of the MCP endpoint, which serves the request itself. */
 export interface ServedReply {
   readonly kind: 'mcp';
-  /** Writes the answer, now or later: one body, none, or an event stream. An error before that is answered. */
+  /** Writes the answer, at once or later: one body, none, or an event stream. An error before that is answered. */
   readonly serve: (reply: ReplyWriter, relay: Relay) => void | Promise<void>;
 }
 

@@ -102,7 +102,7 @@ function groupOf(name: string): string {
 }
 
 interface Selection {
-  /** To read. Of some, only the events with the former name that was asked for: see `excludes`. */
+  /** The types of events to read. A former name selects some events of its type only: `excludes` is true for the others. */
   readonly types: ReadonlySet<string>;
   readonly excludes: (event: SelectableEvent) => boolean;
 }

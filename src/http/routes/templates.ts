@@ -48,9 +48,9 @@ const TemplateRecord = Type.Object({
   /** Names of the variables that every program of the template gets. */
   environment: Texts,
   transport: Type.Union([Type.String(), Type.Null()]),
-  /** By a file in the folder of templates, or through the API. */
+  /** True when a file in the folder of templates, or the API, has defined it. */
   is_defined: Type.Boolean(),
-  /** True: through the API. Its definition can be replaced and deleted. */
+  /** True when the API has defined it: its definition can be replaced and deleted. */
   is_stored: Type.Boolean(),
   /** The settings that an instance takes in `config`; null for none. */
   config_schema: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]),

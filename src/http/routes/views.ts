@@ -196,8 +196,9 @@ function requireAdminToTrust(
 }
 
 /**
- * What others may do would change with it, or what they confirm: `confirm` could be made to meet nothing.
- * `versions`: as the view is, and as it is to be. INSUFFICIENT_PERMISSIONS; DATABASE_UNAVAILABLE.
+ * Requires an admin for a view that an account or a role names, since the change alters what others may do, and for one
+ * with `confirm`, which the change could make to meet nothing. `versions`: the view before and after the change.
+ * INSUFFICIENT_PERMISSIONS; DATABASE_UNAVAILABLE.
  */
 async function requireAdmin(
   principal: Principal,
@@ -223,8 +224,8 @@ async function recordOf(
 }
 
 /**
- * Values that the gateway sets may be secrets of its operators; a caller of some tools, who writes no view, reads
- * of no others.
+ * The record of a view for one viewer. A caller of some tools gets the names of its templates there; others get the
+ * choices, and only with `gateway:write` the arguments that the gateway sets, which may be secrets.
  */
 function writtenView(
   principal: Principal,

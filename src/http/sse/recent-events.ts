@@ -35,11 +35,11 @@ export interface PeerEvent extends SelectableEvent {
 
 export interface ReadOptions {
   readonly owner: Pick<Principal, 'id'>;
-  /** The reader may know how many events all callers cause. */
+  /** True when the reader may know how many events all callers cause. */
   readonly seesAll: boolean;
   readonly types?: ReadonlySet<string> | undefined;
   readonly isSelected: (event: SelectableEvent) => boolean;
-  /** Events of other nodes may be missing, it is not known how many: reading begins with `missed`. */
+  /** True when an unknown number of events of other nodes may be missing: reading begins with `missed`. */
   readonly isPartial?: boolean;
   /** Id of the last event that was read. Default: none; reading begins with the oldest kept event. */
   readonly after?: string | undefined;
@@ -139,7 +139,7 @@ export class RecentEvents {
     this.#keep(event);
   }
 
-  /** Events of another node are lost, it is not known how many. */
+  /** Notes that an unknown number of events of another node are lost. */
   miss(): void {
     for (const reading of this.#readings) {
       if (!reading.isFollowing) continue;
@@ -149,7 +149,7 @@ export class RecentEvents {
     }
   }
 
-  /** An event of this run has this id. */
+  /** True when an event of this run has this id. */
   isOwnId(id: string): boolean {
     return id.startsWith(`${this.#run}-`);
   }
@@ -241,7 +241,7 @@ export class RecentEvents {
     reading.refilledAtMs = now;
   }
 
-  /** Emits as many events as its client accepts now and its part of the rate allows. */
+  /** Emits as many events as its client accepts and its part of the rate allows. */
   #emitAllowed(reading: EventReading): void {
     const { subscriber, reader, unread } = reading;
     const mayEmit = (): boolean => !subscriber.closed && !reader.isBehind && reading.allowance >= 1;
@@ -306,7 +306,7 @@ interface EventReading {
   readonly unread: number[];
   /** Selected events that were overwritten since the last `missed`. */
   missed: number;
-  /** The number includes events of other callers. */
+  /** True when the number includes events of other callers. */
   isCountHidden: boolean;
   allowance: number;
   refilledAtMs: number;

@@ -184,7 +184,7 @@ export class Clients {
     return isRemoved;
   }
 
-  /** A user has allowed it, or it got a token: it is kept longer. */
+  /** Keeps a client longer, because a user has allowed it or it got a token. */
   async used(id: string): Promise<void> {
     const {
       store,

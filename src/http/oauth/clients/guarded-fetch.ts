@@ -72,7 +72,7 @@ export class GuardedFetch {
     } catch (thrown) {
       isSilent = thrown instanceof OutsideSilence;
       if (thrown instanceof FetchFailure) throw thrown;
-      // Another cause may quote the other side.
+      // The text of another cause may quote the server.
       throw new FetchFailure(
         `its server ${thrown instanceof OutsideFailure ? thrown.message : 'cannot be reached'}`,
       );

@@ -39,7 +39,7 @@ ${view.isConnected ? html`<p class="muted">An account is connected already. Conn
   );
 }
 
-/** The address is of another user: this one must not connect an account for it. */
+/** The page at an address of another user, for which this one must not connect an account. */
 export function othersPage(action: string, formToken: string, username: string): Page {
   return page(
     403,

@@ -57,7 +57,7 @@ export function page(
   return { status, text, headers: headersOf(formTargets) };
 }
 
-/** For a browser that cannot go on; `next`: one sentence about what to do. */
+/** The page for a browser that cannot go on; `next`: one sentence about what to do. */
 export function faultPage(
   status: number,
   title: string,
@@ -69,7 +69,7 @@ export function faultPage(
   return page(status, title, html`<p>${what}</p><p>${next}</p>${link}`);
 }
 
-/** For a browser without the place of its sign-in. `cookies`: what it sent. */
+/** The page for a browser without the place of its sign-in. `cookies`: what it sent. */
 export function overPage(cookies: string | undefined): Page {
   const next = 'Go back to the program that sent you here, and connect again.';
   if (cookies !== undefined)
@@ -87,7 +87,7 @@ export function overPage(cookies: string | undefined): Page {
   );
 }
 
-/** For a form that a page of another origin sent. */
+/** The page for a form that a page of another origin sent. */
 export function foreignFormPage(): Page {
   return faultPage(
     403,
@@ -97,12 +97,12 @@ export function foreignFormPage(): Page {
   );
 }
 
-/** For an address that began too many sign-ins. */
+/** The page for an address that began too many sign-ins. */
 export function tooManyPage(): Page {
   return faultPage(429, 'Too many requests', 'This address has asked too often.', 'Try again in a minute.');
 }
 
-/** For an address with more than HTTP_LIMITS.formFields parameters. */
+/** The page for an address with more than HTTP_LIMITS.formFields parameters. */
 export function tooLongPage(): Page {
   return faultPage(
     400,
@@ -112,7 +112,7 @@ export function tooLongPage(): Page {
   );
 }
 
-/** For an account that has nothing of what a client asks for. */
+/** The page for an account that has nothing of what a client asks for. */
 export function powerlessPage(clientName: string, username: string): Page {
   return faultPage(
     403,
@@ -142,7 +142,7 @@ function headersOf(formTargets: readonly string[]): readonly string[] {
 
 export interface LoginContent {
   readonly action: string;
-  /** Why it is asked for. */
+  /** Why the sign-in is asked for. */
   readonly intro: string;
   readonly username?: string | undefined;
   readonly problem?: string | undefined;
@@ -184,7 +184,7 @@ export interface ConsentContent {
   readonly userId: string;
   readonly username: string;
   readonly clientName: string;
-  /** Who vouches for the name. */
+  /** The host or the admin that vouches for the name. */
   readonly origin: string;
   /** Which computer gets the answer. */
   readonly destination: string;
@@ -243,7 +243,7 @@ interface CodeContent {
   readonly status?: number;
 }
 
-/** Asks for the code that a command shows. */
+/** The page that asks for the code that a command shows. */
 export function codePage({ problem, status = 200 }: CodeContent = {}): Page {
   return page(
     status,
@@ -256,7 +256,7 @@ ${problem === undefined ? undefined : html`<p class="bad" role="alert">${problem
   );
 }
 
-/** After the decision: there is no client to which the browser could go. */
+/** The page after the decision, where there is no client to which the browser could go. */
 export function decidedPage(isAllowed: boolean, clientName: string): Page {
   const [title, what] = isAllowed
     ? ['Signed in', `${clientName} is signed in.`]

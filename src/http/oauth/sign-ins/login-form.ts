@@ -37,7 +37,7 @@ export class LoginForm {
     this.#options = options;
   }
 
-  /** For a browser that is not signed in. */
+  /** Shows the form to a browser that is not signed in. */
   show({ request: { url = '', headers }, response }: OAuthExchange, context: LoginContext): void {
     const isLost = url.endsWith(SIGNED_IN) && headers.cookie === undefined;
     sendPage(response, this.#page(context, isLost ? { problem: NO_COOKIES, status: 400 } : {}));
@@ -49,7 +49,7 @@ export class LoginForm {
     return loginPage({ action, intro, ...ways, ...more });
   }
 
-  /** To an identity provider, from which the browser comes back. False when there is no such provider. */
+  /** Sends the browser to an identity provider, from which it comes back. False when there is no such provider. */
   async toProvider(exchange: OAuthExchange, context: LoginContext, id: string): Promise<boolean> {
     try {
       return (await this.#options.providers?.begin(exchange, id, context.purpose)) ?? false;
@@ -117,6 +117,6 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   PASSWORDS_OFF: 'This gateway takes no passwords. Sign in with the account of your company.',
 };
 const NO_COOKIES = 'This browser keeps no cookies. Allow them for this address, then sign in again.';
-/** Marks where a browser goes that sent no cookie yet. */
+/** The query of the address to which a browser goes that sent no cookie yet. */
 const SIGNED_IN = '?signed-in';
 const UNCHECKED = 'The gateway cannot check passwords at this moment. Try again in a minute.';

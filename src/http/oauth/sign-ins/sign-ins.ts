@@ -127,7 +127,7 @@ export class SignIns {
     return this.#cookies('', 0);
   }
 
-  /** After a logout of the console, which ended its row. */
+  /** Forgets a sign-in after a logout of the console, which ended its row. */
   forget(host: string | undefined): string[] {
     return this.#isHere(host) ? this.#cookies('', 0) : [];
   }
