@@ -27,6 +27,7 @@ import {
 import { ScriptedOpenings, ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
+import { NO_RULES } from '../helpers/tool-rules.ts';
 import { untimedScheduler } from '../helpers/turns.ts';
 import { Harness as InstanceHarness } from './instances/instance-harness.ts';
 
@@ -121,6 +122,8 @@ for (const isOpen of [false, true]) {
       input: {
         clock: { ...simulatedClock, alarm },
         scheduler: untimedScheduler(),
+        definition: { serverId: 'a' },
+        toolRules: NO_RULES,
         open,
         dedicated,
         policy: DEFAULT_POLICY,

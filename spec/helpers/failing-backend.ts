@@ -190,6 +190,11 @@ export class Harness {
       listReader: new ListReader({ scheduler }),
       isAccepting: () => this.isAccepting,
       trace: () => undefined,
+      trustOf: () => undefined,
+      toolLists: new ByteBudget({
+        totalBytes: Number.POSITIVE_INFINITY,
+        ownerBytes: Number.POSITIVE_INFINITY,
+      }),
     };
     this.fleet = new Fleet({
       ...deps,

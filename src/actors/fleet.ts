@@ -14,6 +14,7 @@ import type { InstanceDefinition, InstanceState } from '../domain/instances/inst
 import { TRANSPORT_TRAITS } from '../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListChange } from '../domain/mcp/mcp.ts';
+import type { ByteBudget } from '../domain/memory/held-bytes.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { Open } from '../transports/open-options.ts';
@@ -22,12 +23,17 @@ import { Endings } from './instances/endings.ts';
 import { instanceMachine } from './instances/instance.machine.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
+import type { ToolRules } from './instances/tool-cache.ts';
+import type { TrustOf } from './instances/tool-trust.ts';
 import { UnreachableInstance } from './instances/unreachable-instance.ts';
 import { instanceActorId, type RootActor, startRoot } from './root.machine.ts';
 import { type Instance, TemplateGroup } from './template-group.ts';
 
 interface FleetOptions
-  extends Omit<InstanceActorInput, 'definition' | 'policy' | 'hints' | 'open' | 'isElsewhere'> {
+  extends Omit<InstanceActorInput, 'definition' | 'policy' | 'toolRules' | 'open' | 'isElsewhere'> {
+  /** Counts the memory of tool lists, by server id. */
+  readonly toolLists: ByteBudget;
+  readonly trustOf: TrustOf;
   readonly openTransport: (definition: InstanceDefinition) => Open;
   /**
    * How to open an instance that another node runs; undefined when it cannot be reached. Default: such
@@ -162,10 +168,16 @@ export class Fleet {
 
   #add(definition: InstanceDefinition, open: Open, isElsewhere: boolean, restarted?: Restarted): InstanceRef {
     if (this.#isClosing) throw shuttingDown();
-    const { template, id } = definition;
+    const { template, id, serverId } = definition;
+    const { trustOf, toolLists } = this.#options;
     const group = this.group(template);
     this.#dismissPredecessor(template, id);
-    const own = { definition, policy: group.policy, hints: () => group.policy.annotate, open, isElsewhere };
+    const toolRules: ToolRules = {
+      trust: () => trustOf(template),
+      hints: () => group.policy.annotate,
+      count: (bytes) => toolLists.take(serverId, bytes),
+    };
+    const own = { definition, policy: group.policy, toolRules, open, isElsewhere };
     const ref = this.#start({ ...this.#options, ...own });
     this.#list(ref);
     ref.onEmission((emission) => this.#emitEmission(ref, emission));

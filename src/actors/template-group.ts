@@ -41,7 +41,7 @@ export interface InstanceStatus {
 interface TemplateGroupDeps extends Pick<InstanceActorInput, 'random' | 'emit' | 'clock'> {
   /** For the calls that wait. */
   readonly scheduler: TaskScheduler;
-  readonly trustOf?: TrustOf | undefined;
+  readonly trustOf: TrustOf;
 }
 
 /** The instances of one template, with its pool, its queue and its policy. */
@@ -63,7 +63,7 @@ export class TemplateGroup {
   readonly #startQueue: WaitQueue;
   #startWaits = 0;
   #policy: TemplatePolicy;
-  readonly #trustOf: TrustOf | undefined;
+  readonly #trustOf: TrustOf;
 
   constructor(template: string, policy: TemplatePolicy, deps: TemplateGroupDeps) {
     const { random, emit, scheduler, clock } = deps;
@@ -126,7 +126,7 @@ export class TemplateGroup {
    * Undefined when every definition is trusted: then the server itself refuses an unknown tool.
    */
   approvedTool(request: Pick<ExchangeRequest, 'method' | 'params' | 'view'>): string | undefined {
-    return this.#trustOf?.(this.template)?.isRequiredFor(request.view) === true ? toolOf(request) : undefined;
+    return this.#trustOf(this.template)?.isRequiredFor(request.view) === true ? toolOf(request) : undefined;
   }
 
   /** The most calls that may wait, in proportion to the instances that are up. */

@@ -17,6 +17,7 @@ import type { Conversation } from '../../../src/transports/transport.ts';
 import { definition, HTTP, settled } from '../../helpers/failing-backend.ts';
 import { ScriptedOpenings, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import type { Suite } from '../../helpers/suite.ts';
+import { NO_RULES } from '../../helpers/tool-rules.ts';
 import { untimedScheduler } from '../../helpers/turns.ts';
 
 /** One caller: the events it received and how its exchange ended. */
@@ -61,6 +62,7 @@ export class Harness {
         },
       },
       scheduler: untimedScheduler(),
+      toolRules: NO_RULES,
       emit: () => {},
       random: () => 0.5, // every back-off is exact
     };

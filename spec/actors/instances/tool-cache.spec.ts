@@ -1,7 +1,7 @@
 // The tools of one instance: listed once, again after a change, and on demand.
 
 import * as assert from 'uvu/assert';
-import { type ListBudget, ToolCache } from '../../../src/actors/instances/tool-cache.ts';
+import { ToolCache, type ToolRules } from '../../../src/actors/instances/tool-cache.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Tool } from '../../../src/domain/mcp/mcp.ts';
 import { ByteBudget } from '../../../src/domain/memory/held-bytes.ts';
@@ -9,12 +9,13 @@ import { systemClock } from '../../../src/domain/time/clock.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
+import { NO_RULES } from '../../helpers/tool-rules.ts';
 
 const test = suite('tool cache');
 simulateTime(test);
 
 /** A cache with listings and a clock that the spec controls. */
-function staged(counted?: ListBudget) {
+function staged(rules: Partial<ToolRules> = {}) {
   const listings: PromiseWithResolvers<readonly Tool[]>[] = [];
   const clock = { nowMs: 0 };
   const load = () => {
@@ -22,7 +23,7 @@ function staged(counted?: ListBudget) {
     listings.push(listing);
     return listing.promise;
   };
-  const cache = new ToolCache(load, { ...systemClock, now: () => clock.nowMs }, counted);
+  const cache = new ToolCache(load, { ...systemClock, now: () => clock.nowMs }, { ...NO_RULES, ...rules });
   const answer = async (...names: string[]) => {
     for (const listing of listings) listing.resolve(names.map((name) => ({ name })));
     await settled();
@@ -51,7 +52,7 @@ test('keeps of a tool only what the gateway itself needs', async () => {
 test('counts its list, and knows no tools when there is no room for it', async () => {
   const budget = new ByteBudget({ totalBytes: 100_000, ownerBytes: 50_000 });
   const names = (count: number) => Array.from({ length: count }, (_, index) => `tool ${index}`);
-  const { cache, answer, clock } = staged({ budget, ownerId: 'a' });
+  const { cache, answer, clock } = staged({ count: (bytes) => budget.take('a', bytes) });
   const list = async (count: number) => {
     clock.nowMs += LIMITS.toolListAgeMs;
     void cache.invalidate();

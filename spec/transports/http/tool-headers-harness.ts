@@ -11,6 +11,7 @@ import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { ownExchange } from '../../../src/transports/own-exchange.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
+import { NO_RULES } from '../../helpers/tool-rules.ts';
 import { type Answer, discovered, refused, result, serving } from '../scripted-server.ts';
 import { withRawTransport } from './open-http.ts';
 
@@ -73,7 +74,7 @@ export async function withBackend(
   const backend = new Backend();
   let tools: ToolCache | undefined;
   const opened = (transport: Transport) => {
-    tools = new ToolCache(() => listTools(transport, { clock: systemClock }), systemClock);
+    tools = new ToolCache(() => listTools(transport, { clock: systemClock }), systemClock, NO_RULES);
     return body(transport, backend);
   };
   await withRawTransport(backend.respond, opened, { relistTools: () => tools?.lookUp() });

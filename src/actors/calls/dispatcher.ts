@@ -29,7 +29,7 @@ interface DispatcherDeps extends CallDeps {
   readonly fleet: Fleet;
   readonly emit: (event: GatewayEvent) => void;
   /** The trusted tool definitions of a template. Default: every definition is trusted. */
-  readonly trustOf?: TrustOf | undefined;
+  readonly trustOf: TrustOf;
 }
 
 /** Creates the calls of a gateway: each is a Call with a route. */
@@ -71,7 +71,7 @@ export class Dispatcher {
   /** Keeps only trusted tools in a tool list, and adds the annotations that the template sets. */
   #asListed(template: string, events$: Observable<SourcedEvent>): Observable<SourcedEvent> {
     const { trustOf, fleet } = this.#deps;
-    const trust = trustOf?.(template);
+    const trust = trustOf(template);
     const { annotate = {} } = fleet.has(template) ? fleet.group(template).policy : {};
     const trusted$ =
       trust === undefined

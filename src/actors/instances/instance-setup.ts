@@ -8,7 +8,6 @@ import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
-import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import type { Open } from '../../transports/open-options.ts';
 import { EXITED_CLEANLY, type TransportDiagnostics } from '../../transports/transport.ts';
 import { backOffMs } from '../back-off.ts';
@@ -17,8 +16,7 @@ import type { CallCounter } from './call-counter.ts';
 import type { DedicatedConversations } from './dedicated-conversations.ts';
 import type { ListDeps, OpenedTransport } from './opened-transport.ts';
 import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
-import type { HintsByTool } from './tool-cache.ts';
-import type { TrustOf } from './tool-trust.ts';
+import type { ToolRules } from './tool-cache.ts';
 import { refusalOf, type TransportReport, transportActor } from './transport-actor.ts';
 
 /** The input of an instance actor. */
@@ -30,12 +28,7 @@ export interface InstanceActorInput extends SubscriptionDeps, Pick<ListDeps, 'li
   readonly isElsewhere?: boolean;
   readonly random: () => number;
   readonly dedicatedBounds?: DedicatedBounds | undefined;
-  /** Counts the memory of tool lists, by server id. Default: not counted. */
-  readonly toolLists?: ByteBudget | undefined;
-  /** The trusted tool definitions of a template. Default: every definition is trusted. */
-  readonly trustOf?: TrustOf | undefined;
-  /** The annotations that the template sets, by tool. Default: none but those of the server. */
-  readonly hints?: HintsByTool | undefined;
+  readonly toolRules: ToolRules;
   /** Gets the events of dedicated conversations (`upstream.*`); all others are emitted by the machine. */
   readonly emit: (event: GatewayEvent) => void;
 }

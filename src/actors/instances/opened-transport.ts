@@ -5,6 +5,7 @@ import { tap } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { type ExchangeEvent, isFinal } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ListReader, type Reading } from '../../domain/lists/list-reader.ts';
@@ -15,13 +16,17 @@ import { answerOf, ownExchange } from '../../transports/own-exchange.ts';
 import type { Conversation, Transport } from '../../transports/transport.ts';
 import { Feed } from '../subscriptions/feed.ts';
 import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
-import { type HintsByTool, type ListBudget, ToolCache } from './tool-cache.ts';
-import type { ToolTrust } from './tool-trust.ts';
+import { ToolCache, type ToolRules } from './tool-cache.ts';
 
 export interface ListDeps {
   readonly clock: Clock;
   /** Default: one of its own. */
   readonly listReader?: ListReader | undefined;
+}
+
+export interface OpenedTransportDeps extends SubscriptionDeps, ListDeps {
+  readonly definition: Pick<InstanceDefinition, 'serverId'>;
+  readonly toolRules: ToolRules;
 }
 
 /** An open transport, with its tools and its feed. Each opening makes a new one. */
@@ -38,14 +43,7 @@ export class OpenedTransport {
   readonly noteMessage: (event?: ExchangeEvent) => void;
 
   /** `onCut` is called when the list of tools ends before its last page. */
-  constructor(
-    transport: Transport,
-    deps: SubscriptionDeps & ListDeps,
-    counted?: ListBudget,
-    onCut?: (reason: string) => void,
-    trust?: () => ToolTrust | undefined,
-    hints?: HintsByTool,
-  ) {
+  constructor(transport: Transport, deps: OpenedTransportDeps, onCut: (reason: string) => void) {
     const { clock } = deps;
     this.transport = transport;
     this.lastMessageAtMs = clock.now();
@@ -57,8 +55,8 @@ export class OpenedTransport {
     // Subscriptions, too, are neither counted nor timed.
     const exchange = (request: ExchangeRequest) =>
       ownExchange(transport, request).pipe(tap(() => this.noteMessage()));
-    const load = () => listTools({ handshake, exchange }, deps, counted?.ownerId, onCut);
-    this.tools = new ToolCache(load, clock, counted, trust, hints);
+    const load = () => listTools({ handshake, exchange }, deps, deps.definition.serverId, onCut);
+    this.tools = new ToolCache(load, clock, deps.toolRules);
     this.feed = new Feed({ handshake, messages$, resumed$, closed$, exchange }, deps);
   }
 

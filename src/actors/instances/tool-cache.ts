@@ -5,7 +5,7 @@ import { firstValueFrom, from, race } from 'rxjs';
 import { LIMITS } from '../../domain/limits.ts';
 import { isRepeatableBy, isRepeatableTool, type Tool } from '../../domain/mcp/mcp.ts';
 import { declaredBy } from '../../domain/mcp/param-headers.ts';
-import { type ByteBudget, keptBytes } from '../../domain/memory/held-bytes.ts';
+import { keptBytes } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { ToolHints } from '../../domain/views/view.ts';
@@ -14,13 +14,14 @@ import type { ListedDigests, ToolDigests, ToolTrust } from './tool-trust.ts';
 /** The most names that are kept of an instance that is down. */
 const MAX_NAMES = 1_000;
 
-/** The annotations that the template sets, by tool. */
-export type HintsByTool = () => Readonly<Record<string, ToolHints>>;
-
-/** The budget in which the memory of a list is counted, and its owner there. */
-export interface ListBudget {
-  readonly budget: ByteBudget;
-  readonly ownerId: string;
+/** What a gateway says about the tools of one instance. */
+export interface ToolRules {
+  /** The trust in their definitions; undefined while every definition is trusted. */
+  readonly trust: () => ToolTrust | undefined;
+  /** The annotations that the template sets, by tool. */
+  readonly hints: () => Readonly<Record<string, ToolHints>>;
+  /** Counts the memory of the list: so many bytes more, or fewer. False: there is no room, and nothing was counted. */
+  readonly count: (bytes: number) => boolean;
 }
 
 /** The tools that one open transport has listed. */
@@ -35,31 +36,18 @@ export class ToolCache {
   /** The time of the last listing that began within a second of the one before. */
   #earlyAtMs = Number.NEGATIVE_INFINITY;
   #stale = false;
-  readonly #counted: ListBudget | undefined;
-  readonly #trust: () => ToolTrust | undefined;
-  readonly #hints: HintsByTool;
+  readonly #rules: ToolRules;
   /** The digests of the present list, by tool name; undefined if every definition was trusted when the list was read. */
   #digests: ReadonlyMap<string, ToolDigests> | undefined;
   /** The counted memory of the present list, in bytes. */
   #bytes = 0;
   #isForgotten = false;
 
-  /**
-   * `load` lists all tools of the instance. `counted`: default not counted. `trust`: default every definition is
-   * trusted. `hints`: the annotations that the template sets.
-   */
-  constructor(
-    load: () => Promise<readonly Tool[]>,
-    clock: Clock,
-    counted?: ListBudget,
-    trust: () => ToolTrust | undefined = () => undefined,
-    hints: HintsByTool = () => ({}),
-  ) {
+  /** `load` lists all tools of the instance. */
+  constructor(load: () => Promise<readonly Tool[]>, clock: Clock, rules: ToolRules) {
     this.#load = load;
     this.#clock = clock;
-    this.#counted = counted;
-    this.#trust = trust;
-    this.#hints = hints;
+    this.#rules = rules;
   }
 
   /** Forgets the list for good, because the transport has ended. */
@@ -100,14 +88,14 @@ export class ToolCache {
    * harm.
    */
   isRepeatable(tool: string): boolean {
-    const hints = this.#hints();
+    const hints = this.#rules.hints();
     const found = this.find(tool);
     const own = Object.hasOwn(hints, tool) ? hints[tool] : undefined;
     return (own && isRepeatableBy(own, found?.annotations)) ?? isRepeatableTool(found);
   }
 
   #isTrusted(tool: string, view?: string): boolean {
-    const trust = this.#trust();
+    const trust = this.#rules.trust();
     if (trust === undefined || !trust.isRequiredFor(view)) return true;
     if (this.#digests === undefined) this.#stale = true;
     const digests = this.#digests?.get(tool);
@@ -116,7 +104,7 @@ export class ToolCache {
 
   /** True when the present list was read before its template, or a view of it, was pinned. */
   get #lacksDigests(): boolean {
-    return this.#digests === undefined && this.#trust() !== undefined;
+    return this.#digests === undefined && this.#rules.trust() !== undefined;
   }
 
   /** The present list. The first use of an invalidated list starts the delayed listing. */
@@ -187,7 +175,7 @@ export class ToolCache {
     for (let round = 0; round < LIMITS.toolListRounds; round += 1) {
       this.#stale = false;
       const tools = await this.#loaded();
-      const trust = this.#trust();
+      const trust = this.#rules.trust();
       // Not later than needed: the first calls after an opening ask for the tools.
       const digests = tools && trust && (await notedBy(trust, tools));
       if (tools !== undefined && !this.#stale) {
@@ -210,15 +198,14 @@ export class ToolCache {
     }
   }
 
-  /** Keeps the list if the budget has room for it; otherwise its tools are unknown. */
+  /** Keeps the list if there is room for it; otherwise its tools are unknown. */
   #keep(tools: readonly Tool[] | undefined): void {
-    const { budget, ownerId = '' } = this.#counted ?? {};
-    budget?.add(ownerId, -this.#bytes);
+    this.#rules.count(-this.#bytes);
     this.#bytes = 0;
     this.#tools = undefined;
     if (tools === undefined || this.#isForgotten) return;
-    const bytes = budget === undefined ? 0 : keptBytes(tools);
-    if (budget?.take(ownerId, bytes) === false) return;
+    const bytes = keptBytes(tools);
+    if (!this.#rules.count(bytes)) return;
     this.#bytes = bytes;
     this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
   }

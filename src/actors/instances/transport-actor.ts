@@ -5,29 +5,21 @@ import { firstValueFrom, from, map, race } from 'rxjs';
 import { fromCallback } from 'xstate';
 import type { TemplatePolicy } from '../../balancing/policy.ts';
 import { GatewayError, type HttpRefusal, reasonOf } from '../../domain/errors/errors.ts';
-import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
-import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { closeQuietly } from '../../transports/close-quietly.ts';
 import type { Open, WithheldTool } from '../../transports/open-options.ts';
 import type { Transport, TransportDiagnostics } from '../../transports/transport.ts';
-import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 import type { DedicatedConversations } from './dedicated-conversations.ts';
-import { type ListDeps, OpenedTransport } from './opened-transport.ts';
-import type { HintsByTool, ToolCache } from './tool-cache.ts';
-import type { TrustOf } from './tool-trust.ts';
+import { OpenedTransport, type OpenedTransportDeps } from './opened-transport.ts';
+import type { ToolCache } from './tool-cache.ts';
 
-export interface TransportInput extends SubscriptionDeps, ListDeps {
+export interface TransportInput extends OpenedTransportDeps {
   readonly open: Open;
   readonly dedicated: Pick<DedicatedConversations, 'remainingConversations'>;
   readonly policy: Pick<TemplatePolicy, 'startTimeoutMs'>;
-  readonly toolLists?: ByteBudget | undefined;
-  readonly trustOf?: TrustOf | undefined;
-  readonly hints?: HintsByTool | undefined;
-  readonly definition?: Pick<InstanceDefinition, 'serverId' | 'template'>;
 }
 
 /** The command that closes the transport. `closed` is called when nothing is left of it. */
@@ -63,12 +55,8 @@ export const transportActor = fromCallback<TransportCommand, TransportInput>(
     const {
       dedicated,
       policy,
-      toolLists: budget,
-      definition,
-      trustOf,
       clock: { now },
     } = input;
-    const trust = trustOf && definition && (() => trustOf(definition.template));
     const ending = new AbortController();
     const startedAtMs = now();
     let transport: Transport | undefined;
@@ -121,13 +109,12 @@ export const transportActor = fromCallback<TransportCommand, TransportInput>(
     }
 
     function follow(started: Transport): void {
-      const counted = budget && definition && { budget, ownerId: definition.serverId };
       let lastCut: string | undefined;
       const onCut = (reason: string): void => {
         if (reason !== lastCut) sendBack({ type: 'list.cut', list: 'tools', reason });
         lastCut = reason;
       };
-      const opened = new OpenedTransport(started, input, counted, onCut, trust, input.hints);
+      const opened = new OpenedTransport(started, input, onCut);
       tools = opened.tools;
       started.messages$.subscribe(opened.noteMessage);
       opened.feed.listChanges$.subscribe((list) => {
