@@ -210,7 +210,7 @@ export const METRICS: readonly Metric[] = [
   {
     kind: 'counter',
     name: 'stagedoor_hops_total',
-    help: 'Requests sent to another node: to the owner of a session or to an instance, by outcome: answered, failed, moved, cancelled',
+    help: 'Requests sent to another node: to the holder of a session or to an instance, by outcome: answered, failed, moved, cancelled',
     labels: ['hop', 'outcome'],
     read: ({ cluster }) =>
       Object.entries(cluster?.hops ?? {}).flatMap(([hop, outcomes]) =>

@@ -115,7 +115,7 @@ export function nodeNotFound(id: string): GatewayError {
   return new GatewayError('NOT_FOUND', `No node "${id}" is known. GET /gateway/nodes lists the nodes.`);
 }
 
-/** The node that owns the session is away, or does not answer. `unknown`: the request may have reached it. */
+/** The node that holds the session is away, or does not answer. `unknown`: the request may have reached it. */
 export function nodeUnavailable(node: string, reason: string, delivered: 'no' | 'unknown'): GatewayError {
   return new GatewayError(
     'NODE_UNAVAILABLE',

@@ -7,7 +7,7 @@ import { gatewayOf, type NodeLife } from '../nodes/nodes.ts';
 
 /** Where a request of a stored session goes. */
 export type SessionDecision =
-  /** This life owns it, though it is not in memory: the answer to its claim was lost. */
+  /** This life holds it, though it is not in memory: the answer to its claim was lost. */
   | { readonly do: 'recover' }
   /** Claim it by a conditional update that names all that was read. */
   | { readonly do: 'claim' }
