@@ -53,44 +53,87 @@ export interface AssertionOptions {
 }
 
 export function assertionHandler(provider: Provider, options: AssertionOptions) {
-  const {
-    store,
-    clients,
-    assertions,
-    clock: { wall },
-  } = options;
+  const exchange = new AssertionExchange(provider, options);
+  return (ctx: KoaContextWithOIDC): Promise<void> => exchange.serve(ctx);
+}
 
-  const read = async (token: unknown, clientId: string): Promise<Assertion> => {
+class AssertionExchange {
+  readonly #provider: Provider;
+  readonly #options: AssertionOptions;
+
+  constructor(provider: Provider, options: AssertionOptions) {
+    this.#provider = provider;
+    this.#options = options;
+  }
+
+  async serve(ctx: KoaContextWithOIDC): Promise<void> {
+    const { clients, causedBy } = this.#options;
+    const { client, params = {} } = ctx.oidc;
+    const record = client && (await clients.find(client.clientId, causedBy(), true));
+    if (client === undefined || record === undefined || client.clientAuthMethod === 'none')
+      throw new errors.UnauthorizedClient('a client that authenticates may exchange assertions');
+    const assertion = await this.#read(params.assertion, client.clientId);
+    const wanted = {
+      resource: resourceOf(params.resource, assertion, this.#options),
+      scopes: scopesFor(params.scope, assertion, record),
+    };
+    await this.#useUp(assertion);
+    const user = await assertion.user().catch(refuse);
+    const grant = (await this.#prolonged(user, record, wanted)) ?? (await this.#made(user, record, wanted));
+    ctx.body = await this.#tokenOf(grant, client);
+    await clients.used(grant.clientId);
+  }
+
+  async #read(token: unknown, clientId: string): Promise<Assertion> {
+    const { assertions } = this.#options;
     if (assertions === undefined) throw new errors.UnsupportedGrantType();
     if (typeof token !== 'string' || token === '')
       throw new errors.InvalidRequest("missing required parameter(s) 'assertion'");
     return assertions.readAssertion(token, clientId).catch(refuse);
-  };
+  }
 
-  /** The present grant for the same, else a new one. */
-  const grantFor = async (
-    { userId, subject, actor, name }: AssertionUser,
+  /** Once over all nodes. */
+  async #useUp(assertion: Assertion): Promise<void> {
+    const { store, clock } = this.#options;
+    const createdAt = new Date(clock.wall()).toISOString();
+    const expiresAt = new Date(assertion.expiresAtMs).toISOString();
+    const use = { kind: 'assertion', key: oauthKey('assertion', assertion.id), createdAt } as const;
+    if (!(await store.replace({ ...use, expiresAt, value: '' }, 0)))
+      throw new errors.CustomOIDCProviderError('invalid_grant', 'The assertion was used before');
+  }
+
+  /** The present grant for the same; undefined when there is none. */
+  async #prolonged(
+    { userId, subject }: AssertionUser,
     client: ClientRecord,
     wanted: Wanted,
-  ): Promise<Grant> => {
-    const isAsserted = subject === undefined ? true : undefined;
-    const nowMs = wall();
-    const at = new Date(nowMs).toISOString();
-    const expiresAt = new Date(nowMs + options.tokenSeconds * 1_000 + REST_MS).toISOString();
+  ): Promise<Grant | undefined> {
+    const { store } = this.#options;
+    const { at, expiresAt } = this.#times();
     const filter = { kind: 'grant', userId, clientKey: clientKeyOf(client.id) } as const;
     for (const row of await store.list(filter, MAX_GRANTS)) {
       const present = grantOf(row);
       if (present === undefined || present.expiresAt <= at || !isFor(present, wanted)) continue;
-      if (present.isAsserted !== isAsserted) continue;
+      if (present.isAsserted !== isAssertedOf(subject)) continue;
       const prolonged = { ...present, subject, expiresAt };
       // It may have ended meanwhile.
       if (await store.replace(rowOfGrant(prolonged), row.version)) return prolonged;
     }
+    return undefined;
+  }
+
+  async #made(
+    { userId, subject, actor, name }: AssertionUser,
+    client: ClientRecord,
+    wanted: Wanted,
+  ): Promise<Grant> {
+    const { store, audit, request } = this.#options;
+    const { at, expiresAt } = this.#times();
     const grant: Grant = {
       id: randomUUID(),
       userId,
       subject,
-      isAsserted,
+      isAsserted: isAssertedOf(subject),
       clientId: client.id,
       clientName: client.name,
       ...wanted,
@@ -99,8 +142,8 @@ export function assertionHandler(provider: Provider, options: AssertionOptions) 
       expiresAt,
     };
     await store.save(rowOfGrant(grant));
-    const { address, requestId } = options.request();
-    options.audit.record({
+    const { address, requestId } = request();
+    audit.record({
       actor,
       actorName: nameWithClient(name, client.name),
       action: 'POST /oauth/token',
@@ -110,40 +153,40 @@ export function assertionHandler(provider: Provider, options: AssertionOptions) 
       requestId,
     });
     return grant;
-  };
+  }
 
-  return async (ctx: KoaContextWithOIDC): Promise<void> => {
-    const { client, params = {} } = ctx.oidc;
-    const record = client && (await clients.find(client.clientId, options.causedBy(), true));
-    if (client === undefined || record === undefined || client.clientAuthMethod === 'none')
-      throw new errors.UnauthorizedClient('a client that authenticates may exchange assertions');
-    const assertion = await read(params.assertion, client.clientId);
-    const wanted = {
-      resource: resourceOf(params.resource, assertion, options),
-      scopes: scopesFor(params.scope, assertion, record),
-    };
-    const at = new Date(wall()).toISOString();
-    const use = { kind: 'assertion', key: oauthKey('assertion', assertion.id), createdAt: at } as const;
-    const expiresAt = new Date(assertion.expiresAtMs).toISOString();
-    if (!(await store.replace({ ...use, expiresAt, value: '' }, 0)))
-      throw new errors.CustomOIDCProviderError('invalid_grant', 'The assertion was used before');
-    const grant = await grantFor(await assertion.user().catch(refuse), record, wanted);
+  /** Now, and the end of a grant whose token is issued now. */
+  #times(): { readonly at: string; readonly expiresAt: string } {
+    const { clock, tokenSeconds } = this.#options;
+    const nowMs = clock.wall();
+    const endMs = nowMs + tokenSeconds * 1_000 + REST_MS;
+    return { at: new Date(nowMs).toISOString(), expiresAt: new Date(endMs).toISOString() };
+  }
+
+  /** The body of the answer. */
+  async #tokenOf(grant: Grant, client: NonNullable<KoaContextWithOIDC['oidc']['client']>) {
+    const provider = this.#provider;
     const access = new provider.AccessToken({
       client,
       accountId: grant.userId,
       grantId: grant.id,
       gty: 'jwt_bearer',
     });
-    access.resourceServer = new provider.ResourceServer(grant.resource, await options.resourceServer());
+    const resourceServer = await this.#options.resourceServer();
+    access.resourceServer = new provider.ResourceServer(grant.resource, resourceServer);
     access.scope = grant.scopes.join(' ');
-    ctx.body = {
+    return {
       access_token: await access.save(),
       expires_in: access.expiration,
       scope: access.scope,
       token_type: 'Bearer',
     };
-    await clients.used(grant.clientId);
-  };
+  }
+}
+
+/** The field of a grant: true for an account, absent for a subject without one. */
+function isAssertedOf(subject: AssertionUser['subject']): true | undefined {
+  return subject === undefined ? true : undefined;
 }
 
 /** Throws it as an error of OAuth; a fault of the gateway stays one. */
