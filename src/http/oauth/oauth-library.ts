@@ -2,7 +2,14 @@
 // requests and clients, makes codes and signs tokens; what it does not do by itself is in the files beside this
 // one. Source: ADR 203.
 
-import { errors, interactionPolicy, type JWKS, type KoaContextWithOIDC, Provider } from 'oidc-provider';
+import {
+  type Configuration,
+  errors,
+  interactionPolicy,
+  type JWKS,
+  type KoaContextWithOIDC,
+  Provider,
+} from 'oidc-provider';
 import type { Logger } from 'pino';
 import type { KeySet } from '../../auth/oauth/oauth-keys.ts';
 import { SCOPES } from '../../domain/accounts/account.ts';
@@ -42,24 +49,38 @@ export interface ProviderOptions
 }
 
 export function makeProvider(options: ProviderOptions): Provider {
-  const { issuer, keys } = options;
-  const isSecure = issuer.startsWith('https:');
-  const suffix = isSecure ? '' : `_${new URL(issuer).port || '80'}`;
-  const prefix = `${isSecure ? '__Secure-' : ''}stagedoor`;
   const resourceServer = async () => ({
     scope: SCOPES.join(' '),
     accessTokenFormat: 'jwt' as const,
     accessTokenTTL: options.tokenSeconds,
-    jwt: { sign: { alg: 'ES256' as const, kid: keys.signing.kid } },
+    jwt: { sign: { alg: 'ES256' as const, kid: options.keys.signing.kid } },
   });
-  const jwks: JWKS = {
-    keys: keys.published.map(
-      ({ kid, jwk }) => ({ ...jwk, kid, alg: 'ES256', use: 'sig' }) as JWKS['keys'][number],
-    ),
-  };
-  const provider = new Provider(issuer, {
+  const provider = new Provider(options.issuer, configurationOf(options, resourceServer));
+  giveOwnAnswers(provider, options);
+  keepErrorsHere(provider, options);
+  // The address that the library sees is written by request.ts.
+  provider.proxy = true;
+  provider.registerGrantType(
+    'refresh_token',
+    refreshHandler(provider, { ...options, resourceServer }),
+    ['refresh_token', 'scope', 'resource'],
+    [],
+  );
+  provider.registerGrantType(
+    JWT_BEARER,
+    assertionHandler(provider, { ...options, resourceServer }),
+    ['assertion', 'scope', 'resource'],
+    [],
+  );
+  return provider;
+}
+
+type ResourceServerOf = RefreshOptions['resourceServer'];
+
+function configurationOf(options: ProviderOptions, resourceServer: ResourceServerOf): Configuration {
+  return {
     adapter: adapterFor(options),
-    jwks,
+    jwks: publishedKeys(options.keys),
     scopes: [],
     claims: {},
     responseTypes: ['code'],
@@ -69,41 +90,9 @@ export function makeProvider(options: ProviderOptions): Provider {
       id_token_signed_response_alg: 'ES256',
       grant_types: ['authorization_code', 'refresh_token'],
     },
-    cookies: {
-      keys: [...options.cookieKeys],
-      names: {
-        interaction: `${prefix}_interaction${suffix}`,
-        resume: `${prefix}_resume${suffix}`,
-        session: `${prefix}_library${suffix}`,
-      },
-      short: { httpOnly: true, sameSite: 'lax', signed: true, secure: isSecure },
-      long: { httpOnly: true, sameSite: 'lax', signed: true, secure: isSecure, path: '/oauth' },
-    },
-    routes: {
-      authorization: '/oauth/authorize',
-      token: '/oauth/token',
-      jwks: '/oauth/jwks',
-      revocation: '/oauth/revoke',
-      device_authorization: `${DEVICE_PATH}_authorization`,
-      code_verification: DEVICE_PATH,
-    },
-    features: {
-      devInteractions: { enabled: false },
-      userinfo: { enabled: false },
-      rpInitiatedLogout: { enabled: false },
-      pushedAuthorizationRequests: { enabled: false },
-      dPoP: { enabled: false },
-      registration: { enabled: false },
-      // The pages are ours: pages/device-pages.ts.
-      deviceFlow: { enabled: true, deviceInfo: () => ({ address: options.causedBy() }) },
-      revocation: { enabled: true, allowedPolicy: (_, client, token) => client.clientId === token.clientId },
-      resourceIndicators: {
-        enabled: true,
-        defaultResource: () => issuer,
-        useGrantedResource: () => true,
-        getResourceServerInfo: resourceServer,
-      },
-    },
+    cookies: cookiesOf(options),
+    routes: ROUTES,
+    features: featuresOf(options, resourceServer),
     assertJwtClientAuthClaimsAndHeader: async (_, claims) => checkAssertion(claims, options),
     pkce: { required: () => true },
     ttl: {
@@ -138,24 +127,63 @@ export function makeProvider(options: ProviderOptions): Provider {
       return new Response(new Uint8Array(body), { status });
     },
     renderError: renderFault,
-  });
-  giveOwnAnswers(provider, options);
-  keepErrorsHere(provider, options);
-  // The address that the library sees is written by request.ts.
-  provider.proxy = true;
-  provider.registerGrantType(
-    'refresh_token',
-    refreshHandler(provider, { ...options, resourceServer }),
-    ['refresh_token', 'scope', 'resource'],
-    [],
-  );
-  provider.registerGrantType(
-    JWT_BEARER,
-    assertionHandler(provider, { ...options, resourceServer }),
-    ['assertion', 'scope', 'resource'],
-    [],
-  );
-  return provider;
+  };
+}
+
+const ROUTES = {
+  authorization: '/oauth/authorize',
+  token: '/oauth/token',
+  jwks: '/oauth/jwks',
+  revocation: '/oauth/revoke',
+  device_authorization: `${DEVICE_PATH}_authorization`,
+  code_verification: DEVICE_PATH,
+};
+
+function publishedKeys({ published }: ProviderOptions['keys']): JWKS {
+  return {
+    keys: published.map(
+      ({ kid, jwk }) => ({ ...jwk, kid, alg: 'ES256', use: 'sig' }) as JWKS['keys'][number],
+    ),
+  };
+}
+
+function cookiesOf({ issuer, cookieKeys }: ProviderOptions): Configuration['cookies'] {
+  const isSecure = issuer.startsWith('https:');
+  const suffix = isSecure ? '' : `_${new URL(issuer).port || '80'}`;
+  const prefix = `${isSecure ? '__Secure-' : ''}stagedoor`;
+  return {
+    keys: [...cookieKeys],
+    names: {
+      interaction: `${prefix}_interaction${suffix}`,
+      resume: `${prefix}_resume${suffix}`,
+      session: `${prefix}_library${suffix}`,
+    },
+    short: { httpOnly: true, sameSite: 'lax', signed: true, secure: isSecure },
+    long: { httpOnly: true, sameSite: 'lax', signed: true, secure: isSecure, path: '/oauth' },
+  };
+}
+
+function featuresOf(
+  { issuer, causedBy }: ProviderOptions,
+  resourceServer: ResourceServerOf,
+): Configuration['features'] {
+  return {
+    devInteractions: { enabled: false },
+    userinfo: { enabled: false },
+    rpInitiatedLogout: { enabled: false },
+    pushedAuthorizationRequests: { enabled: false },
+    dPoP: { enabled: false },
+    registration: { enabled: false },
+    // The pages are ours: pages/device-pages.ts.
+    deviceFlow: { enabled: true, deviceInfo: () => ({ address: causedBy() }) },
+    revocation: { enabled: true, allowedPolicy: (_, client, token) => client.clientId === token.clientId },
+    resourceIndicators: {
+      enabled: true,
+      defaultResource: () => issuer,
+      useGrantedResource: () => true,
+      getResourceServerInfo: resourceServer,
+    },
+  };
 }
 
 /** Our own command line gets more than tokens. */
