@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { rm, writeFile } from 'node:fs/promises';
+import { writeFileSync } from 'node:fs';
+import { rm, utimes, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { firstValueFrom, map } from 'rxjs';
@@ -12,10 +13,14 @@ import { failingStore } from '../helpers/failing-store.ts';
 import { type FakeContainer, type FakeEngine, startFakeEngine } from '../helpers/fake-engine.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { codeOf } from '../helpers/outcome.ts';
+import { alarmsOf } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
+import { passTurns } from '../helpers/turns.ts';
 
 const test = suite('sync with container engines');
 const folder = folderOfEach(test);
+/** A file with this time is at rest. */
+const LONG_AGO = new Date('2026-01-01T00:00:00Z');
 const open: { close(): Promise<void> }[] = [];
 test.after.each(async () => {
   for (const each of open.splice(0).reverse()) await each.close();
@@ -296,6 +301,7 @@ test('changes nothing when a registry file becomes invalid or is deleted', async
   const outcomes = [];
   for (const spoil of [() => writeFile(path, '{"templates": {'), () => rm(path)]) {
     await spoil();
+    await utimes(path, LONG_AGO, LONG_AGO).catch(() => undefined);
     outcomes.push(await gateway.sync());
   }
   const nothing = { ...{ added: [], changed: [], removed: [], unchanged: [], skipped: [] }, settings: [] };
@@ -305,6 +311,53 @@ test('changes nothing when a registry file becomes invalid or is deleted', async
     reached: [],
     warnings: [`registry file ${path}: there is no such file; its instances are left unchanged`],
   });
+  assert.is(gateway.servers().length, 1);
+});
+
+test('reads a registry file in YAML that is being written once it is at rest, and removes nothing before', async () => {
+  const registryFile = folder('registry.yaml');
+  const env = { DOCKER_HOST: '', CONTAINER_HOST: '', HOME: folder() };
+  const { clock, ring } = alarmsOf(1_000);
+  const gateway = await gatewayAt([], { clock, discovery: { env, registryFile } });
+  const lines = ['servers:\n'];
+  for (const id of ['one', 'two', 'three']) lines.push(`  ${id}: { url: 'http://127.0.0.1:1/${id}' }\n`);
+  const write = async (count: number, agedMs = 0) => {
+    await writeFile(registryFile, lines.slice(0, count).join(''));
+    const mtime = new Date(Date.now() - agedMs);
+    await utimes(registryFile, mtime, mtime);
+  };
+  await write(lines.length, 60_000);
+  assert.is((await gateway.sync()).added.length, 3, 'of an old file at once');
+  await write(2);
+  const synced = gateway.sync();
+  await passTurns(20);
+  await write(3);
+  ring();
+  await passTurns(20);
+  await write(lines.length);
+  const stop = setInterval(ring, 10);
+  const { removed, unchanged } = await synced;
+  clearInterval(stop);
+  assert.equal([removed, unchanged.length, gateway.servers().length], [[], 3, 3]);
+});
+
+test('leaves the instances as they are while a registry file is being written for 10 s', async () => {
+  const { path, write, gateway, ring } = await gatewayWithFile();
+  await write({ web: { instances: { one: { endpoint: 'http://127.0.0.1:1/mcp' } } } });
+  await gateway.sync();
+  let writes = 0;
+  const writeMore = (): void => {
+    writes += 1;
+    writeFileSync(path, `{"templates": {}}${' '.repeat(writes)}`);
+  };
+  writeMore();
+  const writing = setInterval(() => {
+    writeMore();
+    ring();
+  }, 20);
+  const { warnings } = await gateway.sync();
+  clearInterval(writing);
+  assert.equal(warnings, [`registry file ${path}: it is being written; its instances are left unchanged`]);
   assert.is(gateway.servers().length, 1);
 });
 
@@ -352,7 +405,11 @@ async function startedWhileAway(onNotice: (line: string) => unknown) {
 async function gatewayWithFile() {
   const registryFile = folder('registry.json');
   const discovery = { env: { DOCKER_HOST: '', CONTAINER_HOST: '', HOME: folder() }, registryFile };
-  const gateway = await gatewayAt([], { discovery });
-  const write = (templates: unknown) => writeFile(registryFile, JSON.stringify({ templates }));
-  return { path: registryFile, write, gateway };
+  const { clock, ring } = alarmsOf(1_000);
+  const gateway = await gatewayAt([], { clock, discovery });
+  const write = async (templates: unknown) => {
+    await writeFile(registryFile, JSON.stringify({ templates }));
+    await utimes(registryFile, LONG_AGO, LONG_AGO);
+  };
+  return { path: registryFile, write, gateway, ring };
 }

@@ -28,6 +28,8 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/server/public-tls.ts',
   // The age of a list that outlives the gateway.
   'src/protocol/aggregate/stored-lists.ts',
+  // When a file was written.
+  'src/registry/file-at-rest.ts',
   // Times in answers, samples and traces.
   'src/actors/sessions/client-sessions.ts',
   'src/actors/sessions/session-keeper.ts',

@@ -24,6 +24,7 @@ import type {
 import { type Clock, sleep } from '../domain/time/clock.ts';
 import { SerialQueue } from '../domain/time/serial-queue.ts';
 import { catchUp } from '../registry/catch-up.ts';
+import { readAtRest } from '../registry/file-at-rest.ts';
 import type { Registry } from '../registry/registry.ts';
 import { RegistryFileError, readRegistryFile } from '../registry/registry-file.ts';
 import { cameFrom, importContents, syncListing } from '../registry/registry-sync.ts';
@@ -140,8 +141,10 @@ export class Sync {
 
   #syncFile(path: string, rules: SyncOptions, warnings: string[]): Promise<ImportReport> {
     return this.#inOrder(path, async () => {
-      const { memoryBytes, registry } = this.#deps;
-      const contents = await readRegistryFile(path, { memoryBytes, signal: this.#closing.signal });
+      const { memoryBytes, registry, clock } = this.#deps;
+      const { signal } = this.#closing;
+      const read = () => readRegistryFile(path, { memoryBytes, signal });
+      const contents = await readAtRest(path, read, clock, signal);
       const report = await importContents(registry, contents, rules);
       // The lines about the document may name templates that the caller may not see.
       const isLimited = rules.mayUse !== undefined && contents.problems.length > 0;

@@ -1,0 +1,46 @@
+// A registry file that is being written. An editor or a copy that writes in place leaves the first part of it for a
+// moment, and in YAML that part may be a whole document, without the instances of the rest. Source: ADR 373.
+
+import type { Stats } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { type Clock, sleep } from '../domain/time/clock.ts';
+import { RegistryFileError } from './registry-file.ts';
+
+/** A file is at rest when nothing has written to it for this time, in ms. */
+const REST_MS = 1_000;
+/** Looks at a file that is written to again and again. */
+const MOST_LOOKS = 10;
+
+/**
+ * Resolves with what `read` makes of a file that nothing wrote to for a second; of what is no file, at once. Rejects as
+ * `read`, with the reason of the signal, and with RegistryFileError when the file is still being written after 10 s.
+ */
+export async function readAtRest<T>(
+  path: string,
+  read: () => Promise<T>,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<T> {
+  for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
+    const before = await look(path);
+    if (before === undefined) return read();
+    if (clock.wall() - before.mtimeMs < REST_MS) {
+      await sleep(clock.background, REST_MS, signal);
+      // Not by the time alone: the clock of a file server may be another one.
+      if (!isSame(before, await look(path))) continue;
+    }
+    const contents = await read();
+    if (isSame(before, await look(path))) return contents;
+  }
+  throw new RegistryFileError(`registry file ${path}: it is being written`);
+}
+
+/** Undefined for what is no file, or cannot be looked at: reading it says what is wrong. */
+async function look(path: string): Promise<Stats | undefined> {
+  const found = await stat(path).catch(() => undefined);
+  return found?.isFile() === true ? found : undefined;
+}
+
+function isSame(one: Stats, other: Stats | undefined): boolean {
+  return one.ino === other?.ino && one.size === other.size && one.mtimeMs === other.mtimeMs;
+}
