@@ -18,8 +18,10 @@ import { Cell } from '../parts/cell.tsx';
 import { Confirm } from '../parts/dialog.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { type Loaded, useLoaded } from '../parts/load.ts';
+import { More } from '../parts/more.tsx';
 import { attempt } from '../parts/notices.tsx';
 import { rightsText } from '../parts/rights-fields.tsx';
+import { Search } from '../parts/search.tsx';
 import { Badge } from '../parts/state.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { route, setParams } from '../router.ts';
@@ -63,6 +65,7 @@ export function UsersPage() {
         limit={hourly('user_per_hour')}
         unlimited="administrators"
         loaded={users}
+        textOf={({ username, email }) => `${username} ${email}`}
         action="New user"
         onAction={open({ dialog: 'user' })}
       >
@@ -80,6 +83,7 @@ export function UsersPage() {
         limit={hourly('api_key_per_hour')}
         unlimited="keys with the permission admin, while their owner is an administrator"
         loaded={keys}
+        textOf={({ id, name }) => `${name} ${id}`}
         action="New key"
         onAction={open({ dialog: 'key' })}
       >
@@ -142,31 +146,46 @@ interface PartProps<T> {
   /** In words: those without that limit. */
   readonly unlimited: string;
   readonly loaded: Loaded<readonly T[]>;
+  /** What the filter looks at. */
+  readonly textOf: (one: T) => string;
   readonly action: string;
   readonly onAction: () => void;
   readonly children: (one: T) => ComponentChildren;
 }
+
+/** Rows of a list in the document: thousands would make each action of the page slow. */
+const ROWS = 100;
 
 function Part<T extends { readonly id: string }>({
   title,
   limit,
   unlimited,
   loaded,
+  textOf,
   action,
   onAction,
   children,
 }: PartProps<T>) {
   const { data, error, reload } = loaded;
+  const filter = useSignal('');
+  const most = useSignal(ROWS);
+  const found = data?.filter((one) => textOf(one).toLowerCase().includes(filter.value)) ?? [];
+  const showMore = (): void => {
+    most.value += ROWS;
+  };
   return (
     <section aria-label={title}>
       <div class="title">
         <h2>{title}</h2>
-        {!isOpen.value && (
-          <button type="button" onClick={onAction}>
-            <Icon name="plus" />
-            {action}
-          </button>
-        )}
+        <div class="actions">
+          <Search label={`Filter ${title}`} count={data?.length ?? 0} filter={filter} />
+          {!isOpen.value && (
+            <button type="button" onClick={onAction}>
+              <Icon name="plus" />
+              {action}
+            </button>
+          )}
+        </div>
       </div>
       {limit !== undefined && (
         <p class="muted">
@@ -175,14 +194,17 @@ function Part<T extends { readonly id: string }>({
       )}
       {error !== undefined && <Failure text={error} onRetry={reload} />}
       {data === undefined && error === undefined && <Loading what={title} />}
-      {data?.length === 0 && <Empty title="None yet." />}
-      {data !== undefined && data.length > 0 && (
+      {data !== undefined && found.length === 0 && (
+        <Empty title={data.length === 0 ? 'None yet.' : 'Nothing matches.'} />
+      )}
+      {found.length > 0 && (
         <ul class="panel list accounts">
-          {data.map((one) => (
+          {found.slice(0, most.value).map((one) => (
             <li key={one.id}>{children(one)}</li>
           ))}
         </ul>
       )}
+      <More more={found.length > most.value ? showMore : undefined} isBusy={false} />
     </section>
   );
 }

@@ -1,0 +1,53 @@
+// The page of users and keys of the console with many keys: a part of them is in the document, and a filter finds any.
+
+import * as assert from 'uvu/assert';
+import { type Browser, launchBrowser } from '../../helpers/browser.ts';
+import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
+import { type McpHarness, startGuarded } from '../../helpers/mcp-program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the console with many accounts', { timeoutMs: 60_000 });
+const inBrowser = test.needs(canUseConsole, NO_CONSOLE);
+
+const KEYS = 250;
+const folder = folderOfAll(test)();
+let gateway: McpHarness;
+let browser: Browser;
+test.before(async () => {
+  if (!canUseConsole) return;
+  gateway = await startGuarded({ folder });
+  for (let n = 1; n <= KEYS; n += 1) {
+    const body = { name: `nightly ${n}`, permissions: ['tools:call'] };
+    assert.is((await gateway.admin('POST /auth/api-keys', body)).status, 201);
+  }
+  browser = await launchBrowser();
+});
+test.after(async () => {
+  await browser?.close();
+  await gateway?.remove();
+});
+
+inBrowser('shows 100 of them, more on demand, and each by its name', async () => {
+  const { page } = await browser.open();
+  await page.goto(`${gateway.url}/console/users`);
+  await signIn(page);
+  const keys = page.getByRole('region', { name: 'API keys' });
+  const rows = keys.getByRole('listitem');
+  await rows.first().waitFor();
+  assert.is(await rows.count(), 100);
+  for (const shown of [200, KEYS]) {
+    await keys.getByRole('button', { name: 'Show more' }).click();
+    await rows.nth(shown - 1).waitFor();
+    assert.is(await rows.count(), shown);
+  }
+  assert.is(await keys.getByRole('button', { name: 'Show more' }).count(), 0);
+  await keys.getByLabel('Filter API keys').fill('Nightly 249');
+  await rows.nth(1).waitFor({ state: 'detached' });
+  await keys.getByRole('button', { name: 'Revoke nightly 249' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click();
+  await keys.getByText('Nothing matches.').waitFor();
+  await page.close();
+});
+
+test.run();
