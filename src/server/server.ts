@@ -7,7 +7,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Logger, pino } from 'pino';
 import { merge, NEVER, Subject, share } from 'rxjs';
 import type { FirstPassword } from '../auth/accounts/first-password.ts';
+import { type Secrets, secretId } from '../auth/secrets/secrets.ts';
 import type { Config } from '../config/config.ts';
+import { ConfigError } from '../config/config-error.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import { lastClientFile } from '../config/open-files.ts';
 import { programUser } from '../config/program-user.ts';
@@ -15,7 +17,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { memoryBounds, TLS_CONNECTION_BYTES } from '../domain/memory/held-bytes.ts';
 import { newLife } from '../domain/nodes/life.ts';
 import { nodeOf } from '../domain/nodes/nodes.ts';
-import type { OwnWorker } from '../domain/nodes/workers.ts';
+import type { OwnWorker, ServingGateway } from '../domain/nodes/workers.ts';
 import { sleep, systemClock } from '../domain/time/clock.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { HttpApp } from '../http/app.ts';
@@ -101,6 +103,7 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
     ...served,
     gateway,
     gatewayId: network.ids.gateway,
+    secretId: secretId(core.secrets[0]),
     auth: accounts.auth,
     others,
     app,
@@ -168,7 +171,7 @@ async function bindPorts({ config, log, worker, memoryBytes, onUndo }: Start) {
 /** The ids of this process; `url`: its first port. `lock`: the first worker holds the lock of the gateway as a whole. */
 function idsOf({ nodeId, nodeHost }: Config, worker: OwnWorker | undefined, url = '') {
   const own = nodeHost === undefined ? nodeId : `${nodeHost}:${URL.parse(url)?.port}`;
-  const gateway = worker?.gateway ?? own;
+  const gateway = worker?.gateway?.id ?? own;
   const node = nodeOf(gateway, worker?.number);
   const isFirst = worker === undefined || worker.number === 1;
   return { gateway, node, lock: isFirst ? gateway : node };
@@ -239,6 +242,7 @@ async function makeGateway(
   const catalogue = await readCatalogue(config.templatesFolder);
   const life = newLife();
   const { secrets } = await storage.signingSecrets();
+  requireSecret(worker?.gateway, secrets);
   const others = await openOtherNodes({
     config,
     store,
@@ -277,6 +281,14 @@ async function makeGateway(
   await others.join(gateway, auth, options.signal);
   options.signal?.throwIfAborted();
   return { gateway, others, catalogue, secrets };
+}
+
+/** A worker with another secret would refuse what the other workers of its gateway have signed. Throws ConfigError. */
+function requireSecret(gateway: ServingGateway | undefined, secrets: Secrets): void {
+  if (gateway === undefined || secrets.map(secretId).includes(gateway.secretId)) return;
+  throw new ConfigError(
+    'the secret is another one than that of the gateway, which still runs: put it back, or start the gateway again',
+  );
 }
 
 /** Makes the HTTP application; it serves clients from `serve` on, other nodes at once. */

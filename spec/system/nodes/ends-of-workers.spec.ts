@@ -1,6 +1,7 @@
 // Workers of one gateway that hang or end, supervisors that end before them, and starts and stops of both: real processes, on SQLite.
 
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -156,6 +157,28 @@ onLinux('a worker that is started again makes no database in the place of one th
   for (const file of files) renameSync(join(aside, file), join(home, file));
   await becomes(() => gateway.program.err.match(/worker 1 is ready/g)?.length, 2);
   for (let n = 0; n < 4; n += 1) assert.equal(await gateway.callTool('legacy'), [200, SIMPLE]);
+});
+
+onLinux('a worker that finds another secret than that of its gateway does not serve', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-secret-'));
+  const file = join(folder, 'secret');
+  const write = (text: string): void => writeFileSync(file, text, { mode: 0o600 });
+  const own = 'the first secret of this gateway: 32 bytes';
+  write(own);
+  const gateway = await start({
+    GATEWAY_DATABASE_URL: 'sqlite:///gateway.db',
+    GATEWAY_SECRET_KEY: '',
+    GATEWAY_SECRET_KEY_FILE: file,
+  });
+  write('another secret than before: 32 bytes long');
+  process.kill(gateway.pids()[1], 'SIGKILL');
+  await gateway.program.complains(
+    /"reason":"the secret is another one than that of the gateway, [^"]+","msg":"worker 2 cannot start"/,
+  );
+  for (let n = 0; n < 4; n += 1) assert.is((await gateway.admin('GET /auth/me')).status, 200);
+  write(own);
+  await becomes(() => gateway.states(), ['1 live', '2 live']);
+  rmSync(folder, { recursive: true });
 });
 
 onLinux('a background gateway with workers is started and stopped', async () => {

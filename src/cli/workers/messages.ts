@@ -1,6 +1,6 @@
 // What the supervisor of a gateway with several workers and its workers tell each other, over the channel of their process.
 
-import type { WorkerQuestion } from '../../domain/nodes/workers.ts';
+import type { ServingGateway, WorkerQuestion } from '../../domain/nodes/workers.ts';
 
 /** Set for a worker: the JSON of a `WorkerStart`. */
 export const WORKER_VARIABLE = 'STAGEDOOR_WORKER';
@@ -10,7 +10,7 @@ export interface WorkerStart {
   readonly number: number;
   readonly count: number;
   /** See `OwnWorker`. */
-  readonly gateway: string | undefined;
+  readonly gateway: ServingGateway | undefined;
   readonly sockets: string | undefined;
   /** Columns of the supervisor's terminal. */
   readonly columns: number | undefined;
@@ -32,7 +32,7 @@ export type ToWorker =
 
 export type ToSupervisor =
   | { readonly kind: 'print'; readonly text: string }
-  | { readonly kind: 'ready'; readonly urls: readonly string[]; readonly gateway: string }
+  | { readonly kind: 'ready'; readonly urls: readonly string[]; readonly gateway: ServingGateway }
   | { readonly kind: 'question'; readonly id: string; readonly question: WorkerQuestion }
   /** To the question of another worker. */
   | { readonly kind: 'answer'; readonly id: string; readonly answer: string }

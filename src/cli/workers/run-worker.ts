@@ -89,7 +89,8 @@ class SupervisorLink {
   started(server: RunningServer): void {
     this.#server = server;
     this.#sayAlive();
-    send({ kind: 'ready', urls: server.urls, gateway: server.gatewayId });
+    const { urls, gatewayId, secretId } = server;
+    send({ kind: 'ready', urls, gateway: { id: gatewayId, secretId } });
   }
 
   /** The answers of the other workers; none when the supervisor is gone. */

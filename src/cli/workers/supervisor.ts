@@ -5,6 +5,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Logger } from 'pino';
 import type { Config } from '../../config/config.ts';
+import type { ServingGateway } from '../../domain/nodes/workers.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { createLog } from '../log.ts';
 import { endProcess } from '../run-gateway.ts';
@@ -105,8 +106,8 @@ class Workers {
   readonly #sockets = openSocketFolder();
   readonly #ended = Promise.withResolvers<Error | undefined>();
   #isStopping = false;
-  /** Id of the gateway, once the first worker is ready. */
-  #gateway: string | undefined;
+  /** Known once the first worker is ready. */
+  #gateway: ServingGateway | undefined;
   /** Questions of workers that wait for the answers of the others. */
   readonly #questions = new Map<string, { hear(slot: Slot, answer?: string): void }>();
   /** Why the first start failed. */

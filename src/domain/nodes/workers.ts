@@ -5,12 +5,19 @@ export interface OwnWorker {
   /** From 1. */
   readonly number: number;
   readonly count: number;
-  /** The id of the gateway that this worker joins, which serves already; undefined for the first one of a start. */
-  readonly gateway: string | undefined;
+  /** The gateway that this worker joins, which serves already; undefined for the first one of a start. */
+  readonly gateway: ServingGateway | undefined;
   /** The folder of the socket files on which workers reach each other; undefined where there are none: by loopback. */
   readonly sockets: string | undefined;
   /** Asks all others. Without those that do not answer within a second; never rejects. */
   ask(question: WorkerQuestion): Promise<readonly string[]>;
+}
+
+/** What all workers of a gateway have in common. */
+export interface ServingGateway {
+  readonly id: string;
+  /** Names the secret that signs its tokens. */
+  readonly secretId: string;
 }
 
 export type WorkerQuestion =
