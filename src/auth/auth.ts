@@ -134,73 +134,9 @@ const UNKNOWN_ADDRESS: AddressOf = () => 'unknown';
 
 /** Composes authentication. `shared` counts requests for all gateways; without it each counts its own. */
 export function authOf(options: AuthOptions, shared?: SharedCounter): Auth {
-  const { store, log, clock, passwords = new Passwords(clock) } = options;
-  const { now, wall, background } = clock;
-  const { authEnabled: isEnabled, hasPasswordLogins = true } = options;
-  const { accounts } = store;
-  const tokens = new Tokens({
-    secrets: options.secrets,
-    lifetimeMs: options.tokenLifetimeMs,
-    wall,
-    roles: options.roles,
-  });
-  const keyUse = new KeyUse(accounts, clock);
-  /** Sessions and cached credentials of this principal are not what they were. */
-  const changed = (principalId: string): void => {
-    authenticator.invalidate(principalId);
-    revalidator.changed(principalId);
-  };
-  const oauth = options.oauth && {
-    tokens: new AccessTokens({
-      publicKeys: () => options.oauth?.keys.publicKeys() ?? Promise.resolve(new Map()),
-      address: options.oauth.address,
-      wall,
-    }),
-    grants: new Grants({
-      ...{ store: options.oauth.store, accounts, clock, onEnded: changed },
-      warn: (line) => log.warn(line),
-    }),
-    endSignIn: async (tokenId: string) => options.oauth?.store.end({ kind: 'sign-in', grantId: tokenId }),
-  };
-  const revalidator = new SessionRevalidator({
-    accounts,
-    grants: oauth?.grants,
-    wall,
-    every: background.every,
-    log,
-  });
-  const company = options.company?.(changed);
-  const authenticator = new Authenticator({
-    used: (userId) => company?.used(userId),
-    accounts,
-    tokens,
-    limits: options,
-    clock,
-    keyUse,
-    revalidator,
-    oauth,
-    hasPasswordLogins,
-    issuers: options.issuers,
-  });
-  const throttle = new LoginThrottle(now);
-  const proofs = new GatewayProofs(options.secrets, accounts, now);
-  const audit = new AuditLog({
-    store: store.audit,
-    log,
-    clock,
-    serverTimeMs: () => store.serverTimeMs(),
-    settings: options.audit,
-  });
-  const logins = new Logins({
-    accounts,
-    passwords,
-    throttle,
-    tokens,
-    proofs,
-    hasPasswordLogins,
-    audit,
-    log,
-  });
+  const { clock, authEnabled: isEnabled } = options;
+  const { accounts, audit, authenticator, company, keyUse, logins, oauth, proofs, revalidator, throttle } =
+    partsOf(options);
   const storeChanges = options.storeChanges$.subscribe(({ kind }) => {
     if (authenticator.onStoreChange(kind)) revalidator.storeChanged();
   });
@@ -209,17 +145,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter): Auth {
     principalOf: (id) => principalOf(id, options),
     namesView: (view) => namesView(view, options),
     roles: options.roles,
-    accounts: new Accounts({
-      store: accounts,
-      passwords,
-      wall,
-      onChange: changed,
-      grants: oauth?.grants,
-      keepsFirstAdmin: company !== undefined,
-      onKeyCreated: (id) => authenticator.keyCreated(id),
-      onAdminPasswordChanged: options.onAdminPasswordChanged,
-      flushKeyUse: () => keyUse.flush(),
-    }),
+    accounts,
     grants: oauth?.grants,
     company,
     audit,
@@ -245,6 +171,88 @@ export function authOf(options: AuthOptions, shared?: SharedCounter): Auth {
       shared?.close();
       await Promise.all([audit.close(), keyUse.close(), oauth?.grants.use.close()]);
     },
+  };
+}
+
+/** Connects the parts of authentication. */
+function partsOf(options: AuthOptions) {
+  const { store, log, clock, passwords = new Passwords(clock), hasPasswordLogins = true } = options;
+  const { now, wall, background } = clock;
+  /** Sessions and cached credentials of this principal are not what they were. */
+  const changed = (principalId: string): void => {
+    authenticator.invalidate(principalId);
+    revalidator.changed(principalId);
+  };
+  const keyUse = new KeyUse(store.accounts, clock);
+  const { secrets, tokenLifetimeMs: lifetimeMs, roles } = options;
+  const tokens = new Tokens({ secrets, lifetimeMs, wall, roles });
+  const oauth = oauthOf(options, changed);
+  const grants = oauth?.grants;
+  const revalidator = new SessionRevalidator({
+    accounts: store.accounts,
+    grants,
+    wall,
+    every: background.every,
+    log,
+  });
+  const company = options.company?.(changed);
+  const authenticator = new Authenticator({
+    used: (userId) => company?.used(userId),
+    accounts: store.accounts,
+    tokens,
+    limits: options,
+    clock,
+    keyUse,
+    revalidator,
+    oauth,
+    hasPasswordLogins,
+    issuers: options.issuers,
+  });
+  const accounts = new Accounts({
+    store: store.accounts,
+    passwords,
+    wall,
+    onChange: changed,
+    grants,
+    keepsFirstAdmin: company !== undefined,
+    onKeyCreated: (id) => authenticator.keyCreated(id),
+    onAdminPasswordChanged: options.onAdminPasswordChanged,
+    flushKeyUse: () => keyUse.flush(),
+  });
+  const audit = new AuditLog({
+    store: store.audit,
+    log,
+    clock,
+    serverTimeMs: () => store.serverTimeMs(),
+    settings: options.audit,
+  });
+  const throttle = new LoginThrottle(now);
+  const proofs = new GatewayProofs(secrets, store.accounts, now);
+  const logins = new Logins({
+    accounts: store.accounts,
+    passwords,
+    throttle,
+    tokens,
+    proofs,
+    hasPasswordLogins,
+    audit,
+    log,
+  });
+  return { accounts, audit, authenticator, company, keyUse, logins, oauth, proofs, revalidator, throttle };
+}
+
+/** The access tokens of MCP clients and their grants; undefined where there are none. */
+function oauthOf(
+  { oauth, store: { accounts }, clock, log }: AuthOptions,
+  onEnded: (principalId: string) => void,
+) {
+  if (oauth === undefined) return undefined;
+  const { store, keys, address } = oauth;
+  const publicKeys = () => keys.publicKeys();
+  return {
+    tokens: new AccessTokens({ publicKeys, address, wall: clock.wall }),
+    grants: new Grants({ store, accounts, clock, onEnded, warn: (line) => log.warn(line) }),
+    endSignIn: async (tokenId: string) => store.end({ kind: 'sign-in', grantId: tokenId }),
   };
 }
 
