@@ -52,7 +52,10 @@ export class CredentialCache<V extends Verified> {
     return entry.staleSinceMs === undefined && ageMs <= LONGEST_UNCHECKED_MS ? 'fresh' : 'stale';
   }
 
-  /** The store has not answered for so long that entries are no longer fresh: this node stood still, or cannot know yet. */
+  /**
+   * True when the store has not answered for so long that entries are no longer fresh: this node stood still, or cannot
+   * know yet.
+   */
   isSilent(nowMs: number): boolean {
     return nowMs - (this.#lastAnswerMs ?? nowMs) > LONGEST_UNCHECKED_MS;
   }

@@ -37,7 +37,7 @@ export class SessionRevalidator {
   #open: () => Iterable<string> = () => [];
   #stopChecks: (() => void) | undefined;
   #isChecking = false;
-  /** Statuses may be older than the last change: the next check queries all principals. */
+  /** True when statuses may be older than the last change: the next check queries all principals. */
   #isDue = false;
 
   constructor(options: SessionRevalidatorOptions) {

@@ -2,7 +2,7 @@
 
 import { codeOf } from '../domain/errors/errors.ts';
 
-/** What a port of a gateway with TLS answers to plain HTTP. Source: server/secure-server.ts. */
+/** True for what a port of a gateway with TLS answers to plain HTTP. Source: server/secure-server.ts. */
 export function speaksHttps(url: string, status: number, text: string): boolean {
   return url.startsWith('http:') && status === 400 && text.startsWith('This port speaks HTTPS');
 }

@@ -26,7 +26,7 @@ export interface ProgramTarget extends CommonTarget {
 export interface EndpointTarget extends CommonTarget {
   readonly transport: 'http';
   readonly endpoint: string;
-  /** The client signs its user in by a browser and so needs no key. */
+  /** True when the client signs its user in by a browser and so needs no key. */
   readonly isSignIn?: boolean;
 }
 
@@ -109,7 +109,7 @@ export interface ConfigFile {
   readonly locations: FileLocations;
   /** The keys that lead to the map of servers: `['mcpServers']`. */
   readonly section: readonly string[];
-  /** The section is a list of entries that have a `name`, not a map. */
+  /** True when the section is a list of entries that have a `name`, not a map. */
   readonly isList?: boolean;
   readonly preamble?: Readonly<Record<string, string>>;
   readonly entry: (target: ConnectTarget) => Readonly<Record<string, unknown>>;
@@ -137,7 +137,7 @@ export interface ConnectKind {
    * nothing is known.
    */
   readonly toolNames?: { readonly prefix: (server: string) => string; readonly most: number };
-  /** The client sends requests to the HTTP API, no MCP messages. */
+  /** True when the client sends requests to the HTTP API, and no MCP messages. */
   readonly usesApi?: boolean;
   /** The client signs its user in where a server asks for it. How, as a step. */
   readonly signIn?: string;

@@ -333,7 +333,7 @@ const newCounts = (): Map<RequestOutcome, number> => new Map();
 const newOutcomes = (): Map<RequestOutcome, BucketCounts> => new Map();
 const newBucketCounts = (): BucketCounts => new BucketCounts();
 
-/** A process of another node is counted there. */
+/** True when the process of the instance runs here: that of another node is counted there. */
 function hasProcessHere(event: GatewayEvents['upstream.opened']): boolean {
   return event.isElsewhere !== true && hasOwnProcess(event);
 }

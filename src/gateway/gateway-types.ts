@@ -154,7 +154,10 @@ interface NodeOptions {
    * they belong to this node.
    */
   readonly isAnyDefault?: boolean | undefined;
-  /** Names of nodes do not return, as those of pods: programs that would belong to one node are refused. Default false. */
+  /**
+   * True when names of nodes do not return, as those of pods: programs that would belong to one node are refused.
+   * Default: false.
+   */
   readonly hasEphemeralNodes?: boolean | undefined;
 }
 
@@ -234,7 +237,7 @@ export interface ConnectionTestOptions {
   readonly signal?: AbortSignal;
   /** Id of the calling principal, whose share of the tests bounds it. Default: none; all tests may be its own. */
   readonly caller?: string;
-  /** The caller is limited to some templates. Default false. */
+  /** True when the caller is limited to some templates. Default: false. */
   readonly isLimited?: boolean;
 }
 

@@ -56,7 +56,10 @@ export interface RequestState extends CountedRequest, McpLog {
   trace?: RequestSpan;
   /** Ends the span, which stays open until the report ends. */
   reportEnded?: () => void;
-  /** Set by middleware/access-log.ts, which calls `whenClosed` after the end of the answer or of the connection. */
+  /**
+   * True once middleware/access-log.ts observes the request: it calls `whenClosed` after the end of the answer or of the
+   * connection.
+   */
   isObserved?: boolean;
   whenClosed?: () => void;
   /** True once the log line of the request is written: a call that continues gets a second line at its end. */

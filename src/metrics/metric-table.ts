@@ -345,7 +345,7 @@ function ofClients(of: (clients: TemplateSnapshot['clients']) => number): Source
   return { labels: ['template'], read };
 }
 
-/** Instances of other nodes are listed as stopped. */
+/** False for instances of other nodes, which are listed as stopped. */
 function runsHere({ state }: InstanceSnapshot): boolean {
   return state !== 'stopped';
 }

@@ -116,7 +116,10 @@ export async function createDatabase(
   }
 }
 
-/** PostgreSQL: duplicate database, or two creations at the same time; MySQL: 1007; SQL Server: 1801. */
+/**
+ * True for the errors of a database that exists. PostgreSQL: duplicate database, or two creations at the same time;
+ * MySQL: 1007; SQL Server: 1801.
+ */
 function isThereAlready(error: DriverError | undefined): boolean {
   const { code = '', number = 0 } = error ?? {};
   return code === '42P04' || code === '23505' || number === 1007 || number === 1801;

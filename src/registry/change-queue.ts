@@ -19,7 +19,7 @@ export interface RegistrySteps {
   readonly readAgain: () => Promise<void>;
   /** Notes the revision of an own change, or of the last of several. False without a change. */
   readonly advance: (revision: number | undefined, count?: number) => boolean;
-  /** No change begins any more. */
+  /** True once no change begins any more. */
   readonly isClosed: () => boolean;
 }
 

@@ -41,7 +41,7 @@ export interface InstanceRegistryDeps extends ActiveRegistryDeps, Protection {
   readonly views: Pick<ViewRegistry, 'refuseTemplate'>;
   /** Spreads the starts and ends of thousands of instances over several turns of the event loop. */
   readonly scheduler: TaskScheduler;
-  /** New programs without a working directory may run on any node. Default false. */
+  /** True when new programs without a working directory may run on any node. Default: false. */
   readonly isAnyDefault?: boolean | undefined;
   readonly accounts?: RegistrationContext['accounts'];
   readonly hasEphemeralNodes?: boolean | undefined;

@@ -169,7 +169,7 @@ export class PinnedScope {
     return { atMs: this.#deps.clock.wall(), ...named };
   }
 
-  /** Nothing is approved yet, so that what is listed now will be. */
+  /** True when nothing is approved yet, so that what is listed now will be. */
   get isFirst(): boolean {
     return this.#approved?.size === 0;
   }

@@ -56,7 +56,7 @@ const LONGEST_NAME = 128;
 const loadBalancer = compileShape(LoadBalancerSettings, 'body');
 
 interface ReadOptions extends ParseOptions {
-  /** For `db import`, which stores template definitions; for a gateway they are a problem. Default false. */
+  /** True for `db import`, which stores template definitions; for a gateway they are a problem. Default: false. */
   readonly isImport?: boolean;
 }
 

@@ -272,7 +272,10 @@ function untilClosed(begin: RequestListener, ...parts: Parameters<RequestListene
   };
 }
 
-/** Node keeps the first `Host`, a proxy may keep the last. Source: RFC 9112 section 3.2. */
+/**
+ * True for a request with several `Host` headers: Node keeps the first, a proxy may keep the last. Source: RFC 9112
+ * section 3.2.
+ */
 function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
   return rawHeaders.findIndex(isHostName) !== rawHeaders.findLastIndex(isHostName);
 }

@@ -48,7 +48,7 @@ interface Connection {
   requests: number;
   /** A request in progress of an unknown caller. */
   unknown: IncomingMessage | undefined;
-  /** A handshake of TLS that is not over. */
+  /** True while its handshake of TLS is not over. */
   isHandshake: boolean;
   hasFinished: boolean;
   /** Bytes received before the current request. */

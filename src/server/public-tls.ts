@@ -90,7 +90,7 @@ async function readPair(certPath: string, keyPath: string): Promise<Pair> {
   return { cert, key };
 }
 
-/** PKCS#8 names it in its first line, the older form in a header. */
+/** True for an encrypted key: PKCS#8 names it in its first line, the older form in a header. */
 function isEncrypted(key: string): boolean {
   return /^-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m.test(key);
 }

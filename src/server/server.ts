@@ -121,7 +121,7 @@ interface Start {
   readonly options: ServerOptions;
   readonly log: Logger;
   readonly worker: OwnWorker | undefined;
-  /** The first worker applies changes for all of them. */
+  /** True for the first worker, which applies changes for all of them. */
   readonly isFirst: boolean;
   /** Memory that this process may use. */
   readonly memoryBytes: number;

@@ -79,7 +79,7 @@ function numbersOf(version: string): number[] {
   return version.split('.').map(Number);
 }
 
-/** Missing parts are 0. */
+/** True when the version is at least the wanted one. Missing parts are 0. */
 function isAtLeast(version: readonly number[], least: readonly number[]): boolean {
   const index = least.findIndex((part, at) => part !== (version[at] ?? 0));
   return index === -1 || (version[index] ?? 0) > (least[index] ?? 0);

@@ -301,7 +301,7 @@ function wordsOf(written: readonly JsonObject[]): { fixed: string[]; open: Input
   return { fixed, open };
 }
 
-/** An option without a value of any kind. */
+/** True for an option without a value of any kind. */
 function isSwitch({
   type,
   value,

@@ -63,7 +63,7 @@ export interface HandshakeOptions {
   readonly profile?: ClientProfile | undefined;
   /** The only era that is tried. Default: both. Source: ADR 121. */
   readonly era?: PinnedEra | undefined;
-  /** With a profile: true when a conversation of the modern era is accepted, too. Default: false. */
+  /** True when a conversation of the modern era is accepted, too, for a profile. Default: false. */
   readonly mayBeModern?: boolean | undefined;
 }
 

@@ -58,7 +58,7 @@ export interface BackendFetchRequest {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Only the status and the headers are needed. */
+  /** True when only the status and the headers are needed. */
   readonly isBodyIgnored?: boolean;
   /** Set for a body that may never end: the part of it that came counts. */
   readonly partly?: PartlyRead;

@@ -204,7 +204,7 @@ export class Refreshes {
     }
   }
 
-  /** A node that has ended will not store what it asked for: its lease counts as over. */
+  /** True while the lease holds. That of a node that has ended counts as over: it will not store what it asked for. */
   #isHeld(lease: StoredConnection['lease']): boolean {
     const {
       lives,

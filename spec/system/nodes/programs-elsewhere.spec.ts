@@ -32,7 +32,7 @@ const { test, onPostgresql, before, opened, database } = await journey('journey:
   timeoutMs: 120_000,
 });
 
-/** A node is silent 3 s after a ping, and there is one a second; the rest is for slow machines. Not 15 s, as at the owner of a session. */
+/** A node is silent 3 s after a ping, and there is one a second; the rest is for slow machines. Not 15 s, as at the holder of a session. */
 const endsWithinMs = 9_000;
 
 let { a, b, options } = {} as Awaited<ReturnType<typeof startPair>>; // before the first test

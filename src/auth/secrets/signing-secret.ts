@@ -14,7 +14,7 @@ const SETTING_NAME = 'signing_secret';
 
 export interface SigningSecrets {
   readonly secrets: Secrets;
-  /** Read access to the database is enough to sign tokens. */
+  /** True when the secret is in the database: read access to it is enough to sign tokens. */
   readonly isInDatabase: boolean;
 }
 

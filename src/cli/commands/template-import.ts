@@ -214,7 +214,7 @@ async function complainOfMissing(rows: readonly Row[], gateway: Remote, terminal
   }
 }
 
-/** A program that starts has a process as soon as it was found, which may be queued. */
+/** True until a start has found the program: one that starts, and may be queued, has a process from then on. */
 function mayBeMissing(record: Fields): boolean {
   return record.state === 'starting' && record.pid === null && shownReasonOf(record) === '';
 }

@@ -76,7 +76,7 @@ export interface DatabaseReport {
   readonly database: string;
   readonly kind: string;
   readonly is_reachable: boolean;
-  /** A gateway of this version starts on it without a migration. */
+  /** True when a gateway of this version starts on it without a migration. */
   readonly is_usable: boolean;
   readonly reason: string | null;
   /** Names in the order in which they are applied; null when the database does not answer. */

@@ -109,7 +109,10 @@ export class NodeTable {
     return this.#rules.life;
   }
 
-  /** Others may end this life, and take over its sessions, while it is cut off from the database: it opens no more. */
+  /**
+   * True while this node is cut off from the database: others may end this life and take over its sessions, so it opens
+   * none.
+   */
   get isCutOff(): boolean {
     const nowMs = this.#options.clock.now();
     return nowMs - this.#answeredAtMs >= UNANSWERED_MS && isAlone(this.#rules.state, nowMs);

@@ -102,7 +102,7 @@ export function mayHedge(
   return isRepeatable && left > 0 && isAffordable;
 }
 
-/** What certainly did not arrive may be done again; what perhaps did, if it does no harm; never what was answered. */
+/** True for what certainly did not arrive, and for what perhaps did if it does no harm; never for what was answered. */
 function mayRepeat({ error: { delivered }, isRepeatable }: Failed): boolean {
   return delivered === 'unknown' ? isRepeatable : delivered !== 'yes';
 }

@@ -77,7 +77,7 @@ interface EndFields<Outcome extends RequestOutcome> extends WaitFields {
   readonly outcome: Outcome;
   /** The duration of the attempt, in ms; 0 for a call that ended without one. */
   readonly durationMs: number;
-  /** The call has ended with it. */
+  /** True when the call has ended with it. */
   readonly isLast: boolean;
   /** Set for the outcomes `failed` and `refused`. */
   readonly code?: ErrorCode | undefined;
@@ -87,7 +87,7 @@ interface EndFields<Outcome extends RequestOutcome> extends WaitFields {
 export interface Ending {
   /** A clause: "exited with code 1". */
   readonly reason: string;
-  /** Neither its client nor the gateway ended it. */
+  /** True when neither its client nor the gateway ended it. */
   readonly isLost: boolean;
 }
 
@@ -256,7 +256,7 @@ export function withheldEvent(
   return { type: 'tool.withheld', atMs, template, list, tool: name, reason, alias: 'tool.omitted' };
 }
 
-/** Over HTTP, a client's own conversation is a session of the backend. */
+/** False over HTTP, where a client's own conversation is a session of the backend. */
 export function hasOwnProcess({ transport }: Pick<ConversationFields, 'transport'>): boolean {
   return TRANSPORT_TRAITS[transport].hasProcesses;
 }

@@ -34,7 +34,7 @@ export interface Listing {
 }
 
 export interface SyncOptions {
-  /** Changes nothing; the report lists what a sync would change. Default false. */
+  /** True when nothing is changed: the report lists what a sync would change. Default: false. */
   readonly isDryRun?: boolean;
   /** Whether the caller may change instances of a template; those of other templates are ignored. Default: all. */
   readonly mayUse?: (template: string) => boolean;

@@ -8,13 +8,13 @@ import type { PinnedEra } from '../mcp/mcp.ts';
 export interface TransportTraits {
   /** What reaches the server. `endpoint`: an http or https URL (endpoint.ts). A function of an embedding program lasts as long as that program, and is not stored. */
   readonly reachedBy: 'endpoint' | 'command' | 'function';
-  /** The backend is reached over a network, and serves the conversations of many clients. */
+  /** True when the backend is reached over a network, and serves the conversations of many clients. */
   readonly isNetworked: boolean;
-  /** A conversation of a single client is a process. */
+  /** True when a conversation of a single client is a process. */
   readonly hasProcesses: boolean;
   /** True when it is known to which call a request of the backend belongs. */
   readonly attributesRequests: boolean;
-  /** The backend has one conversation for all clients, and sends no requests to them. */
+  /** True when the backend has one conversation for all clients, and sends no requests to them. */
   readonly isAlwaysShared: boolean;
   /** Added to an endpoint without a path. */
   readonly defaultPath?: string;

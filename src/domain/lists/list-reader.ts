@@ -114,7 +114,7 @@ export class ListReader {
     }
   }
 
-  /** An owner may have one list of any size, of which it has `counted` bytes, or several within its share. */
+  /** True when the owner may have the list: one of any size, of which it has `counted` bytes, or several within its share. */
   #hasRoom(ownerId: string, counted: number, bytes: number): boolean {
     const { total, bounds } = this.#values;
     const held = this.#values.held(ownerId);

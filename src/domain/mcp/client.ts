@@ -144,6 +144,6 @@ export interface ShownSession {
   /** Ms since 1970; of the last use to about a second. */
   readonly openedAtMs: number;
   readonly usedAtMs: number;
-  /** A stream of its client is open. */
+  /** True while a stream of its client is open. */
   readonly isStreaming: boolean;
 }

@@ -39,7 +39,10 @@ export interface Handshake {
 export type ListField = 'tools' | 'resources' | 'resourceTemplates' | 'prompts';
 
 export interface MethodTraits {
-  /** May be sent again when its delivery is unknown. For tools/call that depends on the tool's annotations. */
+  /**
+   * True for a method that may be sent again when its delivery is unknown. For tools/call that depends on the
+   * annotations of the tool.
+   */
   readonly repeatable: boolean;
   /** Field of `params` mirrored in the `Mcp-Name` header of the modern era. Source: also SEP-2663, for tasks. */
   readonly nameField?: 'name' | 'uri' | 'taskId';

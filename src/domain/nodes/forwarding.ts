@@ -63,7 +63,7 @@ export interface ForwardedAnswer {
 
 /** A forwarded request that is under way. */
 export interface Forwarding {
-  /** The node may have got it. */
+  /** True when the node may have got it. */
   readonly isSent: boolean;
   resume(): void;
   /**

@@ -19,9 +19,12 @@ export interface ShownNode {
   readonly calls: number;
   readonly isDraining: boolean;
   readonly state: NodeState;
-  /** This node, to which others cannot connect: they ended a life of it. */
+  /** True for this node when others cannot connect to it, and so ended a life of it. */
   readonly isRefused?: boolean;
-  /** This node: one with a copy of its database asked it. An ended life: its node goes on under it, with another database. */
+  /**
+   * True for this node when one with a copy of its database asked it, and for an ended life whose node goes on under it,
+   * with another database.
+   */
   readonly hasOtherDatabase?: boolean;
 }
 

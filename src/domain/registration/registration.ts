@@ -46,7 +46,7 @@ export interface RegistrationOrigin {
   readonly fingerprint?: string;
   /** The container in which sync found it: a command runs there. */
   readonly container?: ContainerRef | undefined;
-  /** The caller is limited to some templates: the server id reveals nothing about the others. Default false. */
+  /** True when the caller is limited to some templates: the server id reveals nothing about the others. Default: false. */
   readonly isLimited?: boolean;
 }
 

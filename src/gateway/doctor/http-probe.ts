@@ -42,7 +42,7 @@ export async function probeEndpoint(
 
 class HttpProbe implements Wire {
   isModern = false;
-  /** The first answer was none of MCP: further requests would only repeat it. */
+  /** True when the first answer was none of MCP: further requests would only repeat it. */
   isRefused = false;
   readonly #endpoint: string;
   readonly #headers: Readonly<Record<string, string>>;
@@ -236,7 +236,7 @@ function dataIn(stream: string): string[] {
     .filter((data) => data !== ''); // servers begin streams with an empty event
 }
 
-/** One message, or several in an array. */
+/** True for one message, or several in an array. */
 function isMessage(text: string): boolean {
   const parsed = jsonIn(text);
   const all = Array.isArray(parsed) ? parsed : [parsed];

@@ -12,7 +12,7 @@ export interface Heard {
   /** The messages as they came; a text that is none, too. */
   readonly texts: readonly string[];
   readonly tookMs: number;
-  /** The program ended, or nothing could be read. */
+  /** True when the program ended, or nothing could be read. */
   readonly hasEnded: boolean;
 }
 

@@ -15,7 +15,7 @@ export interface OAuthExchange {
   readonly address: string;
   readonly isLocal: boolean;
   readonly requestId: string;
-  /** Set when the request came from a page of another origin. */
+  /** True when the request came from a page of another origin. */
   readonly isForeign: boolean;
 }
 

@@ -247,7 +247,7 @@ class RefreshGrantType {
     return consumedAt !== undefined && this.#options.clock.wall() - Date.parse(consumedAt) > REPEATED_MS;
   }
 
-  /** No answer was stored, so none was sent: the process has ended meanwhile, or the database did not answer. */
+  /** True when no answer was stored, so none was sent: the process has ended meanwhile, or the database did not answer. */
   #isAbandoned(row: OAuthRow): boolean {
     return this.#isLate(row) && readStored(row).answer === undefined;
   }
@@ -276,7 +276,7 @@ export function scopesOf(written: unknown): readonly string[] | undefined {
   return scopes.length === 0 ? undefined : scopes;
 }
 
-/** Scopes that SDKs send by habit. They mean nothing here, and break nothing. */
+/** True for scopes that SDKs send by habit. They mean nothing here, and break nothing. */
 export function isHabit(scope: string): boolean {
   return ['openid', 'offline_access', 'profile', 'email'].includes(scope);
 }

@@ -181,7 +181,7 @@ async function endAtPeer(
   throw sessionUnknown(id);
 }
 
-/** An admin of some templates sees sessions that use no other templates. */
+/** True for sessions of the viewer; an admin of some templates also sees those that use no other templates. */
 function maySee(viewer: Principal, { ownerId, bindings }: ShownSession): boolean {
   if (ownerId === viewer.id) return true;
   if (!mayDo(viewer, ['admin'])) return false;

@@ -161,7 +161,7 @@ function etagHeader(view: StoredView): readonly string[] {
   return ['ETag', `"${etagOf(view)}"`];
 }
 
-/** A caller that may write all templates of a view sees it, too. */
+/** True for a view that the caller may use; one that may write all templates of a view sees it, too. */
 function isVisible(principal: Principal, { definition }: StoredView): boolean {
   if (mayUseView(principal, definition.id)) return true;
   return (

@@ -45,7 +45,7 @@ export class ResponseParser {
   #headText = '';
   #head: Head | undefined;
 
-  /** After an answer: true when the connection can carry another request. */
+  /** True after an answer when the connection can carry another request. */
   get isReusable(): boolean {
     return this.#state === 'over' && !this.#hasMore && this.#head?.isKept === true;
   }

@@ -54,7 +54,7 @@ class HandshakeStream extends Duplex {
   readonly #turns: Turns;
   #received = 0;
   #isWaiting = false;
-  /** The handshake is over: what comes is passed on at once. */
+  /** True once the handshake is over: what comes is passed on at once. */
   isOver = false;
 
   constructor(socket: Socket, turns: Turns) {

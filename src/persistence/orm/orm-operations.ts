@@ -70,7 +70,7 @@ export class OrmOperations {
   readonly #turns: TaskScheduler | undefined;
   #orm: Orm | undefined;
   #connecting: Promise<Orm> | undefined;
-  /** A lost connection is never returned to its pool, and closing the pool would wait for it. */
+  /** True after a lost connection, which is never returned to its pool: closing the pool would wait for it. */
   #hasLostConnection = false;
   /**
    * The last change failed, perhaps for lack of space, or because the server is read-only now: an answer to a

@@ -144,7 +144,7 @@ function fieldNamedBy(part: string): string | undefined {
 
 const DRAFT_7 = /^http:\/\/json-schema\.org\/draft-07\/schema#?$/;
 
-/** Validators look for identifiers in unknown keywords, too. */
+/** True for a schema with identifiers, also in unknown keywords, where validators look for them. */
 function hasIdentifiers(operand: unknown): boolean {
   if (!isJsonObject(operand)) return false;
   if ('$id' in operand || '$anchor' in operand || '$dynamicAnchor' in operand) return true;

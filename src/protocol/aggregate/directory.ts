@@ -282,7 +282,10 @@ function* itemsIn(
   for (const { template, items } of inputs) for (const item of items) yield { template, item };
 }
 
-/** Own names are short, and never like an aggregate name: no template takes over a name that a client may have allowed. */
+/**
+ * True for a name that may be an own one: short, and not like an aggregate name, so that no template takes over a name
+ * that a client may have allowed.
+ */
 function isOwnName(name: string): boolean {
   return name.length <= MAX_OWN_CHARACTERS && splitName(name) === undefined && !mayBeMapped(name);
 }

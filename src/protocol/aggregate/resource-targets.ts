@@ -272,7 +272,7 @@ export class ResourceTargets {
     return skills.get(key)?.has(template) === true && this.#deps.lists.announces(SKILLS, template, owner);
   }
 
-  /** A template without an instance that offers resources has none. */
+  /** False for a template without an instance that offers resources. */
   #offers(template: string, owner: Owner): boolean {
     return this.#deps.lists.offers('resources', template, owner);
   }

@@ -9,7 +9,7 @@ interface Shown {
   readonly name: string;
   /** Name at the server. */
   readonly own: string;
-  /** For a client of the legacy era. */
+  /** True for a client of the legacy era. */
   readonly isLegacy: boolean;
 }
 

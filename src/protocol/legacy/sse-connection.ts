@@ -50,7 +50,7 @@ export class SseConnection {
   readonly #kept: KeptMessages;
   #isKeeping = false;
   #stream: McpStream | undefined;
-  /** The client of this stream gets an event when it has begun a request, and numbers of messages. */
+  /** True when the client of this stream gets an event when it has begun a request, and numbers of messages. */
   #hasPositions = false;
   #log: McpLog = {};
   /** Emits once when the stream is over; replayed. */

@@ -26,7 +26,7 @@ interface Setter {
   readonly host: string;
   /** The path of the request, with its query. */
   readonly path: string;
-  /** Cookies that require a secure connection are kept. */
+  /** True when cookies that require a secure connection are kept. */
   readonly isSecure: boolean;
 }
 

@@ -48,11 +48,11 @@ export interface AnswerSink {
 export interface Sending extends WrittenRequest {
   readonly isLasting: boolean;
   readonly jar: CookieJar | undefined;
-  /** An answer led here. */
+  /** True when a redirect led here. */
   readonly isRedirected: boolean;
   /** The access token in it. */
   readonly token?: string;
-  /** The token in its place before was refused. */
+  /** True when the token that was in its place before was refused. */
   readonly isRenewed?: boolean;
 }
 

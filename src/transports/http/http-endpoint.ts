@@ -26,7 +26,10 @@ interface SendOptions {
   readonly jar?: CookieJar | undefined;
   /** Default: the path of the endpoint. */
   readonly path?: string | undefined;
-  /** The answer is a stream that stays open: it gets a connection of its own, because calls need those of the pool. */
+  /**
+   * True when the answer is a stream that stays open: it gets a connection of its own, because calls need those of the
+   * pool.
+   */
   readonly isLasting?: boolean;
 }
 
@@ -43,7 +46,7 @@ export class HttpEndpoint implements Sender {
   readonly #run: OpenOptions['scheduler']['run'] | undefined;
   readonly #target: string;
   readonly #host: string;
-  /** Cookies for secure connections are kept: over TLS, and on this machine. */
+  /** True when cookies for secure connections are kept: over TLS, and on this machine. */
   readonly #isSecure: boolean;
   readonly #writer: RequestWriter;
   /** Counts the messages without an answer that are under way. */

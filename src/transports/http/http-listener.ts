@@ -39,7 +39,7 @@ export class HttpListener implements AnswerSink {
   #lastEventId = '';
   #isListening = false;
   #wasOpen = false;
-  /** The last stream ended without an event after which the next one could continue. */
+  /** True when the last stream ended without an event after which the next one could continue. */
   #hasMissed = false;
   #opening: PromiseWithResolvers<void> | undefined;
   #cancelOpening: (() => void) | undefined;

@@ -18,7 +18,7 @@ interface RefusedRequest {
   readonly path?: string;
   readonly origin?: string | undefined;
   readonly secrets?: readonly string[] | undefined;
-  /** The content coding of the body was undone. */
+  /** True when the content coding of the body was undone. */
   readonly isDecoded: boolean;
 }
 
@@ -100,7 +100,7 @@ export function refusalText(
   );
 }
 
-/** A body without a type is usually text. */
+/** True for text; a body without a type is usually one. */
 function isText(type: string): boolean {
   return (
     type.trim() === '' ||

@@ -71,7 +71,7 @@ export class LeaseReaper {
     this.#uptime = uptime;
   }
 
-  /** Programs of the node's former process may still run. */
+  /** True while programs of the node's former process may still run. */
   get isWaiting(): boolean {
     if (this.#reaper.untilFree() !== undefined) return true;
     return !this.#reaper.knowsFormer && systemClock.now() - this.#madeAtMs < UNKNOWN_FORMER_MS;

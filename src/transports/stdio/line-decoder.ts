@@ -21,7 +21,7 @@ export interface OversizeLine {
   readonly head: Buffer;
   readonly tail: Buffer;
   readonly bytes: number;
-  /** The line was not over the bound, but was dropped because its memory was needed. */
+  /** True for a line that was not over the bound, but was dropped because its memory was needed. */
   readonly isCut: boolean;
 }
 

@@ -29,7 +29,7 @@ export class ReaperPipe {
   readonly #options: ReaperPipeOptions;
   #freed: Promise<void> | undefined;
   #isFree = false;
-  /** The pipe was there, and its end was awaited. */
+  /** True when the pipe was there, and its end was awaited. */
   #isKnown = false;
   #fd: number | undefined;
   #isClosed = false;

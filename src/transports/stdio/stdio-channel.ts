@@ -28,7 +28,7 @@ export interface ChannelOptions
   extends Pick<ProgramRunOptions, 'ladder' | 'reaper' | 'passEnv' | 'user' | 'scheduler' | 'runInContainer'>,
     Pick<OpenOptions, 'clock'>,
     Partial<Pick<OpenOptions, 'answers' | 'waitingBytes' | 'history'>> {
-  /** The program runs for a single client and may send it requests. Default false: its requests are refused. */
+  /** True when the program runs for a single client and may send it requests. Default: false, and its requests are refused. */
   readonly isDedicated?: boolean;
   /** True: the conversation goes on after its transport has ended. Default: like `isDedicated`. */
   readonly isIndependent?: boolean;
@@ -59,7 +59,7 @@ export class StdioChannel extends Channel {
   #answeredCalls = 0;
   /** When the last call was answered, on the monotonic clock. */
   #answeredAtMs = Number.NEGATIVE_INFINITY;
-  /** The conversation has ended, and the program is expected to do so by itself. */
+  /** True when the conversation has ended, and the program is expected to do so by itself. */
   #isEnding = false;
   #unmatchedLines = 0;
   #idsAsText = 0;

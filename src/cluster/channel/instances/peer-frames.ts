@@ -214,7 +214,7 @@ export function exchangeIn(body: Buffer): CrossedExchange {
   return { conversation, request, trace };
 }
 
-/** The fields without which nothing can be sent. Conversations are looked up, the rest is passed on. */
+/** True for the fields without which nothing can be sent. Conversations are looked up, the rest is passed on. */
 function isExchangeHead(
   head: JsonObject & Partial<ExchangeHead>,
   restBytes: number,

@@ -17,7 +17,7 @@ export interface PeerTls {
   listener(): TlsOptions;
   /** Options of a connection to this host. */
   connection(host: string): ConnectionOptions;
-  /** A node that does not accept this one resets the connection: a reset does not show that its process is gone. */
+  /** True when a node that does not accept this one resets the connection: a reset does not show that its process is gone. */
   readonly mayReset?: boolean;
   /** The listener is called when new connections need the options of a listener anew. */
   onRenewed?(listener: () => void): void;

@@ -158,7 +158,7 @@ export function isLoopbackRedirect({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && LOOPBACK_NAMES.has(hostname);
 }
 
-/** Programs on the user's machine: their port is free, and private schemes may be used. */
+/** True for programs on the user's machine: their port is free, and private schemes may be used. */
 function isNative({ redirectUris }: Pick<ClientRecord, 'redirectUris'>): boolean {
   return redirectUris.some((uri) => new URL(uri).protocol !== 'https:');
 }

@@ -116,7 +116,7 @@ export class AggregateSession implements McpSession {
   #row: SessionRow | undefined;
   #marks: UnsafeMarks | undefined;
   #holds = 0;
-  /** The first time its client listens, sessions are opened at once: the session may have been read again. */
+  /** True once its client has listened. The first time sessions are opened at once: the session may have been read again. */
   #hasListened = false;
 
   /** `owner`: that of the value, for which `isAllowedFor` is true. `id`: that of a session which was read again. */
@@ -198,7 +198,7 @@ export class AggregateSession implements McpSession {
     return this.#row?.isStored === true && mayRecover(this.#value, this.#deps.movesUnsafe);
   }
 
-  /** A session that is held does not expire; there is no idle state. */
+  /** False while the session is held, and does not expire; there is no idle state. */
   setIdle(): boolean {
     return this.#holds === 0;
   }

@@ -247,7 +247,7 @@ export class ViewDirectory implements Directory {
     return list === 'tools' ? (compiled.byOwn.get(name) ?? []) : [];
   }
 
-  /** The last list of a caller may be from a time when it had other rights. */
+  /** True when the caller may use the template: its last list may be from a time when it had other rights. */
   #mayHave(owner: Owner, list: 'tools' | 'prompts', item: ChosenItem): boolean {
     const { isOfAllTemplates, templates } = this.#deps;
     if (isOfAllTemplates && !templates(owner).includes(item.template)) return false;

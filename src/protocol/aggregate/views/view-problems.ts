@@ -25,7 +25,7 @@ export interface Survey {
 export interface Waiting {
   /** A clause. */
   readonly reason: string;
-  /** Another definition of it is approved. */
+  /** True when another definition of it is approved. */
   readonly hasApproved: boolean;
 }
 
