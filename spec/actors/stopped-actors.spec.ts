@@ -122,7 +122,6 @@ for (const isOpen of [false, true]) {
       input: {
         clock: { ...simulatedClock, alarm },
         scheduler: untimedScheduler(),
-        definition: { serverId: 'a' },
         toolRules: NO_RULES,
         open,
         dedicated,

@@ -162,7 +162,6 @@ function instancesOf(base: Base) {
     openElsewhere:
       openElsewhere && ((definition) => openElsewhere(definition, heldAnswers.of(definition.serverId))),
     dedicatedBounds: options.sessions,
-    listReader: base.listReader,
     toolLists: new ByteBudget(bounds.declarations),
   });
   // The programs that any node may run, if there are other nodes.

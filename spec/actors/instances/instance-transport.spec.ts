@@ -1,11 +1,7 @@
 // The transport of an instance: requests of the gateway itself, and lists that change.
 
 import * as assert from 'uvu/assert';
-import { listTools } from '../../../src/actors/instances/opened-transport.ts';
-import { codeOf } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { ListReader } from '../../../src/domain/lists/list-reader.ts';
-import { systemClock } from '../../../src/domain/time/clock.ts';
 import { openOwn, settled } from '../../helpers/failing-backend.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
@@ -83,20 +79,6 @@ check('lists the tools after the handshake, and again when they changed', async 
   assert.equal([tools?.lists('tool 1'), tools?.lists('tool 2')], ['no', 'yes']);
   assert.equal(changes(harness), ['prompts', 'tools']);
   assert.equal(transport.asked, ['tools/list', 'tools/list']);
-});
-
-test('reads its list of tools as other lists: it counts, and equal pages are read once', async () => {
-  const tools = Array.from({ length: 200 }, (_, index) => ({ name: `tool ${index}` }));
-  const list = (listReader: ListReader) => {
-    const transport = new ScriptedTransport({ capabilities: { tools: {} } });
-    transport.onExchange = (exchange) => exchange.result({ tools });
-    return listTools(transport, { clock: systemClock, listReader });
-  };
-  const reader = new ListReader();
-  const [[first], [same]] = [await list(reader), await list(reader)];
-  assert.is(first, same);
-  const bounds = { totalBytes: 1_000, ownerBytes: 1_000 };
-  assert.is(await list(new ListReader({ bounds })).catch(codeOf), 'QUEUE_FULL');
 });
 
 check(

@@ -91,7 +91,7 @@ test('counts pages for their instance until they are parsed, and cuts one that i
   };
   const reader = new ListReader({ answers, scheduler });
   const page = (bytes: number) => reader.turn(answerOf(' '.repeat(bytes)));
-  const [larger, smaller] = [thrownBy(() => page(40)), page(30)];
+  const [larger, smaller] = [thrownBy(page(40)), page(30)];
   assert.match(String(await larger), 'memory limit');
   assert.is(answers.bytes, 30);
   for (const resolve of due) resolve();

@@ -74,7 +74,7 @@ export async function withBackend(
   const backend = new Backend();
   let tools: ToolCache | undefined;
   const opened = (transport: Transport) => {
-    tools = new ToolCache(() => listTools(transport, { clock: systemClock }), systemClock, NO_RULES);
+    tools = new ToolCache(() => listTools(transport, systemClock), systemClock, NO_RULES);
     return body(transport, backend);
   };
   await withRawTransport(backend.respond, opened, { relistTools: () => tools?.lookUp() });

@@ -14,13 +14,13 @@ import { backOffMs } from '../back-off.ts';
 import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { DedicatedConversations } from './dedicated-conversations.ts';
-import type { ListDeps, OpenedTransport } from './opened-transport.ts';
+import type { OpenedTransport } from './opened-transport.ts';
 import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
 import type { ToolRules } from './tool-cache.ts';
 import { refusalOf, type TransportReport, transportActor } from './transport-actor.ts';
 
 /** The input of an instance actor. */
-export interface InstanceActorInput extends SubscriptionDeps, Pick<ListDeps, 'listReader'> {
+export interface InstanceActorInput extends SubscriptionDeps {
   readonly definition: InstanceDefinition;
   readonly policy: TemplatePolicy;
   readonly open: Open;

@@ -5,12 +5,10 @@ import { tap } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { type ExchangeEvent, isFinal } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
-import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { ListReader, type Reading } from '../../domain/lists/list-reader.ts';
+import { gatherPages } from '../../domain/lists/list-pages.ts';
 import type { Handshake, Tool } from '../../domain/mcp/mcp.ts';
-import { NO_CALLER } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { answerOf, ownExchange } from '../../transports/own-exchange.ts';
 import type { Conversation, Transport } from '../../transports/transport.ts';
@@ -18,14 +16,7 @@ import { Feed } from '../subscriptions/feed.ts';
 import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 import { ToolCache, type ToolRules } from './tool-cache.ts';
 
-export interface ListDeps {
-  readonly clock: Clock;
-  /** Default: one of its own. */
-  readonly listReader?: ListReader | undefined;
-}
-
-export interface OpenedTransportDeps extends SubscriptionDeps, ListDeps {
-  readonly definition: Pick<InstanceDefinition, 'serverId'>;
+export interface OpenedTransportDeps extends SubscriptionDeps {
   readonly toolRules: ToolRules;
 }
 
@@ -55,7 +46,7 @@ export class OpenedTransport {
     // Subscriptions, too, are neither counted nor timed.
     const exchange = (request: ExchangeRequest) =>
       ownExchange(transport, request).pipe(tap(() => this.noteMessage()));
-    const load = () => listTools({ handshake, exchange }, deps, deps.definition.serverId, onCut);
+    const load = () => listTools({ handshake, exchange }, clock, onCut);
     this.tools = new ToolCache(load, clock, deps.toolRules);
     this.feed = new Feed({ handshake, messages$, resumed$, closed$, exchange }, deps);
   }
@@ -68,33 +59,19 @@ export class OpenedTransport {
   }
 }
 
-/** Lists all tools of a backend. Rejects with BACKEND_UNAVAILABLE or BACKEND_TIMEOUT, or as the reader. */
-export function listTools(
+/** Lists all tools of a backend. Rejects with BACKEND_UNAVAILABLE or BACKEND_TIMEOUT. */
+export async function listTools(
   transport: Pick<Conversation, 'handshake' | 'exchange'>,
-  { clock, listReader = new ListReader() }: ListDeps,
-  serverId = '',
+  clock: Clock,
   onCut?: (reason: string) => void,
-): Promise<readonly Tool[]> {
+): Promise<Tool[]> {
   const { era, capabilities } = transport.handshake;
-  if (era !== 'bare' && capabilities.tools === undefined) return Promise.resolve([]);
-  const reading: Reading = {
-    ownerId: NO_CALLER,
-    ask: (request) =>
-      answerOf(transport.exchange(request), LIMITS.toolListMs, clock).then((event) => ({
-        event,
-        instanceId: '',
-        serverId,
-      })),
-    refused: () => {
-      throw backendUnavailable('it does not list its tools', { delivered: 'yes' });
-    },
-  };
-  return listReader.read('tools', reading, ({ items, cut }) => {
-    if (cut !== undefined) onCut?.(cut);
-    return items.every(hasName) ? items : items.filter(hasName); // the same array, which others may read, too
+  if (era !== 'bare' && capabilities.tools === undefined) return [];
+  const { items, cut } = await gatherPages('tools', async (request) => {
+    const answer = await answerOf(transport.exchange(request), LIMITS.toolListMs, clock);
+    if (answer.kind === 'error') throw backendUnavailable('it does not list its tools', { delivered: 'yes' });
+    return answer;
   });
-}
-
-function hasName(item: JsonObject): item is JsonObject & Tool {
-  return typeof item.name === 'string';
+  if (cut !== undefined) onCut?.(cut);
+  return items.filter((item): item is JsonObject & Tool => typeof item.name === 'string');
 }

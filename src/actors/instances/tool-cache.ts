@@ -174,10 +174,8 @@ export class ToolCache {
   async #reload(): Promise<void> {
     for (let round = 0; round < LIMITS.toolListRounds; round += 1) {
       this.#stale = false;
-      const tools = await this.#loaded();
-      const trust = this.#rules.trust();
-      // Not later than needed: the first calls after an opening ask for the tools.
-      const digests = tools && trust && (await notedBy(trust, tools));
+      const tools = await this.#load().catch(() => undefined); // a call that needs the tool meets the failure, too
+      const digests = tools && (await this.#noted(tools));
       if (tools !== undefined && !this.#stale) {
         this.#keep(tools.map(keptOf));
         this.#digests = digests && new Map([...digests].map(([{ name }, own]) => [name, own]));
@@ -189,13 +187,12 @@ export class ToolCache {
     this.#loading = undefined;
   }
 
-  /** Undefined when the listing fails: a call that needs the tool meets the failure, too. */
-  async #loaded(): Promise<readonly Tool[] | undefined> {
-    try {
-      return await this.#load();
-    } catch {
-      return undefined;
-    }
+  /** Records definitions that wait for approval. Undefined while every definition is trusted. */
+  async #noted(tools: readonly Tool[]): Promise<ListedDigests | undefined> {
+    const trust = this.#rules.trust();
+    const digests = await trust?.digestsOf(tools);
+    if (digests !== undefined) await trust?.listed(digests, true);
+    return digests;
   }
 
   /** Keeps the list if there is room for it; otherwise its tools are unknown. */
@@ -209,13 +206,6 @@ export class ToolCache {
     this.#bytes = bytes;
     this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
   }
-}
-
-/** Records definitions that wait for approval. */
-async function notedBy(trust: ToolTrust, tools: readonly Tool[]): Promise<ListedDigests> {
-  const digests = await trust.digestsOf(tools);
-  await trust.listed(digests, true);
-  return digests;
 }
 
 /** The tool with only the fields that the gateway itself needs, since a list may take many megabytes. */

@@ -74,7 +74,7 @@ export async function listedBy(definition: InstanceDefinition, listMs = LIST_MS)
       const isHttp = definition.transport === 'http';
       const conversation =
         (isHttp && (await transport.openConversation({ profile: PROFILE, signal }))) || transport;
-      const listed = listTools(conversation, { clock: systemClock });
+      const listed = listTools(conversation, systemClock);
       if (!(await settlesWithin(listed, listMs, systemClock)))
         throw new CommandFailure(`its list of tools was not complete within ${listMs / 1000} s`);
       const tools = (await listed).map(({ name }) => name);

@@ -97,16 +97,14 @@ export interface PageOptions {
   readonly scheduler?: Scheduler;
 }
 
-type PageAnswer = Omit<ResultEvent, 'kind'> | string | undefined;
-
 /**
- * All items of one list from one backend, in order. `ask` returns the result of one page; or with undefined
+ * All items of one list from one backend, in order. `ask` resolves with the result of one page; or with undefined
  * when the backend does not offer the list, or with a clause that says why the list ends before this page. A list
  * that does not end, or exceeds a bound of LIMITS, ends with what was gathered.
  */
 export async function gatherPages(
   field: ListField,
-  ask: (request: ExchangeRequest) => PageAnswer | Promise<PageAnswer>,
+  ask: (request: ExchangeRequest) => Promise<Omit<ResultEvent, 'kind'> | string | undefined>,
   {
     params,
     formOf,
@@ -123,9 +121,7 @@ export async function gatherPages(
   let [bytes, values] = [0, 0];
   const endedBy = (cut?: string): GatheredPages => ({ items, bytes, values, cut });
   for (let page = 0; page < LIMITS.listPages; page += 1) {
-    // Not later than needed: the first calls after an opening ask for its tools.
-    const asked = ask(request);
-    const answer = asked instanceof Promise ? await asked : asked;
+    const answer = await ask(request);
     if (answer === undefined || typeof answer === 'string') return endedBy(answer);
     const { length } = answer.result.bytes;
     if (bytes + length > maxBytes) return endedBy(TOO_LARGE);
@@ -142,6 +138,7 @@ export async function gatherPages(
     if (values > LIMITS.parsedValues) return endedBy(TOO_LARGE);
     const found = result[field];
     const kept = Array.isArray(found) ? keep(found) : [];
+    // Not later than needed: the first calls after an opening ask for its tools.
     for (const item of watch.newOn(kept instanceof Promise ? await kept : kept)) items.push(item);
     if (answer.cut !== undefined) return endedBy(answer.cut);
     const { nextCursor: cursor } = result;

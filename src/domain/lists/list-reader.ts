@@ -82,8 +82,8 @@ export class ListReader {
   /** By list and digest of the first page. */
   readonly #known = new LruMap<KnownList>(MAX_LISTS);
   /** Forgets what is known of lists whose items nothing uses. */
-  readonly #unused = new FinalizationRegistry<string>((name) => {
-    if (this.#known.peek(name)?.items.deref() === undefined) this.#known.delete(name);
+  readonly #unused = new FinalizationRegistry<string>((key) => {
+    if (this.#known.peek(key)?.items.deref() === undefined) this.#known.delete(key);
   });
   readonly #digests = new WeakMap<JsonText, string>();
 
@@ -107,8 +107,7 @@ export class ListReader {
       counted += bytes;
     };
     try {
-      const used = use(await this.#read(list, reading, count));
-      return used instanceof Promise ? await used : used;
+      return await use(await this.#read(list, reading, count));
     } finally {
       this.#values.add(ownerId, -counted);
     }
@@ -139,16 +138,13 @@ export class ListReader {
     if (before !== undefined && isKnown) return before.list;
     const pages: { readonly cursor: string; readonly digest: string }[] = [];
     let isComplete = true;
-    const note = (request: ExchangeRequest, answer: PageAnswer): PageAnswer => {
+    const next = async (request: ExchangeRequest) => {
+      const answer = asked.length > 0 ? asked.shift() : await this.#ask(reading, request);
       if (isPage(answer))
         pages.push({ cursor: String(request.params?.cursor), digest: this.#digestOf(answer.result) });
       else isComplete = false;
       return answer;
     };
-    const next = (request: ExchangeRequest): PageAnswer | Promise<PageAnswer> =>
-      asked.length > 0
-        ? note(request, asked.shift())
-        : this.#ask(reading, request).then((answer) => note(request, answer));
     const { items, values, bytes, cut } = await gatherPages(list, next, {
       ...definedFields({ params, formOf, maxBytes, keep: check?.page }),
       beforeParsing: count,
@@ -159,14 +155,10 @@ export class ListReader {
     return isComplete ? this.#keep(known, pages, read) : read;
   }
 
-  #ask({ ask, refused }: Reading, request: ExchangeRequest): Promise<PageAnswer> {
-    return ask(request).then((answer) => {
-      const { event } = answer;
-      const page = () => (event.kind === 'result' ? event : refused(event.error, request));
-      // Before it is parsed: many may have arrived together.
-      const turn = this.turn(answer);
-      return turn === undefined ? page() : turn.then(page);
-    });
+  async #ask({ ask, refused }: Reading, request: ExchangeRequest): Promise<PageAnswer> {
+    const answer = await ask(request);
+    await this.turn(answer); // before it is parsed: many may have arrived together
+    return answer.event.kind === 'result' ? answer.event : refused(answer.event.error, request);
   }
 
   /** The last list that began with this page: it is the same if the other pages are, too. */
@@ -189,9 +181,9 @@ export class ListReader {
     const digestsOf = (pages: KnownList['rest']) => pages.map(({ digest }) => digest).join();
     if (before !== undefined && digestsOf(before.rest) === digestsOf(rest))
       return { ...list, items: before.list.items };
-    const name = `${known} ${first.digest}`;
-    this.#known.set(name, { ...list, rest, items: new WeakRef(list.items) });
-    this.#unused.register(list.items, name);
+    const key = `${known} ${first.digest}`;
+    this.#known.set(key, { ...list, rest, items: new WeakRef(list.items) });
+    this.#unused.register(list.items, key);
     return list;
   }
 
@@ -204,7 +196,7 @@ export class ListReader {
   }
 
   /** Waits for a turn, in which a page is read. BACKEND_UNAVAILABLE when its bytes are needed for others. */
-  turn(answer: SourcedAnswer): Promise<void> | undefined {
+  async turn(answer: SourcedAnswer): Promise<void> {
     const turn = this.#scheduler.turn();
     return turn && this.during(answer, turn);
   }

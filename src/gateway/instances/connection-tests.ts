@@ -116,7 +116,7 @@ export class ConnectionTests {
 async function describeServer(transport: Transport, clock: Clock) {
   const { era, serverInfo } = transport.handshake;
   const { name, version } = serverInfo;
-  const tools = await listTools(transport, { clock });
+  const tools = await listTools(transport, clock);
   return {
     isOk: true,
     era,
