@@ -48,6 +48,9 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
   'nothing is cast through unknown': [['src/a.ts', 'f(a as unknown as B);']],
   'the compiler is not silenced': [['spec/a.ts', '/* @ts-expect-error */']],
   'a docblock says what a function gives, without Returns': [['src/a.ts', '/** Returns the end. */']],
+  'the docblock of a boolean says when it is true': [
+    ['src/a.ts', 'interface A {\n  /** It has ended. */\n  readonly isOver: boolean;\n}'],
+  ],
   'nothing is left for later in a comment': [['src/a.ts', '// TODO mend']],
   'timers are set and clocks are read by Clock only': [['src/actors/a.ts', 'timer(1).subscribe(f);']],
   'a kind of transport is asked for by its traits, not by its name': [

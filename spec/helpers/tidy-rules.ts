@@ -157,6 +157,14 @@ export const rules: readonly Rule[] = [
     isSource,
     /\/\*\*\s+(?:\* )?Returns\b/g,
   ),
+  {
+    name: 'the docblock of a boolean says when it is true',
+    check: ({ path, text }) => {
+      const others =
+        /\/\*\*\s+(?:\* )?(?=[^\s*])(?!True\b|False\b|Whether\b)(?:[^*]|\*(?!\/))*\*\/\s*(?:readonly )?#?\w+\??: boolean\b/g;
+      return isSource(path) ? issues(text, text, others) : [];
+    },
+  },
   inComments('nothing is left for later in a comment', everywhere, /\b(?:TODO|FIXME|XXX)\b/g),
   inCode(
     'timers are set and clocks are read by Clock only',

@@ -150,8 +150,8 @@ interface NodeOptions {
   /** The life of this node, with which the ids of its sessions begin: other nodes find the holder by it. Default: a new one. */
   readonly life?: string | undefined;
   /**
-   * New programs without a working folder may run on any node of the store, unless they name one. Default false:
-   * they belong to this node.
+   * True when new programs without a working folder may run on any node of the store, unless they name one. Default:
+   * false, and they belong to this node.
    */
   readonly isAnyDefault?: boolean | undefined;
   /**

@@ -50,8 +50,8 @@ export type SampledGateway = Pick<Gateway, 'events$' | 'snapshot'> & {
 /** What samples are of. Default: of this node alone, for clients. */
 export interface SampleScope {
   /**
-   * For another node, which adds it to its own: with durations instead of percentiles, without calls at instances
-   * of other nodes.
+   * True for another node, which adds the sample to its own: with durations instead of percentiles, without calls at
+   * instances of other nodes.
    */
   readonly isPart?: boolean;
   /** The other nodes, which are added. */

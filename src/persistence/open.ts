@@ -121,7 +121,7 @@ export async function migrationStatus(
 
 interface Creation extends Pick<OpenStoreOptions, 'onNotice' | 'onWarning' | 'advice'> {
   readonly mayCreate: boolean;
-  /** See isBareFile. */
+  /** True for a SQLite file as isBareFile says. */
   readonly isBare?: boolean;
 }
 

@@ -29,7 +29,7 @@ export interface TaskScope {
 export interface TaskOnNode {
   /** See TaskLog.instancesOf. */
   readonly instances: readonly string[];
-  /** See TaskLog.belongsToOthers. */
+  /** True for a task of other callers only: see TaskLog.belongsToOthers. */
   readonly isOthers: boolean;
 }
 

@@ -16,7 +16,7 @@ export interface RegisterOptions extends RegistrationOrigin {
    * registration rejects with BACKEND_UNAVAILABLE; the instance stays registered, and the gateway tries again.
    */
   readonly waitMs?: number;
-  /** With `waitMs`: resolve also when the instance is not healthy by then; see `state` and `reason`. Default false. */
+  /** True: with `waitMs` it also resolves when the instance is not healthy by then; see `state` and `reason`. Default: false. */
   readonly mayBeUnhealthy?: boolean;
 }
 

@@ -35,8 +35,8 @@ export interface Storage {
   /** Paths that no command may get as an argument, in addition to the database and its files. */
   readonly protectedPaths: readonly ProtectedPath[];
   /**
-   * See RegistrationContext. Elsewhere nodes have no leases, must not run such programs, or cannot use those of
-   * each other.
+   * True when new programs may run on any node: see RegistrationContext. Elsewhere nodes have no leases, must not run
+   * such programs, or cannot use those of each other.
    */
   readonly isAnyDefault: boolean;
 }

@@ -96,7 +96,7 @@ export type Open = (signal: AbortSignal, hooks?: OpeningHooks) => Promise<Transp
 /** The results of the openings of one instance. */
 export interface OpeningHistory {
   /**
-   * Over stdio: true when the next opening omits the probe for the modern era, because the program left the probe
+   * True over stdio when the next opening omits the probe for the modern era, because the program left the probe
    * unanswered, or the last opening with it failed. Undefined: no opening has failed since the probe was answered.
    */
   skipsProbe?: boolean | undefined;

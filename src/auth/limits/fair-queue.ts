@@ -23,7 +23,7 @@ export interface FairQueueOptions {
 export interface Shares {
   /** What has a share of the queue, such as the user and the address of the caller. */
   readonly shares: readonly string[];
-  /** Known callers have other shares than unknown ones of the same name. */
+  /** True for a known caller, which has other shares than unknown ones of the same name. */
   readonly isKnown: boolean;
 }
 

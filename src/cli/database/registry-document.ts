@@ -122,7 +122,7 @@ function isEmpty(value: object): boolean {
 interface ImportContext {
   /** The node that will run programs of the document that are not for any. */
   readonly nodeId: string;
-  /** See RegistrationContext. */
+  /** Whether new programs may run on any node by default: see RegistrationContext. */
   readonly isAnyDefault?: boolean;
   readonly hasEphemeralNodes?: boolean;
   /** ISO 8601. */

@@ -67,13 +67,13 @@ export interface RegistrationContext extends RegistrationOrigin {
   /** This node, which runs the program. Absent when there is only one node. */
   readonly nodeId?: string | undefined;
   /**
-   * New programs without a working directory may run on any node, unless they name one. Default false: they belong
-   * to this node.
+   * True when new programs without a working directory may run on any node, unless they name one. Default: false, and
+   * they belong to this node.
    */
   readonly isAnyDefault?: boolean | undefined;
   /**
-   * The name of a node does not return after it ends: a program that would belong to one is refused. Default
-   * false. Source: ADR 198.
+   * True when the name of a node does not return after it ends: a program that would belong to one is refused.
+   * Default: false. Source: ADR 198.
    */
   readonly hasEphemeralNodes?: boolean | undefined;
   /** True when a function of this process is the backend, so that neither endpoint nor command is needed. */

@@ -151,7 +151,7 @@ interface ExchangeHead {
   /** Names and lengths in bytes of the parameters that follow. */
   readonly texts?: readonly (readonly [name: string, bytes: number])[];
   readonly wantsProgress?: boolean;
-  /** `isResent` of the request. */
+  /** True when the request is resent: its `isResent`. */
   readonly isRepeat?: boolean;
   readonly longestMs?: number;
   readonly headers?: Readonly<Record<string, string>>;
