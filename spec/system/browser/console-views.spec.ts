@@ -202,9 +202,23 @@ inBrowser('are not overwritten when they were changed meanwhile', async () => {
   assert.equal([id, title], ['support', 'Support desk']);
   assert.is((await gateway.admin('PUT /gateway/views/support', { title: 'Other desk', from })).status, 200);
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByText('The view was changed since you opened it.').waitFor();
+  await page.getByText('The view was changed or deleted since you opened it.').waitFor();
   await page.getByRole('button', { name: 'Read it again' }).click();
   await becomes(() => page.getByLabel('Title').inputValue(), 'Other desk');
+});
+
+inBrowser('that were deleted while they were changed say so when they are read again', async () => {
+  const { page } = watched;
+  const from = [{ template: 'desk', tools: ['test_simple_text'] }];
+  assert.is((await gateway.admin('PUT /gateway/views/brief', { from })).status, 201);
+  await page.goto(`${gateway.url}/console/view?id=brief`);
+  await page.getByLabel('Title').fill('Brief');
+  assert.is((await gateway.admin('DELETE /gateway/views/brief')).status, 204);
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('The view was changed or deleted since you opened it.').waitFor();
+  await page.getByRole('button', { name: 'Read it again' }).click();
+  await page.getByText('There is no view "brief".').waitFor();
+  assert.is(await page.getByLabel('Title').count(), 0);
 });
 
 inBrowser('show their problems, fit a phone, and are deleted after a confirmation', async () => {

@@ -34,7 +34,9 @@ function StoredView({ id }: { readonly id: string }) {
     () => get<ViewRecord>(`gateway/views/${encodeURIComponent(id)}`),
     [id],
   );
-  if (data !== undefined) return <Editor key={data.etag} record={data} onReload={reload} />;
+  // One that is read again may be gone by now.
+  if (data !== undefined && error === undefined)
+    return <Editor key={data.etag} record={data} onReload={reload} />;
   return (
     <>
       <h1>{id}</h1>
@@ -93,7 +95,7 @@ function Editor({ record, onReload }: EditorProps) {
         </div>
         {isOutdated.value ? (
           <Failure
-            text="The view was changed since you opened it. Read it again: what you entered here is lost."
+            text="The view was changed or deleted since you opened it. Read it again: what you entered here is lost."
             action="Read it again"
             onRetry={onReload}
           />
