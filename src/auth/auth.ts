@@ -44,7 +44,7 @@ export interface AuthOptions extends Pick<Config, AuthSettings>, KnownRoles {
   readonly issuers?: ForeignTokens | undefined;
   /** Makes the accounts of users of identity providers. Undefined: there are none. */
   readonly company?: ((onChange: (principalId: string) => void) => CompanyAccounts) | undefined;
-  /** False: only the first admin logs in with a password, and loudly. Default true. */
+  /** False: only the first admin logs in with a password, and loudly. Default: true. */
   readonly hasPasswordLogins?: boolean | undefined;
   readonly log: Pick<Logger, 'info' | 'warn'>;
   readonly clock: Clock;

@@ -99,7 +99,7 @@ export interface AuthenticatorOptions {
   readonly limits: HourlyLimits;
   readonly clock: Clock;
   readonly keyUse: KeyUse;
-  /** False: tokens of password logins are valid for the first admin only. Default true. */
+  /** False: tokens of password logins are valid for the first admin only. Default: true. */
   readonly hasPasswordLogins?: boolean | undefined;
   /** Undefined: no access token of an MCP client is valid. */
   readonly oauth?: OAuth | undefined;

@@ -53,7 +53,7 @@ interface RemoteRequest {
   readonly body?: unknown;
   /** Sent as a form, without credentials: a login. */
   readonly form?: Readonly<Record<string, string>>;
-  /** Longest wait for the whole answer, in ms. Default ANSWER_MS. */
+  /** Longest wait for the whole answer, in ms. Default: ANSWER_MS. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
 }

@@ -24,7 +24,7 @@ const MAX_REQUESTS = 1_000_000_000;
 /** UTF-16 units. */
 const MAX_INSTRUCTIONS = 16_384;
 
-/** What the audit log keeps of a call's arguments. Default `none`: a digest of short ones is as good as the arguments. */
+/** What the audit log keeps of a call's arguments. Default: `none`: a digest of short ones is as good as the arguments. */
 const AUDITED_ARGUMENTS = ['none', 'digest', 'full'] as const;
 
 export const SETTINGS = {

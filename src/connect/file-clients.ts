@@ -366,7 +366,7 @@ interface EntryForm {
   readonly stdio?: Readonly<Record<string, unknown>>;
   readonly http?: Readonly<Record<string, unknown>>;
   readonly last?: Readonly<Record<string, unknown>>;
-  /** The name of the member with the URL. Default `url`. */
+  /** The name of the member with the URL. Default: `url`. */
   readonly urlName?: string;
 }
 

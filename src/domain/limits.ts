@@ -224,7 +224,7 @@ export const LIMITS = {
 
 /** Bounds of the processes and conversations that one instance dedicates to single clients. */
 export interface DedicatedBounds {
-  /** Programs of the instance that run for single clients. Over it: QUEUE_FULL. Default LIMITS.dedicatedProcesses. */
+  /** Programs of the instance that run for single clients. Over it: QUEUE_FULL. Default: LIMITS.dedicatedProcesses. */
   readonly processes?: number;
   /**
    * Part of these processes, and of other conversations, that one owner may hold: above 0, and 1 for all. Default

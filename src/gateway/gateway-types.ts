@@ -66,11 +66,11 @@ export interface GatewayOptions {
   readonly deniedNetworks?: readonly string[];
   /** How programs are started. */
   readonly programs?: ProgramSettings;
-  /** Longest call, in ms, whatever progress it reports, unless its timeout is longer. Default 600 000. */
+  /** Longest call, in ms, whatever progress it reports, unless its timeout is longer. Default: 600 000. */
   readonly maxCallMs?: number;
   /** Counts the calls that views limit, perhaps with those of other nodes. Default: this gateway counts alone. */
   readonly callLimiter?: CallLimiter | undefined;
-  /** Longest wait for calls in flight when the gateway closes, in ms. Default 25 000. */
+  /** Longest wait for calls in flight when the gateway closes, in ms. Default: 25 000. */
   readonly graceMs?: number;
   /**
    * Sessions of MCP clients. `max`: most at a time, of all templates. `idleMs`: a session without a message and
@@ -109,7 +109,7 @@ export interface GatewayOptions {
   /** Where browsers reach the gateway, for accounts at backends that want OAuth. Default: such backends cannot be registered. */
   readonly backendAccounts?:
     | (Pick<VaultOptions, 'address' | 'openNetworks' | 'lives' | 'warn'> & {
-        /** False: there are no users, and so only shared accounts. Default true. */
+        /** False: there are no users, and so only shared accounts. Default: true. */
         readonly hasUsers?: boolean;
         /** The roles of the settings. */
         readonly roles?: DefinedRoles | undefined;
@@ -129,7 +129,7 @@ export interface GatewayOptions {
    * });
    */
   readonly inspect?: ActorInspector;
-  /** Randomness in [0, 1). Default Math.random. */
+  /** Randomness in [0, 1). Default: Math.random. */
   readonly random?: () => number;
   /** Times and waits. Default: those of this process. */
   readonly clock?: Clock;
@@ -201,7 +201,7 @@ interface ProgramSettings {
 export interface DiscoveryOptions {
   /** Environment with the addresses of engines and clusters, such as process.env. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Kubernetes namespace; `*` for all. Default `mcp-servers`. */
+  /** Kubernetes namespace; `*` for all. Default: `mcp-servers`. */
   readonly namespace?: string | undefined;
   /** Path of the registry file that `sync` reads again; `importFile` takes it in at the start. Default: none. */
   readonly registryFile?: string | undefined;

@@ -24,7 +24,7 @@ export interface AnswerDoc {
   readonly description: string;
   /** Schema of the body; absent when there is none. */
   readonly body?: TSchema;
-  /** Media types of the body, selected by `Accept`. Default `application/json`. */
+  /** Media types of the body, selected by `Accept`. Default: `application/json`. */
   readonly types?: readonly string[];
   /** An example of the body. Default: made from the schema. */
   readonly example?: unknown;

@@ -120,7 +120,7 @@ interface TemplatePart extends Part {
 }
 
 interface SampleOptions {
-  /** False for the totals alone, which cost no more for thousands of instances. Default true. */
+  /** False for the totals alone, which cost no more for thousands of instances. Default: true. */
   readonly hasInstances?: boolean;
   /** True for the part of this node: without calls at instances of other nodes, which count them. */
   readonly isPart?: boolean;

@@ -28,7 +28,7 @@ export interface OpenStoreOptions {
   readonly migrations: 'apply' | 'require';
   /** What an operator does about a missing or outdated database that is required. Default: what makes or migrates one. */
   readonly advice?: string | undefined;
-  /** Longest time of one operation, in ms. Default 5 000. DATABASE_UNAVAILABLE after it. */
+  /** Longest time of one operation, in ms. Default: 5 000. DATABASE_UNAVAILABLE after it. */
   readonly statementTimeoutMs?: number | undefined;
   /** Called with a line for the operator when the database was created, because its name may be a typing error. */
   readonly onNotice?: ((line: string) => void) | undefined;

@@ -54,7 +54,7 @@ export interface ServerOptions {
    * never logged.
    */
   readonly onNotice?: (line: string) => void;
-  /** True when a terminal shows the notices. Default false: the first password is written to a file. */
+  /** True when a terminal shows the notices. Default: false: the first password is written to a file. */
   readonly isTerminal?: boolean;
   /** For a database without an admin. Default: it is made once the database is open. */
   readonly firstPassword?: FirstPassword | undefined;

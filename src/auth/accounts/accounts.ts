@@ -75,7 +75,7 @@ export interface AccountsOptions {
   readonly onKeyCreated?: (id: string) => void;
   /** Called when the first admin gets a new password or is deleted. Must not throw. */
   readonly onAdminPasswordChanged?: (() => void) | undefined;
-  /** Whether the first admin has to stay: identity providers give roles. Default false. */
+  /** Whether the first admin has to stay: identity providers give roles. Default: false. */
   readonly keepsFirstAdmin?: boolean | undefined;
   /** Undefined: there are none. */
   readonly grants?: Pick<Grants, 'find'> | undefined;

@@ -20,7 +20,7 @@ export interface LoginAttempt {
   readonly password: string;
   /** Address of the client, by which failures are counted. */
   readonly address: string;
-  /** Whether the client runs on this machine. Default false. */
+  /** Whether the client runs on this machine. Default: false. */
   readonly isLocal?: boolean;
 }
 

@@ -18,7 +18,7 @@ export interface BridgeOptions {
   readonly log: (text: string) => void;
   /**
    * Wait after a stream was refused, and before a session is opened in place of one whose stream was never
-   * accepted, in ms: the next one may fare the same. Default REFUSED_MS.
+   * accepted, in ms: the next one may fare the same. Default: REFUSED_MS.
    */
   readonly refusedMs?: number;
 }

@@ -12,7 +12,7 @@ export interface LifeRow {
   /** The lives that this member had to reckon with at its last read before the heartbeat, without its own. */
   readonly sees: readonly string[];
   readonly isDraining: boolean;
-  /** True for a node that runs no programs, and only uses those of others. Default false. */
+  /** True for a node that runs no programs, and only uses those of others. Default: false. */
   readonly takesNoPrograms?: boolean;
   /**
    * True when a life before, of the same process, was ended because its connections were refused: by its network, not

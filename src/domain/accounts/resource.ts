@@ -81,6 +81,6 @@ export interface SignIn {
   readonly address: GatewayAddress;
   /** Other authorization servers whose tokens are accepted. Default: none. */
   readonly issuers?: readonly string[];
-  /** False: only these sign users in. Default true. */
+  /** False: only these sign users in. Default: true. */
   readonly hasOwnServer?: boolean;
 }

@@ -48,7 +48,7 @@ export interface ExchangeRequest extends CallContext {
   /** Fields that the gateway does not read are kept as text: ADR 43. */
   readonly params?: JsonFields;
   /**
-   * True: the backend is asked for progress although the caller gave no token. Not sent itself. Default false.
+   * True: the backend is asked for progress although the caller gave no token. Not sent itself. Default: false.
    * Source: ADR 112.
    */
   readonly wantsProgress?: boolean;
@@ -71,7 +71,7 @@ export interface ExchangeOptions {
   readonly timeoutMs?: number;
   /** Only this instance may answer: no balancing, no failover. */
   readonly instanceId?: string;
-  /** True for a request that continues earlier work of that instance, which may be draining or unhealthy. Default false. */
+  /** True for a request that continues earlier work of that instance, which may be draining or unhealthy. Default: false. */
   readonly isContinuation?: boolean;
 }
 

@@ -78,14 +78,14 @@ export const InstanceInput = Type.Object(
     ),
     auth: Type.Optional(AuthInput),
     transport: Type.Optional(Type.Enum(TRANSPORT_NAMES)),
-    /** The era that is spoken with the server; `auto` finds it out. Default `auto`. Source: ADR 121. */
+    /** The era that is spoken with the server; `auto` finds it out. Default: `auto`. Source: ADR 121. */
     era: Type.Optional(Type.Enum(['auto', 'legacy', 'modern'])),
     /**
      * The node that runs a program: an id, or `any`, for a program on standard input and output. Default: on a
      * database server `any` for such a program without a working directory, else this node. Source: ADR 168, 185.
      */
     node: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
-    /** The command may name secrets and files of the gateway (ADR 87). Default false. */
+    /** The command may name secrets and files of the gateway (ADR 87). Default: false. */
     force: Type.Optional(Type.Boolean()),
     weight: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_WEIGHT, examples: [2] })),
     metadata: Type.Optional(

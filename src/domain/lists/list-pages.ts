@@ -91,7 +91,7 @@ export interface PageOptions {
   readonly keep?: (items: readonly unknown[]) => readonly JsonObject[] | Promise<readonly JsonObject[]>;
   /** Called before a page is parsed, with the number of its values and bytes; what it throws ends the list. */
   readonly beforeParsing?: (values: number, bytes: number) => void;
-  /** Most bytes of all pages. Default LIMITS.backendMessageBytes. */
+  /** Most bytes of all pages. Default: LIMITS.backendMessageBytes. */
   readonly maxBytes?: number;
   /** Runs the tasks in which the items of large pages are parsed. Default: a scheduler of this list. */
   readonly scheduler?: Scheduler;

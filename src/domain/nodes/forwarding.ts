@@ -16,7 +16,7 @@ export interface ForwardedCaller {
 
 /** One HTTP request of a client. Credentials, limits and the body were checked. */
 export interface ForwardedRequest {
-  /** `session`: to the holder of the session; `instance`: to the node that runs an instance. Default `session`. */
+  /** `session`: to the holder of the session; `instance`: to the node that runs an instance. Default: `session`. */
   readonly hop?: Hop;
   readonly caller: ForwardedCaller;
   readonly method: string;

@@ -40,7 +40,7 @@ import { readEndpoint } from './endpoint.ts';
 
 /** Where a registration comes from. */
 export interface RegistrationOrigin {
-  /** Default `api`. */
+  /** Default: `api`. */
   readonly source?: InstanceSource;
   /** Hash of the file entry, with source `file`; of the finding, with source `sync`. */
   readonly fingerprint?: string;
@@ -80,10 +80,10 @@ export interface RegistrationContext extends RegistrationOrigin {
   readonly isInProcess?: boolean;
   /**
    * Which accounts at backends that want OAuth are kept: none without encryption, only shared ones without users.
-   * Default `all`.
+   * Default: `all`.
    */
   readonly accounts?: 'none' | 'shared' | 'all' | undefined;
-  /** `loc` of errors. Default `['body', 'instance']`. */
+  /** `loc` of errors. Default: `['body', 'instance']`. */
   readonly loc?: readonly (string | number)[];
 }
 

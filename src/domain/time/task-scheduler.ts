@@ -6,9 +6,9 @@ import { type Linked, LinkedSet } from '../memory/linked-set.ts';
 import { systemClock } from './clock.ts';
 
 export interface TaskSchedulerOptions {
-  /** Tasks in one turn, or a function of the number of waiting tasks. Default LIMITS.tasksPerTurn. */
+  /** Tasks in one turn, or a function of the number of waiting tasks. Default: LIMITS.tasksPerTurn. */
   readonly perTurn?: number | ((waiting: number) => number);
-  /** Time in ms after which no other task begins in a turn. Default LIMITS.turnMs. */
+  /** Time in ms after which no other task begins in a turn. Default: LIMITS.turnMs. */
   readonly turnMs?: number;
   /** Runs a function in the next turn, and its promise callbacks before the next function. Default setImmediate. */
   readonly nextTurn?: (run: () => void) => void;

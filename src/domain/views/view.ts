@@ -11,17 +11,17 @@ export interface ViewDefinition {
   /** For the model. Absent: those of its templates, under headings. */
   readonly instructions?: string;
   readonly from: readonly ViewSource[];
-  /** Default `bare`. */
+  /** Default: `bare`. */
   readonly names?: ViewNames;
-  /** Longest listed name, in characters. Default 64. */
+  /** Longest listed name, in characters. Default: 64. */
   readonly name_length?: number;
-  /** Default `list`. */
+  /** Default: `list`. */
   readonly mode?: 'list' | 'search';
   /** Globs on listed names: what is listed in search mode, too. */
   readonly always?: readonly string[];
   /** By the listed name of the tool. */
   readonly limits?: Readonly<Record<string, ViewLimit>>;
-  /** Default `none`. `pinned`: a tool that is new or changed is withheld until an admin approves it. */
+  /** Default: `none`. `pinned`: a tool that is new or changed is withheld until an admin approves it. */
   readonly approve?: 'none' | 'pinned';
   /** Globs on listed names: the user confirms each call of these tools. */
   readonly confirm?: readonly string[];
@@ -39,9 +39,9 @@ export interface ViewSource {
   readonly tools?: readonly string[];
   /** The hints that a tool must have. */
   readonly only?: ViewHints;
-  /** Default `all`. Globs on URIs. */
+  /** Default: `all`. Globs on URIs. */
   readonly resources?: ViewChoice;
-  /** Default `all`. Globs on names. */
+  /** Default: `all`. Globs on names. */
   readonly prompts?: ViewChoice;
   /** New names by those of the server. */
   readonly rename?: Readonly<Record<string, string>>;
@@ -55,10 +55,10 @@ export interface ViewSource {
 export interface AggregatePresentation {
   /**
    * The names of tools and prompts. `prefixed`: all begin with the name of their template; `bare`: those that clash do.
-   * Default `prefixed`.
+   * Default: `prefixed`.
    */
   readonly names?: ViewNames | undefined;
-  /** `search`: the list has tools to find the others. Default `list`. */
+  /** `search`: the list has tools to find the others. Default: `list`. */
   readonly mode?: 'list' | 'search' | undefined;
   /** Globs on listed names: what is listed in search mode, too. Default: nothing. */
   readonly always?: readonly string[] | undefined;

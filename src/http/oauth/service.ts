@@ -47,7 +47,7 @@ export interface OAuthServiceOptions extends Pick<InteractionOptions, 'accountsO
     Auth,
     'checkPassword' | 'audit' | 'endToken' | 'roles' | 'company' | 'proofOfGrant' | 'tokenOfProvider'
   >;
-  /** False: only the first admin signs in with a password. Default true. */
+  /** False: only the first admin signs in with a password. Default: true. */
   readonly hasPasswordLogins?: boolean | undefined;
   /** The identity providers with whose accounts users sign in. */
   readonly providers?: readonly IdentityProvider[] | undefined;
@@ -57,7 +57,7 @@ export interface OAuthServiceOptions extends Pick<InteractionOptions, 'accountsO
   readonly openNetworks: readonly string[];
   readonly keepsSecrets: boolean;
   readonly tokenSeconds: number;
-  /** Sign-ins a minute that browsers without one may begin from one network. Default 60. */
+  /** Sign-ins a minute that browsers without one may begin from one network. Default: 60. */
   readonly signInsPerMinute?: number | undefined;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn' | 'error'>;

@@ -22,7 +22,7 @@ export interface BytesReply extends ReplyFields {
   readonly status: number;
   /** JSON text, unless there is another `type`; absent for an answer without a body. */
   readonly bytes?: Uint8Array | string;
-  /** Media type. Default `application/json`. */
+  /** Media type. Default: `application/json`. */
   readonly type?: string;
 }
 

@@ -22,13 +22,13 @@ import { limitReader, UnreadAnswers } from '../replies/unread-answers.ts';
 import { ClientGone, type HttpContext } from '../request.ts';
 
 export interface EventStreamOptions {
-  /** Interval of the comments that keep a stream alive. Default 15 000 ms. */
+  /** Interval of the comments that keep a stream alive. Default: 15 000 ms. */
   readonly keepAliveMs?: number;
-  /** Longest time in which a client reads nothing although bytes wait; then its connection is closed. Default 30 000 ms. */
+  /** Longest time in which a client reads nothing although bytes wait; then its connection is closed. Default: 30 000 ms. */
   readonly unreadMs?: number;
   /** Most unread bytes of all clients. Default: from the available memory. */
   readonly unreadBounds?: ByteBounds;
-  /** Approximate interval at which callers are checked again. Default 5 000 ms. */
+  /** Approximate interval at which callers are checked again. Default: 5 000 ms. */
   readonly callerCheckMs?: number;
 }
 

@@ -19,9 +19,9 @@ import { LineTail } from './line-tail.ts';
 
 /** Waits of a stop, in ms: end of stdin, wait, SIGTERM, wait, SIGKILL. */
 export interface KillLadder {
-  /** Between the end of stdin and SIGTERM. 0 for programs that do not read stdin. Default LIMITS.stdinEndMs. */
+  /** Between the end of stdin and SIGTERM. 0 for programs that do not read stdin. Default: LIMITS.stdinEndMs. */
   readonly stdinEndMs: number;
-  /** Between SIGTERM and SIGKILL. Default LIMITS.terminateMs. */
+  /** Between SIGTERM and SIGKILL. Default: LIMITS.terminateMs. */
   readonly terminateMs: number;
 }
 

@@ -45,7 +45,7 @@ export interface SignInsOptions {
   readonly store: Pick<OAuthStore, 'find' | 'save' | 'delete'>;
   readonly accounts: Pick<AccountStore, 'findUsers'>;
   readonly auth: Pick<Auth, 'endToken'>;
-  /** False: sign-ins with a password count for the first admin only. Default true. */
+  /** False: sign-ins with a password count for the first admin only. Default: true. */
   readonly hasPasswordLogins?: boolean | undefined;
   readonly address: {
     readonly issuer: string;
