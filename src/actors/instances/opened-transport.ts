@@ -38,7 +38,7 @@ export class OpenedTransport {
     const { clock } = deps;
     this.transport = transport;
     this.lastMessageAtMs = clock.now();
-    const { handshake, messages$, resumed$, closed$ } = transport;
+    const { handshake, messages$, resumed$, closed$, countsOwners } = transport;
     this.noteMessage = (event) => {
       this.lastMessageAtMs = clock.now();
       if (event !== undefined && isFinal(event)) this.lastAnswerAtMs = this.lastMessageAtMs;
@@ -48,7 +48,7 @@ export class OpenedTransport {
       ownExchange(transport, request).pipe(tap(() => this.noteMessage()));
     const load = () => listTools({ handshake, exchange }, clock, onCut);
     this.tools = new ToolCache(load, clock, deps.toolRules);
-    this.feed = new Feed({ handshake, messages$, resumed$, closed$, exchange }, deps);
+    this.feed = new Feed({ handshake, messages$, resumed$, closed$, countsOwners, exchange }, deps);
   }
 
   get handshake(): Handshake {

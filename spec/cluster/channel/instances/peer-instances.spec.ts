@@ -3,7 +3,7 @@
 
 import { firstValueFrom, lastValueFrom, NEVER, Subject, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { Feed } from '../../../../src/actors/subscriptions/feed.ts';
+import { OpenedTransport } from '../../../../src/actors/instances/opened-transport.ts';
 import type { InstanceHost } from '../../../../src/cluster/channel/instances/instance-host.ts';
 import { InstanceListener } from '../../../../src/cluster/channel/instances/instance-listener.ts';
 import { exchangeBody } from '../../../../src/cluster/channel/instances/peer-frames.ts';
@@ -31,6 +31,7 @@ import { becomes } from '../../../helpers/eventually.ts';
 import { HeldTool, serving, text } from '../../../helpers/function-backend.ts';
 import { messageOf } from '../../../helpers/outcome.ts';
 import { suite } from '../../../helpers/suite.ts';
+import { NO_RULES } from '../../../helpers/tool-rules.ts';
 import { untimedScheduler } from '../../../helpers/turns.ts';
 import { knownNodesIn } from '../known-nodes.ts';
 import { ask, Deployment, forward, type PeerNode } from '../peer-nodes.ts';
@@ -290,9 +291,9 @@ test('subscriptions of several nodes in the shared conversation end at the backe
 
 test('an owner has one share of the resources of an instance, through however many nodes it subscribes', async () => {
   const transports = [await open(), await open()];
-  const feeds = transports.map(
-    (transport) => new Feed(transport, { clock: systemClock, scheduler: untimedScheduler() }),
-  );
+  const deps = { clock: systemClock, scheduler: untimedScheduler(), toolRules: NO_RULES };
+  // As an instance does: it passes on parts of the transport.
+  const feeds = transports.map((transport) => new OpenedTransport(transport, deps, () => {}).feed);
   const subscribe = (owner: string, from: number, count: number) =>
     Array.from({ length: count }, (_, index) =>
       feeds[index % feeds.length]?.subscribe(`test://${from + index}`, owner),
