@@ -80,8 +80,10 @@ export async function send(
   });
   if (response.ok) return response;
   const error = await errorOf(response);
-  if (response.status === 401 && path !== 'auth/login') refusals.value += 1;
-  throw error;
+  if (response.status !== 401 || path === 'auth/login') throw error;
+  refusals.value += 1;
+  // The gateway names headers, which are for programs.
+  throw new ApiError('The session had ended. Try again.', error.status, error.code);
 }
 
 /** GET of a JSON document. The caller names its type; the gateway checks its own answers. */

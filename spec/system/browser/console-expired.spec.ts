@@ -65,6 +65,7 @@ inBrowser('keeps an open dialog, from which no key leads past the sign-in', asyn
   for (const key of ['Escape', 'Escape', 'Escape']) await page.keyboard.press(key);
   await signIn(page);
   assert.is(await dialog.getByLabel('User name').inputValue(), 'eve');
+  assert.is(await dialog.getByRole('alert').textContent(), 'The session had ended. Try again.');
   await dialog.getByRole('button', { name: 'Create' }).click();
   await page.getByText('eve@localhost').waitFor();
 });
