@@ -397,6 +397,16 @@ test('looks for the best of a pool once for all instances, also before one was m
   assert.is(looks, 1);
 });
 
+test('lists an instance once that is replaced while a list is read', async () => {
+  for (const id of ['a', 'b', 'c']) await harness.add(id, answers());
+  const ids: string[] = [];
+  for (const { definition } of harness.fleet.group('t').eachStatus()) {
+    ids.push(definition.id);
+    if (ids.length === 1) await harness.add('a', answers());
+  }
+  assert.equal(ids, ['a', 'b', 'c']);
+});
+
 const unreachable = (id: string, fields: Partial<InstanceDefinition> = {}) =>
   definition(id, { transport: 'stdio', command: 'run', nodeId: 'there', ...fields });
 

@@ -175,7 +175,11 @@ export class Fleet {
     const toolRules: ToolRules = {
       trust: () => trustOf(template),
       hints: () => group.policy.annotate,
-      count: (bytes) => toolLists.take(serverId, bytes),
+      count: (bytes) => {
+        if (bytes > 0) return toolLists.take(serverId, bytes);
+        toolLists.add(serverId, bytes);
+        return true;
+      },
     };
     const own = { definition, policy: group.policy, toolRules, open, isElsewhere };
     const ref = this.#start({ ...this.#options, ...own });

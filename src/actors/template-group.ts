@@ -230,10 +230,12 @@ export class TemplateGroup {
     return [...this.eachStatus()];
   }
 
-  /** As `statuses`; each is read when it is needed. */
+  /** As `statuses`; each is read when it is needed, unless the instance has left by then. */
   *eachStatus(): Generator<InstanceStatus> {
     const bestMs = bestLatencyMs(this.pool.candidates);
-    for (const instance of this.byId.values()) yield this.#statusOf(instance, bestMs);
+    // One that is replaced meanwhile has its successor at the end of the map.
+    for (const instance of this.instances)
+      if (this.byId.get(instance.id) === instance) yield this.#statusOf(instance, bestMs);
   }
 
   statusOf(instance: Instance): InstanceStatus {

@@ -329,7 +329,9 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
       isAnswering: this.#isAnswering,
     };
     const next = this.retries.nextAfter(at, failed, this.#input.route.onlyInstance);
-    if (next !== 'reopen') this.#exclude(at.ref);
+    if (next === 'reopen')
+      this.excluded?.delete(at.ref.id); // a silent attempt is excluded already
+    else this.#exclude(at.ref);
     if (next === 'giveUp') this.giveUp();
     else if (next === 'keepOthers') this.#hedge();
     else this.#retry(at.ref, { kind: next, plan });

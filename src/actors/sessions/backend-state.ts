@@ -201,7 +201,7 @@ function hasOwnState(binding: Binding): binding is Binding & { readonly conversa
   return binding.conversation !== undefined && !binding.isShared && keepsState(binding.conversation);
 }
 
-/** False for a modern backend, which gets the state with each request, also where clients joinShared its process. */
+/** False for a modern backend, which gets the state with each request, also where clients share its process. */
 function keepsState({ handshake }: Conversation): boolean {
   return handshake.era !== 'modern';
 }

@@ -32,7 +32,7 @@ export interface SessionCore extends SessionState {
   /** The URIs of the resources whose updates the client wants. */
   readonly uris: ReadonlySet<string>;
   /**
-   * The mark `unsafe` in the stored row: it says that the session made calls that are not safe to repeat. A part of a
+   * The mark `unsafe` in the stored row: it says that the session made calls that are not safe to repeat. A part of an
    * aggregate session uses the row of the whole session. Undefined when the session is not stored.
    */
   readonly unsafeMark: UnsafeMark | undefined;

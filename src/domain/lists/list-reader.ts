@@ -124,7 +124,7 @@ export class ListReader {
   async #read(list: ListField, reading: Reading, count: Count): Promise<ReadList> {
     const { params, formOf, maxBytes, check } = reading;
     const method = LIST_METHODS[list];
-    const known = `${check === undefined ? '' : 'checked '}${formOf === undefined ? '' : 'exact '}${list}`;
+    const known = `${check === undefined ? '' : 'checked '}${list}`;
     const first = await this.#ask(reading, params === undefined ? { method } : { method, params });
     const asked: PageAnswer[] = [first];
     const before = isPage(first) ? this.#find(known, this.#digestOf(first.result)) : undefined;

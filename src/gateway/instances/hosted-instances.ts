@@ -158,6 +158,11 @@ function subscriptionOf(
     if (!isSubscribe) return of({ kind: 'result' as const, result: JsonText.ofValue({}) });
     const subscription = feed.subscribe(uri, caller);
     subscriptions.set(key, subscription);
+    // The other node tries again by itself: a refused one must not take a place later.
+    subscription.answer.catch(() => {
+      subscription.release();
+      if (subscriptions.get(key) === subscription) subscriptions.delete(key);
+    });
     return subscription.answer;
   });
 }

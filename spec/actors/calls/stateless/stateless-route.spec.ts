@@ -3,6 +3,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { NO_SUBSCRIBER } from '../../../../src/actors/instances/dedicated-conversation.ts';
+import { backendUnavailable } from '../../../../src/domain/errors/backend-errors.ts';
 import type { JsonObject } from '../../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../../src/domain/limits.ts';
 import { META } from '../../../../src/domain/mcp/mcp.ts';
@@ -148,6 +149,20 @@ test('a call tries another instance when no conversation can be opened, or it di
   harness.backend('a').thrownByOpenConversation = new Error('no conversation');
   for (let n = 0; n < 3; n += 1) assert.is(await harness.callStateless(modernCall()).end, 'c');
   assert.ok(harness.eventsOf('call.retried').length > 0);
+});
+
+test('a conversation that had ended unnoticed is reopened also for a call that was silent before', async () => {
+  harness.setPolicy({ callTimeoutMs: 6_000 });
+  await harness.add('a', { fields: HTTP, script: answers('a') });
+  assert.is(await harness.callStateless(modernCall()).end, 'a');
+  harness.rewrite('a', silent);
+  const call = harness.callStateless({ method: 'resources/list' });
+  await settled();
+  await pass(2_000); // a second attempt would begin, if there were another instance
+  harness.rewrite('a', answers('a'));
+  harness.conversations('a')[0]?.last.fail(backendUnavailable('not connected', { delivered: 'no' }));
+  assert.is(await call.end, 'a');
+  assert.is(harness.conversations('a').length, 2);
 });
 
 for (const maxRetries of [0, 2])

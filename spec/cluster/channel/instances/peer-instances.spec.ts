@@ -302,6 +302,7 @@ test('an owner has one share of the resources of an instance, through however ma
   await Promise.all(taken.map((part) => part?.answer));
   const [over] = subscribe('user:ada', 2_500, 1);
   assert.match(await messageOf(() => over?.answer, GatewayError), '2500');
+  over?.release(); // it takes no place later
   const [same, other] = [subscribe('user:bob', 0, 1)[0], subscribe('user:bob', 3_000, 1)[0]];
   await Promise.all([same?.answer, other?.answer]);
   assert.is(resources.length, 2_501, 'the backend is asked once for a resource of two owners');

@@ -164,18 +164,27 @@ export class StatelessRoute implements CallRoute {
   }
 
   #take(ref: InstanceRef, isExtended = false): DedicatedPlan {
-    const { deps, client, request } = this.#input;
-    this.end(); // of an attempt that was not made
-    const extensions = isExtended ? extensionsOf(client.profile) : undefined;
-    const use =
-      extensions === undefined
-        ? deps.statelessConversations.use(ref, client)
-        : deps.statelessConversations.useShared(ref, client.owner, extensions);
+    this.#taken?.use.end(); // of an attempt that was not made
+    this.#taken = undefined;
+    const use = this.#use(ref, isExtended);
     const { conversation } = use;
-    this.#taken = new DedicatedPlan(this, ref, use, forLegacy(request));
+    this.#taken = new DedicatedPlan(this, ref, use, forLegacy(this.#input.request));
     if (this.#logLevel === undefined || !conversation.requireLogLevel(this.#logLevel))
       this.#taken.conversation = conversation.forCalls;
     return this.#taken;
+  }
+
+  #use(ref: InstanceRef, isExtended: boolean): ConversationUse {
+    const { deps, client } = this.#input;
+    const extensions = isExtended ? extensionsOf(client.profile) : undefined;
+    try {
+      return extensions === undefined
+        ? deps.statelessConversations.use(ref, client)
+        : deps.statelessConversations.useShared(ref, client.owner, extensions);
+    } catch (thrown) {
+      this.#dedicatedAt = undefined; // another instance may have room
+      throw thrown;
+    }
   }
 
   /** Takes the conversation, and keeps the use only if the conversation is open already. Returns whether it is. */
