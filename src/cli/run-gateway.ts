@@ -43,7 +43,7 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
   const { exit = endProcess, log = createLog(config.logLevel) } = options;
   const onUncaught = (error: unknown): void => log.fatal({ err: error }, 'uncaught error; shutting down');
   const stop = listenForStop(onUncaught, options.stop);
-  const run = new ForegroundRun(config, { ...options, exit, log }, stop);
+  const run = new GatewayRun(config, { ...options, exit, log }, stop);
   try {
     const server = await run.start();
     return server === undefined ? (await stop.first).exitCode : await run.serve(server);
@@ -56,7 +56,7 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
 type ResolvedOptions = RunOptions & Required<Pick<RunOptions, 'exit' | 'log'>>;
 
 /** One gateway from its start to its end. */
-class ForegroundRun {
+class GatewayRun {
   readonly #config: Config;
   readonly #options: ResolvedOptions;
   readonly #stop: StopSignals;

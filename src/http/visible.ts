@@ -3,9 +3,7 @@
 
 import { mayDo, type Principal } from '../domain/accounts/account.ts';
 import { hasAllTemplates, mayUse } from '../domain/accounts/rights.ts';
-
 import { serverNotFound, templateNotFound } from '../domain/errors/registry-errors.ts';
-
 import { eachInGroups } from '../domain/time/task-groups.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { Gateway } from '../gateway/gateway.ts';
@@ -28,8 +26,8 @@ export async function visibleServers(
   return servers;
 }
 
-/** Without the templates that are deleted meanwhile. */
-function* eachServerOf(
+/** The instances of these templates, without those of templates that are deleted meanwhile. */
+export function* eachServerOf(
   gateway: Pick<Gateway, 'hasTemplate' | 'eachServer'>,
   templates: readonly string[],
 ): Generator<Server> {

@@ -1,6 +1,6 @@
 // Checks addresses against networks: denied ones, and those of trusted proxies (src/http/proxies.ts). Literal addresses
 // of endpoints are checked at registration; names are checked after their look-up, when a connection is made
-// (http/connector.ts).
+// (net/http1/connector.ts).
 
 import { BlockList, isIP } from 'node:net';
 

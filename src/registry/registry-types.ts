@@ -12,7 +12,7 @@ export interface RegisterOptions extends RegistrationOrigin {
   readonly handler?: InProcessHandler;
   /** Merged into the settings of the template. */
   readonly loadBalancer?: LoadBalancerSettings;
-  /** Longest wait for the instance to become healthy, in ms. Default: 0: no wait. If it is not healthy by then, the
+  /** Longest wait for the instance to become healthy, in ms. Default: 0, no wait. If it is not healthy by then, the
    * registration rejects with BACKEND_UNAVAILABLE; the instance stays registered, and the gateway tries again.
    */
   readonly waitMs?: number;

@@ -39,7 +39,7 @@ export async function lockNodeOfFile(databaseFile: string, nodeId: string): Prom
   return lock;
 }
 
-/** The name of a file of a node, next to its database file. */
+/** The name of a file of a node, next to its database file. That of its lock ends with `.claim`: older gateways lock it, too. */
 export function fileOfNode(databaseFile: string, nodeId: string, ending: 'claim' | 'reaper'): string {
   return `${databaseFile}.${encodeURIComponent(nodeId)}.${ending}`;
 }

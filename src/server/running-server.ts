@@ -18,8 +18,8 @@ export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
   readonly auth: Auth;
   /** The id of the node, without the number of a worker. */
   readonly gatewayId: string;
-  /** Names the secret that signs tokens. */
-  readonly secretId: string;
+  /** Name its secrets; the first one signs tokens. */
+  readonly secretIds: readonly string[];
   /** Undefined without other nodes. */
   readonly nodes: Pick<NodeTable, 'life'> | undefined;
   /** The lives of the workers that run, and of one whose process is gone: others may continue its sessions. */
@@ -42,7 +42,7 @@ export type Close = () => Promise<unknown>;
 
 interface RunningServerOptions
   extends OpenPorts,
-    Pick<RunningServer, 'warnings' | 'gateway' | 'gatewayId' | 'secretId' | 'auth'> {
+    Pick<RunningServer, 'warnings' | 'gateway' | 'gatewayId' | 'secretIds' | 'auth'> {
   readonly others: OtherNodes;
   readonly app: Pick<HttpApp, 'closeStreams' | 'ownMetrics'>;
   readonly databaseLog: Subscription;
@@ -55,7 +55,7 @@ interface RunningServerOptions
 }
 
 export function runningServer(options: RunningServerOptions): RunningServer {
-  const { gateway, gatewayId, secretId, auth, warnings, others, app, listeners } = options;
+  const { gateway, gatewayId, secretIds, auth, warnings, others, app, listeners } = options;
   let closed: Promise<void> | undefined;
   return {
     urls: listeners.urls,
@@ -64,7 +64,7 @@ export function runningServer(options: RunningServerOptions): RunningServer {
     gateway,
     auth,
     gatewayId,
-    secretId,
+    secretIds,
     nodes: others.table,
     seeProcesses: (running, gone) => void others.table?.processes(running, gone),
     answer: async (question) => {

@@ -54,7 +54,7 @@ export interface ServerOptions {
    * never logged.
    */
   readonly onNotice?: (line: string) => void;
-  /** True when a terminal shows the notices. Default: false: the first password is written to a file. */
+  /** True when a terminal shows the notices. Default: false, and the first password is written to a file. */
   readonly isTerminal?: boolean;
   /** For a database without an admin. Default: it is made once the database is open. */
   readonly firstPassword?: FirstPassword | undefined;
@@ -103,7 +103,7 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
     ...served,
     gateway,
     gatewayId: network.ids.gateway,
-    secretId: secretId(core.secrets[0]),
+    secretIds: core.secrets.map(secretId),
     auth: accounts.auth,
     others,
     app,
@@ -196,6 +196,7 @@ async function openDatabase({ config, log, worker, onUndo }: Start, lockId: stri
   });
   const { store } = storage;
   onUndo(() => store.close());
+  if (worker?.gateway !== undefined) requireSecrets(worker.gateway, (await storage.signingSecrets()).secrets);
   const exposure = file === undefined ? undefined : await fileExposureOf(file);
   const isDatabaseShared = kind !== 'memory' && kind !== 'sqlite';
   if (isDatabaseShared) {
@@ -242,7 +243,6 @@ async function makeGateway(
   const catalogue = await readCatalogue(config.templatesFolder);
   const life = newLife();
   const { secrets } = await storage.signingSecrets();
-  requireSecret(worker?.gateway, secrets);
   const others = await openOtherNodes({
     config,
     store,
@@ -283,9 +283,14 @@ async function makeGateway(
   return { gateway, others, catalogue, secrets };
 }
 
-/** A worker with another secret would refuse what the other workers of its gateway have signed. Throws ConfigError. */
-function requireSecret(gateway: ServingGateway | undefined, secrets: Secrets): void {
-  if (gateway === undefined || secrets.map(secretId).includes(gateway.secretId)) return;
+/**
+ * Throws ConfigError for a worker that would refuse what the others of its gateway have signed, or sign what they refuse:
+ * during a rotation it may know more secrets than they do.
+ */
+function requireSecrets({ secretIds }: ServingGateway, secrets: Secrets): void {
+  const own = secrets.map(secretId);
+  const [signing = '', theirs = ''] = [own[0], secretIds[0]];
+  if (secretIds.includes(signing) && own.includes(theirs)) return;
   throw new ConfigError(
     'the secret is another one than that of the gateway, which still runs: put it back, or start the gateway again',
   );

@@ -98,7 +98,9 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
       })),
     ].flatMap(({ path, ...rest }) => (path ? [{ path, ...rest }] : [])),
     signingSecrets: async () =>
-      local === undefined ? sharedSecret(store) : { secrets: local, isInDatabase: false },
+      local === undefined
+        ? sharedSecret(store, migrations === 'apply')
+        : { secrets: local, isInDatabase: false },
   };
 }
 

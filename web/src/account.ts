@@ -55,6 +55,7 @@ export async function signIn(username: string, password: string): Promise<void> 
   await change('POST', 'auth/login', { username, password });
   tellOtherPages(undefined); // not later: another account loads this page again
   await loadAccount();
+  if (accountError.value !== undefined) throw new ApiError(accountError.value, 0);
   if (account.value === null) throw new ApiError('The browser did not keep the session cookie.', 0);
 }
 

@@ -159,27 +159,32 @@ onLinux('a worker that is started again makes no database in the place of one th
   for (let n = 0; n < 4; n += 1) assert.equal(await gateway.callTool('legacy'), [200, SIMPLE]);
 });
 
-onLinux('a worker that finds another secret than that of its gateway does not serve', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-secret-'));
-  const file = join(folder, 'secret');
-  const write = (text: string): void => writeFileSync(file, text, { mode: 0o600 });
-  const own = 'the first secret of this gateway: 32 bytes';
-  write(own);
-  const gateway = await start({
-    GATEWAY_DATABASE_URL: 'sqlite:///gateway.db',
-    GATEWAY_SECRET_KEY: '',
-    GATEWAY_SECRET_KEY_FILE: file,
+const OWN_SECRET = 'the first secret of this gateway: 32 bytes';
+const OTHER_SECRET = 'another secret than before: 32 bytes long';
+for (const [what, written] of [
+  ['another secret', OTHER_SECRET],
+  ['a secret that its gateway does not know yet', `${OTHER_SECRET},${OWN_SECRET}`],
+] as const)
+  onLinux(`a worker that would sign with ${what} does not serve, until the first one is back`, async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'stagedoor-secret-'));
+    const file = join(folder, 'secret');
+    const write = (text: string): void => writeFileSync(file, text, { mode: 0o600 });
+    write(OWN_SECRET);
+    const gateway = await start({
+      GATEWAY_DATABASE_URL: 'sqlite:///gateway.db',
+      GATEWAY_SECRET_KEY: '',
+      GATEWAY_SECRET_KEY_FILE: file,
+    });
+    write(written);
+    process.kill(gateway.pids()[1], 'SIGKILL');
+    await gateway.program.complains(
+      /"reason":"the secret is another one than that of the gateway, [^"]+","msg":"worker 2 cannot start"/,
+    );
+    for (let n = 0; n < 4; n += 1) assert.is((await gateway.admin('GET /auth/me')).status, 200);
+    write(OWN_SECRET);
+    await becomes(() => gateway.states(), ['1 live', '2 live']);
+    rmSync(folder, { recursive: true });
   });
-  write('another secret than before: 32 bytes long');
-  process.kill(gateway.pids()[1], 'SIGKILL');
-  await gateway.program.complains(
-    /"reason":"the secret is another one than that of the gateway, [^"]+","msg":"worker 2 cannot start"/,
-  );
-  for (let n = 0; n < 4; n += 1) assert.is((await gateway.admin('GET /auth/me')).status, 200);
-  write(own);
-  await becomes(() => gateway.states(), ['1 live', '2 live']);
-  rmSync(folder, { recursive: true });
-});
 
 onLinux('a background gateway with workers is started and stopped', async () => {
   const env = { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' };

@@ -42,14 +42,16 @@ export async function localSecrets(sources: {
 
 /**
  * The secret that all gateways on one database server share; without a database, a secret of this process alone, whose tokens
- * end with it. DATABASE_UNAVAILABLE.
+ * end with it. DATABASE_UNAVAILABLE. `mayMake`: false for a process that joins others, which have made it; ConfigError when
+ * they have not.
  */
-export async function sharedSecret({
-  kind,
-  settings,
-}: Pick<Store, 'kind' | 'settings'>): Promise<SigningSecrets> {
+export async function sharedSecret(
+  { kind, settings }: Pick<Store, 'kind' | 'settings'>,
+  mayMake = true,
+): Promise<SigningSecrets> {
   if (kind === 'memory') return { secrets: [Buffer.from(newSecret())], isInDatabase: false };
   const before = await settings.read(SETTING_NAME);
+  if (before === undefined && !mayMake) throw new ConfigError('the signing secret is gone: put it back');
   if (before === undefined) await settings.exchange(SETTING_NAME, undefined, newSecret());
   const kept = before ?? (await settings.read(SETTING_NAME)) ?? ''; // another gateway may have written it first
   const secret = checkedSecret(kept, `the setting ${SETTING_NAME} of the database`);

@@ -89,8 +89,8 @@ class SupervisorLink {
   started(server: RunningServer): void {
     this.#server = server;
     this.#sayAlive();
-    const { urls, gatewayId, secretId } = server;
-    send({ kind: 'ready', urls, gateway: { id: gatewayId, secretId } });
+    const { urls, gatewayId, secretIds } = server;
+    send({ kind: 'ready', urls, gateway: { id: gatewayId, secretIds } });
   }
 
   /** The answers of the other workers; none when the supervisor is gone. */

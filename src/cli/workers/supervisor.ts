@@ -203,7 +203,7 @@ class Workers {
       log.info({ pid }, `worker ${slot.number} is ready`);
       slot.isReady = true;
       slot.readyAtMs = performance.now();
-      this.#gateway = message.gateway;
+      this.#gateway ??= message.gateway;
       if (this.#slots.length > 1 || this.#isStopping) return;
       for (let number = 2; number <= count; number += 1) this.#open(number);
       onReady?.({ urls: message.urls });

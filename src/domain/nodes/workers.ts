@@ -16,8 +16,8 @@ export interface OwnWorker {
 /** What all workers of a gateway have in common. */
 export interface ServingGateway {
   readonly id: string;
-  /** Names the secret that signs its tokens. */
-  readonly secretId: string;
+  /** Name its secrets; the first one signs its tokens. */
+  readonly secretIds: readonly string[];
 }
 
 export type WorkerQuestion =

@@ -25,9 +25,9 @@ const PASSED = [
  * Resolves when the answer is written, or its client has left. Rejects with the error of an answer that has not
  * begun, or NotHolder.
  */
-export function relay(context: HttpContext, job: ForwardJob, streams: EventStreams): Promise<void> {
+export async function relay(context: HttpContext, job: ForwardJob, streams: EventStreams): Promise<void> {
   context.state.forwardedTo = job.node;
-  if (context.res.destroyed) return Promise.reject(new ClientGone());
+  if (context.res.destroyed) throw new ClientGone();
   return new RelayedAnswer(context, job, streams).over;
 }
 
