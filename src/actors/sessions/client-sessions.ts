@@ -275,15 +275,18 @@ export class ClientSessions implements AllSessions {
    * closed.
    */
   async closeAll(graceMs: number): Promise<void> {
-    const {
-      scheduler,
-      clock: { alarm },
-    } = this.deps;
     this.isClosing = true;
     this.resume();
     this.#idling.stop();
+    if (this.size > 0) await this.#endAllWithin(graceMs);
+    await Promise.all(this.#closings);
+    await this.#keeper?.close();
+  }
+
+  async #endAllWithin(graceMs: number): Promise<void> {
+    const { scheduler, clock } = this.deps;
     const { promise: late, resolve } = Promise.withResolvers<void>();
-    const disarm = alarm(graceMs, resolve);
+    const disarm = clock.alarm(graceMs, resolve);
     const refusal = shuttingDown();
     await scheduler.each(this.#all(), (session) => {
       session.dismiss?.(refusal); // no next round is taken
@@ -292,8 +295,6 @@ export class ClientSessions implements AllSessions {
     if (this.size > 0) await Promise.race([this.#emptied.promise, late]);
     disarm();
     await scheduler.each(this.#all(), (session) => this.#end(session, 'shutDown'));
-    await Promise.all(this.#closings);
-    await this.#keeper?.close();
   }
 
   used(session: McpSession): void {
