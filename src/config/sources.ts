@@ -40,10 +40,12 @@ export interface Found {
   readonly folder: string;
 }
 
-/** Of a file of settings. It is parsed in one turn, before anything runs. */
-const MOST_CHARACTERS = 262_144;
-/** Unknown keys of it that are named. */
-const MOST_UNKNOWN = 100;
+/** Bounds of a file of settings, which is parsed in one turn, before anything runs. */
+export const SETTINGS_FILE = {
+  characters: 262_144,
+  /** Unknown keys that are named. */
+  unknownKeys: 100,
+} as const;
 const OWN_PREFIX = 'MCP_GATEWAY_';
 const SHARED_PREFIX = 'GATEWAY_';
 export type Prefix = typeof OWN_PREFIX | typeof SHARED_PREFIX;
@@ -208,9 +210,9 @@ function readConfigFile(
   const known = [...keys, ...sections];
   let unknown = 0;
   collect(document, '');
-  if (unknown > MOST_UNKNOWN)
+  if (unknown > SETTINGS_FILE.unknownKeys)
     errors.attempt(() => {
-      throw new ConfigError(`${fileName}: ${unknown - MOST_UNKNOWN} more unknown keys`);
+      throw new ConfigError(`${fileName}: ${unknown - SETTINGS_FILE.unknownKeys} more unknown keys`);
     }, undefined);
   return values;
 
@@ -229,16 +231,16 @@ function readConfigFile(
     else if (isSection && value !== null) throw new ConfigError(`${sourceLine}: ${key} is a section`);
     else if (!isSection) {
       unknown += 1;
-      if (unknown <= MOST_UNKNOWN)
+      if (unknown <= SETTINGS_FILE.unknownKeys)
         throw new ConfigError(`${sourceLine}: unknown key ${key}; the nearest is ${nearest(key, known)}`);
     }
   }
 }
 
 function parseSettings(text: string, fileName: string) {
-  if (text.length > MOST_CHARACTERS)
+  if (text.length > SETTINGS_FILE.characters)
     throw new ConfigError(
-      `${fileName}: it has more than ${MOST_CHARACTERS / 1024} KiB; servers belong in the file that registry_file names`,
+      `${fileName}: it has more than ${SETTINGS_FILE.characters / 1024} KiB; servers belong in the file that registry_file names`,
     );
   try {
     return readYaml(text);

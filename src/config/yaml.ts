@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { codeOf, messageOf } from '../domain/errors/errors.ts';
 
 /** Each alias is looked for among all of them. */
-const MOST_ANCHORS = 10_000;
+export const MAX_ANCHORS = 10_000;
 
 /** Codes of the parser whose messages have text of the document in their midst, or name no fault of it. */
 const FAULTS: Readonly<Record<string, string>> = {
@@ -34,7 +34,7 @@ export function readYaml(text: string): YamlText {
   let anchors = 0;
   yaml.visit(document, (_, node) => {
     if (yaml.isAlias(node) || (yaml.isNode(node) && node.anchor !== undefined)) anchors += 1;
-    if (anchors > MOST_ANCHORS) throw new Error(`More than ${MOST_ANCHORS} anchors and aliases`);
+    if (anchors > MAX_ANCHORS) throw new Error(`More than ${MAX_ANCHORS} anchors and aliases`);
     if (!yaml.isMap(node)) return;
     const seen = new Set<unknown>();
     for (const { key } of node.items) {

@@ -49,7 +49,7 @@ const SECTIONS = [
   'stats',
   'inputs',
 ];
-const MAX_BYTES = 128 * 1024 * 1024;
+export const MAX_REGISTRY_FILE_BYTES = 128 * 1024 * 1024;
 const MAIN_SECTIONS = ['templates', 'servers', 'mcpServers', 'views', 'definitions'];
 /** Characters of a template's name. */
 const LONGEST_NAME = 128;
@@ -70,9 +70,11 @@ export async function readRegistryFile(
 ): Promise<RegistryContents> {
   let text: string;
   try {
-    const bytes = await bytesWithin(filePieces(path), MAX_BYTES);
+    const bytes = await bytesWithin(filePieces(path), MAX_REGISTRY_FILE_BYTES);
     if (bytes === undefined)
-      throw new RegistryFileError(`registry file ${path}: it has more than ${MAX_BYTES / 2 ** 20} MiB`);
+      throw new RegistryFileError(
+        `registry file ${path}: it has more than ${MAX_REGISTRY_FILE_BYTES / 2 ** 20} MiB`,
+      );
     text = utf8Text(bytes);
   } catch (thrown) {
     if (thrown instanceof RegistryFileError) throw thrown;

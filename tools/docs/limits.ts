@@ -2,6 +2,8 @@
 
 import { MAX_ASKED, MAX_RESOURCES } from '../../src/actors/subscriptions/resource-subscriptions.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
+import { SETTINGS_FILE } from '../../src/config/sources.ts';
+import { MAX_ANCHORS } from '../../src/config/yaml.ts';
 import { OUTPUT_BYTES, RUN_MS } from '../../src/discovery/login-program.ts';
 import { RIGHTS_LIMITS } from '../../src/domain/accounts/rights.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -20,6 +22,7 @@ import { MAX_UNOPENED } from '../../src/protocol/legacy/legacy-sse.ts';
 import { RESUME_MS, UNOPENED_MS } from '../../src/protocol/legacy/sse-connection.ts';
 import { MAX_STREAMS } from '../../src/protocol/modern/listen.ts';
 import { OWN_TASKS, OWNERS } from '../../src/protocol/task-log.ts';
+import { MAX_REGISTRY_FILE_BYTES } from '../../src/registry/registry-file.ts';
 import { MAX_VIEW_BYTES, MAX_VIEWS } from '../../src/registry/view-registry.ts';
 import { TIMEOUTS } from '../../src/server/listeners.ts';
 import { COOKIES } from '../../src/transports/http/cookie-jar.ts';
@@ -343,12 +346,12 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
   Registry: [
     [
       '`gateway.yaml`, or the file of `--config`',
-      '262,144 characters; 10,000 anchors and aliases; 100 unknown keys are named',
+      `${count(SETTINGS_FILE.characters)} characters; ${count(MAX_ANCHORS)} anchors and aliases; ${SETTINGS_FILE.unknownKeys} unknown keys are named`,
       'the start is refused',
     ],
     [
       'Registry file; in YAML its anchors and aliases',
-      '128 MiB; 10,000',
+      `${bytes(MAX_REGISTRY_FILE_BYTES)}; ${count(MAX_ANCHORS)}`,
       'the start is refused; a later sync changes nothing',
     ],
     [
