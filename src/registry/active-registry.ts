@@ -183,7 +183,7 @@ export class ActiveRegistry {
     const { fleet } = this.#deps;
     this.#definitionsInForce.delete(template);
     const remains = this.#definitionsInForce.has(template) || this.#settings.has(template);
-    if (!remains && fleet.group(template).instances.length === 0) this.deleteTemplate(template);
+    if (!remains && fleet.group(template).byId.size === 0) this.deleteTemplate(template);
     else this.#definitionChanged(template);
   }
 
@@ -193,7 +193,7 @@ export class ActiveRegistry {
     const { name: _, loadBalancer = {}, ...others } = this.#settings.get(template) ?? {};
     const isEmpty = Object.keys({ ...loadBalancer, ...definedFields(others) }).length === 0;
     const hasNothing = isEmpty && !this.#definitionsInForce.has(template);
-    return hasNothing && fleet.has(template) && fleet.group(template).instances.length === 0;
+    return hasNothing && fleet.has(template) && fleet.group(template).byId.size === 0;
   }
 
   #definitionChanged(template: string): void {
@@ -303,8 +303,7 @@ export class ActiveRegistry {
       yield before === undefined;
     }
     for (const name of [...this.#settings.keys()]) {
-      if (!settings.has(name) && this.#deps.fleet.group(name).instances.length === 0)
-        this.deleteTemplate(name);
+      if (!settings.has(name) && this.#deps.fleet.group(name).byId.size === 0) this.deleteTemplate(name);
       yield false;
     }
     const defined = new Set(definitions.map(({ id }) => id));

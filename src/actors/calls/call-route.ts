@@ -129,8 +129,9 @@ export interface RunningCall {
 
 /** How one attempt is sent: its request, and the conversation that carries it. */
 export interface AttemptPlan {
-  /** `sendKept`: in a conversation that was open before the call, and may have ended unnoticed. */
-  readonly kind: 'send' | 'sendKept';
+  readonly kind: 'send';
+  /** True for a conversation that was open before the call, and may have ended unnoticed. Default: false. */
+  readonly isKept?: boolean;
   readonly request: ExchangeRequest;
   /** The conversation that carries the request. Undefined: the transport of the instance. */
   readonly conversation?: CallConversation | undefined;

@@ -246,7 +246,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
       this.#preparationFailed(ref, asGatewayError(thrown));
       return false;
     }
-    if ('request' in plan) {
+    if (plan.kind === 'send') {
       this.#send(ref, plan);
       return true;
     }
@@ -324,7 +324,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
       error,
       isRepeatable: at.isRepeatable,
       wasSent: plan !== undefined,
-      wasKept: plan?.kind === 'sendKept',
+      wasKept: plan?.isKept === true,
       hasOthers: this.#attempts.newest !== undefined,
       isAnswering: this.#isAnswering,
     };
@@ -387,7 +387,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     this.retries.reportHedge(silent, this.#silence(silent));
     if (this.#subscriber.closed) return;
     const plan = step.plan();
-    if ('request' in plan) this.#send(ref, plan);
+    if (plan.kind === 'send') this.#send(ref, plan);
   }
 
   /** Waits for an instance for a hedge. If none is found, the silent attempts simply continue. */

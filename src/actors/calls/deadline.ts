@@ -2,7 +2,6 @@
 // for its client. The deadline also reports when a call has been silent (without a message) for a third of its timeout;
 // call.ts decides what follows.
 
-import { DEFAULT_POLICY } from '../../balancing/policy.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Linked } from '../../domain/memory/linked-set.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -31,6 +30,9 @@ export interface DeadlineDeps {
  * begins while others wait may get its own timer earlier.
  */
 export const SHORT_MS = 50;
+
+/** The time for which common MCP clients wait for an answer, in ms. Source: ADR 112. */
+const CLIENTS_WAIT_MS = 60_000;
 
 /** Measures one call, from its start until `end`. */
 export class Deadline implements Waiter {
@@ -76,7 +78,7 @@ export class Deadline implements Waiter {
    * restarts it. Source: ADR 112.
    */
   get needsProgress(): boolean {
-    return this.#timeoutMs < DEFAULT_POLICY.callTimeoutMs;
+    return this.#timeoutMs < CLIENTS_WAIT_MS;
   }
 
   /** The time without a message after which a call counts as silent, in ms. */

@@ -332,7 +332,7 @@ class SessionStep implements SendStep, AttemptPlan {
       if (this.#isUnsafe) this.#route.noteUnsafe('unknown');
       this.#route.use(binding);
       const plan = this.#route.backendStatePlan(binding);
-      if (plan !== undefined && !('request' in plan)) return plan;
+      if (plan !== undefined && plan.kind !== 'send') return plan;
       this.#forwarded = plan;
     }
     return this;

@@ -153,7 +153,7 @@ export class ClientSide {
       recovered$,
       reader,
       onListed: this.withheld.listed,
-      hasInstances: (template) => fleet.has(template) && fleet.group(template).instances.length > 0,
+      hasInstances: (template) => fleet.has(template) && fleet.group(template).byId.size > 0,
       kept: store && new StoredLists({ store, clock, hasUserLists }),
     });
     return {

@@ -101,7 +101,7 @@ export class TemplateBackends implements Backends {
   get #hasHandshakes(): boolean {
     const { fleet } = this.#deps;
     if (!fleet.has(this.#template)) return false;
-    for (const instance of fleet.group(this.#template).instances.values()) {
+    for (const instance of fleet.group(this.#template).byId.values()) {
       if (!(instance instanceof InstanceRef)) continue;
       if (
         instance.lastHandshake !== undefined ||

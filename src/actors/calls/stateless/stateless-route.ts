@@ -258,7 +258,8 @@ export class StatelessRoute implements CallRoute {
 
 /** The plan of an attempt in a dedicated conversation. The use ends with the attempt. */
 class DedicatedPlan implements AttemptPlan {
-  readonly kind: AttemptPlan['kind'];
+  readonly kind = 'send';
+  readonly isKept: boolean;
   readonly ref: InstanceRef;
   readonly use: ConversationUse;
   readonly request: ExchangeRequest;
@@ -268,7 +269,7 @@ class DedicatedPlan implements AttemptPlan {
 
   constructor(route: StatelessRoute, ref: InstanceRef, use: ConversationUse, request: ExchangeRequest) {
     this.#route = route;
-    this.kind = use.isNew ? 'send' : 'sendKept';
+    this.isKept = !use.isNew;
     this.ref = ref;
     this.use = use;
     this.request = request;
