@@ -337,11 +337,8 @@ export class Fleet {
    */
   #afterCrash(ref: InstanceRef, error: unknown, restarted: Restarted = { crashes: 0, atMs: 0 }): void {
     const { template, id } = ref;
-    const {
-      random,
-      clock: { now },
-    } = this.#options;
-    const isForgiven = restarted.crashes > 0 && now() - restarted.atMs >= LIMITS.restartForgivenMs;
+    const { random, clock } = this.#options;
+    const isForgiven = restarted.crashes > 0 && clock.now() - restarted.atMs >= LIMITS.restartForgivenMs;
     const crashes = isForgiven ? 1 : restarted.crashes + 1;
     this.#options.emit({
       type: 'instance.crashed',
@@ -352,7 +349,7 @@ export class Fleet {
     this.#options.clock.alarm(backOffMs(crashes, LIMITS.restartLongestMs, random()), () => {
       if (this.#isClosing || this.find(template, id) !== ref) return;
       this.#unlist(ref);
-      this.add(ref.definition, { crashes, atMs: now() });
+      this.add(ref.definition, { crashes, atMs: clock.now() });
     });
   }
 

@@ -152,14 +152,11 @@ export class SystemLookups {
   }
 
   #newResolver(): promises.Resolver {
-    const {
-      servers,
-      clock: { now },
-    } = this.#options;
-    if (this.#resolver === undefined || now() - this.#resolver.madeAtMs > RESOLVER_MS) {
+    const { servers, clock } = this.#options;
+    if (this.#resolver === undefined || clock.now() - this.#resolver.madeAtMs > RESOLVER_MS) {
       const resolver = new promises.Resolver({ timeout: PROBE_MS, tries: PROBES });
       if (servers !== undefined) resolver.setServers(servers);
-      this.#resolver = { madeAtMs: now(), resolver };
+      this.#resolver = { madeAtMs: clock.now(), resolver };
     }
     return this.#resolver.resolver;
   }
@@ -197,17 +194,14 @@ export class SystemLookups {
   }
 
   async #ask(hostname: string, family: number, running: Running): Promise<LookupAddress[]> {
-    const {
-      lookup = askSystem,
-      clock: { now },
-    } = this.#options;
+    const { lookup = askSystem, clock } = this.#options;
     const key = keyOf(hostname, family);
     let found: LookupAddress[] | undefined;
     try {
       found = await lookup(hostname, { all: true, family });
       return found;
     } finally {
-      const endedAtMs = now();
+      const endedAtMs = clock.now();
       const isInTime = endedAtMs - running.beganAtMs <= IN_TIME_MS;
       const before = this.#answered.get(key);
       if (found !== undefined) this.#answered.set(key, { addresses: found, atMs: endedAtMs, isInTime });

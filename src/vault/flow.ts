@@ -82,12 +82,7 @@ export class Flow {
 
   /** The URL at the authorization server to which the browser is sent. BackendFetchFailure. */
   async begin(target: Target, { owner, binding, returnTo }: BeginRequest): Promise<string> {
-    const {
-      backends,
-      clients,
-      store,
-      clock: { wall },
-    } = this.#options;
+    const { backends, clients, store, clock } = this.#options;
     const oauth = await import('oauth4webapi');
     const backend = await backends.discover(target);
     if (backend.changedTo !== undefined) throw new ServerChanged(backend.changedTo);
@@ -113,8 +108,8 @@ export class Flow {
       kind: 'connecting',
       key: oauthKey('connecting', state),
       value: JSON.stringify(value),
-      createdAt: new Date(wall()).toISOString(),
-      expiresAt: new Date(wall() + LIFE_MS).toISOString(),
+      createdAt: new Date(clock.wall()).toISOString(),
+      expiresAt: new Date(clock.wall() + LIFE_MS).toISOString(),
     });
     const url = new URL(server.authorization_endpoint);
     const parameters = {
@@ -139,18 +134,11 @@ export class Flow {
    * another browser's.
    */
   async finish(query: URLSearchParams, binding: string): Promise<Finished> {
-    const {
-      backends,
-      clients,
-      connections,
-      requests,
-      store,
-      clock: { wall },
-    } = this.#options;
+    const { backends, clients, connections, requests, store, clock } = this.#options;
     const state = query.get('state') ?? '';
     const key = oauthKey('connecting', state);
     const [row] = STATE.test(state) ? await store.find('connecting', [key]) : [];
-    const now = new Date(wall()).toISOString();
+    const now = new Date(clock.wall()).toISOString();
     if (row === undefined || row.consumedAt !== undefined || (row.expiresAt ?? '') <= now)
       throw new UnknownState();
     const begun = readBegun(row);
@@ -177,7 +165,7 @@ export class Flow {
         }),
       );
     });
-    const { scopes = begun.scopes, ...tokens } = tokensIn(answer, wall());
+    const { scopes = begun.scopes, ...tokens } = tokensIn(answer, clock.wall());
     const value: StoredConnection = {
       owner,
       issuer,

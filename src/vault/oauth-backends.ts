@@ -125,14 +125,11 @@ export class OAuthBackends {
     const isConfirmed = confirmed === true || confirmed === issuer;
     const next = isSame || isConfirmed ? found : { ...before, changedTo: issuer };
     if (JSON.stringify(next) === JSON.stringify(before)) return next;
-    const {
-      store,
-      clock: { wall },
-    } = this.#options;
+    const { store, clock } = this.#options;
     await store.save({
       kind: 'backend',
       key: oauthKey('backend', target.endpoint),
-      createdAt: new Date(wall()).toISOString(),
+      createdAt: new Date(clock.wall()).toISOString(),
       value: JSON.stringify(next),
     });
     return next;

@@ -183,10 +183,7 @@ export class Refreshes {
     before: KnownToken | undefined,
     refused: string | undefined,
   ): Promise<ReadConnection | string> {
-    const {
-      connections,
-      clock: { now, wall },
-    } = this.#options;
+    const { connections, clock } = this.#options;
     try {
       const read = await connections.find(key);
       if (read === undefined) throw new NotConnected('none');
@@ -196,8 +193,8 @@ export class Refreshes {
         hasCode(thrown, 'DATABASE_UNAVAILABLE') &&
         before !== undefined &&
         before.token !== refused &&
-        now() - before.readAtMs < LONGEST_UNREAD_MS &&
-        (before.expiresAtMs === undefined || before.expiresAtMs > wall());
+        clock.now() - before.readAtMs < LONGEST_UNREAD_MS &&
+        (before.expiresAtMs === undefined || before.expiresAtMs > clock.wall());
       if (!isUsable) throw thrown;
       this.#known.set(key, before);
       return before.token;
@@ -206,11 +203,8 @@ export class Refreshes {
 
   /** True while the lease holds. That of a node that has ended counts as over: it will not store what it asked for. */
   #isHeld(lease: StoredConnection['lease']): boolean {
-    const {
-      lives,
-      clock: { wall },
-    } = this.#options;
-    if (lease === undefined || lease.untilMs <= wall()) return false;
+    const { lives, clock } = this.#options;
+    if (lease === undefined || lease.untilMs <= clock.wall()) return false;
     return lease.life === undefined || lives?.hasEnded(lease.life) !== true;
   }
 
@@ -227,13 +221,10 @@ export class Refreshes {
     refreshToken: string,
     tries: number,
   ): Promise<boolean> {
-    const {
-      connections,
-      clock: { wall, now },
-    } = this.#options;
+    const { connections, clock } = this.#options;
     const failed = this.#failed.get(read.key);
-    if (failed !== undefined && now() - failed.atMs < AGAIN_MS) throw failed.failure;
-    const lease = { untilMs: wall() + LEASE_MS, tries, life: this.#options.lives?.life() };
+    if (failed !== undefined && clock.now() - failed.atMs < AGAIN_MS) throw failed.failure;
+    const lease = { untilMs: clock.wall() + LEASE_MS, tries, life: this.#options.lives?.life() };
     const taken = await connections.replace(read, { ...read.value, lease });
     if (taken === undefined) return false;
     let answer: ReturnType<typeof tokensIn>;
@@ -244,7 +235,8 @@ export class Refreshes {
         await this.#end(taken, thrown.message);
         return false;
       }
-      if (thrown instanceof BackendFetchFailure) this.#failed.set(read.key, { failure: thrown, atMs: now() });
+      if (thrown instanceof BackendFetchFailure)
+        this.#failed.set(read.key, { failure: thrown, atMs: clock.now() });
       await this.#store(taken, { lease: undefined });
       throw thrown;
     }
@@ -271,11 +263,7 @@ export class Refreshes {
   }
 
   async #asked(target: Target, backend: OAuthBackend, value: StoredConnection, refreshToken: string) {
-    const {
-      clients,
-      requests,
-      clock: { wall },
-    } = this.#options;
+    const { clients, requests, clock } = this.#options;
     const { server, resource } = backend;
     const oauth = await import('oauth4webapi');
     // A refresh token belongs to the client that got it.
@@ -292,7 +280,7 @@ export class Refreshes {
         }),
       ),
     );
-    return tokensIn(answer, wall());
+    return tokensIn(answer, clock.wall());
   }
 
   async #end(read: ReadConnection, reason: string): Promise<void> {

@@ -96,15 +96,10 @@ export class Dispatcher {
 
   #carry(template: string, request: ExchangeRequest, inputOf: () => CallInput): Observable<SourcedEvent> {
     return new Observable((subscriber) => {
-      const {
-        emit,
-        budget,
-        isAccepting,
-        clock: { now, wall },
-      } = this.#deps;
+      const { emit, budget, isAccepting, clock } = this.#deps;
       this.#calls += 1;
       const number = this.#calls;
-      const events = new CallEvents(emit, { template, number, request }, wall);
+      const events = new CallEvents(emit, { template, number, request }, clock.wall);
       const { tracker } = request;
       if (tracker !== undefined) {
         tracker.attempts = 0;
@@ -119,7 +114,7 @@ export class Dispatcher {
         input = inputOf();
       } catch (thrown) {
         const error = asGatewayError(thrown);
-        const waitMs = request.arrivedAtMs === undefined ? 0 : now() - request.arrivedAtMs;
+        const waitMs = request.arrivedAtMs === undefined ? 0 : clock.now() - request.arrivedAtMs;
         events.refused(error.code, waitMs);
         subscriber.error(error);
         return;

@@ -52,13 +52,9 @@ export type TransportReport =
 /** Owns one transport. `transport.closed` is always its last event. Stopping the actor closes the transport. */
 export const transportActor = fromCallback<TransportCommand, TransportInput>(
   ({ input, sendBack, receive }) => {
-    const {
-      dedicated,
-      policy,
-      clock: { now },
-    } = input;
+    const { dedicated, policy, clock } = input;
     const ending = new AbortController();
-    const startedAtMs = now();
+    const startedAtMs = clock.now();
     let transport: Transport | undefined;
     let tools: ToolCache | undefined;
     /** Why the transport is closed before it counts as open. */
@@ -85,7 +81,7 @@ export const transportActor = fromCallback<TransportCommand, TransportInput>(
           onDraining: (isDraining) => sendBack({ type: isDraining ? 'drain' : 'resume' }),
         });
       } catch (thrown) {
-        const failed = ending.signal.aborted ? {} : { openingMs: now() - startedAtMs };
+        const failed = ending.signal.aborted ? {} : { openingMs: clock.now() - startedAtMs };
         return sendBack({ type: 'transport.closed', ...endOf(thrown), ...failed });
       }
       transport = started;
@@ -135,7 +131,7 @@ export const transportActor = fromCallback<TransportCommand, TransportInput>(
     }
 
     function announce(opened: OpenedTransport): void {
-      sendBack({ type: 'transport.opened', openingMs: now() - startedAtMs, opened });
+      sendBack({ type: 'transport.opened', openingMs: clock.now() - startedAtMs, opened });
     }
 
     function close(): void {

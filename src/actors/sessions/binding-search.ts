@@ -114,19 +114,15 @@ export class BindingSearch {
    * Returns a function that cancels the timer.
    */
   #hedge(slow: InstanceRef): () => void {
-    const {
-      budget,
-      withinMs,
-      clock: { now, alarm },
-    } = this.#deps;
+    const { budget, withinMs, clock } = this.#deps;
     if (!isNetworked(slow.definition) || !this.#mayHedge(true)) return () => undefined;
-    const halfMs = Math.ceil((this.#endsAtMs - now()) / 2);
+    const halfMs = Math.ceil((this.#endsAtMs - clock.now()) / 2);
     const soonMs = Math.min(SLOW_MS, Math.ceil(withinMs / HEDGE_DIVISOR), halfMs);
-    let disarm = alarm(soonMs, () => {
+    let disarm = clock.alarm(soonMs, () => {
       slow.suspect();
       if (this.#mayHedge(budget.hasRoom) && budget.take()) this.#continue(this.#next());
       else
-        disarm = alarm(halfMs - soonMs, () =>
+        disarm = clock.alarm(halfMs - soonMs, () =>
           this.#continue(this.#mayHedge(true) ? this.#next() : undefined),
         );
     });

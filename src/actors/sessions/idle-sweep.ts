@@ -52,31 +52,23 @@ export class IdleSweep {
   }
 
   async #sweep(): Promise<void> {
-    const {
-      scheduler,
-      open,
-      clock: { now },
-    } = this.#deps;
-    const due = [...open.values()].filter((session) => this.#dueAtMs(session) <= now());
+    const { scheduler, open, clock } = this.#deps;
+    const due = [...open.values()].filter((session) => this.#dueAtMs(session) <= clock.now());
     await scheduler.each(due, (session) => this.#visit(session));
     this.#disarm = undefined;
     if (open.size === 0) return;
-    let nextMs = now() + this.#unusedMs;
+    let nextMs = clock.now() + this.#unusedMs;
     for (const session of open.values()) nextMs = Math.min(nextMs, this.#dueAtMs(session));
-    this.#sweepIn(Math.max(GRAIN_MS, nextMs - now()));
+    this.#sweepIn(Math.max(GRAIN_MS, nextMs - clock.now()));
   }
 
   /** Makes a session that is still due idle, or ends it. A session that is busy counts as used now. */
   #visit(session: McpSession): void {
-    const {
-      open,
-      end,
-      clock: { now },
-    } = this.#deps;
-    if (this.#isStopped || !open.has(session.id) || this.#dueAtMs(session) > now()) return;
+    const { open, end, clock } = this.#deps;
+    if (this.#isStopped || !open.has(session.id) || this.#dueAtMs(session) > clock.now()) return;
     if (session.isIdle) end(session);
     else if (session.setIdle()) session.isIdle = true;
-    else session.usedAtMs = Math.round(now());
+    else session.usedAtMs = Math.round(clock.now());
   }
 
   #dueAtMs({ usedAtMs, isIdle }: McpSession): number {

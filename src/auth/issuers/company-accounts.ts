@@ -94,15 +94,11 @@ export class CompanyAccounts {
       known === undefined
         ? await this.#create(setting, identity, claims, role)
         : await this.#update(await this.#enabled(known), setting, claims, role);
-    const {
-      keepsSecrets,
-      store,
-      clock: { wall },
-    } = this.#options;
+    const { keepsSecrets, store, clock } = this.#options;
     const stored: StoredIdentity = {
       ...identity,
       sub: String(claims.sub),
-      confirmedAtMs: wall(),
+      confirmedAtMs: clock.wall(),
       ...(keepsSecrets ? { refreshToken } : {}),
     };
     await store.save(rowOfIdentity(stored, user));
@@ -182,18 +178,13 @@ export class CompanyAccounts {
   }
 
   async #endLink(user: User): Promise<boolean> {
-    const {
-      store,
-      accounts,
-      onChange,
-      clock: { wall },
-    } = this.#options;
+    const { store, accounts, onChange, clock } = this.#options;
     if (!(await store.end({ kind: 'identity', userId: user.id }))) return false;
     const grants = await store.list({ kind: 'grant', userId: user.id }, MAX_OAUTH_ROWS);
     for (const { grantId } of grants) if (grantId !== undefined) await store.end({ grantId });
     // Further ones, without which their tokens are none.
     if (grants.length === MAX_OAUTH_ROWS) await store.end({ kind: 'grant', userId: user.id });
-    const updatedAt = new Date(wall()).toISOString();
+    const updatedAt = new Date(clock.wall()).toISOString();
     await accounts.changeUser(user.id, { credentialsChangedAt: updatedAt, updatedAt });
     onChange(`user:${user.id}`);
     return true;
@@ -226,19 +217,14 @@ export class CompanyAccounts {
   }
 
   async #confirm(userId: string, freshMs: number): Promise<void> {
-    const {
-      store,
-      accounts,
-      providers,
-      clock: { wall },
-    } = this.#options;
+    const { store, accounts, providers, clock } = this.#options;
     const [row] = await store.list({ kind: 'identity', userId }, 1);
     const [user] = row === undefined ? [] : await accounts.findUsers([userId]);
     if (row === undefined || user?.isActive !== true) return;
     const { askedUntilMs = 0, ...stored } = readIdentity(row);
     const { sub, confirmedAtMs } = stored;
     if (sub === undefined || confirmedAtMs === undefined) return;
-    const nowMs = wall();
+    const nowMs = clock.wall();
     if (nowMs - confirmedAtMs < freshMs || askedUntilMs > nowMs) return;
     const provider = providers.find(({ setting }) => setting.issuer === stored.issuer);
     const { refreshToken } = stored;
@@ -284,14 +270,8 @@ export class CompanyAccounts {
 
   /** Ends all that the account has, its keys included, until the next sign-in. */
   async #disable(user: User, stored: StoredIdentity): Promise<void> {
-    const {
-      store,
-      accounts,
-      onChange,
-      warn,
-      clock: { wall },
-    } = this.#options;
-    const sleptAt = new Date(wall()).toISOString();
+    const { store, accounts, onChange, warn, clock } = this.#options;
+    const sleptAt = new Date(clock.wall()).toISOString();
     // First: an account that only an admin could enable again is the lesser harm.
     await accounts.changeUser(user.id, { isActive: false, updatedAt: sleptAt });
     onChange(`user:${user.id}`);
@@ -303,16 +283,11 @@ export class CompanyAccounts {
   /** INSUFFICIENT_PERMISSIONS for an account that an admin has disabled, or changed while it was disabled. */
   async #enabled(user: User): Promise<User> {
     if (user.isActive) return user;
-    const {
-      store,
-      accounts,
-      onChange,
-      clock: { wall },
-    } = this.#options;
+    const { store, accounts, onChange, clock } = this.#options;
     const [row] = await store.list({ kind: 'identity', userId: user.id }, 1);
     const sleptAt = row && readIdentity(row).sleptAt;
     if (sleptAt === undefined || user.updatedAt !== sleptAt) throw accountDisabled(user.username);
-    const updatedAt = new Date(wall()).toISOString();
+    const updatedAt = new Date(clock.wall()).toISOString();
     const awake = await accounts.changeUser(user.id, { isActive: true, updatedAt });
     onChange(`user:${user.id}`);
     return awake;
@@ -339,14 +314,10 @@ export class CompanyAccounts {
     claims: Claims,
     role: GroupRole,
   ): Promise<User> {
-    const {
-      store,
-      accounts,
-      clock: { wall },
-    } = this.#options;
+    const { store, accounts, clock } = this.#options;
     const username = nameIn(setting, claims);
     const email = emailIn(setting, claims) ?? `${username.replaceAll('@', '.')}@localhost`;
-    const user = newUser({ username, email, ...rightsOf(role) }, NO_PASSWORD, wall());
+    const user = newUser({ username, email, ...rightsOf(role) }, NO_PASSWORD, clock.wall());
     try {
       await accounts.insertUser(user);
     } catch (thrown) {
@@ -363,11 +334,7 @@ export class CompanyAccounts {
   }
 
   async #update(user: User, setting: ProviderSetting, claims: Claims, role: GroupRole): Promise<User> {
-    const {
-      accounts,
-      onChange,
-      clock: { wall },
-    } = this.#options;
+    const { accounts, onChange, clock } = this.#options;
     const email = emailIn(setting, claims) ?? user.email;
     const rights = rightsOf(role);
     const { scopes, templates, views, tools } = rights;
@@ -379,7 +346,7 @@ export class CompanyAccounts {
         [user.scopes ?? null, user.templates ?? null, user.views ?? null, user.tools ?? null],
       );
     if (isSame) return user;
-    const updatedAt = new Date(wall()).toISOString();
+    const updatedAt = new Date(clock.wall()).toISOString();
     const changed = await accounts.changeUser(user.id, { ...rights, email, updatedAt });
     onChange(`user:${user.id}`);
     return changed;

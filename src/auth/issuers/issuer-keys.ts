@@ -75,18 +75,15 @@ export class IssuerKeys {
   }
 
   async #fetch(): Promise<KnownKeys> {
-    const {
-      log,
-      clock: { now },
-    } = this.#options;
-    if (now() - this.#failedAtMs < AGAIN_MS) throw issuerUnavailable(this.#setting.issuer);
+    const { log, clock } = this.#options;
+    if (clock.now() - this.#failedAtMs < AGAIN_MS) throw issuerUnavailable(this.#setting.issuer);
     this.#fetching ??= this.#keys()
       .then((set) => {
-        this.#known = { set, atMs: now() };
+        this.#known = { set, atMs: clock.now() };
         return this.#known;
       })
       .catch((thrown: unknown) => {
-        this.#failedAtMs = now();
+        this.#failedAtMs = clock.now();
         // Only own words: an answer may contain anything.
         const reason =
           thrown instanceof Unusable

@@ -95,17 +95,14 @@ export class OAuthKeys {
   }
 
   async #read(): Promise<KeySet> {
-    const {
-      store,
-      clock: { wall, now },
-    } = this.#options;
+    const { store, clock } = this.#options;
     for (let round = 0; ; round += 1) {
       const [row] = await store.find('key', [KEY]);
       const stored = row === undefined ? [] : readKeys(row);
-      const keys = await rotated(stored, wall());
+      const keys = await rotated(stored, clock.wall());
       let version = row?.version ?? 0;
       if (keys !== stored) {
-        const at = new Date(wall()).toISOString();
+        const at = new Date(clock.wall()).toISOString();
         const next = {
           kind: 'key',
           key: KEY,
@@ -122,8 +119,8 @@ export class OAuthKeys {
         }
         version += 1;
       }
-      const set = { version, signing: signingOf(keys, wall()), published: keys };
-      this.#known = { keys: set, atMs: now() };
+      const set = { version, signing: signingOf(keys, clock.wall()), published: keys };
+      this.#known = { keys: set, atMs: clock.now() };
       return set;
     }
   }

@@ -34,11 +34,8 @@ export class SharedTimer {
   }
 
   add(waiter: Waiter): void {
-    const {
-      waitMs,
-      clock: { now },
-    } = this.#options;
-    waiter.dueAtMs = now() + waitMs;
+    const { waitMs, clock } = this.#options;
+    waiter.dueAtMs = clock.now() + waitMs;
     this.#waiting.add(waiter);
     if (this.#ringsAtMs === undefined) this.#arm(waiter.dueAtMs, waitMs);
   }

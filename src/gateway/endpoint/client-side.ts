@@ -243,15 +243,12 @@ export class ClientSide {
 
   /** Resolves when no call is in flight, or waits within a session, or the grace time is over. */
   #untilIdle(graceMs: number): Promise<void> {
-    const {
-      fleet,
-      clock: { now, alarm },
-    } = this.#deps;
-    const untilMs = now() + graceMs;
+    const { fleet, clock } = this.#deps;
+    const untilMs = clock.now() + graceMs;
     const { promise, resolve } = Promise.withResolvers<void>();
     const check = (): void => {
-      if (fleet.underWay + this.sessions.size === 0 || now() >= untilMs) resolve();
-      else alarm(IDLE_CHECK_MS, check);
+      if (fleet.underWay + this.sessions.size === 0 || clock.now() >= untilMs) resolve();
+      else clock.alarm(IDLE_CHECK_MS, check);
     };
     check();
     return promise;

@@ -69,13 +69,10 @@ export class ConnectionTests {
 
   /** `closed` resolves when the program has ended or the connection is closed; it never rejects. */
   #open(definition: InstanceDefinition, left: AbortSignal | undefined) {
-    const {
-      openTransport,
-      clock: { now, alarm },
-    } = this.#deps;
-    const startMs = now();
+    const { openTransport, clock } = this.#deps;
+    const startMs = clock.now();
     const stop = new AbortController();
-    const disarm = alarm(TEST_MS, () => stop.abort(backendTimeout(TEST_MS, 'no')));
+    const disarm = clock.alarm(TEST_MS, () => stop.abort(backendTimeout(TEST_MS, 'no')));
     const signal = AbortSignal.any([
       stop.signal,
       this.#closing.signal,
@@ -91,7 +88,7 @@ export class ConnectionTests {
         readDiagnostics = read;
       },
     });
-    const passedMs = () => Math.round(now() - startMs);
+    const passedMs = () => Math.round(clock.now() - startMs);
     const outcome = Promise.race([
       opening.then((transport) => describeServer(transport, this.#deps.clock)),
       late,

@@ -67,13 +67,10 @@ const NOTHING: Adapter = {
 };
 
 function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> {
-  const {
-    store,
-    clock: { wall },
-  } = options;
+  const { store, clock } = options;
   return {
     upsert: async (id, { jti: _, userCode, ...payload }, seconds = 0) => {
-      const nowMs = wall();
+      const nowMs = clock.wall();
       if (userCode !== undefined)
         await store.save(rowOfUserCode(userCode, oauthKey(kind, id), nowMs, seconds));
       const row = {
@@ -100,7 +97,7 @@ function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> 
     },
     consume: async (id) => {
       const key = oauthKey(kind, id);
-      if (await store.consume(kind, key, new Date(wall()).toISOString())) {
+      if (await store.consume(kind, key, new Date(clock.wall()).toISOString())) {
         if (kind === 'code' || kind === 'device') await keepGrant(kind, key, options);
         return;
       }
@@ -117,13 +114,7 @@ function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> 
  * refresh token.
  */
 async function keepGrant(kind: 'code' | 'device', codeKey: string, options: AdapterOptions): Promise<void> {
-  const {
-    store,
-    clients,
-    causedBy,
-    tokenSeconds,
-    clock: { wall },
-  } = options;
+  const { store, clients, causedBy, tokenSeconds, clock } = options;
   const [code] = await store.find(kind, [codeKey]);
   // Denied: there is no grant.
   if (kind === 'device' && code?.grantId === undefined) return;
@@ -132,7 +123,9 @@ async function keepGrant(kind: 'code' | 'device', codeKey: string, options: Adap
   if (row === undefined || grant === undefined) throw new errors.InvalidGrant('the grant has ended');
   const client = await clients.find(grant.clientId, causedBy());
   const endMs =
-    client?.mayRefresh === true ? Date.parse(grant.createdAt) + GRANT_MS : wall() + tokenSeconds * 1_000;
+    client?.mayRefresh === true
+      ? Date.parse(grant.createdAt) + GRANT_MS
+      : clock.wall() + tokenSeconds * 1_000;
   const expiresAt = new Date(endMs).toISOString();
   if (!(await store.replace(rowOfGrant({ ...grant, expiresAt }), row.version)))
     throw new errors.InvalidGrant('the grant has ended');

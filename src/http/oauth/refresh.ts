@@ -94,10 +94,7 @@ class RefreshGrantType {
   }
 
   async answer(ctx: KoaContextWithOIDC): Promise<void> {
-    const {
-      store,
-      clock: { wall },
-    } = this.#options;
+    const { store, clock } = this.#options;
     const { client, params = {} } = ctx.oidc;
     const token = params.refresh_token;
     if (client === undefined || typeof token !== 'string' || token === '')
@@ -108,7 +105,7 @@ class RefreshGrantType {
     if (stored.clientId !== client.clientId) throw new errors.InvalidGrant('client mismatch');
     const [grantRow] = await store.find('grant', [oauthKey('grant', row.grantId ?? '')]);
     const grant = grantRow && grantOf(grantRow);
-    if (grantRow === undefined || grant === undefined || Date.parse(grant.expiresAt) <= wall())
+    if (grantRow === undefined || grant === undefined || Date.parse(grant.expiresAt) <= clock.wall())
       throw new errors.InvalidGrant('the grant has ended');
     const isUsed = row.consumedAt !== undefined && !this.#isAbandoned(row);
     if (!isUsed) await this.#options.confirm(grant.userId);
@@ -128,11 +125,8 @@ class RefreshGrantType {
     stored: Stored,
     grant: Grant,
   ): readonly string[] {
-    const {
-      normalise,
-      clock: { wall },
-    } = this.#options;
-    if (stored.exp * 1_000 <= wall()) throw new errors.InvalidGrant('refresh token is expired');
+    const { normalise, clock } = this.#options;
+    if (stored.exp * 1_000 <= clock.wall()) throw new errors.InvalidGrant('refresh token is expired');
     const wanted = scopesOf(params.scope);
     const granted = stored.scope.split(' ');
     if (wanted?.some((scope) => !granted.includes(scope)))
@@ -144,19 +138,15 @@ class RefreshGrantType {
 
   /** New tokens, which the row stores as its answer; the answer of another request that was first. */
   async #renew(ctx: KoaContextWithOIDC, admitted: Admitted): Promise<object> {
-    const {
-      store,
-      clients,
-      clock: { wall },
-    } = this.#options;
+    const { store, clients, clock } = this.#options;
     const { token, row, stored, grant, grantRow } = admitted;
-    const consumedAt = new Date(wall()).toISOString();
+    const consumedAt = new Date(clock.wall()).toISOString();
     if (!(await this.#take(row, consumedAt))) return this.#answerOfOther(ctx, token);
     const rotations = (stored.rotations ?? 0) + 1;
     const body = await this.#newTokens(admitted, rotations);
     if (rotations % KEPT === 0) await forgetOldest(store, grant.id);
     // It goes with its last token. A grant that has ended meanwhile stays ended.
-    const endMs = Math.min(Date.parse(grant.createdAt) + MAX_MS, wall() + IDLE_MS);
+    const endMs = Math.min(Date.parse(grant.createdAt) + MAX_MS, clock.wall() + IDLE_MS);
     await store.replace(rowOfGrant({ ...grant, expiresAt: new Date(endMs).toISOString() }), grantRow.version);
     await clients.used(grant.clientId);
     const answer = encrypted(token, JSON.stringify(body));

@@ -82,23 +82,20 @@ export class ClientDocuments {
   }
 
   async #find(id: string, causedBy: string): Promise<ClientRecord> {
-    const {
-      store,
-      clock: { now, wall },
-    } = this.#options;
+    const { store, clock } = this.#options;
     const failed = this.#failed.get(id);
-    let fault = failed !== undefined && now() - failed.atMs < FAILED_MS ? failed.fault : undefined;
+    let fault = failed !== undefined && clock.now() - failed.atMs < FAILED_MS ? failed.fault : undefined;
     if (fault === undefined) {
       try {
         const client = await this.#fetch(id, causedBy);
-        this.#kept.set(id, { client, atMs: now() });
+        this.#kept.set(id, { client, atMs: clock.now() });
         await this.#makeRoom();
         await store.save({
           kind: 'document',
           key: oauthKey('document', id),
           clientKey: clientKeyOf(id),
-          createdAt: new Date(wall()).toISOString(),
-          expiresAt: new Date(wall() + KEPT_MS).toISOString(),
+          createdAt: new Date(clock.wall()).toISOString(),
+          expiresAt: new Date(clock.wall() + KEPT_MS).toISOString(),
           value: JSON.stringify(client),
         });
         return client;
@@ -106,13 +103,13 @@ export class ClientDocuments {
         if (!(thrown instanceof DocumentFault)) throw thrown;
         fault = thrown;
         // A caller that asks too often does not spoil the document for others.
-        if (fault.status !== 503) this.#failed.set(id, { fault, atMs: now() });
+        if (fault.status !== 503) this.#failed.set(id, { fault, atMs: clock.now() });
       }
     }
     // A document that lies is not used any more.
     if (fault.status === 400) throw fault;
     const [row] = await store.find('document', [oauthKey('document', id)]);
-    if (row?.expiresAt === undefined || Date.parse(row.expiresAt) <= wall()) throw fault;
+    if (row?.expiresAt === undefined || Date.parse(row.expiresAt) <= clock.wall()) throw fault;
     return readClient(row);
   }
 

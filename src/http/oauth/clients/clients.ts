@@ -90,18 +90,15 @@ export class Clients {
   async find(id: string, causedBy: string, isFresh = false): Promise<ClientRecord | undefined> {
     if (id === COMMAND_LINE.id) return COMMAND_LINE;
     const key = clientKeyOf(id);
-    const {
-      store,
-      clock: { now },
-    } = this.#options;
+    const { store, clock } = this.#options;
     const known = this.#known.get(key);
-    if (!isFresh && known !== undefined && now() - known.atMs < KNOWN_MS) return known.client;
+    if (!isFresh && known !== undefined && clock.now() - known.atMs < KNOWN_MS) return known.client;
     const removals = this.#removals;
     const [row] = await store.find('client', [key]);
     if (row !== undefined) {
       const client = readClient(row);
       // It may have been this one.
-      if (removals === this.#removals) this.#known.set(key, { client, atMs: now() });
+      if (removals === this.#removals) this.#known.set(key, { client, atMs: clock.now() });
       return client;
     }
     this.#known.delete(key);
@@ -186,21 +183,18 @@ export class Clients {
 
   /** Keeps a client longer, because a user has allowed it or it got a token. */
   async used(id: string): Promise<void> {
-    const {
-      store,
-      clock: { wall },
-    } = this.#options;
-    const isRecent = (atMs = Number.NaN) => wall() - atMs < DAY_MS;
+    const { store, clock } = this.#options;
+    const isRecent = (atMs = Number.NaN) => clock.wall() - atMs < DAY_MS;
     const key = clientKeyOf(id);
     // Each sign-in comes here twice.
     if (isRecent(this.#usedAtMs.get(key))) return;
     const [row] = await store.find('client', [key]);
     if (row === undefined) return;
     const beforeMs = Date.parse(usedAtOf(row) ?? '');
-    this.#usedAtMs.set(key, isRecent(beforeMs) ? beforeMs : wall());
+    this.#usedAtMs.set(key, isRecent(beforeMs) ? beforeMs : clock.wall());
     if (isRecent(beforeMs)) return;
-    const usedAt = new Date(wall()).toISOString();
-    const expiresAt = row.expiresAt && new Date(wall() + USED_MS).toISOString();
+    const usedAt = new Date(clock.wall()).toISOString();
+    const expiresAt = row.expiresAt && new Date(clock.wall() + USED_MS).toISOString();
     await store.replace({ ...row, usedAt, expiresAt }, row.version);
   }
 
@@ -221,14 +215,11 @@ export class Clients {
   }
 
   async #makeRoom(): Promise<void> {
-    const {
-      store,
-      clock: { wall },
-    } = this.#options;
+    const { store, clock } = this.#options;
     const unused = { kind: 'client', isUsed: false } as const;
     if ((await store.count(unused)) < MAX_UNUSED) return;
     const oldest = (await store.list(unused, MAX_LISTED)).at(-1);
-    const ageMs = oldest === undefined ? 0 : wall() - Date.parse(oldest.createdAt);
+    const ageMs = oldest === undefined ? 0 : clock.wall() - Date.parse(oldest.createdAt);
     if (oldest === undefined || ageMs < SPARED_MS) throw tooManyAttempts(Math.ceil(SPARED_MS / 1_000));
     await store.delete('client', [oldest.key]);
   }

@@ -103,16 +103,13 @@ export class GuardedFetch {
     const host = url.hostname.replace(/^\[|\]$/g, '');
     if (isIP(host) !== 0 && !this.#isAllowed(host))
       throw new FetchFailure('its server has no public address');
-    const {
-      ca,
-      clock: { alarm },
-    } = this.#options;
+    const { ca, clock } = this.#options;
     return askOutside(url, {
       lookup: this.#lookup,
       handshakes: this.#handshakes,
       headers: { Accept: 'application/json', 'User-Agent': 'stagedoor' },
       ca,
-      alarm,
+      alarm: clock.alarm,
       ...bounds,
     });
   }

@@ -184,19 +184,16 @@ export class DevicePages {
 
   /** Answers the request itself, and resolves with undefined, when the code is not one that waits. */
   async #find(exchange: OAuthExchange, code: string, { user }: SignedIn): Promise<Pending | undefined> {
-    const {
-      store,
-      clock: { now, wall },
-    } = this.#options;
+    const { store, clock } = this.#options;
     const counted = [networkOf(exchange.address), `user:${user.id}`];
-    if (counted.some((key) => this.#wrong.add(key, now(), 0).count >= WRONG_PER_MINUTE)) {
+    if (counted.some((key) => this.#wrong.add(key, clock.now(), 0).count >= WRONG_PER_MINUTE)) {
       const page = faultPage(429, 'Too many codes', 'Too many codes were wrong.', 'Try again in a minute.');
       sendPage(exchange.response, page, ['Retry-After', '60']);
       return undefined;
     }
     const [pointer] = await store.find('device', [keyOfUserCode(code)]);
     const [row] = pointer === undefined ? [] : await store.find('device', [pointer.value]);
-    const isOver = row === undefined || Date.parse(row.expiresAt ?? '') <= wall();
+    const isOver = row === undefined || Date.parse(row.expiresAt ?? '') <= clock.wall();
     const payload = isOver ? {} : readPayload(row);
     // A second click, or the way back to the page.
     if (payload.accountId === user.id) {
@@ -205,7 +202,7 @@ export class DevicePages {
     }
     const isDecided = payload.accountId !== undefined || payload.error !== undefined;
     if (!isOver && !isDecided && row.consumedAt === undefined) return { row, payload };
-    for (const key of counted) this.#wrong.add(key, now(), 1);
+    for (const key of counted) this.#wrong.add(key, clock.now(), 1);
     this.#sendUnknown(exchange);
     return undefined;
   }

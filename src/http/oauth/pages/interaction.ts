@@ -187,11 +187,8 @@ export class Interactions {
     exchange: OAuthExchange,
     { details, client, signedIn, asked, isAllowed, finish }: Answered,
   ): Promise<void> {
-    const {
-      store,
-      clock: { wall },
-    } = this.#options;
-    const at = new Date(wall()).toISOString();
+    const { store, clock } = this.#options;
+    const at = new Date(clock.wall()).toISOString();
     // A second click: the first one counts, whose answer the browser has dropped.
     if (!(await store.consume('interaction', oauthKey('interaction', details.uid), at)))
       return redirect(exchange.response, details.returnTo);
@@ -208,13 +205,8 @@ export class Interactions {
     asked: Asked,
     isAllowed: boolean,
   ): Promise<Grant | undefined> {
-    const {
-      store,
-      trail: own,
-      clients,
-      clock: { wall },
-    } = this.#options;
-    const nowMs = wall();
+    const { store, trail: own, clients, clock } = this.#options;
+    const nowMs = clock.wall();
     const trail = (subject: string, status: number) =>
       own.record({
         actor: `user:${user.id}`,

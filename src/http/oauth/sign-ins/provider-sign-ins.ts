@@ -106,12 +106,8 @@ export class ProviderSignIns {
   async begin({ request, response, address }: OAuthExchange, id: string, purpose: Purpose): Promise<boolean> {
     const provider = this.#providerOf(id);
     if (provider === undefined) return false;
-    const {
-      store,
-      perMinute,
-      clock: { wall, now },
-    } = this.#options;
-    if (this.#begun.add(networkOf(address), now()).count > perMinute) {
+    const { store, perMinute, clock } = this.#options;
+    if (this.#begun.add(networkOf(address), clock.now()).count > perMinute) {
       sendPage(response, tooManyPage(), ['Retry-After', '60']);
       return true;
     }
@@ -124,8 +120,8 @@ export class ProviderSignIns {
     await store.save({
       kind: 'signing-in',
       key: oauthKey('signing-in', proof.state),
-      createdAt: new Date(wall()).toISOString(),
-      expiresAt: new Date(wall() + LIFE_SECONDS * 1_000).toISOString(),
+      createdAt: new Date(clock.wall()).toISOString(),
+      expiresAt: new Date(clock.wall() + LIFE_SECONDS * 1_000).toISOString(),
       value: JSON.stringify(begun),
     });
     const headers = ended.flatMap((name) => this.#cookies(name, ''));
@@ -196,14 +192,11 @@ export class ProviderSignIns {
 
   /** Undefined when there is none, or another answer was first. */
   async #take(state: string): Promise<Begun | undefined> {
-    const {
-      store,
-      clock: { wall },
-    } = this.#options;
+    const { store, clock } = this.#options;
     const key = oauthKey('signing-in', state);
     const [row] = await store.find('signing-in', [key]);
-    if (row === undefined || Date.parse(row.expiresAt ?? '') <= wall()) return undefined;
-    if (!(await store.consume('signing-in', key, new Date(wall()).toISOString()))) return undefined;
+    if (row === undefined || Date.parse(row.expiresAt ?? '') <= clock.wall()) return undefined;
+    if (!(await store.consume('signing-in', key, new Date(clock.wall()).toISOString()))) return undefined;
     return readBegun(row);
   }
 
