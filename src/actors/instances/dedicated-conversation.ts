@@ -140,9 +140,9 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   get feed(): Feed | undefined {
     const conversation = this.inner;
     if (conversation === undefined) return undefined;
-    const { handshake, messages$, resumed$, closed$ } = conversation;
+    const { handshake, messages$, resumed$, closed$, countsOwners } = conversation;
     const exchange = (request: ExchangeRequest) => withoutClient(conversation, request);
-    this.#feed ??= new Feed({ handshake, messages$, resumed$, closed$, exchange }, this.#deps);
+    this.#feed ??= new Feed({ handshake, messages$, resumed$, closed$, countsOwners, exchange }, this.#deps);
     return this.#feed;
   }
   /**

@@ -81,6 +81,11 @@ export class Feed {
     );
   }
 
+  /** True when the backend is subscribed to each resource by itself, with `subscribe`. */
+  get isOfLegacy(): boolean {
+    return this.#subscription === undefined;
+  }
+
   /** Adds a client, which gets messages until the returned function is called. */
   add(client: FeedClient): () => void {
     this.#clients.add(client);

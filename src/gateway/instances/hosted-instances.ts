@@ -6,7 +6,7 @@ import { hostedAttempt } from '../../actors/calls/hosted-attempt.ts';
 import type { Fleet } from '../../actors/fleet.ts';
 import { sharedBy } from '../../actors/instances/dedicated-conversation.ts';
 import { InstanceRef } from '../../actors/instances/instance-ref.ts';
-import type { OpenedTransport } from '../../actors/instances/opened-transport.ts';
+import type { Feed } from '../../actors/subscriptions/feed.ts';
 import type { SharedSubscription } from '../../actors/subscriptions/resource-subscriptions.ts';
 import type {
   InstanceHost,
@@ -63,12 +63,17 @@ export class HostedInstances implements InstanceHost {
     try {
       const conversation = await use.conversation.opening;
       if (conversation === undefined) return undefined;
-      const nothing = { isDraining$: NEVER, otherCalls$: NEVER };
+      const hosted = this.#hosted(ref, conversation, way);
+      const subscriptions = new Subscriptions(isShared ? use.conversation.feed : undefined);
       return {
-        ...this.#hosted(ref, conversation, way),
-        ...nothing,
+        ...hosted,
+        exchange: subscriptions.exchange(hosted.exchange),
+        ...{ isDraining$: NEVER, otherCalls$: NEVER },
         closed$: conversation.closed$,
-        release: use.end,
+        release: () => {
+          subscriptions.release();
+          use.end();
+        },
       };
     } catch (thrown) {
       use.end();
@@ -89,17 +94,14 @@ export class HostedInstances implements InstanceHost {
       }),
     );
     const hosted = this.#hosted(ref, opened.transport, way);
-    const subscriptions = new Map<string, SharedSubscription>();
+    const subscriptions = new Subscriptions(opened.feed);
     return {
       ...hosted,
-      exchange: (request: ExchangeRequest) =>
-        subscriptionOf(request, opened, subscriptions) ?? hosted.exchange(request),
+      exchange: subscriptions.exchange(hosted.exchange),
       isDraining$: state$.pipe(map(() => ref.state === 'draining')),
       otherCalls$: this.#changesOf(() => ref.calls.active - way.calls),
       closed$: closed$.pipe(take(1)),
-      release: () => {
-        for (const subscription of subscriptions.values()) subscription.release();
-      },
+      release: () => subscriptions.release(),
     };
   }
 
@@ -139,32 +141,62 @@ export class HostedInstances implements InstanceHost {
 }
 
 /**
- * A subscription of another node, for one of its owners, to a resource of a legacy backend is one of several in the
- * conversation that all share: it ends at the backend with the last one. Undefined for any other request.
+ * The subscriptions of another node, for each of its owners, to resources of a legacy backend: each is one of several in
+ * a conversation that all share, and ends at the backend with the last one.
  */
-function subscriptionOf(
-  { method, params, caller }: ExchangeRequest,
-  { feed, handshake }: OpenedTransport,
-  subscriptions: Map<string, SharedSubscription>,
-): Observable<ExchangeEvent> | undefined {
-  const isSubscribe = method === 'resources/subscribe';
-  if (handshake.era === 'modern') return undefined;
-  if (!isSubscribe && method !== 'resources/unsubscribe') return undefined;
-  return defer(() => {
-    const uri = String(fieldValue(params?.uri));
-    const key = `${caller ?? ''}\n${uri}`;
-    subscriptions.get(key)?.release();
-    subscriptions.delete(key);
-    if (!isSubscribe) return of({ kind: 'result' as const, result: JsonText.ofValue({}) });
-    const subscription = feed.subscribe(uri, caller);
-    subscriptions.set(key, subscription);
+class Subscriptions {
+  readonly #feed: Feed | undefined;
+  readonly #parts = new Map<string, SharedSubscription>();
+
+  /** `feed`: of the shared conversation; undefined where the other node does not share it. */
+  constructor(feed: Feed | undefined) {
+    this.#feed = feed?.isOfLegacy ? feed : undefined;
+  }
+
+  /** Sends requests by `send`, except subscriptions. */
+  exchange(send: Conversation['exchange']): Conversation['exchange'] {
+    const feed = this.#feed;
+    if (feed === undefined) return send;
+    return (request) => {
+      const { method } = request;
+      if (method === 'resources/subscribe') return defer(() => this.#subscribe(feed, request));
+      return method === 'resources/unsubscribe' ? defer(() => this.#unsubscribe(request)) : send(request);
+    };
+  }
+
+  release(): void {
+    for (const part of this.#parts.values()) part.release();
+    this.#parts.clear();
+  }
+
+  #subscribe(feed: Feed, request: ExchangeRequest): Promise<ExchangeEvent> {
+    const key = this.#end(request);
+    const part = feed.subscribe(uriOf(request), request.caller);
+    this.#parts.set(key, part);
     // The other node tries again by itself: a refused one must not take a place later.
-    subscription.answer.catch(() => {
-      subscription.release();
-      if (subscriptions.get(key) === subscription) subscriptions.delete(key);
+    part.answer.catch(() => {
+      part.release();
+      if (this.#parts.get(key) === part) this.#parts.delete(key);
     });
-    return subscription.answer;
-  });
+    return part.answer;
+  }
+
+  #unsubscribe(request: ExchangeRequest): Observable<ExchangeEvent> {
+    this.#end(request);
+    return of({ kind: 'result' as const, result: JsonText.ofValue({}) });
+  }
+
+  /** Ends the subscription of its owner to the resource, if there is one; its key. */
+  #end(request: ExchangeRequest): string {
+    const key = `${request.caller ?? ''}\n${uriOf(request)}`;
+    this.#parts.get(key)?.release();
+    this.#parts.delete(key);
+    return key;
+  }
+}
+
+function uriOf({ params }: ExchangeRequest): string {
+  return String(fieldValue(params?.uri));
 }
 
 /** Resolves when the instance is up; rejects once it is neither up nor starting. */

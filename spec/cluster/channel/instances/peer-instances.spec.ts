@@ -3,6 +3,7 @@
 
 import { firstValueFrom, lastValueFrom, NEVER, Subject, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { DedicatedConversation, sharedBy } from '../../../../src/actors/instances/dedicated-conversation.ts';
 import { OpenedTransport } from '../../../../src/actors/instances/opened-transport.ts';
 import type { InstanceHost } from '../../../../src/cluster/channel/instances/instance-host.ts';
 import { InstanceListener } from '../../../../src/cluster/channel/instances/instance-listener.ts';
@@ -33,6 +34,7 @@ import { messageOf } from '../../../helpers/outcome.ts';
 import { suite } from '../../../helpers/suite.ts';
 import { NO_RULES } from '../../../helpers/tool-rules.ts';
 import { untimedScheduler } from '../../../helpers/turns.ts';
+import { scripted } from '../../../transports/stdio/open-stdio.ts';
 import { knownNodesIn } from '../known-nodes.ts';
 import { ask, Deployment, forward, type PeerNode } from '../peer-nodes.ts';
 
@@ -310,6 +312,48 @@ test('an owner has one share of the resources of an instance, through however ma
   await becomes(() => resources.length, 5_000);
   for (const transport of transports) await transport.close();
   await becomes(() => resources.length, 5_002);
+});
+
+test('nodes that share one process of equal extensions share its subscriptions, too', async () => {
+  const { command, args } = scripted(
+    "if (method.startsWith('resources/')) seen.push(method); say({ jsonrpc: '2.0', id, result: { seen } });",
+    'const seen = [];',
+  );
+  await gateway.register('demo', { id: 'program', command, args: [...args] }, { waitMs: 30_000 });
+  const capabilities = { extensions: { 'com.example/one': {} } };
+  const request = { owner: { id: 'user:ada' }, ...sharedBy(capabilities) };
+  const transports = [await open('program'), await open('program')];
+  const deps = { clock: systemClock, scheduler: untimedScheduler() };
+  // As an instance does.
+  const shared = transports.map((transport) => {
+    const opening = (signal: AbortSignal) =>
+      transport.openConversation({ profile: request.profile, signal, isShared: true });
+    const listener = { opened: () => {}, ended: () => {}, gone: () => {} };
+    return new DedicatedConversation(deps, { request, key: 'shared', open: opening, listener });
+  });
+  const [first] = await Promise.all(shared.map((each) => each.untilOpen));
+  const [atFirst, atSecond] = shared.map(({ feed }) => feed);
+  const seen = async () => {
+    const event = first && (await lastValueFrom(first.exchange({ method: 'seen', caller: 'ada' })));
+    assert.ok(event?.kind === 'result');
+    return JSON.parse(event.result.text).seen;
+  };
+  const parts = [
+    atFirst?.subscribe('test://one', 'user:ada'),
+    atFirst?.subscribe('test://one', 'user:bob'),
+    atSecond?.subscribe('test://one', 'user:ada'),
+  ];
+  await Promise.all(parts.map((part) => part?.answer));
+  parts[0]?.release();
+  parts[2]?.release();
+  const again = atSecond?.subscribe('test://one', 'user:eve');
+  await again?.answer;
+  assert.equal(await seen(), ['resources/subscribe'], 'the other owners have it still');
+  await shared[1]?.close();
+  assert.equal(await seen(), ['resources/subscribe'], 'and the owner at the other node');
+  parts[1]?.release();
+  await becomes(seen, ['resources/subscribe', 'resources/unsubscribe']);
+  for (const transport of transports) await transport.close();
 });
 
 test('a request with the hop of another kind is refused', async () => {

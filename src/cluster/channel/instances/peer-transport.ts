@@ -79,7 +79,6 @@ export async function openPeerTransport(options: PeerTransportOptions): Promise<
   if (conversation === undefined) throw notConnected();
   return Object.assign(conversation, {
     kind: options.definition.transport,
-    countsOwners: true,
     diagnostics: () => ({ pid: null, stderr: [] }),
     openConversation: ({ profile, signal, ownerId = NO_CALLER, isShared }: ConversationOpening) =>
       PeerConversation.open(
@@ -223,11 +222,16 @@ interface Exchange extends Linked {
   readonly subscriber: Subscriber<ExchangeEvent>;
 }
 
+/** Without `profile`: the conversation that all clients share. */
+type Wanted = Omit<ConversationRequest, 'template' | 'id' | 'way'>;
+
 class PeerConversation implements Conversation {
   readonly handshake: Handshake;
   readonly pid: number | undefined;
   readonly isIndependent: boolean | undefined;
   readonly endsAfterCall: boolean | undefined;
+  /** True where other nodes may share the conversation: its node then keeps the subscriptions of all. */
+  readonly countsOwners: boolean;
   otherCalls = 0;
   readonly #link: Link;
   readonly #id: string;
@@ -246,7 +250,14 @@ class PeerConversation implements Conversation {
   #waitingBytes = 0;
   #isClosed = false;
 
-  private constructor(link: Link, ownerId: string, stream: Forwarding, opened: OpenedConversation) {
+  private constructor(
+    link: Link,
+    ownerId: string,
+    { profile, isShared = false }: Wanted,
+    stream: Forwarding,
+    opened: OpenedConversation,
+  ) {
+    this.countsOwners = profile === undefined || isShared;
     this.handshake = link.handshakeOf(opened);
     this.pid = opened.pid;
     this.isIndependent = opened.isIndependent;
@@ -262,7 +273,7 @@ class PeerConversation implements Conversation {
   static open(
     link: Link,
     ownerId: string,
-    wanted: Omit<ConversationRequest, 'template' | 'id' | 'way'>,
+    wanted: Wanted,
     signal: AbortSignal,
     onDraining?: (isDraining: boolean) => void,
   ): Promise<PeerConversation | undefined> {
@@ -287,7 +298,7 @@ class PeerConversation implements Conversation {
           frame: (frame) => {
             if (frame.kind === 'opened') {
               settle();
-              opened = new PeerConversation(link, ownerId, stream, frame);
+              opened = new PeerConversation(link, ownerId, wanted, stream, frame);
               resolve(opened);
             } else if (frame.kind === 'none') {
               settle();
