@@ -30,6 +30,16 @@ export function peerAnswer(
     signal.throwIfAborted();
     const parts: Buffer[] = [];
     let [status, length] = [0, 0];
+    const settle = (finish: () => void): void => {
+      signal.removeEventListener('abort', giveUp);
+      finish();
+    };
+    const giveUp = (): void => {
+      forwarding.cancel();
+      settle(() => reject(signal.reason));
+    };
+    signal.addEventListener('abort', giveUp);
+    const refuse = (reason: string): void => settle(() => reject(cannotBeAsked(peer.node, reason)));
     const forwarding = peer.forward(request, {
       head: (given) => {
         status = given;
@@ -37,20 +47,16 @@ export function peerAnswer(
       data: (part) => {
         length += part.length;
         if (length <= maxBytes) parts.push(part);
+        else {
+          forwarding.cancel();
+          refuse('its answer is too long');
+        }
         return true;
       },
-      end: () => {
-        if (length <= maxBytes) resolve({ status, body: Buffer.concat(parts) });
-        else reject(cannotBeAsked(peer.node, 'its answer is too long'));
-      },
-      notHolder: () => reject(cannotBeAsked(peer.node, 'it has ended')),
-      failed: ({ facts: { reason = 'it does not answer' } }) => reject(cannotBeAsked(peer.node, reason)),
+      end: () => settle(() => resolve({ status, body: Buffer.concat(parts) })),
+      notHolder: () => refuse('it has ended'),
+      failed: ({ facts: { reason = 'it does not answer' } }) => refuse(reason),
     });
-    const giveUp = (): void => {
-      forwarding.cancel();
-      reject(signal.reason);
-    };
-    signal.addEventListener('abort', giveUp, { once: true });
   });
 }
 
