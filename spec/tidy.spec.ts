@@ -40,6 +40,10 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
     ['src/discovery/index.ts', `import { a } from './listed.ts';`],
     ['src/discovery/newest.ts', 'export const newest: Provider = provider;'],
   ],
+  'a bound of LIMITS is used by two rooms': [
+    ['src/http/a.ts', 'f(LIMITS.bodyBytes); // LIMITS.bodyBytes'],
+    ['src/domain/limits.ts', 'export const LIMITS = {\n  bodyBytes: 1,\n} as const;'],
+  ],
   'every source file is imported': [['src/actors/forgotten.ts', '']],
   'a source file starts with a comment that says what it owns': [['src/gateway/gateway.ts', 'const a = 1;']],
   'a source file has at most 450 lines': [['src/gateway/gateway.ts', '// line\n'.repeat(451)]],

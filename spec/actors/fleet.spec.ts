@@ -3,6 +3,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { RESTART_FORGIVEN_MS } from '../../src/actors/back-off.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { backendUnavailable } from '../../src/domain/errors/backend-errors.ts';
 import type { InstanceDefinition } from '../../src/domain/instances/instance.ts';
@@ -136,7 +137,7 @@ test('restarts an instance that crashes again and again with a back-off, which i
     assert.is.not(harness.ref('a'), broken, `after ${waitMs} ms`);
   };
   for (const waitMs of [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) await crashAgain(waitMs);
-  await pass(LIMITS.restartForgivenMs);
+  await pass(RESTART_FORGIVEN_MS);
   await crashAgain(500);
 });
 

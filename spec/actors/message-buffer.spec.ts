@@ -3,9 +3,8 @@
 import { createHash } from 'node:crypto';
 import * as assert from 'uvu/assert';
 import { isAboutTask } from '../../src/actors/instances/process-sharing.ts';
-import { MessageBuffer } from '../../src/actors/message-buffer.ts';
+import { MAX_UNDELIVERED_BYTES, MessageBuffer } from '../../src/actors/message-buffer.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
 import { sessionFingerprint } from '../../src/domain/sessions/session-fingerprint.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -18,7 +17,7 @@ const sized = (bytes: number): JsonObject => ({ data: 'x'.repeat(bytes - '{"data
 
 test('the buffer drops the oldest messages when it is full', () => {
   const { kept, dropped } = recordingBuffer();
-  const quarter = LIMITS.undeliveredBytes / 4;
+  const quarter = MAX_UNDELIVERED_BYTES / 4;
   for (let n = 0; n < 4; n += 1) kept.put(n, sized(quarter));
   assert.equal(dropped, []);
   kept.put(4, sized(quarter + 1));
@@ -31,13 +30,13 @@ test('the buffer drops the oldest messages when it is full', () => {
 test('the buffer drops a message that is too large, and keeps the others', () => {
   const { kept, dropped } = recordingBuffer();
   kept.put(0, {});
-  kept.put(1, sized(LIMITS.undeliveredBytes + 1));
+  kept.put(1, sized(MAX_UNDELIVERED_BYTES + 1));
   assert.equal([kept.takeAll(), dropped], [[0], [1]]);
 });
 
 test('the buffer counts the memory of values, not only the bytes of their JSON', () => {
   const { kept, dropped } = recordingBuffer();
-  const values = LIMITS.undeliveredBytes / 80;
+  const values = MAX_UNDELIVERED_BYTES / 80;
   kept.put(0, { list: Array(Math.floor(values / 2)).fill({}) });
   kept.put(1, { list: Array(Math.floor(values)).fill({}) });
   kept.put(2, { list: Array(Math.floor(values / 2)).fill({}) });

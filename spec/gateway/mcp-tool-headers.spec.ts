@@ -3,11 +3,11 @@
 
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import { TOOL_LIST_AGE_MS } from '../../src/actors/instances/tool-cache.ts';
 import { logEvents } from '../../src/cli/event-log.ts';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import type { GatewayEvent } from '../../src/domain/events/events.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
@@ -95,7 +95,7 @@ const REFUSED = [400, -32020];
 
 test('a client that knows a changed header is refused once, and a client with the old one from then on', async () => {
   await register('a');
-  await sleep(LIMITS.toolListAgeMs);
+  await sleep(TOOL_LIST_AGE_MS);
   backend.pages = [[ZONED]];
   path = undefined;
   await listedAnew(backend, async () =>

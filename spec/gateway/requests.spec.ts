@@ -7,7 +7,8 @@ import * as assert from 'uvu/assert';
 import type { ExchangeRequest, SourcedEvent } from '../../src/domain/calls/exchange.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { gatherPages } from '../../src/domain/lists/list-pages.ts';
+import { gatherPages, MAX_LIST_ITEMS } from '../../src/domain/lists/list-pages.ts';
+import { MAX_LIST_VALUES } from '../../src/domain/memory/held-bytes.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { answerIn, type RequestOptions, resultOf } from '../../src/gateway/requests.ts';
 import type { InProcessHandler } from '../../src/transports/open-options.ts';
@@ -260,11 +261,11 @@ test('lists: end after the maximum number of pages', async () => {
 
 test('lists: request no further page when there are too many items', async () => {
   const { ask, asked } = book({
-    tools: Array.from({ length: LIMITS.listItems + 1 }, () => ({})),
+    tools: Array.from({ length: MAX_LIST_ITEMS + 1 }, () => ({})),
     nextCursor: '2',
   });
   const { items, cut } = await gatherPages('tools', ask);
-  assert.equal([items.length, cut], [LIMITS.listItems + 1, `it has more than ${LIMITS.listItems} items`]);
+  assert.equal([items.length, cut], [MAX_LIST_ITEMS + 1, `it has more than ${MAX_LIST_ITEMS} items`]);
   assert.is(asked.length, 1);
 });
 
@@ -276,9 +277,9 @@ test('lists: end before a page with which they have more than 1,000,000 values o
     })),
   });
   const page = (objects: number, nextCursor?: string) => ({ ...filled(objects), nextCursor });
-  const fits = LIMITS.parsedValues - 200;
+  const fits = MAX_LIST_VALUES - 200;
   assert.is((await gatherPages('tools', book(filled(fits)).ask)).items.length, 20);
-  const error = await errorOf(gatherPages('tools', book(page(LIMITS.parsedValues)).ask));
+  const error = await errorOf(gatherPages('tools', book(page(MAX_LIST_VALUES)).ask));
   assert.is(error.code, 'BACKEND_UNAVAILABLE');
   const { items, cut } = await gatherPages('tools', book(page(fits / 2, '2'), page(fits / 2 + 200)).ask);
   assert.equal([items.length, cut], [20, 'it is too large']);

@@ -133,6 +133,21 @@ export const layerRules: readonly Rule[] = [
     },
   },
   {
+    // A bound of one room is read where its code is: at the top of the file that keeps it.
+    name: 'a bound of LIMITS is used by two rooms',
+    check: ({ path, code }, repository) => {
+      if (path !== 'src/domain/limits.ts') return [];
+      const uses = [...repository.values()].flatMap((source) => {
+        const room = source.path === path ? undefined : roomOf(source.path);
+        return room ? [...source.code.matchAll(/\bLIMITS\.(\w+)/g)].map(([, key]) => ({ key, room })) : [];
+      });
+      return [...code.matchAll(/^ {2}(\w+): /gm)].flatMap(([, key]) => {
+        const rooms = new Set(uses.filter((use) => use.key === key).map(({ room }) => room));
+        return rooms.size < 2 ? [`${key} is used in ${[...rooms].join() || 'no room'} only`] : [];
+      });
+    },
+  },
+  {
     name: 'every source file is imported',
     check: ({ path }, repository) => {
       if (!roomOf(path) || entries.includes(path) || isKindOfTransport(path)) return [];

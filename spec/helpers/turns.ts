@@ -1,11 +1,10 @@
 // Turns of the event loop: a task scheduler that depends on no clock, and a counter of events per turn.
 
 import { setImmediate as immediate } from 'node:timers/promises';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
+import { TASKS_PER_TURN, TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 
 /** A scheduler that limits tasks per turn by number only, so that the speed of the machine does not matter. */
-export function untimedScheduler(perTurn: number = LIMITS.tasksPerTurn): TaskScheduler {
+export function untimedScheduler(perTurn: number = TASKS_PER_TURN): TaskScheduler {
   return new TaskScheduler({ perTurn, turnMs: Number.POSITIVE_INFINITY });
 }
 

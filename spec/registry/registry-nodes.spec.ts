@@ -5,8 +5,9 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
+import { TASKS_PER_TURN } from '../../src/domain/time/task-scheduler.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
+import { START_TASKS } from '../../src/registry/instance-registry.ts';
 import { importContents } from '../../src/registry/registry-sync.ts';
 import { pass } from '../helpers/failing-backend.ts';
 import { Node } from '../helpers/nodes.ts';
@@ -412,7 +413,7 @@ test('a reload starts, changes and ends a few instances per turn of the event lo
   for (const id of ids) await a.registry.instances.deregister('r', id);
   await reload();
   // The first turn of the starts has a change of the template, too.
-  const most = [1 + LIMITS.tasksPerTurn / LIMITS.startTasks, LIMITS.tasksPerTurn, LIMITS.tasksPerTurn];
+  const most = [1 + TASKS_PER_TURN / START_TASKS, TASKS_PER_TURN, TASKS_PER_TURN];
   assert.equal(
     fullest.map((count, index) => count > 0 && count <= (most[index] ?? 0)),
     [true, true, true],

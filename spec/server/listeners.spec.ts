@@ -9,7 +9,6 @@ import { text } from 'node:stream/consumers';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../src/cli/demo-servers.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
 import {
   ListenError,
   type Listeners,
@@ -17,6 +16,11 @@ import {
   type ReceiveTimeouts,
 } from '../../src/server/listeners.ts';
 import { OpenConnections } from '../../src/server/open-connections.ts';
+import {
+  MAX_PIPELINED_BYTES,
+  MAX_PIPELINED_REQUESTS,
+  PIPELINED_REQUEST_BYTES,
+} from '../../src/server/waiting-answers.ts';
 import { accepts, openRaw, readAll, readUntil, sendRaw, untilClosed } from '../helpers/http-raw.ts';
 import { messageOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
@@ -208,9 +212,9 @@ test('closes a connection with too many pipelined requests, and their answers', 
   const port = portOf(await open([0], { serve, headerBytes: 64 * 1024 }));
   const request = (path: string, header: string) => `GET /${path} HTTP/1.1\r\nHost: x\r\n${header}\r\n`;
   const large = request('', `X-Large: ${'x'.repeat(60_000)}\r\n`);
-  const fitting = Math.floor(LIMITS.pipelinedBytes / (LIMITS.pipelinedRequestBytes + large.length));
+  const fitting = Math.floor(MAX_PIPELINED_BYTES / (PIPELINED_REQUEST_BYTES + large.length));
   for (const [one, most] of [
-    [request('', ''), LIMITS.pipelinedRequests],
+    [request('', ''), MAX_PIPELINED_REQUESTS],
     [large, fitting],
     [request('x'.repeat(60_000), ''), fitting],
   ] as const) {
@@ -230,7 +234,7 @@ test('bounds the small pipelined requests of all connections', async () => {
     response.once('close', () => unanswered.delete(response));
   };
   const port = portOf(await open([0], { serve }));
-  const most = LIMITS.pipelinedBytes / LIMITS.pipelinedRequestBytes;
+  const most = MAX_PIPELINED_BYTES / PIPELINED_REQUEST_BYTES;
   const each = 800;
   const sockets: Socket[] = [];
   while (sockets.length * each < 1.5 * most) {
@@ -252,7 +256,7 @@ test('keeps connections open on which one request waits, however large the heade
   const begun: IncomingMessage[] = [];
   const port = portOf(await open([0], { serve: (request) => begun.push(request), headerBytes: 64 * 1024 }));
   const large = `GET / HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(60_000)}\r\n\r\n`;
-  const fitting = Math.floor(LIMITS.pipelinedBytes / (LIMITS.pipelinedRequestBytes + large.length));
+  const fitting = Math.floor(MAX_PIPELINED_BYTES / (PIPELINED_REQUEST_BYTES + large.length));
   const sockets = [await openRaw(port), await openRaw(port), await openRaw(port)];
   for (const [index, count] of [fitting, 2, 2].entries()) {
     const expected = begun.length + count;

@@ -2,6 +2,9 @@
 
 import { LIMITS } from '../domain/limits.ts';
 
+/** The back-off of an instance starts again after it ran for this time. */
+export const RESTART_FORGIVEN_MS = 60_000;
+
 /**
  * The wait in ms: LIMITS.restartFirstMs, doubled for every try after the first, at most `longestMs`. `random`
  * (0 to 1) changes it by up to the share `jitter` in both directions, again up to `longestMs` at most.

@@ -18,7 +18,7 @@ import type { ByteBudget } from '../domain/memory/held-bytes.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { Open } from '../transports/open-options.ts';
-import { backOffMs } from './back-off.ts';
+import { backOffMs, RESTART_FORGIVEN_MS } from './back-off.ts';
 import { Endings } from './instances/endings.ts';
 import { instanceMachine } from './instances/instance.machine.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
@@ -48,7 +48,7 @@ interface FleetOptions
 
 /**
  * The restart of an instance after crashes: how often its actor crashed since it last ran for
- * LIMITS.restartForgivenMs, and when it was restarted.
+ * RESTART_FORGIVEN_MS, and when it was restarted.
  */
 interface Restarted {
   readonly crashes: number;
@@ -338,7 +338,7 @@ export class Fleet {
   #afterCrash(ref: InstanceRef, error: unknown, restarted: Restarted = { crashes: 0, atMs: 0 }): void {
     const { template, id } = ref;
     const { random, clock } = this.#options;
-    const isForgiven = restarted.crashes > 0 && clock.now() - restarted.atMs >= LIMITS.restartForgivenMs;
+    const isForgiven = restarted.crashes > 0 && clock.now() - restarted.atMs >= RESTART_FORGIVEN_MS;
     const crashes = isForgiven ? 1 : restarted.crashes + 1;
     this.#options.emit({
       type: 'instance.crashed',

@@ -4,6 +4,9 @@ import { type JsonObject, valuesIn } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { memoryOf } from '../domain/memory/held-bytes.ts';
 
+/** Most bytes of the params of the messages that wait, as JSON. */
+export const MAX_UNDELIVERED_BYTES = 1024 * 1024;
+
 /** The latest messages of a backend for a client that does not listen yet. */
 export class MessageBuffer<T> {
   readonly #onDropped: (message: T) => void;
@@ -21,13 +24,13 @@ export class MessageBuffer<T> {
    */
   put(message: T, params: JsonObject): void {
     const bytes = sizeOf(params);
-    if (bytes > LIMITS.undeliveredBytes) {
+    if (bytes > MAX_UNDELIVERED_BYTES) {
       this.#onDropped(message);
       return;
     }
     this.#messages.push({ message, bytes });
     this.#bytes += bytes;
-    while (this.#messages.length > LIMITS.undeliveredMessages || this.#bytes > LIMITS.undeliveredBytes) {
+    while (this.#messages.length > LIMITS.undeliveredMessages || this.#bytes > MAX_UNDELIVERED_BYTES) {
       const oldest = this.#messages.shift();
       if (oldest === undefined) return;
       this.#bytes -= oldest.bytes;

@@ -3,7 +3,9 @@
 import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isatty } from 'node:tty';
-import { LIMITS } from '../domain/limits.ts';
+
+/** Two stop signals closer than this are one Ctrl-C that arrived twice (terminal and npm). */
+export const SAME_SIGNAL_MS = 500;
 
 export interface StopReason {
   /** The name of a signal, or `an uncaught error`. */
@@ -28,7 +30,7 @@ const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGBREAK'];
 /**
  * `first` resolves with the first signal or uncaught error, `urgent` with the exit code when a further signal
  * demands an immediate end: 130 for SIGINT, 143 for SIGTERM. `wait` resolves after the time, or at a further
- * signal, which is not urgent then. `dispose` returns the signals to Node. A signal within LIMITS.sameSignalMs of
+ * signal, which is not urgent then. `dispose` returns the signals to Node. A signal within SAME_SIGNAL_MS of
  * the last one is the same Ctrl-C, delivered by the terminal and by npm.
  */
 export function listenForStop(onError: (error: unknown) => void, options: StopOptions = {}) {
@@ -40,7 +42,7 @@ export function listenForStop(onError: (error: unknown) => void, options: StopOp
   let delay: AbortController | undefined;
 
   const onSignal = (signal: NodeJS.Signals): void => {
-    if (signalAtMs !== undefined && now() - signalAtMs < LIMITS.sameSignalMs) return;
+    if (signalAtMs !== undefined && now() - signalAtMs < SAME_SIGNAL_MS) return;
     if (signalAtMs !== undefined && delay === undefined) urgent.resolve(128 + constants.signals[signal]);
     signalAtMs = now();
     delay?.abort();
@@ -82,7 +84,7 @@ export function listenForStop(onError: (error: unknown) => void, options: StopOp
 /**
  * Runs work that ends with Ctrl-C: `signal` aborts at the first SIGINT or SIGTERM, or when the reader of the
  * output ends (`| head -1`). The signals are returned to Node when the work has ended without one, else
- * LIMITS.sameSignalMs after the first: until then the same Ctrl-C may arrive again, and must not end the process
+ * SAME_SIGNAL_MS after the first: until then the same Ctrl-C may arrive again, and must not end the process
  * while its output is written.
  */
 export async function untilSignal<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -94,7 +96,7 @@ export async function untilSignal<T>(work: (signal: AbortSignal) => Promise<T>):
     process.stdout.off('error', end);
   };
   const end = (): void => {
-    timer ??= setTimeout(dispose, LIMITS.sameSignalMs).unref();
+    timer ??= setTimeout(dispose, SAME_SIGNAL_MS).unref();
     ending.abort();
   };
   process.on('SIGINT', end).on('SIGTERM', end);

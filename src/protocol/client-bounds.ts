@@ -7,6 +7,9 @@ import { listOf, METHODS } from '../domain/mcp/mcp.ts';
 import { caseless } from '../domain/text.ts';
 import { isTaskId, isTaskMethod, LONGEST_TASK_ID } from './task-log.ts';
 
+/** Bytes of a stream that a client of the MCP endpoint may leave unread before messages are dropped. */
+export const MAX_UNREAD_BYTES = 1024 * 1024;
+
 /**
  * The most UTF-16 units of JSON, and the most values, of capabilities and client info together. Both are kept as long
  * as the session.

@@ -29,6 +29,11 @@ import type { InProcessHandler } from '../transports/open-options.ts';
 import type { FleetPrograms } from './fleet-programs.ts';
 import type { ToolApprovals } from './tool-approvals.ts';
 
+/** Instances of one registry. Over it: REGISTRY_FULL. */
+export const MAX_INSTANCES = 10_000;
+/** Memory of all large definitions of one registry (keptBytes). Over it: REGISTRY_FULL. The same on all nodes. */
+export const MAX_INSTANCES_BYTES = 64 * 1024 * 1024;
+
 export interface ActiveRegistryDeps {
   readonly fleet: Fleet;
   readonly policy: TemplatePolicy;
@@ -95,13 +100,13 @@ export class ActiveRegistry {
   refuseOverflow(...definitions: readonly InstanceDefinition[]): void {
     const { fleet } = this.#deps;
     const added = definitions.filter(({ template, id }) => fleet.find(template, id) === undefined);
-    if (added.length > 0 && fleet.size + added.length > LIMITS.instances)
-      throw registryFull('instances', LIMITS.instances);
+    if (added.length > 0 && fleet.size + added.length > MAX_INSTANCES)
+      throw registryFull('instances', MAX_INSTANCES);
     if (fleet.isFullFor(...added.map(({ template }) => template)))
       throw registryFull('templates', LIMITS.templates);
     const more = definitions.reduce((sum, definition) => sum + this.#moreBytes(definition), 0);
-    if (more > 0 && this.#instanceBytes + more > LIMITS.instancesBytes)
-      throw registryFull('MiB of large definitions', LIMITS.instancesBytes / 1024 ** 2);
+    if (more > 0 && this.#instanceBytes + more > MAX_INSTANCES_BYTES)
+      throw registryFull('MiB of large definitions', MAX_INSTANCES_BYTES / 1024 ** 2);
   }
 
   /** The memory that the definition takes above that of the one in force. */

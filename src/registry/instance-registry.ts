@@ -12,7 +12,6 @@ import type { InstanceChange, InstanceDefinition, InstanceInput } from '../domai
 import { isMissing } from '../domain/instances/start-failure.ts';
 import { isStored } from '../domain/instances/transport-kinds.ts';
 import { definedFields } from '../domain/json/json.ts';
-import { LIMITS } from '../domain/limits.ts';
 import { runsAnywhere } from '../domain/nodes/nodes.ts';
 import {
   changedInstance,
@@ -30,6 +29,9 @@ import { type Protection, refuseDenied, refuseExposing } from './refusals.ts';
 import type { RegisterOptions, Registration, RegistryInput } from './registry-types.ts';
 import type { TemplateRegistry } from './template-registry.ts';
 import type { ViewRegistry } from './view-registry.ts';
+
+/** As how many tasks the start of an instance counts: the answers of its handshake arrive in later turns. Source: ADR 197. */
+export const START_TASKS = 5;
 
 /** Attempts to store an instance that other nodes change meanwhile. */
 const ATTEMPTS = 5;
@@ -130,7 +132,7 @@ export class InstanceRegistry {
         const revision = await this.#deps.store.instances.saveMany(saves);
         if (!this.#registry.advance(revision, saves.length)) return false;
         const put = (definition: InstanceDefinition): void => void this.#deps.active.put(definition);
-        await this.#deps.scheduler.each(definitions, put, () => LIMITS.startTasks);
+        await this.#deps.scheduler.each(definitions, put, () => START_TASKS);
         return true;
       });
     } catch (thrown) {

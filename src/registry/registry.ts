@@ -5,14 +5,13 @@
 import type { Observable } from 'rxjs';
 import { hasCode } from '../domain/errors/errors.ts';
 import { shuttingDown } from '../domain/errors/gateway-errors.ts';
-import { LIMITS } from '../domain/limits.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import { ActiveRegistry } from './active-registry.ts';
 import { ChangeQueue, type RegistrySteps } from './change-queue.ts';
 import { DefinitionRegistry } from './definition-registry.ts';
 import { Follower } from './follower.ts';
-import { InstanceRegistry, type InstanceRegistryDeps } from './instance-registry.ts';
+import { InstanceRegistry, type InstanceRegistryDeps, START_TASKS } from './instance-registry.ts';
 import { TemplateRegistry } from './template-registry.ts';
 import { ViewRegistry } from './view-registry.ts';
 
@@ -117,7 +116,7 @@ export class Registry {
       views.map(({ definition }) => definition),
     );
     const steps = this.#active.apply({ templates, instances, definitions }, isStart);
-    await this.#deps.scheduler.each(steps, visit, (hasStarted) => (hasStarted ? LIMITS.startTasks : 1));
+    await this.#deps.scheduler.each(steps, visit, (hasStarted) => (hasStarted ? START_TASKS : 1));
     this.views.apply(views, isStart);
     this.#revision = revision;
   }

@@ -4,7 +4,6 @@ import type { IncomingMessage, RequestListener, Server, ServerOptions, ServerRes
 import { Server as NetServer, Socket } from 'node:net';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { OperatorError } from '../domain/errors/errors.ts';
-import { LIMITS } from '../domain/limits.ts';
 import { hostAndPort, localUrl } from '../domain/local-address.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { TaskScheduler } from '../domain/time/task-scheduler.ts';
@@ -14,6 +13,9 @@ import { OpenConnections } from './open-connections.ts';
 import type { PublicTls } from './public-tls.ts';
 import { secureServer } from './secure-server.ts';
 import { WaitingAnswers } from './waiting-answers.ts';
+
+/** Most request headers. Over it: 431. */
+export const MAX_REQUEST_HEADERS = 256;
 
 /** An `import` of node:http reads all its exports, also those that load Node's `fetch`: 14 MB. */
 const { createServer, ServerResponse: NodeResponse } = process.getBuiltinModule('node:http');
@@ -177,7 +179,7 @@ class Listener {
     endFaultyConnections(server);
     server.on('connection', (socket) => connections.add(socket, server, tls !== undefined));
     // Node silently drops headers over this count: one more than allowed shows that there were too many.
-    server.maxHeadersCount = LIMITS.requestHeaders + 1;
+    server.maxHeadersCount = MAX_REQUEST_HEADERS + 1;
     this.#closed = new Promise((resolve) => server.once('close', resolve));
   }
 
@@ -246,7 +248,7 @@ class Listener {
   readonly #begin: RequestListener = (request, response) => {
     if (response.destroyed) return; // its client disconnected while it waited
     if (this.#drainingSinceMs !== undefined) response.setHeader('Connection', 'close');
-    if (request.rawHeaders.length > 2 * LIMITS.requestHeaders) refuseHeaders(response, 431);
+    if (request.rawHeaders.length > 2 * MAX_REQUEST_HEADERS) refuseHeaders(response, 431);
     else if (hasSeveralHosts(request) || !TARGET.test(request.url ?? '')) refuseHeaders(response, 400);
     else this.#target.serve(request, response);
   };

@@ -2,7 +2,16 @@
 
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { LIMITS } from '../domain/limits.ts';
+
+/** Requests of one connection that wait for the answer before them. Over it the connection is closed. */
+export const MAX_PIPELINED_REQUESTS = 1_000;
+/**
+ * What all requests that wait like that take. Over it a connection that adds some, and has over
+ * the largest headers of one request, is closed.
+ */
+export const MAX_PIPELINED_BYTES = 32 * 1024 * 1024;
+/** What such a request takes besides its target and headers. Source: ADR 333. */
+export const PIPELINED_REQUEST_BYTES = 4 * 1024;
 
 /**
  * Closes pipelined answers whose turn has not come when their connection ends: Node 22 emits no `close` for them,
@@ -32,15 +41,15 @@ export class WaitingAnswers {
       socket.once('close', () => setImmediate(() => [...waiting.keys()].forEach(close)));
     }
     const { url = '', rawHeaders } = response.req;
-    const bytes = LIMITS.pipelinedRequestBytes + url.length + rawHeaders.join().length;
+    const bytes = PIPELINED_REQUEST_BYTES + url.length + rawHeaders.join().length;
     const leave = () => {
       if (waiting.delete(response)) this.#bytes -= bytes;
     };
     waiting.set(response, bytes);
     this.#bytes += bytes;
     response.once('socket', leave).once('close', leave);
-    const isTooMuch = this.#bytes > LIMITS.pipelinedBytes && sum(waiting) > this.#headerBytes;
-    if (waiting.size > LIMITS.pipelinedRequests || isTooMuch) socket.destroy();
+    const isTooMuch = this.#bytes > MAX_PIPELINED_BYTES && sum(waiting) > this.#headerBytes;
+    if (waiting.size > MAX_PIPELINED_REQUESTS || isTooMuch) socket.destroy();
   }
 }
 

@@ -1,18 +1,29 @@
 // Every limit that a caller or an operator can reach. The numbers come from the code.
 
+import { RETRY_BUDGET_ALLOWANCE, RETRY_BUDGET_SHARE } from '../../src/actors/calls/retries.ts';
+import { UNREAD_END_MS } from '../../src/actors/calls/stateless/calls-with-questions.ts';
+import { STATELESS_IDLE_MS } from '../../src/actors/calls/stateless/stateless-conversations.ts';
+import { QUEUE_WAIT_MS, QUEUED_PER_INSTANCE } from '../../src/actors/calls/wait-queue.ts';
+import { EXTENSION_IDLE_MS } from '../../src/actors/instances/dedicated-conversation.ts';
+import { REPLACEABLE_MS } from '../../src/actors/instances/dedicated-conversations.ts';
+import { MAX_UNDELIVERED_BYTES } from '../../src/actors/message-buffer.ts';
 import { MAX_ASKED, MAX_RESOURCES } from '../../src/actors/subscriptions/resource-subscriptions.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { SETTINGS_FILE } from '../../src/config/sources.ts';
 import { MAX_ANCHORS } from '../../src/config/yaml.ts';
 import { OUTPUT_BYTES, RUN_MS } from '../../src/discovery/login-program.ts';
 import { RIGHTS_LIMITS } from '../../src/domain/accounts/rights.ts';
+import { MAX_HEADERS, MAX_VARIABLES } from '../../src/domain/instances/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { MAX_LIST_ITEMS } from '../../src/domain/lists/list-pages.ts';
 import {
   type ByteBounds,
   CONNECTION_BYTES,
+  MAX_LIST_VALUES,
   memoryBounds,
   UNCOUNTED_KEPT_BYTES,
 } from '../../src/domain/memory/held-bytes.ts';
+import { MAX_METADATA_CHARACTERS, MAX_METADATA_VALUES } from '../../src/domain/registration/registration.ts';
 import { TESTS } from '../../src/gateway/instances/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/instances/open-transport.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
@@ -22,12 +33,21 @@ import { MAX_UNOPENED } from '../../src/protocol/legacy/legacy-sse.ts';
 import { RESUME_MS, UNOPENED_MS } from '../../src/protocol/legacy/sse-connection.ts';
 import { MAX_STREAMS } from '../../src/protocol/modern/listen.ts';
 import { OWN_TASKS, OWNERS } from '../../src/protocol/task-log.ts';
+import { MAX_INSTANCES, MAX_INSTANCES_BYTES } from '../../src/registry/active-registry.ts';
 import { MAX_REGISTRY_FILE_BYTES } from '../../src/registry/registry-file.ts';
 import { MAX_VIEW_BYTES, MAX_VIEWS } from '../../src/registry/view-registry.ts';
-import { TIMEOUTS } from '../../src/server/listeners.ts';
+import { MAX_REQUEST_HEADERS, TIMEOUTS } from '../../src/server/listeners.ts';
+import {
+  MAX_PIPELINED_BYTES,
+  MAX_PIPELINED_REQUESTS,
+  PIPELINED_REQUEST_BYTES,
+} from '../../src/server/waiting-answers.ts';
 import { COOKIES } from '../../src/transports/http/cookie-jar.ts';
+import { OPENINGS_PER_INSTANCE } from '../../src/transports/http/http-endpoint.ts';
 import { MAX_HEADER_BYTES } from '../../src/transports/http/tool-headers.ts';
 import { STARTS_AT_ONCE, STARTS_PER_OWNER } from '../../src/transports/stdio/dedicated-programs.ts';
+import { STDERR_LINE_CHARACTERS, STDERR_LINES } from '../../src/transports/stdio/line-tail.ts';
+import { STDIN_END_MS, TERMINATE_MS } from '../../src/transports/stdio/process-group.ts';
 import { table } from './markdown.ts';
 
 const share = `${LIMITS.ownerShare * 100} %`;
@@ -58,7 +78,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ['Nesting depth of a body', count(LIMITS.nestingDepth), '`422`, -32600'],
     [
       'Headers',
-      `\`http.max_header_bytes\`, ${bytes(LIMITS.requestHeaderBytes)}, and ${LIMITS.requestHeaders} headers`,
+      `\`http.max_header_bytes\`, ${bytes(LIMITS.requestHeaderBytes)}, and ${MAX_REQUEST_HEADERS} headers`,
       '`431`, without a body',
     ],
     [
@@ -78,12 +98,12 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Pipelined requests that wait on one connection',
-      count(LIMITS.pipelinedRequests),
+      count(MAX_PIPELINED_REQUESTS),
       'the connection is closed',
     ],
     [
-      `Targets and headers of all pipelined requests that wait at a port, and ${bytes(LIMITS.pipelinedRequestBytes)} for each`,
-      bytes(LIMITS.pipelinedBytes),
+      `Targets and headers of all pipelined requests that wait at a port, and ${bytes(PIPELINED_REQUEST_BYTES)} for each`,
+      bytes(MAX_PIPELINED_BYTES),
       'a connection that adds more and holds over `http.max_header_bytes` of them is closed',
     ],
     [
@@ -150,19 +170,15 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       count(LIMITS.inFlightHeadroom),
       'the call waits',
     ],
-    [
-      'Queued calls per instance',
-      `${LIMITS.queuedPerInstance}, up to ${seconds(LIMITS.queueWaitMs)}`,
-      queueFull,
-    ],
+    ['Queued calls per instance', `${QUEUED_PER_INSTANCE}, up to ${seconds(QUEUE_WAIT_MS)}`, queueFull],
     [
       'Requests that wait for each starting instance while none is healthy',
-      `${LIMITS.queuedPerInstance}, up to the \`timeout\` of the template`,
+      `${QUEUED_PER_INSTANCE}, up to the \`timeout\` of the template`,
       `${queueFull}; \`NO_HEALTHY_INSTANCE\` after the time`,
     ],
     [
       'Calls that wait for an answer from a client without a session',
-      `${count(LIMITS.callsAwaitingClient)}; their ends are kept for ${minutes(LIMITS.unreadEndMs)}`,
+      `${count(LIMITS.callsAwaitingClient)}; their ends are kept for ${minutes(UNREAD_END_MS)}`,
       '`QUEUE_FULL`',
     ],
     [
@@ -177,7 +193,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Retries',
-      `${LIMITS.retryBudgetShare * 100} % of the calls of the last 10 s, plus ${LIMITS.retryBudgetAllowance}`,
+      `${RETRY_BUDGET_SHARE * 100} % of the calls of the last 10 s, plus ${RETRY_BUDGET_ALLOWANCE}`,
       'the call fails',
     ],
     ['Connecting to a backend', seconds(LIMITS.connectMs), '`BACKEND_UNAVAILABLE`'],
@@ -208,7 +224,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Items, pages and values in one list',
-      `${count(LIMITS.listItems)}, ${count(LIMITS.listPages)}, ${count(LIMITS.parsedValues)}`,
+      `${count(MAX_LIST_ITEMS)}, ${count(LIMITS.listPages)}, ${count(MAX_LIST_VALUES)}`,
       'the list is cut, or the call fails',
     ],
     [
@@ -253,10 +269,10 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `${LIMITS.extensionProcesses}, within \`sessions.max_processes\``,
       'the one whose last call is longest ago ends; `QUEUE_FULL` if all have calls in flight',
     ],
-    ['The same, without a session and without a call', minutes(LIMITS.extensionIdleMs), 'it ends'],
+    ['The same, without a session and without a call', minutes(EXTENSION_IDLE_MS), 'it ends'],
     [
       'A session or dedicated process of an absent client, while a limit of them is reached',
-      minutes(LIMITS.sessionReplaceableMs),
+      minutes(REPLACEABLE_MS),
       'it ends when another client needs its slot',
     ],
     [
@@ -271,10 +287,10 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Sessions that are being opened with one HTTP instance at the same time',
-      `${LIMITS.openingsPerInstance}; per caller ${LIMITS.openingsPerInstance * LIMITS.ownerShare}`,
+      `${OPENINGS_PER_INSTANCE}; per caller ${OPENINGS_PER_INSTANCE * LIMITS.ownerShare}`,
       `they wait, up to ${seconds(LIMITS.handshakeMs)}`,
     ],
-    ['An unused backend session for clients without sessions', seconds(LIMITS.statelessIdleMs), 'it ends'],
+    ['An unused backend session for clients without sessions', seconds(STATELESS_IDLE_MS), 'it ends'],
     [
       'HTTP+SSE streams whose clients have not initialized',
       `${count(MAX_UNOPENED)}, up to ${seconds(UNOPENED_MS)}; per caller ${share}`,
@@ -313,7 +329,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Server messages for a session without a stream',
-      `${LIMITS.undeliveredMessages}, ${bytes(LIMITS.undeliveredBytes)}`,
+      `${LIMITS.undeliveredMessages}, ${bytes(MAX_UNDELIVERED_BYTES)}`,
       'messages are dropped',
     ],
     [
@@ -354,16 +370,8 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `${bytes(MAX_REGISTRY_FILE_BYTES)}; ${count(MAX_ANCHORS)}`,
       'the start is refused; a later sync changes nothing',
     ],
-    [
-      'Instances; templates',
-      `${count(LIMITS.instances)}; ${count(LIMITS.templates)}`,
-      '`400`, `REGISTRY_FULL`',
-    ],
-    [
-      'Variables and headers of one instance',
-      `${LIMITS.variablesPerInstance}; ${LIMITS.headersPerInstance}`,
-      invalid,
-    ],
+    ['Instances; templates', `${count(MAX_INSTANCES)}; ${count(LIMITS.templates)}`, '`400`, `REGISTRY_FULL`'],
+    ['Variables and headers of one instance', `${MAX_VARIABLES}; ${MAX_HEADERS}`, invalid],
     [
       'What the gateway keeps of the lists of tools of its instances, over 4 KiB',
       'a sixteenth of the memory; per instance a quarter of that, or 8 MiB',
@@ -371,13 +379,13 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Metadata of one instance',
-      `${count(LIMITS.metadataCharacters)} characters, ${count(LIMITS.metadataValues)} values with keys`,
+      `${count(MAX_METADATA_CHARACTERS)} characters, ${count(MAX_METADATA_VALUES)} values with keys`,
       invalid,
     ],
     ['Whole numbers in metadata and in `config`', 'up to 2^53 - 1: others are strings', invalid],
     [
       `Definitions of instances that take over ${bytes(UNCOUNTED_KEPT_BYTES)} of memory, all together`,
-      bytes(LIMITS.instancesBytes),
+      bytes(MAX_INSTANCES_BYTES),
       '`400`, `REGISTRY_FULL`',
     ],
     ['Views', count(MAX_VIEWS), '`400`, `REGISTRY_FULL`'],
@@ -411,7 +419,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       "Lines kept of a program's standard error",
-      `${LIMITS.stderrLines} of ${count(LIMITS.stderrLineCharacters)} characters`,
+      `${STDERR_LINES} of ${count(STDERR_LINE_CHARACTERS)} characters`,
       'the oldest are dropped',
     ],
   ],
@@ -433,7 +441,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Time for a program to exit',
-      `${seconds(LIMITS.stdinEndMs)} after its input is closed, then ${seconds(LIMITS.terminateMs)} after SIGTERM`,
+      `${seconds(STDIN_END_MS)} after its input is closed, then ${seconds(TERMINATE_MS)} after SIGTERM`,
       'SIGKILL',
     ],
     [

@@ -3,7 +3,13 @@
 import { mock } from 'node:test';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { type QueueEntry, type QueueTarget, WaitQueue } from '../../../src/actors/calls/wait-queue.ts';
+import {
+  QUEUE_WAIT_MS,
+  QUEUED_PER_INSTANCE,
+  type QueueEntry,
+  type QueueTarget,
+  WaitQueue,
+} from '../../../src/actors/calls/wait-queue.ts';
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { spreadClock, systemClock } from '../../../src/domain/time/clock.ts';
@@ -121,7 +127,7 @@ test('serves, ends and lets time out a few of thousands of calls per turn of the
   await turns.pass(500);
   assert.equal([turns.all, turns.fullest, queue.length], [2_000, 5, 0]);
   fill();
-  mock.timers.tick(LIMITS.queueWaitMs);
+  mock.timers.tick(QUEUE_WAIT_MS);
   await turns.pass(500);
   assert.equal([turns.all, turns.fullest, queue.length], [2_000, 5, 0]);
 });
@@ -215,11 +221,11 @@ class Model {
         },
         refuse: () => {},
       };
-      if (queue.join(call, LIMITS.queuedPerInstance) && !this.#passed.has(ownerId))
+      if (queue.join(call, QUEUED_PER_INSTANCE) && !this.#passed.has(ownerId))
         this.#passed.set(ownerId, new Map());
     }
     assert.ok(this.slots.active <= most);
-    assert.ok(queue.length <= LIMITS.queuedPerInstance);
+    assert.ok(queue.length <= QUEUED_PER_INSTANCE);
   }
 
   end(which: number): void {

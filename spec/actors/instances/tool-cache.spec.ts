@@ -1,8 +1,13 @@
 // The tools of one instance: listed once, again after a change, and on demand.
 
 import * as assert from 'uvu/assert';
-import { ToolCache, type ToolRules } from '../../../src/actors/instances/tool-cache.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
+import { QUEUED_PER_INSTANCE } from '../../../src/actors/calls/wait-queue.ts';
+import {
+  TOOL_LIST_AGE_MS,
+  TOOL_LIST_ROUNDS,
+  ToolCache,
+  type ToolRules,
+} from '../../../src/actors/instances/tool-cache.ts';
 import type { Tool } from '../../../src/domain/mcp/mcp.ts';
 import { ByteBudget } from '../../../src/domain/memory/held-bytes.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
@@ -54,7 +59,7 @@ test('counts its list, and knows no tools when there is no room for it', async (
   const names = (count: number) => Array.from({ length: count }, (_, index) => `tool ${index}`);
   const { cache, answer, clock } = staged({ count: (bytes) => budget.take('a', bytes) });
   const list = async (count: number) => {
-    clock.nowMs += LIMITS.toolListAgeMs;
+    clock.nowMs += TOOL_LIST_AGE_MS;
     void cache.invalidate();
     await answer(...names(count));
     return cache.lists('tool 0');
@@ -69,10 +74,10 @@ test('counts its list, and knows no tools when there is no room for it', async (
 test('bounds the calls that wait for one look-up', async () => {
   const { cache, listings, answer } = staged();
   let done = 0;
-  for (let place = 0; place < LIMITS.queuedPerInstance; place += 1) void cache.lookUp()?.then(() => done++);
+  for (let place = 0; place < QUEUED_PER_INSTANCE; place += 1) void cache.lookUp()?.then(() => done++);
   assert.is(cache.lookUp(), undefined);
   await answer('a');
-  assert.equal([done, listings.length], [LIMITS.queuedPerInstance, 1]);
+  assert.equal([done, listings.length], [QUEUED_PER_INSTANCE, 1]);
   assert.is.not(cache.lookUp(), undefined);
   await answer('a');
 });
@@ -113,7 +118,7 @@ test('lists no more than three times in a row, and once more, however often the 
     void cache.invalidate();
     await answer('a');
   }
-  assert.is(listings.length, LIMITS.toolListRounds + 1);
+  assert.is(listings.length, TOOL_LIST_ROUNDS + 1);
   assert.is(cache.lists('a'), 'unknown');
 });
 
@@ -128,7 +133,7 @@ for (const use of ['lists', 'isRepeatable', 'find'] as const) {
     void cache.invalidate();
     cache[use]('a');
     assert.equal([cache.lists('a'), listings.length], ['unknown', 2]);
-    clock.nowMs = LIMITS.toolListAgeMs;
+    clock.nowMs = TOOL_LIST_AGE_MS;
     cache[use]('a');
     await answer('b');
     assert.equal([cache.lists('b'), listings.length], ['yes', 3]);

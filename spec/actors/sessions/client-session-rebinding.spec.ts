@@ -4,6 +4,7 @@
 import { mock } from 'node:test';
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { QUEUED_PER_INSTANCE } from '../../../src/actors/calls/wait-queue.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY, type ProcessSharing, type SessionFailover } from '../../../src/balancing/policy.ts';
 import { isRepeatable } from '../../../src/domain/calls/retry-rules.ts';
@@ -158,7 +159,7 @@ test('that may move by the time the way to another node is there again, to a new
 test('that only listen take no place among the calls that wait for the way to another node', async () => {
   harness.setPolicy({ sessionFailover: 'never' });
   await harness.add('a', { fields: STDIO, isElsewhere: true });
-  for (let count = 0; count < LIMITS.queuedPerInstance; count += 1) {
+  for (let count = 0; count < QUEUED_PER_INSTANCE; count += 1) {
     const session = await harness.openSession(PLAIN, 'ann');
     await resultOf(ask(session, 'read'));
     listenTo(session);
@@ -177,7 +178,7 @@ test('that find the queue of those that wait for the way to another node full ar
   const session = await harness.openSession(PLAIN, 'ann');
   await resultOf(ask(session, 'read'));
   const wayBack = await loseWay({ handshake: harness.backend('a').handshake });
-  const waiting = Array.from({ length: LIMITS.queuedPerInstance }, () =>
+  const waiting = Array.from({ length: QUEUED_PER_INSTANCE }, () =>
     harness.call({ ...toolCall('read'), caller: 'ann' }),
   );
   assert.is(codeOf(await ask(session, 'read').end), 'QUEUE_FULL');

@@ -5,12 +5,15 @@ import { mock } from 'node:test';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { InspectionEvent } from 'xstate';
+import { REPLACEABLE_MS } from '../../../src/actors/instances/dedicated-conversations.ts';
 import { SESSION_ACTOR_ID } from '../../../src/actors/root.machine.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
+import { UNUSED_MS } from '../../../src/actors/sessions/idle-sweep.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import type { EndReason } from '../../../src/domain/errors/session-ends.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { profileBytes } from '../../../src/domain/mcp/client.ts';
+import { LEAST_SHARE } from '../../../src/domain/memory/user-shares.ts';
 import { type AnySessionValue, SESSION_VERSION } from '../../../src/domain/sessions/session-value.ts';
 import {
   ASKABLE,
@@ -159,7 +162,7 @@ test('a session that is idle for too long ends, at its backend, too', async () =
   const release = busy.hold();
   const ends: string[] = [];
   idle.ended$.subscribe((reason) => ends.push(reason));
-  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionIdleMs - LIMITS.sessionUnusedMs]) await pass(ms);
+  for (const ms of [UNUSED_MS, LIMITS.sessionIdleMs - UNUSED_MS]) await pass(ms);
   assert.equal(ends, ['idle']);
   const found = harness.conversations('a').map(({ isClosed }) => isClosed);
   assert.equal(found, [true, false]);
@@ -167,10 +170,10 @@ test('a session that is idle for too long ends, at its backend, too', async () =
   release();
   await pass(LIMITS.sessionIdleMs - 1_000);
   assert.is(harness.sessions.size, 1);
-  await pass(LIMITS.sessionUnusedMs + 2_000);
+  await pass(UNUSED_MS + 2_000);
   assert.is(harness.sessions.size, 0);
   await harness.openSession();
-  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionIdleMs]) await pass(ms);
+  for (const ms of [UNUSED_MS, LIMITS.sessionIdleMs]) await pass(ms);
   assert.is(harness.sessions.size, 0, 'the next one, too');
 });
 
@@ -183,10 +186,9 @@ test('a client that was away for minutes leaves its process to one that needs it
   const release = present.hold();
   const ends: string[] = [];
   longer.ended$.subscribe((reason) => ends.push(reason));
-  await pass(LIMITS.sessionUnusedMs - 1_000);
+  await pass(UNUSED_MS - 1_000);
   shorter.hold()(); // used
-  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionReplaceableMs - 2 * LIMITS.sessionUnusedMs])
-    await pass(ms);
+  for (const ms of [UNUSED_MS, REPLACEABLE_MS - 2 * UNUSED_MS]) await pass(ms);
   assert.is(await codeOf(open('early')), 'QUEUE_FULL');
   await pass(2_000);
   const next = await open('next');
@@ -216,7 +218,7 @@ test('one timer serves all sessions', async () => {
   await harness.add('a');
   const sessions = [];
   for (let n = 0; n < 5; n += 1) sessions.push(...(await openAll(MAX / 5, `owner ${n}`)));
-  await pass(LIMITS.sessionUnusedMs + 5_000);
+  await pass(UNUSED_MS + 5_000);
   assert.ok(sessions.every(({ isIdle }) => isIdle));
   assert.ok(harness.sessionAlarms < 5, `${harness.sessionAlarms} timers were set`);
 });
@@ -299,8 +301,7 @@ test('in a full table a client that was away for five minutes makes room, not on
   await harness.add('a');
   const [streaming, away] = [await harness.openSession(), await harness.openSession()];
   streaming.hold();
-  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionReplaceableMs - LIMITS.sessionUnusedMs - 1_000])
-    await pass(ms);
+  for (const ms of [UNUSED_MS, REPLACEABLE_MS - UNUSED_MS - 1_000]) await pass(ms);
   assert.is(await codeOf(harness.openSession()), 'SESSION_LIMIT');
   await pass(2_000);
   const ended = firstValueFrom(away.ended$);
@@ -315,7 +316,7 @@ test('of many sessions that continue at once, none ends another one that was awa
   harness = new Harness({ maxSessions: 2 });
   await harness.add('a');
   const away = await harness.openSession();
-  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionReplaceableMs]) await pass(ms);
+  for (const ms of [UNUSED_MS, REPLACEABLE_MS]) await pass(ms);
   const { value } = away;
   const recover = (id: string) => harness.sessions.recoverFrom(id, value, 2);
   await Promise.all(Array.from({ length: 2 }, () => harness.sessions.checkRecoverable(value)));
@@ -329,13 +330,13 @@ test('of many sessions that continue at once, none ends another one that was awa
 
 test('where the share of a caller is full, only an absent client of that caller makes room', async () => {
   await harness.close();
-  const [share, most] = [LIMITS.ownerShareLeast, 2 * LIMITS.ownerShareLeast];
+  const [share, most] = [LEAST_SHARE, 2 * LEAST_SHARE];
   harness = new Harness({ maxSessions: most, own: { processes: 1, share: 0.1 } });
   await harness.add('a');
   const other = await harness.openSession(PLAIN, 'bob');
   const own = await openAll(share, 'ann');
   assert.is(await codeOf(harness.openSession(PLAIN, 'ann')), 'SESSION_LIMIT');
-  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionReplaceableMs]) await pass(ms);
+  for (const ms of [UNUSED_MS, REPLACEABLE_MS]) await pass(ms);
   await harness.openSession(PLAIN, 'ann');
   const kept = [other, ...own].filter(({ id }) => harness.sessions.find(id) !== undefined);
   assert.equal([kept.includes(other), kept.length], [true, share]);
@@ -351,7 +352,7 @@ test('a place with one template is made by ending a whole session with all templ
   const plain = await harness.openSession();
   whole.partIds.push(part.id);
   whole.onClose = () => void part.close();
-  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionReplaceableMs]) await pass(ms);
+  for (const ms of [UNUSED_MS, REPLACEABLE_MS]) await pass(ms);
   await harness.openSession();
   assert.equal([unused.endReason, harness.sessions.find(part.id)], [undefined, undefined]);
   assert.is(whole.endReason, 'placeNeeded');
@@ -367,10 +368,10 @@ test('idle sessions end a few per turn, those that were used meanwhile later', a
   const sessions = Array.from({ length: MANY }, (_, owner) => add(`${owner}`));
   const turns = new TurnCounter();
   for (const session of sessions) session.onClose = turns.note;
-  await pass(LIMITS.sessionUnusedMs);
+  await pass(UNUSED_MS);
   await turns.pass(MANY);
   if (sessions[0] !== undefined) harness.sessions.used(sessions[0]);
-  await pass(LIMITS.sessionIdleMs - LIMITS.sessionUnusedMs);
+  await pass(LIMITS.sessionIdleMs - UNUSED_MS);
   await turns.pass(MANY);
   assert.equal([turns.all, turns.fullest, harness.sessions.size], [MANY - 1, PER_TURN, 1]);
 });
@@ -380,7 +381,7 @@ test('closing refuses new sessions and ends all: busy ones after their calls, or
   const [idle, busy, stuck] = [add(), add(), add()];
   busy.calls = stuck.calls = 1;
   const closed = harness.sessions.closeAll(2 * LIMITS.sessionIdleMs);
-  for (const ms of [LIMITS.sessionUnusedMs, LIMITS.sessionIdleMs]) await pass(ms);
+  for (const ms of [UNUSED_MS, LIMITS.sessionIdleMs]) await pass(ms);
   const reasons = () => [idle, busy, stuck].map(({ endReason }) => endReason);
   const reason = 'shutDown';
   assert.equal(reasons(), [reason, undefined, undefined], 'none is ended for being idle');
@@ -437,7 +438,7 @@ async function openAll(count: number, ownerId: string): Promise<ClientSession[]>
 
 /** Long enough for every unused session to be idle. */
 async function rest(): Promise<void> {
-  await pass(2 * LIMITS.sessionUnusedMs + 2_000);
+  await pass(2 * UNUSED_MS + 2_000);
 }
 
 /** An aggregate session: one of the sessions until it is closed. */

@@ -2,6 +2,7 @@
 // sessions, what reaches its clients, and which one ends when there are too many.
 
 import * as assert from 'uvu/assert';
+import { EXTENSION_IDLE_MS } from '../../../src/actors/instances/dedicated-conversation.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
@@ -179,10 +180,10 @@ test('a process ends when no session and no call has used it for ten minutes', a
   await harness.add('a', PROGRAM);
   const client = await session(UI);
   await stateless(setOf(1)).end;
-  await pass(LIMITS.extensionIdleMs);
+  await pass(EXTENSION_IDLE_MS);
   assert.equal(ended(), [false, true]);
   await client.close();
-  await pass(2 * LIMITS.extensionIdleMs);
+  await pass(2 * EXTENSION_IDLE_MS);
   assert.equal(ended(), [true, true]);
 });
 

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
+import { UNUSED_MS } from '../../../src/actors/sessions/idle-sweep.ts';
 import { readSession, writeSession } from '../../../src/domain/sessions/session-value.ts';
 import {
   ASKABLE,
@@ -61,7 +61,7 @@ const STATES: Readonly<Record<string, (session: ClientSession) => Promise<unknow
     before.rewrite('a', silent);
     calls.push(ask(session, 'read'));
   },
-  idle: () => pass(LIMITS.sessionUnusedMs),
+  idle: () => pass(UNUSED_MS),
   binding: async (session) => {
     await before.add('b', DEDICATED);
     before.freeze('b');

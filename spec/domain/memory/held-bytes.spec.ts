@@ -1,6 +1,8 @@
 // Limits, and bytes that are held in memory: which answer is cut, which body is refused, and the bounds by the memory.
 
 import * as assert from 'uvu/assert';
+import { RESTART_FORGIVEN_MS } from '../../../src/actors/back-off.ts';
+import { QUEUE_WAIT_MS } from '../../../src/actors/calls/wait-queue.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
@@ -12,6 +14,7 @@ import {
   TLS_CONNECTION_BYTES,
 } from '../../../src/domain/memory/held-bytes.ts';
 import { UserAmounts } from '../../../src/domain/memory/user-shares.ts';
+import { STDIN_END_MS, TERMINATE_MS } from '../../../src/transports/stdio/process-group.ts';
 import { seeded } from '../../balancing/candidates.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -131,11 +134,11 @@ test('are bounded by the memory, but allow one message of the largest size', () 
 test('have limits in a consistent order: messages, the end of a child, queue waits and restart delays', () => {
   const { inspectedResultBytes, parsedMessageBytes, backendMessageBytes, callDefaultBoundMs } = LIMITS;
   assert.ok(inspectedResultBytes < parsedMessageBytes && parsedMessageBytes < backendMessageBytes);
-  assert.ok(LIMITS.stdinEndMs + LIMITS.terminateMs < LIMITS.graceMs);
+  assert.ok(STDIN_END_MS + TERMINATE_MS < LIMITS.graceMs);
   const { callTimeoutMs } = DEFAULT_POLICY;
-  assert.ok(LIMITS.queueWaitMs < callTimeoutMs && callTimeoutMs <= callDefaultBoundMs);
-  const { restartFirstMs, restartLongestMs, restartForgivenMs } = LIMITS;
-  assert.ok(restartFirstMs < restartLongestMs && restartLongestMs < restartForgivenMs);
+  assert.ok(QUEUE_WAIT_MS < callTimeoutMs && callTimeoutMs <= callDefaultBoundMs);
+  const { restartFirstMs, restartLongestMs } = LIMITS;
+  assert.ok(restartFirstMs < restartLongestMs && restartLongestMs < RESTART_FORGIVEN_MS);
 });
 
 test('connections have an eighth of the memory, with TLS a quarter of their number', () => {

@@ -4,6 +4,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { MAX_UNREAD_BYTES } from '../../../src/protocol/client-bounds.ts';
 import { suite } from '../../helpers/suite.ts';
 import { HANDSHAKE } from '../scripted-backends.ts';
 import { legacyHarness, pass } from './legacy-harness.ts';
@@ -121,7 +122,7 @@ test('so is one that was sent on the lost stream and is not stored any more', ()
 test('a client that reads too slowly gets the notices once it reads again', () => {
   const { listen, say } = subscribed();
   const { events } = listen().reply;
-  events.unsentBytes = LIMITS.unreadBytes + 1;
+  events.unsentBytes = MAX_UNREAD_BYTES + 1;
   say(1, 2);
   pass(20_000);
   assert.equal(events.methods, []);

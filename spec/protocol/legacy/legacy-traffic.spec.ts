@@ -3,7 +3,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { LIMITS } from '../../../src/domain/limits.ts';
+import { TASKS_PER_TURN } from '../../../src/domain/time/task-scheduler.ts';
 import type { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answer, legacyHarness, notification, pass, request } from './legacy-harness.ts';
@@ -148,7 +148,7 @@ test('a client with an open call or a listening stream is not absent', async () 
 
 /** Many sessions of one endpoint, each with one call. */
 function conversing() {
-  const { backends, endpoint, post } = legacyHarness({}, 'one', () => {}, LIMITS.tasksPerTurn);
+  const { backends, endpoint, post } = legacyHarness({}, 'one', () => {}, TASKS_PER_TURN);
   const call = (id: string) => {
     backends.add(id, 'ann');
     return post(request(1, 'tools/call', { name: 'echo' }), { 'mcp-session-id': id }).reply;
@@ -190,7 +190,7 @@ test('thousands of streams begin a few per turn of the event loop', async () => 
     await new Promise(setImmediate);
   }
   const rises = begun.slice(1).map((now, turn) => now - (begun[turn] ?? 0));
-  assert.is(Math.max(...rises), LIMITS.tasksPerTurn);
+  assert.is(Math.max(...rises), TASKS_PER_TURN);
 });
 
 test('messages that expect no answer leave no state behind', async () => {
@@ -227,7 +227,7 @@ for (const [what, begin] of [
     }
     await ended;
     const drops = sizes.slice(1).map((size, turn) => (sizes[turn] ?? 0) - size);
-    assert.is(Math.max(...drops), LIMITS.tasksPerTurn);
+    assert.is(Math.max(...drops), TASKS_PER_TURN);
   });
 }
 

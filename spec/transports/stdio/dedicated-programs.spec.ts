@@ -7,7 +7,6 @@ import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import { queueFull } from '../../../src/domain/errors/backend-errors.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
 import { LEGACY_VERSIONS, MODERN_VERSIONS } from '../../../src/domain/mcp/mcp.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
@@ -17,6 +16,7 @@ import {
   STARTS_AT_ONCE,
   STARTS_PER_OWNER,
   WARM_IDLE_MS,
+  WARM_PROGRAMS,
 } from '../../../src/transports/stdio/dedicated-programs.ts';
 import { noCapability } from '../../conformance/conversation.ts';
 import { codeOf } from '../../helpers/outcome.ts';
@@ -31,7 +31,7 @@ test('starts no warm program before the first opening', async () => {
   const { started, pool, open } = make();
   assert.equal([started.length, pool.warm], [0, 0]);
   await open();
-  assert.equal([started.length, pool.warm], [1 + LIMITS.warmProcesses, LIMITS.warmProcesses]);
+  assert.equal([started.length, pool.warm], [1 + WARM_PROGRAMS, WARM_PROGRAMS]);
 });
 
 test('a program for several clients is not a warm one, and leads to none', async () => {

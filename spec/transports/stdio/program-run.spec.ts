@@ -4,10 +4,9 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { programUser } from '../../../src/config/program-user.ts';
 import { childEnvironment, missingVariables } from '../../../src/domain/instances/command.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';
-import { LineTail } from '../../../src/transports/stdio/line-tail.ts';
+import { LineTail, STDERR_LINE_CHARACTERS, STDERR_LINES } from '../../../src/transports/stdio/line-tail.ts';
 import { ProgramRun, type ProgramRunOptions } from '../../../src/transports/stdio/program-run.ts';
 import { Reaper } from '../../../src/transports/stdio/reaper.ts';
 import { until } from '../../conformance/transport.ts';
@@ -245,16 +244,16 @@ test('the tail of stderr keeps lines that arrive in pieces, also when cut inside
 
 test('the tail of stderr keeps the last lines only', () => {
   const tail = new LineTail();
-  const numbers = Array.from({ length: 3 * LIMITS.stderrLines }, (_, index) => `line ${index}`);
+  const numbers = Array.from({ length: 3 * STDERR_LINES }, (_, index) => `line ${index}`);
   tail.write(Buffer.from(`${numbers.join('\n')}\nthe end`));
-  assert.equal(tail.lines, [...numbers.slice(1 - LIMITS.stderrLines), 'the end']);
+  assert.equal(tail.lines, [...numbers.slice(1 - STDERR_LINES), 'the end']);
 });
 
 test('the tail of stderr cuts long lines and holds no more of them', () => {
   const tail = new LineTail();
   for (let written = 0; written < 100; written += 1) tail.write(Buffer.alloc(1000, 'x'));
   tail.write(Buffer.from('\nnext\n'));
-  assert.equal(tail.lines, ['x'.repeat(LIMITS.stderrLineCharacters), 'next']);
+  assert.equal(tail.lines, ['x'.repeat(STDERR_LINE_CHARACTERS), 'next']);
 });
 
 test('the tail of stderr removes colours, and keeps no lines of them alone', () => {

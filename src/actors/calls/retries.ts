@@ -5,10 +5,14 @@ import { Observable } from 'rxjs';
 import { RecentCount } from '../../balancing/recent-count.ts';
 import { type Failed, type Next, nextAfter } from '../../domain/calls/retry-rules.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { CallEvents } from './call-events.ts';
+
+/** The retry budget is this share of the calls of the last ten seconds, plus the allowance. */
+export const RETRY_BUDGET_SHARE = 0.2;
+/** Retries within ten seconds that need no calls. */
+export const RETRY_BUDGET_ALLOWANCE = 10;
 
 /** Time after a failure within which an instance of another node learns whether that node can be reached, in ms. */
 const WAY_KNOWN_MS = 10;
@@ -161,7 +165,7 @@ export class RetryBudget {
   /** True when `take` would allow one more retry. */
   get hasRoom(): boolean {
     const now = this.#now();
-    const most = this.#calls.sum(now) * LIMITS.retryBudgetShare + LIMITS.retryBudgetAllowance;
+    const most = this.#calls.sum(now) * RETRY_BUDGET_SHARE + RETRY_BUDGET_ALLOWANCE;
     return this.#retries.sum(now) + 1 <= most;
   }
 

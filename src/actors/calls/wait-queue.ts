@@ -4,10 +4,14 @@
 // at which instance. Each call is served in its own task of the scheduler, since an instance that fails or returns may
 // concern thousands of calls. Source: ADR 41, ADR 102, ADR 113.
 
-import { LIMITS } from '../../domain/limits.ts';
 import { isWithinEqualPart } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+
+/** Exchanges that wait per instance when all are full. Over it: 429 QUEUE_FULL. */
+export const QUEUED_PER_INSTANCE = 256;
+/** Longest wait in that queue. After it: 429 QUEUE_FULL. */
+export const QUEUE_WAIT_MS = 5_000;
 
 /** The part of an instance that the queue sees. */
 export interface QueueTarget {
@@ -46,7 +50,7 @@ export interface YieldingCall {
 interface WaitQueueDeps {
   readonly clock: Clock;
   readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
-  /** The longest wait of a call, in ms. Default: LIMITS.queueWaitMs. `Infinity`: until the call itself leaves. */
+  /** The longest wait of a call, in ms. Default: QUEUE_WAIT_MS. `Infinity`: until the call itself leaves. */
   readonly waitMs?: number;
 }
 
@@ -80,7 +84,7 @@ export class WaitQueue {
   join(call: QueueEntry, maxLength: number): boolean {
     const displaced = this.#length < maxLength ? undefined : this.#displacedBy(call.ownerId, maxLength);
     if (this.#length >= maxLength && displaced === undefined) return false;
-    const { clock, waitMs = LIMITS.queueWaitMs } = this.#deps;
+    const { clock, waitMs = QUEUE_WAIT_MS } = this.#deps;
     call.endWait =
       waitMs === Number.POSITIVE_INFINITY ? () => undefined : clock.alarm(waitMs, () => this.#refuse(call));
     const calls = this.#byOwner.get(call.ownerId) ?? [];

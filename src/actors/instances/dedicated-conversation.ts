@@ -9,7 +9,6 @@ import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import type { ClientAnswer, ClientProfile } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { includesLevel, LEGACY_VERSIONS } from '../../domain/mcp/mcp.ts';
@@ -19,6 +18,9 @@ import { answerOf } from '../../transports/own-exchange.ts';
 import type { CallConversation, Closed, Conversation } from '../../transports/transport.ts';
 import { Feed } from '../subscriptions/feed.ts';
 import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
+
+/** Time after which a process that clients with equal extensions share ends, when no session and no call uses it. */
+export const EXTENSION_IDLE_MS = 10 * 60_000;
 
 /** The session for which a conversation is dedicated. Its end ends the conversation. */
 export type UsingSession = Pick<McpSession, 'isIdle' | 'usedAtMs' | 'close'>;
@@ -50,7 +52,7 @@ export function sharedBy(extensions: JsonObject) {
   return {
     profile: { protocolVersion: LEGACY_VERSIONS[0], capabilities: extensions, clientInfo: {} },
     sharing: 'everyone',
-    idleMs: LIMITS.extensionIdleMs,
+    idleMs: EXTENSION_IDLE_MS,
   } satisfies Partial<ConversationRequest>;
 }
 

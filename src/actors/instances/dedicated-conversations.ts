@@ -25,6 +25,12 @@ import {
   DedicatedConversation,
 } from './dedicated-conversation.ts';
 
+/**
+ * A session without a stream and without a message for this time ends as soon as another client needs its place or its
+ * dedicated process. Source: ADR 86.
+ */
+export const REPLACEABLE_MS = 5 * 60_000;
+
 /** One use of a dedicated conversation. */
 export interface ConversationUse {
   readonly conversation: DedicatedConversation;
@@ -191,10 +197,10 @@ export class DedicatedConversations implements ConversationListener {
 
   /**
    * The conversation that was idle longest, otherwise that of the session whose client has been away longest
-   * (at least LIMITS.sessionReplaceableMs); undefined without either.
+   * (at least REPLACEABLE_MS); undefined without either.
    */
   #spareOf(ownerId: string | undefined): DedicatedConversation | undefined {
-    const sinceMs = this.#options.clock.now() - LIMITS.sessionReplaceableMs;
+    const sinceMs = this.#options.clock.now() - REPLACEABLE_MS;
     const candidates = [...this.#counted].filter((each) => ownerId === undefined || each.ownerId === ownerId);
     const idle = candidates.filter(({ isIdle, acceptsAnotherUse }) => isIdle && acceptsAnotherUse);
     const away = candidates.filter(({ idleSinceMs }) => idleSinceMs <= sinceMs);

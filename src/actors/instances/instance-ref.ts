@@ -109,7 +109,7 @@ export class InstanceRef implements Candidate {
   }
   /**
    * True while the instance starts for the first time, restarts as requested, or restarts after at most
-   * LIMITS.expectedRestarts failures in a row. Not for a networked server that was reached before, which the gateway
+   * EXPECTED_RESTARTS failures in a row. Not for a networked server that was reached before, which the gateway
    * does not start.
    */
   get isStarting(): boolean {
@@ -251,7 +251,7 @@ export class InstanceRef implements Candidate {
     });
   }
 
-  /** Requests a probe, because calls fail; at most one per LIMITS.promptedProbeMs. */
+  /** Requests a probe, because calls fail; at most one per PROMPTED_PROBE_MS. */
   suspect(): void {
     // The machine would do nothing about the others either, of thousands of calls that fail with their instance.
     if (isAtRest(this.#actor.getSnapshot())) this.#actor.send({ type: 'suspected' });

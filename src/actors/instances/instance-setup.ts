@@ -10,7 +10,7 @@ import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import type { Open } from '../../transports/open-options.ts';
 import { EXITED_CLEANLY, type TransportDiagnostics } from '../../transports/transport.ts';
-import { backOffMs } from '../back-off.ts';
+import { backOffMs, RESTART_FORGIVEN_MS } from '../back-off.ts';
 import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { DedicatedConversations } from './dedicated-conversations.ts';
@@ -18,6 +18,13 @@ import type { OpenedTransport } from './opened-transport.ts';
 import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
 import type { ToolRules } from './tool-cache.ts';
 import { refusalOf, type TransportReport, transportActor } from './transport-actor.ts';
+
+/** Failed probes in a row that make an instance unhealthy. */
+const FAILED_PROBES = 2;
+/** Failed probes in a row of an unhealthy instance, after which its transport is reopened. */
+export const FAILED_RECHECKS = 5;
+/** Shortest time between two probes because of suspicious calls. */
+const PROMPTED_PROBE_MS = 1_000;
 
 /** The input of an instance actor. */
 export interface InstanceActorInput extends SubscriptionDeps {
@@ -135,7 +142,7 @@ export const instanceSetup = setup({
       },
     }) => {
       const { healthIntervalMs } = policy;
-      const waitMs = failures > 0 ? Math.min(healthIntervalMs, LIMITS.promptedProbeMs) : healthIntervalMs;
+      const waitMs = failures > 0 ? Math.min(healthIntervalMs, PROMPTED_PROBE_MS) : healthIntervalMs;
       return Math.max(0, (checkedAtMs ?? now()) + waitMs - now());
     },
     nextRecheck: ({ context: { failedRechecks, policy, random, refusal } }) =>
@@ -151,16 +158,15 @@ export const instanceSetup = setup({
     hasNewMessage: ({ context }) => lastSignMs(context) > (context.checkedAtMs ?? 0),
     /** True when the instance leaves: it needs no new transport, but waits for calls in independent conversations. */
     isLeaving: or([stateIn({ duty: 'leaving' }), stateIn({ duty: 'left' })]),
-    isLastRecheck: ({ context }) => context.failedRechecks + 1 >= LIMITS.failedRechecks,
+    isLastRecheck: ({ context }) => context.failedRechecks + 1 >= FAILED_RECHECKS,
     /**
      * True when one more failure makes the instance unhealthy. A refused connection decides at once, since nothing
      * listens there.
      */
     isLastFailure: ({ context, event }) =>
-      context.failures + 1 >= LIMITS.failedProbes ||
+      context.failures + 1 >= FAILED_PROBES ||
       ('error' in event && event.error instanceof GatewayError && event.error.facts.health === 'unreachable'),
-    isProbedLongAgo: ({ context }) =>
-      context.clock.now() - (context.checkedAtMs ?? 0) >= LIMITS.promptedProbeMs,
+    isProbedLongAgo: ({ context }) => context.clock.now() - (context.checkedAtMs ?? 0) >= PROMPTED_PROBE_MS,
   },
   actions: {
     /** Records the open transport. The handshake counts as the first probe. */
@@ -227,8 +233,7 @@ export const instanceSetup = setup({
           opensAtMs: nowMs,
         };
       const { openedAtMs, isElsewhere } = context;
-      const isLong =
-        openedAtMs !== undefined && (isElsewhere || nowMs - openedAtMs >= LIMITS.restartForgivenMs);
+      const isLong = openedAtMs !== undefined && (isElsewhere || nowMs - openedAtMs >= RESTART_FORGIVEN_MS);
       const isForgiven = isLong && !isLasting(context.refusal);
       const shortOpenings = isForgiven ? 1 : context.shortOpenings + 1;
       const waitMs = Math.max(openingWaitMs(context, shortOpenings), context.refusal?.waitMs ?? 0);

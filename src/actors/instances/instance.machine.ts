@@ -23,6 +23,9 @@ import { CallCounter } from './call-counter.ts';
 import { DedicatedConversations } from './dedicated-conversations.ts';
 import { type InstanceContext, instanceSetup, probeInput } from './instance-setup.ts';
 
+/** Restarts in a row for which calls wait: those after back-offs of up to 2 s. Source: ADR 113. */
+const EXPECTED_RESTARTS = 3;
+
 export type InstanceActor = ActorRefFrom<typeof instanceMachine>;
 export type InstanceMachineSnapshot = SnapshotFrom<typeof instanceMachine>;
 
@@ -265,5 +268,5 @@ function isRestartExpected(context: InstanceContext, more = 0): boolean {
   const { shortOpenings, openings, definition, refusal } = context;
   if (refusal?.waitMs !== undefined) return false; // the server asked for a wait
   const isEverStarted = runsProgram(definition) || openings === 0;
-  return shortOpenings + more <= (isEverStarted ? LIMITS.expectedRestarts : 0);
+  return shortOpenings + more <= (isEverStarted ? EXPECTED_RESTARTS : 0);
 }

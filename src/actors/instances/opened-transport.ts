@@ -6,7 +6,6 @@ import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { type ExchangeEvent, isFinal } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import { gatherPages } from '../../domain/lists/list-pages.ts';
 import type { Handshake, Tool } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -15,6 +14,9 @@ import type { Conversation, Transport } from '../../transports/transport.ts';
 import { Feed } from '../subscriptions/feed.ts';
 import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 import { ToolCache, type ToolRules } from './tool-cache.ts';
+
+/** Longest wait for one page of an instance's tools. */
+export const TOOL_LIST_MS = 30_000;
 
 export interface OpenedTransportDeps extends SubscriptionDeps {
   readonly toolRules: ToolRules;
@@ -68,7 +70,7 @@ export async function listTools(
   const { era, capabilities } = transport.handshake;
   if (era !== 'bare' && capabilities.tools === undefined) return [];
   const { items, cut } = await gatherPages('tools', async (request) => {
-    const answer = await answerOf(transport.exchange(request), LIMITS.toolListMs, clock);
+    const answer = await answerOf(transport.exchange(request), TOOL_LIST_MS, clock);
     if (answer.kind === 'error') throw backendUnavailable('it does not list its tools', { delivered: 'yes' });
     return answer;
   });

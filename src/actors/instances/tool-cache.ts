@@ -2,14 +2,24 @@
 // backend.
 
 import { firstValueFrom, from, race } from 'rxjs';
-import { LIMITS } from '../../domain/limits.ts';
 import { isRepeatableBy, isRepeatableTool, type Tool } from '../../domain/mcp/mcp.ts';
 import { declaredBy } from '../../domain/mcp/param-headers.ts';
 import { keptBytes } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { ToolHints } from '../../domain/views/view.ts';
+import { QUEUED_PER_INSTANCE } from '../calls/wait-queue.ts';
 import type { ListedDigests, ToolDigests, ToolTrust } from './tool-trust.ts';
+
+/**
+ * Longest wait of a call while the tools are listed again, because its tool is not in the list. After it: 404
+ * TOOL_NOT_FOUND.
+ */
+export const TOOL_LOOKUP_MS = 5_000;
+/** Shortest age of a list of tools that is requested again because a called tool is not in it. */
+export const TOOL_LIST_AGE_MS = 1_000;
+/** Listings in a row when the tools change while they are listed. */
+export const TOOL_LIST_ROUNDS = 3;
 
 /** The most names that are kept of an instance that is down. */
 const MAX_NAMES = 1_000;
@@ -118,8 +128,7 @@ export class ToolCache {
    * known.
    */
   get mayRefresh(): boolean {
-    if (this.#loading !== undefined || this.#clock.now() - this.#loadedAtMs >= LIMITS.toolListAgeMs)
-      return true;
+    if (this.#loading !== undefined || this.#clock.now() - this.#loadedAtMs >= TOOL_LIST_AGE_MS) return true;
     return this.#lacksDigests;
   }
 
@@ -140,18 +149,18 @@ export class ToolCache {
   }
 
   /**
-   * Refreshes the list for a waiting call, for at most LIMITS.toolLookupMs. Undefined when LIMITS.queuedPerInstance
+   * Refreshes the list for a waiting call, for at most TOOL_LOOKUP_MS. Undefined when QUEUED_PER_INSTANCE
    * calls wait already.
    */
   lookUp(): Promise<void> | undefined {
-    if (this.#waiting >= LIMITS.queuedPerInstance) return undefined;
+    if (this.#waiting >= QUEUED_PER_INSTANCE) return undefined;
     this.#waiting += 1;
-    this.#lookup ??= firstValueFrom(
-      race(from(this.refresh()), timer$(this.#clock, LIMITS.toolLookupMs)),
-    ).then(() => {
-      this.#lookup = undefined;
-      this.#waiting = 0;
-    });
+    this.#lookup ??= firstValueFrom(race(from(this.refresh()), timer$(this.#clock, TOOL_LOOKUP_MS))).then(
+      () => {
+        this.#lookup = undefined;
+        this.#waiting = 0;
+      },
+    );
     return this.#lookup;
   }
 
@@ -165,14 +174,14 @@ export class ToolCache {
     this.#keep(undefined);
     if (!this.mayRefresh) {
       const now = this.#clock.now();
-      if (now - this.#earlyAtMs < LIMITS.toolListAgeMs) return;
+      if (now - this.#earlyAtMs < TOOL_LIST_AGE_MS) return;
       this.#earlyAtMs = now;
     }
     await this.refresh();
   }
 
   async #reload(): Promise<void> {
-    for (let round = 0; round < LIMITS.toolListRounds; round += 1) {
+    for (let round = 0; round < TOOL_LIST_ROUNDS; round += 1) {
       this.#stale = false;
       const tools = await this.#load().catch(() => undefined); // a call that needs the tool meets the failure, too
       const digests = tools && (await this.#noted(tools));

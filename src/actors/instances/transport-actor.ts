@@ -5,7 +5,6 @@ import { firstValueFrom, from, map, race } from 'rxjs';
 import { fromCallback } from 'xstate';
 import type { TemplatePolicy } from '../../balancing/policy.ts';
 import { GatewayError, type HttpRefusal, reasonOf } from '../../domain/errors/errors.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
@@ -15,6 +14,9 @@ import type { Transport, TransportDiagnostics } from '../../transports/transport
 import type { DedicatedConversations } from './dedicated-conversations.ts';
 import { OpenedTransport, type OpenedTransportDeps } from './opened-transport.ts';
 import type { ToolCache } from './tool-cache.ts';
+
+/** Longest silence after the handshake of the modern era before the legacy one is tried, once. */
+export const SILENT_ERA_MS = 5_000;
 
 export interface TransportInput extends OpenedTransportDeps {
   readonly open: Open;
@@ -142,13 +144,13 @@ export const transportActor = fromCallback<TransportCommand, TransportInput>(
 );
 
 /**
- * Resolves with false when the backend has sent nothing within LIMITS.silentEraMs after its tools were requested.
+ * Resolves with false when the backend has sent nothing within SILENT_ERA_MS after its tools were requested.
  * Source: ADR 121.
  */
 function answersIn(opened: OpenedTransport, listed: Promise<void>, clock: Clock): Promise<boolean> {
   const { lastMessageAtMs } = opened;
   const listed$ = from(listed).pipe(map(() => true));
-  const silent$ = timer$(clock, LIMITS.silentEraMs).pipe(map(() => opened.lastMessageAtMs > lastMessageAtMs));
+  const silent$ = timer$(clock, SILENT_ERA_MS).pipe(map(() => opened.lastMessageAtMs > lastMessageAtMs));
   return firstValueFrom(race(listed$, silent$));
 }
 

@@ -1,10 +1,12 @@
 // The idle time of sessions: a session becomes idle after a short time without use, and ends after a long one. One timer
 // serves all sessions of a gateway.
 
-import { LIMITS } from '../../domain/limits.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+
+/** A session is idle, without an actor, after this time without use. */
+export const UNUSED_MS = 60_000;
 
 interface IdleSweepDeps {
   readonly clock: Clock;
@@ -31,7 +33,7 @@ export class IdleSweep {
   constructor(idleMs: number, deps: IdleSweepDeps) {
     this.#deps = deps;
     this.#idleMs = idleMs;
-    this.#unusedMs = Math.min(LIMITS.sessionUnusedMs, idleMs);
+    this.#unusedMs = Math.min(UNUSED_MS, idleMs);
   }
 
   /** Times are in whole ms: fractions in fields of thousands of sessions would be heap objects of their own. */

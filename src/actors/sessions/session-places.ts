@@ -4,12 +4,12 @@
 
 import { declarationsTooLarge, sessionLimit } from '../../domain/errors/session-errors.ts';
 import { canonicalText } from '../../domain/json/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import { type ClientProfile, profileBytes } from '../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Exceeded, UserShares } from '../../domain/memory/user-shares.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
+import { REPLACEABLE_MS } from '../instances/dedicated-conversations.ts';
 
 /** The number of recent client profiles that are remembered to be shared. Large profiles are not. */
 const PROFILES_REMEMBERED = 256;
@@ -74,7 +74,7 @@ export class SessionPlaces {
 
 /**
  * The session that has a place of this kind and whose client has been away longest; undefined when none has
- * been away for LIMITS.sessionReplaceableMs. `ownerId`: only sessions of this owner; undefined: of all.
+ * been away for REPLACEABLE_MS. `ownerId`: only sessions of this owner; undefined: of all.
  */
 export function longestAway(
   sessions: readonly McpSession[],
@@ -83,7 +83,7 @@ export function longestAway(
   nowMs: number,
 ): McpSession | undefined {
   let longest: McpSession | undefined;
-  let sinceMs = nowMs - LIMITS.sessionReplaceableMs;
+  let sinceMs = nowMs - REPLACEABLE_MS;
   for (const session of sessions) {
     if (session.usedAtMs > sinceMs) continue; // a busy session counts as used: see ClientSessions
     if (ownerId !== undefined && session.ownerId !== ownerId) continue;

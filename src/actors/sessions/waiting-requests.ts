@@ -6,7 +6,7 @@ import { queueFull } from '../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { sessionEnded } from '../../domain/errors/session-errors.ts';
-import { LIMITS } from '../../domain/limits.ts';
+import { QUEUED_PER_INSTANCE } from '../calls/wait-queue.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-core.ts';
 
@@ -40,7 +40,7 @@ export class WaitingRequests {
       const closed = this.#closed;
       if (closed !== undefined) return subscriber.error(closed);
       const { template } = this.#session.value;
-      if (this.size >= LIMITS.queuedPerInstance) return subscriber.error(queueFull(template));
+      if (this.size >= QUEUED_PER_INSTANCE) return subscriber.error(queueFull(template));
       const request = { needsDedicated, subscriber };
       this.#requests = [...this.#requests, request];
       this.#session.requestBinding(needsDedicated);

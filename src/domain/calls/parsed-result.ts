@@ -6,6 +6,7 @@ import type { JsonText } from '../json/json.ts';
 import { hasMoreValues } from '../json/json-scanner.ts';
 import { LIMITS } from '../limits.ts';
 import { listOf } from '../mcp/mcp.ts';
+import { MAX_LIST_VALUES } from '../memory/held-bytes.ts';
 import type { ExchangeRequest } from './exchange.ts';
 
 interface MostParsed {
@@ -16,7 +17,7 @@ interface MostParsed {
 /** The bounds of any other result. */
 const MAX_PARSED: MostParsed = { bytes: LIMITS.parsedMessageBytes, values: LIMITS.parsedAtOnce };
 /** The bounds of a page of a list. */
-const MAX_PAGE: MostParsed = { ...MAX_PARSED, values: LIMITS.parsedValues };
+const MAX_PAGE: MostParsed = { ...MAX_PARSED, values: MAX_LIST_VALUES };
 
 /**
  * The value of a result that the gateway itself reads; see JsonText for its forms. Throws BACKEND_UNAVAILABLE for

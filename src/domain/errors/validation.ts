@@ -11,6 +11,9 @@ import { cutText, isCleanText, NOT_UNICODE } from '../text.ts';
 import type { ValidationItem } from './errors.ts';
 import { validationFailed } from './request-errors.ts';
 
+/** Issues reported in one VALIDATION_ERROR. */
+export const MAX_ISSUES = 64;
+
 /** The source of a value; the first word of every `loc`. */
 export type InputPart = 'body' | 'path' | 'query' | 'header';
 
@@ -52,7 +55,7 @@ export function compileShape<S extends TSchema>(schema: S, part: InputPart): Sha
       )[0];
       const failures = failuresOf(validatorOf(closest ?? schema), value);
       const items = withoutNull(failures.filter(isOwn)).flatMap((failure) => itemsOf(failure, part, value));
-      return items.slice(0, LIMITS.validationIssues);
+      return items.slice(0, MAX_ISSUES);
     },
     withoutNulls: (value) => {
       if (accepts(value)) return value;
@@ -82,7 +85,7 @@ function dropNulls(schema: TSchema, value: unknown, acceptsNull: (schema: TSchem
 /** TypeBox stops at 8 errors by default. The setting is global, and belongs to the embedding program as well. */
 function failuresOf(validator: Validator, value: unknown): readonly SchemaFailure[] {
   const { maxErrors } = Settings.Get();
-  Settings.Set({ maxErrors: LIMITS.validationIssues });
+  Settings.Set({ maxErrors: MAX_ISSUES });
   try {
     return validator.Errors(value)[1];
   } finally {
@@ -123,7 +126,7 @@ function itemsOf(failure: SchemaFailure, part: InputPart, value: unknown): Valid
   const loc = locOf(failure.instancePath, part, value);
   const named = (fields: readonly string[], issue: Description): ValidationItem[] =>
     // One failure may name a hundred thousand fields.
-    fields.slice(0, LIMITS.validationIssues).map((field) => ({ loc: [...loc, clip(field)], ...issue }));
+    fields.slice(0, MAX_ISSUES).map((field) => ({ loc: [...loc, clip(field)], ...issue }));
   if (failure.keyword === 'required') return named(failure.params.requiredProperties, MISSING);
   if (failure.keyword === 'additionalProperties') return named(failure.params.additionalProperties, EXTRA);
   return [{ loc, ...describe(failure, part, pointerSegments(failure.instancePath).reduce(childOf, value)) }];
@@ -258,7 +261,7 @@ function inspectWith(body: unknown, issueOf: (value: unknown) => Description | u
   const issues: ValidationItem[] = [];
   const path: (string | number)[] = ['body'];
   const report = (issue: Description): void => {
-    if (issues.length < LIMITS.validationIssues) issues.push({ loc: [...path], ...issue });
+    if (issues.length < MAX_ISSUES) issues.push({ loc: [...path], ...issue });
   };
   const visit = (value: unknown): void => {
     if (typeof value !== 'object' || value === null) {

@@ -1,10 +1,14 @@
 // One instance of a template: its definition, which is stored, and the snapshot of its present state, which is not.
 
 import Type, { type Static } from 'typebox';
-import { LIMITS } from '../limits.ts';
 import type { PinnedEra } from '../mcp/mcp.ts';
 import type { InstanceAuth } from './account-connection.ts';
 import { TRANSPORT_NAMES, type TransportKind } from './transport-kinds.ts';
+
+/** Environment variables of one instance. Over it: VALIDATION_ERROR. */
+export const MAX_VARIABLES = 256;
+/** Headers of one instance. Over it: VALIDATION_ERROR. */
+export const MAX_HEADERS = 64;
 
 export const InstanceId = Type.String({
   pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$',
@@ -62,18 +66,18 @@ export const InstanceInput = Type.Object(
     env_vars: Type.Optional(
       Type.Record(Type.String({ pattern: VARIABLE_NAME }), Type.String({ maxLength: 32768 }), {
         ...ONLY_THESE_NAMES,
-        maxProperties: LIMITS.variablesPerInstance,
+        maxProperties: MAX_VARIABLES,
       }),
     ),
     /** Names of variables whose values are secret: no error and no line of output shows them. Others: ADR 154. */
     secret_env_vars: Type.Optional(
-      Type.Array(Type.String({ pattern: VARIABLE_NAME }), { maxItems: LIMITS.variablesPerInstance }),
+      Type.Array(Type.String({ pattern: VARIABLE_NAME }), { maxItems: MAX_VARIABLES }),
     ),
     headers: Type.Optional(
       Type.Record(
         Type.String({ pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$" }),
         Type.String({ maxLength: 8192, pattern: HEADER_TEXT }),
-        { ...ONLY_THESE_NAMES, maxProperties: LIMITS.headersPerInstance },
+        { ...ONLY_THESE_NAMES, maxProperties: MAX_HEADERS },
       ),
     ),
     auth: Type.Optional(AuthInput),

@@ -11,7 +11,11 @@ import { editedFields, fieldIn, itemsOf } from '../json/json-fields.ts';
 import { hasMoreValues, memberBytes, valuesInBytes } from '../json/json-scanner.ts';
 import { LIMITS } from '../limits.ts';
 import { type Era, LIST_METHODS, type ListField, listOf } from '../mcp/mcp.ts';
+import { MAX_LIST_VALUES } from '../memory/held-bytes.ts';
 import { TaskScheduler } from '../time/task-scheduler.ts';
+
+/** Items of one list. */
+export const MAX_LIST_ITEMS = 100_000;
 
 /**
  * The event of a result that arrived. A page of a list has no cursor that leads nowhere: in the legacy era an
@@ -126,16 +130,16 @@ export async function gatherPages(
     const { length } = answer.result.bytes;
     if (bytes + length > maxBytes) return endedBy(TOO_LARGE);
     bytes += length;
-    const more = valuesInBytes(answer.result.bytes, LIMITS.parsedValues);
+    const more = valuesInBytes(answer.result.bytes, MAX_LIST_VALUES);
     values += more;
-    if (values <= LIMITS.parsedValues) beforeParsing?.(more, length);
+    if (values <= MAX_LIST_VALUES) beforeParsing?.(more, length);
     const form = formOf?.(answer.result);
     const isSmall = more <= LIMITS.parsedAtOnce;
     const result = isSmall
       ? parsedResult(answer.result, form)
       : await parsedPage(field, answer.result, form, scheduler);
     if (!isJsonObject(result)) return endedBy();
-    if (values > LIMITS.parsedValues) return endedBy(TOO_LARGE);
+    if (values > MAX_LIST_VALUES) return endedBy(TOO_LARGE);
     const found = result[field];
     const kept = Array.isArray(found) ? keep(found) : [];
     // Not later than needed: the first calls after an opening ask for its tools.
@@ -144,7 +148,7 @@ export async function gatherPages(
     const { nextCursor: cursor } = result;
     if (typeof cursor !== 'string') return endedBy();
     const cut =
-      items.length > LIMITS.listItems ? `it has more than ${LIMITS.listItems} items` : watch.endAt(cursor);
+      items.length > MAX_LIST_ITEMS ? `it has more than ${MAX_LIST_ITEMS} items` : watch.endAt(cursor);
     if (cut !== undefined) return endedBy(cut);
     request = { method, params: { ...params, cursor } };
   }

@@ -6,6 +6,9 @@ import { valuesIn } from '../json/json.ts';
 import { LIMITS } from '../limits.ts';
 import { UserAmounts } from './user-shares.ts';
 
+/** Values, keys included, of all pages of one list. A list with 10,000 tools has about 300,000. */
+export const MAX_LIST_VALUES = 1_000_000;
+
 export interface ByteBounds {
   readonly totalBytes: number;
   readonly ownerBytes: number;
@@ -71,7 +74,7 @@ export interface MemoryBounds {
 export function memoryBounds(memoryBytes: number, connectionBytes = CONNECTION_BYTES): MemoryBounds {
   const part = Math.floor(memoryBytes / 8);
   const messages = bounds(part, LIMITS.backendMessageBytes);
-  const listBytes = Math.max(part, memoryOf(LIMITS.parsedValues, LIMITS.backendMessageBytes));
+  const listBytes = Math.max(part, memoryOf(MAX_LIST_VALUES, LIMITS.backendMessageBytes));
   return {
     requests: bounds(part, LIMITS.requestBodyBytes),
     backendAnswers: messages,

@@ -34,9 +34,13 @@ import {
   type TransportKind,
 } from '../instances/transport-kinds.ts';
 import { canonicalText, definedFields, isJsonObject, jsonCopy, valuesIn } from '../json/json.ts';
-import { LIMITS } from '../limits.ts';
 import { ANY_NODE } from '../nodes/nodes.ts';
 import { readEndpoint } from './endpoint.ts';
+
+/** Characters of the metadata of one instance, as JSON. Over it, and over the next one: VALIDATION_ERROR. */
+export const MAX_METADATA_CHARACTERS = 64 * 1024;
+/** Values of metadata, keys included. */
+export const MAX_METADATA_VALUES = 1_000;
 
 /** Where a registration comes from. */
 export interface RegistrationOrigin {
@@ -359,15 +363,12 @@ function readWeight({ weight, metadata }: InstanceChange, loc: Location): number
 
 /** VALIDATION_ERROR for metadata above the limits. */
 export function checkMetadata({ metadata = {} }: Pick<InstanceInput, 'metadata'>, loc: Location): void {
-  if (valuesIn(metadata, LIMITS.metadataValues) > LIMITS.metadataValues)
+  if (valuesIn(metadata, MAX_METADATA_VALUES) > MAX_METADATA_VALUES)
+    throw invalid([...loc, 'metadata'], `Metadata must have at most ${MAX_METADATA_VALUES} values and keys`);
+  if (JSON.stringify(metadata).length > MAX_METADATA_CHARACTERS)
     throw invalid(
       [...loc, 'metadata'],
-      `Metadata must have at most ${LIMITS.metadataValues} values and keys`,
-    );
-  if (JSON.stringify(metadata).length > LIMITS.metadataCharacters)
-    throw invalid(
-      [...loc, 'metadata'],
-      `Metadata must be at most ${LIMITS.metadataCharacters} characters of JSON`,
+      `Metadata must be at most ${MAX_METADATA_CHARACTERS} characters of JSON`,
     );
 }
 

@@ -1,14 +1,18 @@
 // Spreads thousands of tasks that are due at the same time, such as deadlines, over several turns of the event
 // loop, so that other work does not wait for all of them.
 
-import { LIMITS } from '../limits.ts';
 import { type Linked, LinkedSet } from '../memory/linked-set.ts';
 import { systemClock } from './clock.ts';
 
+/** Most tasks that are due at the same time and run in one turn of the event loop. */
+export const TASKS_PER_TURN = 25;
+/** Longest time of such a turn. */
+const TURN_MS = 10;
+
 export interface TaskSchedulerOptions {
-  /** Tasks in one turn, or a function of the number of waiting tasks. Default: LIMITS.tasksPerTurn. */
+  /** Tasks in one turn, or a function of the number of waiting tasks. Default: TASKS_PER_TURN. */
   readonly perTurn?: number | ((waiting: number) => number);
-  /** Time in ms after which no other task begins in a turn. Default: LIMITS.turnMs. */
+  /** Time in ms after which no other task begins in a turn. Default: TURN_MS. */
   readonly turnMs?: number;
   /** Runs a function in the next turn, and its promise callbacks before the next function. Default setImmediate. */
   readonly nextTurn?: (run: () => void) => void;
@@ -46,7 +50,7 @@ export class TaskScheduler {
   #isTurning = false;
 
   constructor(options: TaskSchedulerOptions = {}) {
-    const { perTurn = LIMITS.tasksPerTurn, turnMs = LIMITS.turnMs } = options;
+    const { perTurn = TASKS_PER_TURN, turnMs = TURN_MS } = options;
     const { nextTurn = inNextTurn, now = systemClock.now } = options;
     this.#perTurn = typeof perTurn === 'number' ? () => perTurn : perTurn;
     this.#turnMs = turnMs;

@@ -2,10 +2,10 @@
 // them for a client that resumes it, and ends once. Below: the stored events, and the bounds of their memory (ADR 30).
 // Source: MCP 2025-11-25 basic/transports#sending-messages-to-the-server, #resumability-and-redelivery.
 
-import { LIMITS } from '../../domain/limits.ts';
 import { type JsonRpcId, RPC, readId } from '../../domain/mcp/jsonrpc.ts';
 import { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { MAX_UNREAD_BYTES } from '../client-bounds.ts';
 import type { McpStream, ReplyWriter } from '../endpoint-types.ts';
 import { errorMessage } from '../rpc.ts';
 
@@ -98,7 +98,7 @@ export class LegacyStream {
 
   /** True when the client leaves too much unread. */
   get isSlow(): boolean {
-    return this.#socket !== undefined && this.#socket.unsentBytes > LIMITS.unreadBytes;
+    return this.#socket !== undefined && this.#socket.unsentBytes > MAX_UNREAD_BYTES;
   }
 
   get isFinished(): boolean {

@@ -28,7 +28,7 @@ import { isAboutOneOf } from '../../domain/mcp/resource-uris.ts';
 import { type ByteBudget, keptBytes } from '../../domain/memory/held-bytes.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
+import { isTooLong, MAX_REFERENCE_BYTES, MAX_UNREAD_BYTES } from '../client-bounds.ts';
 import type { EndpointOptions, FaultListener, ReplyWriter } from '../endpoint-types.ts';
 import { notificationMessage, type RpcFailure, resultMessage } from '../rpc.ts';
 import { invalidParams, type ModernRequest } from './modern-request.ts';
@@ -94,7 +94,7 @@ export class ListenStreams {
       if (listening.closed || !isGranted(method, params, wanted)) return;
       try {
         // A client that leaves so much unread has stopped reading.
-        if (stream.unsentBytes > LIMITS.unreadBytes) finish();
+        if (stream.unsentBytes > MAX_UNREAD_BYTES) finish();
         else send(method, params);
       } catch (thrown) {
         this.#onFault(thrown); // nested too deeply to be serialized; rxjs would throw it as an uncaught exception

@@ -10,7 +10,6 @@ import type { CallReport, SourcedEvent } from '../../domain/calls/exchange.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { type ErrorCode, hasCode } from '../../domain/errors/errors.ts';
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import type {
   ClientQuestion,
   InputRequest,
@@ -20,6 +19,7 @@ import type {
 import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { hasRounds, includesLevel, isCustomNotice, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
+import { MAX_UNREAD_BYTES } from '../client-bounds.ts';
 import { ClientCall } from '../client-call.ts';
 import { type FaultListener, type McpStream, noteError, type ReplyWriter } from '../endpoint-types.ts';
 import {
@@ -188,7 +188,7 @@ export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
   #notify({ method, params }: ServerNotification): void {
     if (!this.#isWanted(method, params)) return;
     const stream = this.begin();
-    if (stream.unsentBytes > LIMITS.unreadBytes) return; // messages before the answer may be left out
+    if (stream.unsentBytes > MAX_UNREAD_BYTES) return; // messages before the answer may be left out
     stream.send({ data: notificationMessage(method, this.#withOwnToken(method, params)) });
   }
 

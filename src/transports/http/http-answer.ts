@@ -30,7 +30,7 @@ import {
   connectionClosed,
   connectionFailed,
 } from './failures.ts';
-import { readRefusal, refusalText } from './refusal-text.ts';
+import { MAX_REFUSAL_BYTES, readRefusal, refusalText } from './refusal-text.ts';
 
 export interface AnswerSink {
   /** Asked when there is a connection for the request. False: it is not sent, and the sink gets nothing more. */
@@ -214,7 +214,7 @@ export class HttpAnswer implements AnswerReceiver {
     let isWithin: boolean;
     if (this.#reader === undefined) {
       this.#chunks.push(chunk);
-      if (this.#refusal !== undefined && this.#bytes > LIMITS.refusalBytes && !isJson(this.#refusal)) {
+      if (this.#refusal !== undefined && this.#bytes > MAX_REFUSAL_BYTES && !isJson(this.#refusal)) {
         this.#endRefusal();
         return;
       }

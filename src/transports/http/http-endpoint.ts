@@ -16,6 +16,11 @@ import type { CookieJar } from './cookie-jar.ts';
 import type { HttpAnswer, Sender, Sending } from './http-answer.ts';
 import { PLAIN_TEXT, refusalText } from './refusal-text.ts';
 
+/** Conversations of single clients that are opened with one HTTP instance at the same time; the next ones wait. */
+export const OPENINGS_PER_INSTANCE = 512;
+/** Connections per HTTP instance besides the exchanges and the openings: the listening stream, probes, cancels and replies. */
+export const SPARE_CONNECTIONS = 8;
+
 type EndpointDefinition = Pick<InstanceDefinition, 'endpoint' | 'headers'> &
   Partial<Pick<InstanceDefinition, 'env' | 'secretEnv'>>;
 
@@ -213,8 +218,8 @@ const MAX_CONNECTIONS =
   LIMITS.inFlightPerInstance +
   LIMITS.inFlightHeadroom +
   LIMITS.callsAwaitingClient +
-  LIMITS.openingsPerInstance +
-  LIMITS.spareConnections;
+  OPENINGS_PER_INSTANCE +
+  SPARE_CONNECTIONS;
 
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 

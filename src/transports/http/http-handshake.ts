@@ -16,6 +16,9 @@ import { answeredStatus, answerMissing, connectionClosed, explanationOf, wasCutO
 import { HttpAnswer } from './http-answer.ts';
 import type { Headers, HttpEndpoint } from './http-endpoint.ts';
 
+/** Replies to a backend that are under way; more are dropped. Of notifications half as many. */
+export const MAX_REPLIES = 64;
+
 export interface HttpHandshakeOptions {
   readonly signal: AbortSignal;
   /** Longest wait for the first `server/discover`, which legacy servers may leave unanswered. */
@@ -216,7 +219,7 @@ export class UnawaitedMessages {
     post: (answer: HttpAnswer) => void,
     { isUrgent, ownerId }: { readonly isUrgent: boolean; readonly ownerId: string },
   ): Promise<void> | void {
-    if (this.#underWay >= LIMITS.repliesUnderWay / (isUrgent ? 1 : 2)) return;
+    if (this.#underWay >= MAX_REPLIES / (isUrgent ? 1 : 2)) return;
     const { clock, waitingBytes } = this.#endpoint;
     const bytes = body.length + POST_BYTES;
     if (isUrgent) waitingBytes?.add(ownerId, bytes);

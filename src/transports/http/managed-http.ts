@@ -10,6 +10,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { sleep } from '../../domain/time/clock.ts';
 import type { OpenOptions, OpenTransport } from '../open-options.ts';
 import type { Program } from '../stdio/child-process.ts';
+import { TERMINATE_MS } from '../stdio/process-group.ts';
 import { type KillLadder, ProgramRun } from '../stdio/program-run.ts';
 import type { Closed, Transport } from '../transport.ts';
 import { mayBeStarting } from './failures.ts';
@@ -35,7 +36,7 @@ export function managed(openEndpoint: OpenEndpoint): OpenTransport {
 }
 
 /** Programs that serve HTTP do not read stdin, so SIGTERM comes at once. */
-const LADDER: KillLadder = { stdinEndMs: 0, terminateMs: LIMITS.terminateMs };
+const LADDER: KillLadder = { stdinEndMs: 0, terminateMs: TERMINATE_MS };
 
 /**
  * Starts the program of a definition that has both `command` and `endpoint`, and shakes hands as soon as it listens.

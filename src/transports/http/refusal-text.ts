@@ -10,6 +10,11 @@ import { SseReader } from '../../net/http1/sse-reader.ts';
 import { cutWithoutSecrets, withoutSecrets } from '../secrets.ts';
 import type { RefusedStatus } from './failures.ts';
 
+/** Largest body of an HTTP refusal without JSON; the rest is not read. */
+export const MAX_REFUSAL_BYTES = 256 * 1024;
+/** Beginning of the text of a refusal that callers get, in UTF-16 units. */
+const REFUSAL_CHARACTERS = 300;
+
 type RefusalError = Extract<BackendMessage, { kind: 'error' }>;
 
 /** The request that was refused, and what is hidden. */
@@ -56,7 +61,7 @@ const LONGEST_ALLOW = 64;
 /** The message of the error in an event stream, or else its first data. */
 function textOfStream(body: Buffer, secrets: readonly string[]): string {
   const all: Buffer[] = [];
-  new SseReader(LIMITS.refusalBytes, (data) => all.push(data)).push(body);
+  new SseReader(MAX_REFUSAL_BYTES, (data) => all.push(data)).push(body);
   const [data = body] = all;
   const message = readMessage(data);
   const said = message?.kind === 'error' ? Buffer.from(message.error.message) : data;
@@ -68,7 +73,7 @@ function targetOf(written: unknown, base: string, secrets: readonly string[]): s
   if (typeof written !== 'string' || !URL.canParse(written, base)) return undefined;
   const { origin, pathname } = new URL(written, base);
   const target = base.startsWith(`${origin}/`) ? pathname : `${origin}${pathname}`;
-  return cutText(withoutSecrets(plainLine(target), secrets), LIMITS.refusalCharacters);
+  return cutText(withoutSecrets(plainLine(target), secrets), REFUSAL_CHARACTERS);
 }
 
 /** Seconds or a date, as ms after the date of the answer, at most LIMITS.refusedLongestMs. Source: RFC 9110, 10.2.3. */
@@ -84,7 +89,7 @@ const READ_UNITS = 8_192;
 export const PLAIN_TEXT = { type: 'text/plain', encoding: '' } as const;
 
 /**
- * The first LIMITS.refusalCharacters of the text; '' for a body that is not text, or is compressed. `secrets`: see
+ * The first REFUSAL_CHARACTERS of the text; '' for a body that is not text, or is compressed. `secrets`: see
  * `secretsOf`; each is replaced by `***`.
  */
 export function refusalText(
@@ -96,7 +101,7 @@ export function refusalText(
   const text = cutWithoutSecrets(decoded(body, type), READ_UNITS, secrets);
   return cutText(
     plainLine(IS_MARKUP.test(type) || STARTS_MARKUP.test(text) ? unmarked(text) : text),
-    LIMITS.refusalCharacters,
+    REFUSAL_CHARACTERS,
   );
 }
 

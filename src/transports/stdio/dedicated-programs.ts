@@ -2,13 +2,15 @@
 // time, and a few are started in advance. The caller bounds their number; stdio-handshake.ts shakes hands with them.
 
 import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import type { Channel } from '../channel.ts';
 import { FairSlots } from '../fair-slots.ts';
 import type { HandshakeOptions } from '../handshake.ts';
 import type { OpenOptions } from '../open-options.ts';
 import type { ConversationOpening } from '../transport.ts';
 import { openOnPipe } from './stdio-handshake.ts';
+
+/** Started processes that wait for the next client. */
+export const WARM_PROGRAMS = 1;
 
 /** An unused program is stopped after this time, so that templates with few sessions do not keep one for ever. */
 export const WARM_IDLE_MS = 5 * 60_000;
@@ -91,7 +93,7 @@ export class DedicatedPrograms {
     while (
       !this.#isClosed &&
       this.#queue.starting + this.#queue.waiting === 0 &&
-      this.warm < Math.min(LIMITS.warmProcesses, room())
+      this.warm < Math.min(WARM_PROGRAMS, room())
     ) {
       const channel = this.#start(true);
       this.#unused.set(

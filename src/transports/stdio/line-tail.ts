@@ -2,8 +2,12 @@
 
 import { StringDecoder } from 'node:string_decoder';
 import { stripVTControlCharacters } from 'node:util';
-import { LIMITS } from '../../domain/limits.ts';
 import { cutWithoutSecrets, longestOf, withoutSecrets } from '../secrets.ts';
+
+/** Lines kept of a child's standard error. */
+export const STDERR_LINES = 100;
+/** Characters kept of each line of standard error. */
+export const STDERR_LINE_CHARACTERS = 2_048;
 
 /**
  * The last lines of a text stream, bounded by LIMITS, without empty ones and without the secrets of the program:
@@ -23,7 +27,7 @@ export class LineTail {
   write(chunk: Buffer): void {
     const lines = (this.#unfinished + this.#decoder.write(chunk)).split('\n');
     this.#unfinished = this.#head(lines.pop() ?? '');
-    for (const line of lines.filter(hasText).slice(-LIMITS.stderrLines)) this.#keep(line);
+    for (const line of lines.filter(hasText).slice(-STDERR_LINES)) this.#keep(line);
   }
 
   /** Takes a whole line of another stream, which comes before an incomplete line of this one. */
@@ -33,28 +37,28 @@ export class LineTail {
   }
 
   #keep(line: string): void {
-    this.#finished.push(line.length > LIMITS.stderrLineCharacters ? this.#cut(line) : line);
-    if (this.#finished.length > 2 * LIMITS.stderrLines) this.#finished.splice(0, LIMITS.stderrLines);
+    this.#finished.push(line.length > STDERR_LINE_CHARACTERS ? this.#cut(line) : line);
+    if (this.#finished.length > 2 * STDERR_LINES) this.#finished.splice(0, STDERR_LINES);
   }
 
   /** Oldest first, including an incomplete last line. */
   get lines(): readonly string[] {
     const lines = [...this.#finished, this.#cut(this.#unfinished)];
     const shown = lines.map((line) => withoutSecrets(readable(line), this.#secrets()));
-    return shown.filter((line) => line !== '').slice(-LIMITS.stderrLines);
+    return shown.filter((line) => line !== '').slice(-STDERR_LINES);
   }
 
   #cut(line: string): string {
-    return cutWithoutSecrets(readable(this.#head(line)), LIMITS.stderrLineCharacters, this.#secrets());
+    return cutWithoutSecrets(readable(this.#head(line)), STDERR_LINE_CHARACTERS, this.#secrets());
   }
 
   /** Enough of a line to find the secrets in what is shown of it. */
   #head(line: string): string {
-    return line.length > LIMITS.stderrLineCharacters ? line.slice(0, this.#mostUnits()) : line;
+    return line.length > STDERR_LINE_CHARACTERS ? line.slice(0, this.#mostUnits()) : line;
   }
 
   #mostUnits(): number {
-    return LIMITS.stderrLineCharacters + longestOf(this.#secrets());
+    return STDERR_LINE_CHARACTERS + longestOf(this.#secrets());
   }
 }
 

@@ -5,6 +5,11 @@ import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { codeOf } from '../../domain/errors/errors.ts';
 
+/** Wait for the end of a child after its input was closed; SIGTERM follows. */
+export const STDIN_END_MS = 2_000;
+/** Wait after SIGTERM; SIGKILL follows. */
+export const TERMINATE_MS = 3_000;
+
 /** POSIX: a detached child leads its own group, which can be signalled as a whole. Windows has no such groups. */
 export const ownsGroup = process.platform !== 'win32';
 

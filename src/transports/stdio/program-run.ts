@@ -4,7 +4,6 @@
 
 import { messageOf } from '../../domain/errors/errors.ts';
 import { NOT_STARTED } from '../../domain/instances/start-failure.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import { settlesWithin, systemClock } from '../../domain/time/clock.ts';
 import type { ProgramOptions } from '../open-options.ts';
 import { programSecrets } from '../secrets.ts';
@@ -16,12 +15,13 @@ import {
   startProcess,
 } from './child-process.ts';
 import { LineTail } from './line-tail.ts';
+import { STDIN_END_MS, TERMINATE_MS } from './process-group.ts';
 
 /** Waits of a stop, in ms: end of stdin, wait, SIGTERM, wait, SIGKILL. */
 export interface KillLadder {
-  /** Between the end of stdin and SIGTERM. 0 for programs that do not read stdin. Default: LIMITS.stdinEndMs. */
+  /** Between the end of stdin and SIGTERM. 0 for programs that do not read stdin. Default: STDIN_END_MS. */
   readonly stdinEndMs: number;
-  /** Between SIGTERM and SIGKILL. Default: LIMITS.terminateMs. */
+  /** Between SIGTERM and SIGKILL. Default: TERMINATE_MS. */
   readonly terminateMs: number;
 }
 
@@ -60,7 +60,7 @@ export class ProgramRun {
   #stopping: Promise<void> | undefined;
 
   constructor(program: Program, options: ProgramRunOptions = {}) {
-    this.#ladder = options.ladder ?? { stdinEndMs: LIMITS.stdinEndMs, terminateMs: LIMITS.terminateMs };
+    this.#ladder = options.ladder ?? { stdinEndMs: STDIN_END_MS, terminateMs: TERMINATE_MS };
     this.#env = program;
     const starting = this.#start(program, options);
     const follow = (running: RunningProgram) => this.#follow(running, options);

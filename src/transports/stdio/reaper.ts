@@ -2,9 +2,8 @@
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import type { Writable } from 'node:stream';
-import { LIMITS } from '../../domain/limits.ts';
 import { systemClock } from '../../domain/time/clock.ts';
-import { killGroup, ownsGroup } from './process-group.ts';
+import { killGroup, ownsGroup, STDIN_END_MS, TERMINATE_MS } from './process-group.ts';
 import { ReaperPipe, type ReaperPipeOptions } from './reaper-pipe.ts';
 
 /**
@@ -81,7 +80,7 @@ export class Reaper implements GroupWatch {
    * `waitsMs`: before each of the two signals, rounded up to tenths of a second. `pipe`: of the node, see
    * `untilFree`. Default: the process is no node, and waits for no former one.
    */
-  constructor({ waitsMs = [LIMITS.stdinEndMs, LIMITS.terminateMs], pipe }: ReaperOptions = {}) {
+  constructor({ waitsMs = [STDIN_END_MS, TERMINATE_MS], pipe }: ReaperOptions = {}) {
     this.#waits = waitsMs.map((ms) => String(Math.ceil(ms / 100)));
     this.#pipe = ownsGroup && pipe !== undefined ? new ReaperPipe(pipe) : undefined;
   }

@@ -3,6 +3,7 @@
 import { mock } from 'node:test';
 import { map, type Observable, type Subscription, take } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { UNREAD_END_MS } from '../../../../src/actors/calls/stateless/calls-with-questions.ts';
 import type { SourcedEvent } from '../../../../src/domain/calls/exchange.ts';
 import { backendTimeout } from '../../../../src/domain/errors/backend-errors.ts';
 import { asGatewayError, type GatewayError } from '../../../../src/domain/errors/errors.ts';
@@ -208,11 +209,11 @@ test('cancels the exchange when its client leaves in the middle of a round', () 
 
 test('keeps the end of a call whose client does not return, and answers the backend first', () => {
   ask('roots/list');
-  mock.timers.tick(2 * LIMITS.unreadEndMs);
+  mock.timers.tick(2 * UNREAD_END_MS);
   assert.equal([backend.last.isCancelled, calls.size], [false, 1]); // its deadline would end it
   backend.last.fail(backendTimeout(1));
   assert.equal([backend.last.replies, calls.size], [[LATE], 1]);
-  mock.timers.tick(LIMITS.unreadEndMs - 1);
+  mock.timers.tick(UNREAD_END_MS - 1);
   assert.is(calls.size, 1);
   mock.timers.tick(1);
   assert.is(calls.size, 0);
@@ -290,9 +291,9 @@ test('passes on at most 64 open questions of a call, and refuses others', () => 
 
 test('a resumed call does not expire while it runs, and may ask again', () => {
   const first = ask('roots/list');
-  mock.timers.tick(LIMITS.unreadEndMs - 1);
+  mock.timers.tick(UNREAD_END_MS - 1);
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
-  mock.timers.tick(2 * LIMITS.unreadEndMs);
+  mock.timers.tick(2 * UNREAD_END_MS);
   assert.equal([backend.last.isCancelled, second.received], [false, []]);
   backend.last.ask('sampling/createMessage');
   mock.timers.tick(50);

@@ -2,10 +2,10 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { STATELESS_IDLE_MS } from '../../../../src/actors/calls/stateless/stateless-conversations.ts';
 import { NO_SUBSCRIBER } from '../../../../src/actors/instances/dedicated-conversation.ts';
 import { backendUnavailable } from '../../../../src/domain/errors/backend-errors.ts';
 import type { JsonObject } from '../../../../src/domain/json/json.ts';
-import { LIMITS } from '../../../../src/domain/limits.ts';
 import { META } from '../../../../src/domain/mcp/mcp.ts';
 import {
   ASKABLE,
@@ -233,9 +233,9 @@ test('a client gets the log messages that it opted in to, and no others', async 
 test('a conversation ends after a minute without use', async () => {
   await harness.add('a', { fields: HTTP });
   await harness.callStateless(modernCall()).end;
-  mock.timers.tick(LIMITS.statelessIdleMs - 1);
+  mock.timers.tick(STATELESS_IDLE_MS - 1);
   await harness.callStateless(modernCall()).end;
-  mock.timers.tick(LIMITS.statelessIdleMs - 1);
+  mock.timers.tick(STATELESS_IDLE_MS - 1);
   assert.is(harness.statelessConversations.owners.length, 1);
   await pass(1);
   const found = [
@@ -257,7 +257,7 @@ test('a call leaves an HTTP instance that opens nothing after half of its time, 
   await settled();
   assert.equal(toolCalls('a'), [0, 0]);
   assert.equal(toolCalls('b'), [0, 2]);
-  await pass(2 * LIMITS.statelessIdleMs);
+  await pass(2 * STATELESS_IDLE_MS);
   assert.is(harness.statelessConversations.owners.length, 0, 'no conversation is left');
   for (const id of ['a', 'b']) harness.freeze(id);
   const late = harness.callStateless(modernCall(), { owner: 'bob' });
@@ -278,7 +278,7 @@ test('a call leaves an instance that is drained meanwhile, and the conversation 
   harness.ref('a').drain();
   thaw();
   assert.is(await call.end, 'b');
-  await pass(2 * LIMITS.statelessIdleMs);
+  await pass(2 * STATELESS_IDLE_MS);
   assert.is(harness.statelessConversations.owners.length, 0);
 });
 
@@ -299,13 +299,13 @@ test('a repeatable request goes to a second instance with an open conversation w
   mock.timers.tick(2_000);
   assert.equal(await Promise.all(second.map(({ end }) => end)), ['b', 'b'], 'it was opened meanwhile');
   assert.is(await list().end, 'b');
-  await pass(2 * LIMITS.statelessIdleMs);
+  await pass(2 * STATELESS_IDLE_MS);
   const alone = list();
   await pass(2_000);
   assert.is(alone.subscription.closed, false, 'the other instance opens a conversation first');
   await pass(2_000);
   assert.is(await alone.end, 'b');
-  await pass(2 * LIMITS.statelessIdleMs);
+  await pass(2 * STATELESS_IDLE_MS);
   assert.is(harness.statelessConversations.owners.length, 0);
 });
 

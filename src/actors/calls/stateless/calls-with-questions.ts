@@ -23,6 +23,9 @@ import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import { awaitingClientRefusal } from '../../instances/call-counter.ts';
 import { MessageBuffer } from '../../message-buffer.ts';
 
+/** How long the end of a modern client's call is kept for it. */
+export const UNREAD_END_MS = 10 * 60_000;
+
 interface CallOwner {
   readonly id: string;
 }
@@ -67,7 +70,7 @@ export class CallsWithQuestions implements CallQuestions {
 
   /**
    * See CallQuestions.follow. A waiting call continues until its deadline, and its end is kept for
-   * LIMITS.unreadEndMs. Errors with QUEUE_FULL when LIMITS.callsAwaitingClient calls wait, or the owner's share of
+   * UNREAD_END_MS. Errors with QUEUE_FULL when LIMITS.callsAwaitingClient calls wait, or the owner's share of
    * them. Calls whose exchange has ended are not counted there: when too many are kept, the oldest are given up.
    */
   follow(
@@ -371,7 +374,7 @@ class CallWithQuestions {
     else {
       this.#table.ended(this);
       this.#end = end;
-      this.#disarm = this.#table.alarm(LIMITS.unreadEndMs, () => this.cancel());
+      this.#disarm = this.#table.alarm(UNREAD_END_MS, () => this.cancel());
       this.#holding.set(bytes);
     }
   }

@@ -8,7 +8,6 @@ import type { ExchangeEvent } from '../../../domain/calls/exchange-event.ts';
 import { shuttingDown } from '../../../domain/errors/gateway-errors.ts';
 import { declarationsTooLarge } from '../../../domain/errors/session-errors.ts';
 import type { JsonObject } from '../../../domain/json/json.ts';
-import { LIMITS } from '../../../domain/limits.ts';
 import {
   acceptsServerRequests,
   type Client,
@@ -29,6 +28,9 @@ import {
 import { type ConversationUse, conversationKeyOf } from '../../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 import { tellsCallsApart } from '../../instances/process-sharing.ts';
+
+/** Idle time after which a conversation for clients without a session is closed. */
+export const STATELESS_IDLE_MS = 60_000;
 
 type UsableInstance = Pick<InstanceRef, 'definition' | 'use'>;
 
@@ -71,7 +73,7 @@ export class StatelessConversations {
       owner,
       profile: { ...profile, protocolVersion: LEGACY_VERSIONS[0] },
       sharing,
-      idleMs: LIMITS.statelessIdleMs,
+      idleMs: STATELESS_IDLE_MS,
       // Messages of the backend outside of calls go to the call under way.
       forCallsOf:
         sharing === 'oneUse' || mayAsk
