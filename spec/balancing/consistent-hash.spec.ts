@@ -72,7 +72,8 @@ test('the next candidates of a caller are in a fixed order, which differs from c
   const orderOf = (caller: string) => {
     const strategy = created();
     const tried = new Set<string>();
-    while (tried.size < 6) tried.add(choose(strategy, all, ({ id }) => !tried.has(id), { caller }).id);
+    while (tried.size < 6)
+      tried.add(choose(strategy, all, ({ id }) => !tried.has(id), { callerId: caller }).id);
     return [...tried].join();
   };
   assert.is(orderOf('user:1'), orderOf('user:1'));
@@ -88,7 +89,7 @@ test('no candidate has more than 1.25 times the mean in flight, rounded up, at l
       let total = 0;
       for (let call = 0; call < 500; call += 1) {
         const caller = `user:${Math.floor(random() * callers)}`;
-        const chosen = choose(strategy, all, undefined, { caller });
+        const chosen = choose(strategy, all, undefined, { callerId: caller });
         const most = Math.max(1, Math.ceil((1.25 * total) / size));
         chosen.activeCalls += 1;
         total += 1;
@@ -111,7 +112,7 @@ test('the mean is that of the candidates that may take the call', () => {
   [one.activeCalls, two.activeCalls] = [4, 4];
   const strategy = created({ activeCalls: () => sumOf(all) });
   const chosen = Array.from({ length: 4 }, () => {
-    const next = choose(strategy, all, (each) => each === one || each === two, { caller: 'user:1' });
+    const next = choose(strategy, all, (each) => each === one || each === two, { callerId: 'user:1' });
     next.activeCalls += 1;
     return next.id;
   });
@@ -120,7 +121,7 @@ test('the mean is that of the candidates that may take the call', () => {
 
 test('a busy candidate gets its callers back when it has ended enough calls', () => {
   const all = many(3);
-  const request = { caller: 'user:1' };
+  const request = { callerId: 'user:1' };
   const strategy = created({ activeCalls: () => sumOf(all) });
   const first = choose(strategy, all, undefined, request);
   first.activeCalls = 1;
@@ -133,7 +134,7 @@ test('with hash_on of an argument, its JSON text counts, kept as text or not; wi
   const all = many(50);
   const strategy = created({ policy: () => ({ hashOn: 'argument:user id' }) });
   const first = (args: JsonFields[string], caller?: string) =>
-    choose(strategy, all, undefined, { caller, params: { name: 'greet', arguments: args } }).id;
+    choose(strategy, all, undefined, { callerId: caller, params: { name: 'greet', arguments: args } }).id;
   const home = first(JsonText.ofText('{"a":[1],"user id":{"n":1}}'));
   assert.is(first(JsonText.ofText('{ "user\\u0020id" : {"n":1}, "a":2 }'), 'user:2'), home);
   assert.is(first({ 'user id': { n: 1 } }), home);
@@ -181,5 +182,5 @@ function many(count: number): Candidates {
 
 /** The candidate of an idle pool for that caller. */
 function firstOf(all: Candidates, caller: string, strategy = created()): string {
-  return choose(strategy, all, undefined, { caller }).id;
+  return choose(strategy, all, undefined, { callerId: caller }).id;
 }

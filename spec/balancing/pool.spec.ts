@@ -35,7 +35,7 @@ for (const strategy of STRATEGY_NAMES) {
         const allowed = included.length > 0 ? included : untried;
         const able = allowed.filter(({ activeCalls, capacity }) => activeCalls < capacity);
 
-        for (const request of [{}, { caller: 'user:1' }]) {
+        for (const request of [{}, { callerId: 'user:1' }]) {
           for (let pick = 0; pick < 3; pick += 1) {
             const chosen = pool.pick(request, { excluded });
             assert.is(chosen !== undefined, able.length > 0);
@@ -83,7 +83,7 @@ test('consistent_hash: calls at candidates that left, or that wait for their cli
     one.activeCalls -= 1;
   }
   const counts = () => all.slice(0, 3).map(({ activeCalls }) => activeCalls);
-  const hot = { caller: 'user:1' };
+  const hot = { callerId: 'user:1' };
   for (let call = 0; call < 6; call += 1) begin(pool.pick(hot) ?? four);
   assert.equal(counts().toSorted(), [1, 2, 3]); // the last one: 1.25 times 5 / 3, rounded up
   changes$.next({ kind: 'up', candidate: four });

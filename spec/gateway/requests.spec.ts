@@ -65,9 +65,9 @@ test('count lists as long as they are used, and refuse a caller with one that as
     tools: Array.from({ length: 10 }, (_, index) => ({ name: `wide${index}`, list: numbers() })),
   });
   await gateway.register('t', { id: 'a', handler }, WAIT);
-  const list = (caller: string) => gateway.list('t', 'tools', { caller });
+  const list = (caller: string) => gateway.list('t', 'tools', { callerId: caller });
   const [begun, used] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()];
-  const first = gateway.internals.requests.useList('t', 'tools', { caller: 'a' }, ({ items }) => {
+  const first = gateway.internals.requests.useList('t', 'tools', { callerId: 'a' }, ({ items }) => {
     begun.resolve();
     return used.promise.then((text) => `${text} ${items.length}`);
   });

@@ -177,10 +177,10 @@ test('withholds log lines from a caller until a minute after the call of another
   const channel = make(() => clock.nowMs);
   const log = notification('notifications/message', { data: 'x' });
   const [ada, bo] = [caller(), caller()];
-  const first = channel.call({ method: 'a', caller: 'ada' }, ada);
+  const first = channel.call({ method: 'a', callerId: 'ada' }, ada);
   assert.is(channel.takes(log), true);
   channel.receive({ kind: 'result', id: first.id, result: JsonText.ofValue(1) });
-  channel.call({ method: 'b', caller: 'bo' }, bo);
+  channel.call({ method: 'b', callerId: 'bo' }, bo);
   assert.is(channel.takes(log), false);
   clock.nowMs = 59_999;
   assert.is(channel.takes(log), false);

@@ -56,11 +56,11 @@ export function consistentHash<C extends Candidate>(
 type KnownKeys = WeakMap<JsonText, { readonly hashOn: string; readonly key: string | undefined }>;
 
 function requestKey(
-  { caller, params }: StrategyRequest,
+  { callerId, params }: StrategyRequest,
   hashOn: string,
   known: KnownKeys,
 ): string | undefined {
-  if (hashOn === PRINCIPAL) return caller;
+  if (hashOn === PRINCIPAL) return callerId;
   const name = hashOn.slice(ARGUMENT.length);
   const { arguments: given } = params ?? {};
   if (!(given instanceof JsonText)) return keyIn(textOfMember(given, name));

@@ -23,7 +23,7 @@ export interface Candidate extends Measured {
 /** What a strategy may read of the request for which it chooses. For a new session only the caller is known. */
 export interface StrategyRequest {
   /** The id of the principal; undefined for an anonymous caller. */
-  readonly caller?: string | undefined;
+  readonly callerId?: string | undefined;
   readonly params?: JsonFields | undefined;
 }
 

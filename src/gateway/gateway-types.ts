@@ -236,7 +236,7 @@ export interface ConnectionTestOptions {
   /** Stops the test. */
   readonly signal?: AbortSignal;
   /** Id of the calling principal, whose share of the tests bounds it. Default: none; all tests may be its own. */
-  readonly caller?: string;
+  readonly callerId?: string;
   /** True when the caller is limited to some templates. Default: false. */
   readonly isLimited?: boolean;
 }

@@ -24,8 +24,8 @@ import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 
 /** Aborting `signal` cancels the request on the backend and rejects with the reason of the signal. */
 export interface RequestOptions extends ExchangeOptions {
-  /** See ExchangeRequest.caller; overrides that of the request. */
-  readonly caller?: string | undefined;
+  /** See ExchangeRequest.callerId; overrides that of the request. */
+  readonly callerId?: string | undefined;
   /** See ExchangeRequest.tools; a list of tools contains no others. */
   readonly tools?: ToolRights | undefined;
   /** See ExchangeRequest.requestId; overrides that of the request. */
@@ -112,7 +112,7 @@ export class Requests {
   ): Promise<T> {
     let bound: RequestOptions = options;
     const reading: Reading = {
-      ownerId: options.caller ?? NO_CALLER,
+      ownerId: options.callerId ?? NO_CALLER,
       formOf: () => 'exactValue',
       ask: async (request) => {
         const answer = await this.#answer(template, request, bound);
@@ -150,9 +150,9 @@ export class Requests {
   #answer(
     template: string,
     request: ExchangeRequest,
-    { signal, caller, tools, requestId, tracker, ...options }: RequestOptions,
+    { signal, callerId, tools, requestId, tracker, ...options }: RequestOptions,
   ): Promise<SourcedAnswer> {
-    const asked = { ...request, ...definedFields({ caller, tools, requestId, tracker }) };
+    const asked = { ...request, ...definedFields({ callerId, tools, requestId, tracker }) };
     return answerIn(this.#exchange(template, asked, options), signal);
   }
 

@@ -190,8 +190,8 @@ async function localAddressTo(database: DatabaseHost | undefined): Promise<strin
 /** Records refusals in the audit log, a number per minute, and counts the others. */
 function refusalRecorder(audit: Pick<Auth['audit'], 'record' | 'suppress'>): (refusal: PeerRefusal) => void {
   const refusals = new WindowCounter({ windowSeconds: 60, keys: 1 });
-  return ({ reason, status, method, path, instance = '', caller, address }) => {
-    const actor = caller || 'unknown';
+  return ({ reason, status, method, path, instance = '', callerId, address }) => {
+    const actor = callerId || 'unknown';
     const entry = {
       actor,
       actorName: actor,

@@ -24,7 +24,7 @@ export interface BackendAccount {
   /** Requests an answer without an account, which may be a 401. Rejects with BACKEND_UNAVAILABLE. */
   probe(): Promise<void>;
   /** The address at which this caller connects the shared account; undefined when it may not. Default: unknown. */
-  readonly addressFor?: ((caller: string) => Promise<string | undefined>) | undefined;
+  readonly addressFor?: ((callerId: string) => Promise<string | undefined>) | undefined;
   /** Calls the listener when the shared account is connected at this node, until the returned function is called. */
   onConnected(listener: () => void): () => void;
 }

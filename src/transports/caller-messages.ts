@@ -84,7 +84,7 @@ const MIXED_MS = 60_000;
  */
 export class RecentCallers {
   readonly #now: () => number;
-  #caller: string | undefined;
+  #callerId: string | undefined;
   #mixedUntilMs = Number.NEGATIVE_INFINITY;
 
   /** `now`: a monotonic clock in ms. */
@@ -97,9 +97,9 @@ export class RecentCallers {
   }
 
   /** Called when a call begins. A call without a caller, such as a probe, does not count as another caller. */
-  note(caller: string | undefined): void {
-    if (caller === undefined || caller === this.#caller) return;
-    if (this.#caller !== undefined) this.#mixedUntilMs = this.#now() + MIXED_MS;
-    this.#caller = caller;
+  note(callerId: string | undefined): void {
+    if (callerId === undefined || callerId === this.#callerId) return;
+    if (this.#callerId !== undefined) this.#mixedUntilMs = this.#now() + MIXED_MS;
+    this.#callerId = callerId;
   }
 }

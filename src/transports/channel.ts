@@ -166,7 +166,7 @@ export abstract class Channel implements Conversation, HandshakeChannel {
     }
     this.#lastId += 1;
     const id = this.#lastId;
-    this.#callers.note(request.caller);
+    this.#callers.note(request.callerId);
     const text = textWithToken(request, id);
     const exchange: PendingExchange = { id, request, text, observer, delivered: 'no' };
     this.#pending.set(id, exchange);
@@ -182,9 +182,9 @@ export abstract class Channel implements Conversation, HandshakeChannel {
    * Sends a cancellation to the backend. Source: MCP basic/utilities/cancellation: "The initialize request MUST NOT
    * be cancelled".
    */
-  cancelOnBackend({ id, request: { method, canceller, caller } }: PendingExchange): void {
+  cancelOnBackend({ id, request: { method, canceller, callerId } }: PendingExchange): void {
     if (method !== 'initialize')
-      void this.notify(CANCELLED, cancellation(id, canceller?.cancelReason), caller);
+      void this.notify(CANCELLED, cancellation(id, canceller?.cancelReason), callerId);
   }
 
   /** Passes a message of the backend to its exchange, otherwise to `messages$`. */

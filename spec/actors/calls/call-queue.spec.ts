@@ -221,7 +221,7 @@ test('a new call does not overtake those that wait for the capacity that became 
 test.run();
 
 function callOf(caller: string): Caller {
-  return harness.call({ ...toolCall('write'), caller }, { timeoutMs: 60_000 });
+  return harness.call({ ...toolCall('write'), callerId: caller }, { timeoutMs: 60_000 });
 }
 
 function finishOne(id: string): void {

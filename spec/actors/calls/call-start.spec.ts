@@ -166,7 +166,7 @@ test('sessions wait too', async () => {
 
 test('wait in bounded numbers, shared between owners', async () => {
   start('a');
-  const of = (caller: string) => harness.call({ method: 'tools/list', caller });
+  const of = (caller: string) => harness.call({ method: 'tools/list', callerId: caller });
   const many = Array.from({ length: 257 }, () => of('ann'));
   assert.equal(many.filter(isOver).length, 1);
   assert.is(codeOf(await many[256]?.end), 'QUEUE_FULL');

@@ -97,7 +97,7 @@ check('a call uses no capacity while its backend waits for the client', async (h
 check('answers a question itself when too many calls wait for that client', async (harness) => {
   const transport = await harness.healthy();
   const call = (caller: string) => {
-    const { events } = harness.call({ method: 'tools/call', caller });
+    const { events } = harness.call({ method: 'tools/call', callerId: caller });
     transport.last.ask('roots/list');
     return [events.length, transport.last.replies.length];
   };

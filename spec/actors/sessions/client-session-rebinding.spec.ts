@@ -165,7 +165,7 @@ test('that only listen take no place among the calls that wait for the way to an
     listenTo(session);
   }
   const wayBack = await loseWay();
-  const call = harness.call({ ...toolCall('read'), caller: 'ann' });
+  const call = harness.call({ ...toolCall('read'), callerId: 'ann' });
   await pass(8_000);
   wayBack();
   await pass(2_000);
@@ -179,7 +179,7 @@ test('that find the queue of those that wait for the way to another node full ar
   await resultOf(ask(session, 'read'));
   const wayBack = await loseWay({ handshake: harness.backend('a').handshake });
   const waiting = Array.from({ length: QUEUED_PER_INSTANCE }, () =>
-    harness.call({ ...toolCall('read'), caller: 'ann' }),
+    harness.call({ ...toolCall('read'), callerId: 'ann' }),
   );
   assert.is(codeOf(await ask(session, 'read').end), 'QUEUE_FULL');
   wayBack();

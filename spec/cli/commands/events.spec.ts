@@ -36,7 +36,7 @@ test('filters events by template and type', async () => {
 test('shows the tool, caller, outcome and duration of a call', async () => {
   const { gateway: facade } = gateway.server;
   await facade.register('calls', { id: 'one', handler: serving({ echo: () => ({}) }) }, { waitMs: 5_000 });
-  await facade.call('calls', 'echo', {}, { caller: 'user:1', requestId: 'r-1' });
+  await facade.call('calls', 'echo', {}, { callerId: 'user:1', requestId: 'r-1' });
   const { out } = await gateway.run('gateway events --type attempt.finished,call.finished');
   assert.match(
     out,

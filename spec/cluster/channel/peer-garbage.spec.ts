@@ -49,7 +49,7 @@ test('calls of a program leave nothing to full collections', async () => {
   const way = a.peers.openInstance({ ...definition, nodeId: `node ${B}` });
   const transport = await way(new AbortController().signal);
   const params = { name: 'echo', arguments: JsonText.ofText('{}') };
-  const request = { method: 'tools/call', params, caller: 'ada' };
+  const request = { method: 'tools/call', params, callerId: 'ada' };
   await leavesNothing(async () =>
     assert.is((await lastValueFrom(transport.exchange(request))).kind, 'result'),
   );

@@ -138,7 +138,7 @@ function counted() {
 test('the names in an answer are read in several tasks, for rights and for annotations', async () => {
   const { tasks, scheduler } = counted();
   const tools = new ToolRights([['t/tool_1000*']]);
-  const request = { method: 'tools/list', caller: 'user:bob', tools };
+  const request = { method: 'tools/list', callerId: 'user:bob', tools };
   const listed = await lastValueFrom(listedAnswers('t', request, of(answerOf()), { scheduler, listReader }));
   const hinted = await withHints(answerOf(), { tool_10000: { readOnlyHint: true } }, scheduler);
   const toolsIn = ({ event }: SourcedEvent) => Object(event.kind === 'result' && event.result.value).tools;

@@ -27,7 +27,7 @@ function testsWith(open: Open) {
     registry: { instances: { draft } },
     clock,
   });
-  const run = (caller?: string) => tests.run('demo', { endpoint: 'x' }, definedFields({ caller }));
+  const run = (callerId?: string) => tests.run('demo', { endpoint: 'x' }, definedFields({ callerId }));
   return { tests, run };
 }
 

@@ -62,7 +62,7 @@ async function opened(connected: Set<string> = new Set(), handshake = { ...HANDS
     const events: ExchangeEvent[] = [];
     const failures: unknown[] = [];
     transport
-      .exchange({ ...request, ...(caller === undefined ? {} : { caller }) })
+      .exchange({ ...request, ...(caller === undefined ? {} : { callerId: caller }) })
       .subscribe({ next: (event) => events.push(event), error: (thrown) => failures.push(thrown) });
     return { events, failures };
   };

@@ -74,7 +74,7 @@ test('a call is one event with the bytes of the backend', async () => {
   assert.equal(asked, {
     method: 'tools/call',
     params: { name: 'add' },
-    caller: session.ownerId,
+    callerId: session.ownerId,
   });
   session.last.result('{"content":[ 1.0 ]}');
   assert.is(String(reply.body), '{"jsonrpc":"2.0","id":0,"result":{"content":[ 1.0 ]}}');

@@ -79,7 +79,7 @@ test('answer each call once and hold nothing in the end', () =>
           if (one.kind === 'calls') {
             const { owner, tool, count, pinned } = one;
             for (let call = 0; call < count; call += 1) {
-              const request = { ...toolCall(tool), caller: owner };
+              const request = { ...toolCall(tool), callerId: owner };
               callers.push(harness.call(request, pinned === null ? {} : { instanceId: pinned }));
             }
           } else if (one.kind === 'pass') mock.timers.tick(one.ms);

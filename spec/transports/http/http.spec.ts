@@ -142,9 +142,9 @@ test('gives a log line of the listening stream to a call that is the only one, t
     assert.equal([kinds, unowned], [['notification'], ['notifications/message']]);
     only.unsubscribe();
     other.unsubscribe();
-    await see(transport.exchange({ ...callTool('echo', { text: 'x' }), caller: 'ada' }));
+    await see(transport.exchange({ ...callTool('echo', { text: 'x' }), callerId: 'ada' }));
     const later = transport
-      .exchange({ ...callTool('sleep', { ms: 60_000 }), caller: 'bo' })
+      .exchange({ ...callTool('sleep', { ms: 60_000 }), callerId: 'bo' })
       .subscribe(({ kind }) => kinds.push(kind));
     say();
     await until(() => unowned.length > 1, 'the line, which may be about the call of ada, arrived');

@@ -28,9 +28,9 @@ export class BalancedRoute implements CallRoute, StrategyRequest {
   }
 
   /** The caller's id, for the strategy; undefined for anonymous callers. */
-  get caller(): string | undefined {
-    const { caller } = this.#request;
-    return caller === ANONYMOUS.id ? undefined : caller;
+  get callerId(): string | undefined {
+    const { callerId } = this.#request;
+    return callerId === ANONYMOUS.id ? undefined : callerId;
   }
   get params(): StrategyRequest['params'] {
     return this.#request.params;

@@ -17,7 +17,10 @@ import type { Clock } from '../../domain/time/clock.ts';
 interface ReportedCall {
   readonly template: string;
   readonly number: number;
-  readonly request: Pick<ExchangeRequest, 'method' | 'params' | 'caller' | 'view' | 'requestId' | 'tracker'>;
+  readonly request: Pick<
+    ExchangeRequest,
+    'method' | 'params' | 'callerId' | 'view' | 'requestId' | 'tracker'
+  >;
 }
 
 type EventInstance = Pick<InstanceDefinition, 'id' | 'serverId'>;

@@ -163,6 +163,6 @@ export function pickFor(
 ): InstanceRef | undefined {
   const { pool } = group;
   const other = last === undefined ? undefined : pickFor(group, ownerId, new Set([...excluded, last.id]));
-  const request = { caller: ownerId === ANONYMOUS.id ? undefined : ownerId };
+  const request = { callerId: ownerId === ANONYMOUS.id ? undefined : ownerId };
   return other ?? pool.pick(request, { excluded }) ?? pool.pick(request, { excluded, hasRoom: () => true });
 }

@@ -53,7 +53,7 @@ class ResourceEntry {
   readonly uri: string;
   readonly key: string;
   /** The owner for whom the backend is asked; undefined where it is asked once for all. */
-  readonly caller: string | undefined;
+  readonly callerId: string | undefined;
   clients = 0;
   /** The number of clients by owner, including one for `leftBy`. */
   readonly parts = new UserAmounts();
@@ -73,10 +73,10 @@ class ResourceEntry {
   /** True when the last request failed. */
   hasFailed = false;
 
-  constructor(uri: string, key: string, caller: string | undefined) {
+  constructor(uri: string, key: string, callerId: string | undefined) {
     this.uri = uri;
     this.key = key;
-    this.caller = caller;
+    this.callerId = callerId;
   }
 }
 
@@ -355,7 +355,11 @@ export class ResourceSubscriptions {
   }
 
   /** Sends a request of the subscription. It ends with the conversation at the latest. */
-  async #answerTo({ uri, caller }: ResourceEntry, method: string): Promise<FinalEvent> {
-    return answerOf(this.#conversation.exchange({ method, params: { uri }, caller }), ANSWER_MS, this.#clock);
+  async #answerTo({ uri, callerId }: ResourceEntry, method: string): Promise<FinalEvent> {
+    return answerOf(
+      this.#conversation.exchange({ method, params: { uri }, callerId }),
+      ANSWER_MS,
+      this.#clock,
+    );
   }
 }

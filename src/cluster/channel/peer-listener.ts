@@ -35,7 +35,7 @@ export interface PeerRefusal {
   /** The instance that was asked for, `template/id`. */
   readonly instance?: string | undefined;
   /** Id of the principal of the token, if it is valid. */
-  readonly caller?: string | undefined;
+  readonly callerId?: string | undefined;
   readonly address: string | undefined;
 }
 

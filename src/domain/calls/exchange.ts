@@ -13,7 +13,7 @@ interface CallContext {
    * Id of the calling principal, if any. It selects the receivers of messages that a shared backend does not
    * address to one client.
    */
-  readonly caller?: string | undefined;
+  readonly callerId?: string | undefined;
   /** Id of the view through which it came, for events. */
   readonly view?: string | undefined;
   /** The tools that the caller may call. Absent: all. */
@@ -109,8 +109,8 @@ export function cancellation(requestId: number, reason = 'no caller waits for th
 }
 
 /** Id of the principal for which a request is counted. */
-export function ownerIdOf({ caller = ANONYMOUS.id }: Pick<ExchangeRequest, 'caller'>): string {
-  return caller;
+export function ownerIdOf({ callerId = ANONYMOUS.id }: Pick<ExchangeRequest, 'callerId'>): string {
+  return callerId;
 }
 
 /** Name of the tool that a request calls, if any. */

@@ -151,7 +151,7 @@ export class TemplateBackends implements Backends {
   }
 
   exchange(request: ExchangeRequest, options: StatelessOptions): Observable<SourcedEvent> {
-    const ownRequest = { ...request, caller: options.owner.id };
+    const ownRequest = { ...request, callerId: options.owner.id };
     const load = () => this.#deps.stateless.exchange(this.#template, ownRequest, options);
     const events$ = this.#lists.exchange(ownRequest, options, load);
     return listedAnswers(this.#template, request, events$, this.#deps);

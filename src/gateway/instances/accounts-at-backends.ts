@@ -150,8 +150,11 @@ export class AccountsAtBackends {
   }
 
   /** Where the user of this caller connects the shared account; undefined when that takes another user. DATABASE_UNAVAILABLE. */
-  async sharedAddressFor({ template, id }: InstanceDefinition, caller: string): Promise<string | undefined> {
-    const userId = userIdIn(caller);
+  async sharedAddressFor(
+    { template, id }: InstanceDefinition,
+    callerId: string,
+  ): Promise<string | undefined> {
+    const userId = userIdIn(callerId);
     if (userId === undefined) return undefined;
     const { accounts, roles } = this.#options;
     const [user] = await accounts.findUsers([userId]);

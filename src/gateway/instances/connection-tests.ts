@@ -44,20 +44,20 @@ export class ConnectionTests {
   async run(
     template: string,
     { id: _, ...input }: InstanceInput, // a new id, so that it is not an instance that exists
-    { signal, caller = ANONYMOUS.id, isLimited = false }: ConnectionTestOptions,
+    { signal, callerId = ANONYMOUS.id, isLimited = false }: ConnectionTestOptions,
   ): Promise<ConnectionOutcome> {
     const shares = this.#shares;
     if (this.#closing.signal.aborted) throw shuttingDown();
-    const exceeded = shares.exceededBy(caller);
+    const exceeded = shares.exceededBy(callerId);
     if (exceeded !== undefined) throw tooManyTests(exceeded);
-    shares.take(caller);
+    shares.take(callerId);
     const drafted = this.#deps.registry.instances.draft(template, input, { isLimited });
     const tried = drafted.then((definition) => this.#open(definition, signal));
     const ended = tried.then(({ closed }) => closed).catch(() => undefined); // the caller gets the error
     this.#running.add(ended);
     void ended.then(() => {
       this.#running.delete(ended);
-      shares.release(caller);
+      shares.release(callerId);
     });
     return (await tried).outcome;
   }

@@ -133,7 +133,7 @@ export class HostedInstances implements InstanceHost {
     };
     // Requests of the gateway itself are not counted.
     const exchange = (request: ExchangeRequest): Observable<ExchangeEvent> =>
-      request.caller === undefined
+      request.callerId === undefined
         ? conversation.exchange(request)
         : hostedAttempt(group, ref, conversation, request, count, this.#deps.clock);
     return { conversation, exchange };
@@ -171,7 +171,7 @@ class Subscriptions {
 
   #subscribe(feed: Feed, request: ExchangeRequest): Promise<ExchangeEvent> {
     const key = this.#end(request);
-    const part = feed.subscribe(uriOf(request), request.caller);
+    const part = feed.subscribe(uriOf(request), request.callerId);
     this.#parts.set(key, part);
     // The other node tries again by itself: a refused one must not take a place later.
     part.answer.catch(() => {
@@ -188,7 +188,7 @@ class Subscriptions {
 
   /** Ends the subscription of its owner to the resource, if there is one; its key. */
   #end(request: ExchangeRequest): string {
-    const key = `${request.caller ?? ''}\n${uriOf(request)}`;
+    const key = `${request.callerId ?? ''}\n${uriOf(request)}`;
     this.#parts.get(key)?.release();
     this.#parts.delete(key);
     return key;

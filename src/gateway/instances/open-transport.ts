@@ -142,7 +142,7 @@ async function accountOf(
   const { template, id, endpoint = '', auth } = definition;
   if (vault === undefined || auth === undefined) throw notStarted(NO_VAULT);
   const addressFor =
-    backendAccounts && ((caller: string) => backendAccounts.sharedAddressFor(definition, caller));
+    backendAccounts && ((callerId: string) => backendAccounts.sharedAddressFor(definition, callerId));
   return { ...(await vault.open()).account({ template, id, endpoint, auth }), addressFor };
 }
 

@@ -136,9 +136,9 @@ class UserTransport implements Transport {
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
-    const { caller } = request;
-    if (caller === undefined) return defer(() => this.#own(request));
-    const userId = userIdIn(caller);
+    const { callerId } = request;
+    if (callerId === undefined) return defer(() => this.#own(request));
+    const userId = userIdIn(callerId);
     if (userId === undefined) return of(refusal(noOwnAccount(this.#template)));
     return this.#carry(request, userId).pipe(
       catchError((thrown: unknown) => {

@@ -100,8 +100,8 @@ function withLogLevel(request: ExchangeRequest): ExchangeRequest {
 }
 
 function exchangeOf(request: ExchangeRequest, client: HttpRequest, tracker: Tracker): ExchangeRequest {
-  const { callerId: caller, callerTools: tools, id: requestId } = client;
-  return { ...request, tracker, requestId, caller, tools };
+  const { callerId, callerTools: tools, id: requestId } = client;
+  return { ...request, tracker, requestId, callerId, tools };
 }
 
 /** How a call that threw ended, for its report. */

@@ -36,9 +36,9 @@ export async function listReply(
   { template, list, request, show }: AskedList,
   { requests, scheduler, listAnswers }: Pick<Services, 'requests' | 'scheduler' | 'listAnswers'>,
 ): Promise<Reply> {
-  const { signal, callerId: caller, callerTools: tools, id: requestId } = request;
+  const { signal, callerId, callerTools: tools, id: requestId } = request;
   const report = request.report({ method: LIST_METHODS[list] });
-  const options = { signal, caller, tools, requestId, tracker: report };
+  const options = { signal, callerId, tools, requestId, tracker: report };
   try {
     return await requests.useList(template, list, options, async (found) => {
       report.ended({ kind: 'result', result: NO_RESULT });

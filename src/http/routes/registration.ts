@@ -145,7 +145,7 @@ export const registrationRoutes: readonly Route[] = [
       const { durationMs: duration_ms, ...outcome } = await services.gateway
         .testConnection(wanted.template, instance, {
           signal: request.signal,
-          caller: principal.id,
+          callerId: principal.id,
           isLimited: !hasAllTemplates(principal),
         })
         .catch(rethrown(wanted.locate));

@@ -326,12 +326,12 @@ export class LegacyEndpoint {
       post.answer(errorMessage(id, error), id);
       return;
     }
-    const caller = from.session.ownerId;
+    const callerId = from.session.ownerId;
     const report = from.request.report(message);
     const { requestId, principal } = from.request;
     const { tools } = principal;
     const limit = tools === undefined ? undefined : { tools };
-    const common = { ...limit, method, caller, canceller: traffic, tracker: report, requestId };
+    const common = { ...limit, method, callerId, canceller: traffic, tracker: report, requestId };
     const asked = params === undefined ? common : { ...common, params };
     const events$ = exchangeWithTasks(asked, from, this.#tasks, this.#deps.clock);
     traffic.begin(id, post, holdingBody(events$, from.request), report);

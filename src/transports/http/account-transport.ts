@@ -95,7 +95,7 @@ class WaitingTransport implements EndpointTransport {
     this.#stop = isShared ? account.onConnected(() => void this.#endIfConnected()) : () => undefined;
   }
 
-  exchange({ method, caller }: ExchangeRequest): Observable<ExchangeEvent> {
+  exchange({ method, callerId }: ExchangeRequest): Observable<ExchangeEvent> {
     if (method === LISTEN) return of({ kind: 'error', error: METHOD_NOT_FOUND });
     if (method !== 'server/discover') {
       const { template, id: instanceId } = this.#definition;
@@ -109,9 +109,9 @@ class WaitingTransport implements EndpointTransport {
         );
       const { addressFor } = this.#account;
       // A list may be for several callers.
-      if (caller === undefined || addressFor === undefined || listOf(method) !== undefined) return refuse();
+      if (callerId === undefined || addressFor === undefined || listOf(method) !== undefined) return refuse();
       // Without the database the call is refused all the same, only without an address.
-      return defer(() => from(addressFor(caller).catch(() => undefined))).pipe(mergeMap(refuse));
+      return defer(() => from(addressFor(callerId).catch(() => undefined))).pipe(mergeMap(refuse));
     }
     return defer(() => from(this.#probe())).pipe(
       map((): ExchangeEvent => ({ kind: 'result', result: JsonText.ofValue({}) })),

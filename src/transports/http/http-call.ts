@@ -311,7 +311,7 @@ export class HttpCall implements AnswerSink {
     const reason = this.#request.canceller?.cancelReason; // only set while the exchange is being unsubscribed
     this.#answer?.abort();
     if (sent && session.handshake.era !== 'modern')
-      await session.cancel(this.#id, this.#request.caller ?? this.#conversation.ownerId, reason);
+      await session.cancel(this.#id, this.#request.callerId ?? this.#conversation.ownerId, reason);
   }
 
   get #wasSent(): boolean {

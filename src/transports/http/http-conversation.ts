@@ -98,7 +98,7 @@ export class HttpConversation implements Conversation, HttpCallHost, ListenerSin
         withEraMetadata(request, this.handshake, this.backend.options.client),
         subscriber,
       );
-      this.#callers?.note(request.caller);
+      this.#callers?.note(request.callerId);
       // The call may cause messages on the listening stream, so the stream must be open first.
       const listening = this.#profile && this.untilListening;
       if (listening === undefined) call.start();

@@ -263,7 +263,7 @@ class StdioCall implements OutgoingLine, Unsubscribable {
 
   constructor(exchange: PendingExchange, channel: Channel, outbox: Outbox) {
     this.line = exchange.text;
-    this.ownerId = exchange.request.caller ?? channel.ownerId;
+    this.ownerId = exchange.request.callerId ?? channel.ownerId;
     this.#exchange = exchange;
     this.#channel = channel;
     this.#outbox = outbox;

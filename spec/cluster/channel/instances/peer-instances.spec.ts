@@ -82,7 +82,7 @@ test('an exchange is one attempt at the instance, with the arguments as they wer
   const args = '{ "n": 12345678901234567890, "t": "\u00e9" }';
   const params = { name: 'echo', arguments: JsonText.ofText(args) };
   const events = await lastValueFrom(
-    transport.exchange({ method: 'tools/call', params, caller: 'ada' }).pipe(toArray()),
+    transport.exchange({ method: 'tools/call', params, callerId: 'ada' }).pipe(toArray()),
   );
   assert.is(events.length, 1);
   assert.match(JSON.stringify(events[0]), '\u00e9');
@@ -93,7 +93,7 @@ test('an exchange is one attempt at the instance, with the arguments as they wer
 
 test('a call that its caller leaves ends at the instance', async () => {
   const transport = await open();
-  const request = { method: 'tools/call', params: { name: 'held', arguments: {} }, caller: 'ada' };
+  const request = { method: 'tools/call', params: { name: 'held', arguments: {} }, callerId: 'ada' };
   const call = transport.exchange(request).subscribe();
   await becomes(() => held.waiting, 1);
   assert.is(gateway.instance('demo', 'one').snapshot.inFlight, 1);
@@ -103,7 +103,7 @@ test('a call that its caller leaves ends at the instance', async () => {
 });
 
 test('a node learns of the calls at the instance that are not its own', async () => {
-  const request = { method: 'tools/call', params: { name: 'held', arguments: {} }, caller: 'ada' };
+  const request = { method: 'tools/call', params: { name: 'held', arguments: {} }, callerId: 'ada' };
   const c = await deployment.node('CCCCCCCC');
   const [ofA, ofC] = [await open(), await open('one', `node ${B}`, c)];
   const calls = [ofA, ofA, ofC].map((transport) => transport.exchange(request).subscribe());
@@ -121,7 +121,7 @@ test('a node learns of the calls at the instance that are not its own', async ()
 test('when the node goes, its conversation is closed and a call under way has an unknown outcome', async () => {
   const transport = await open();
   const closed = firstValueFrom(transport.closed$);
-  const request = { method: 'tools/call', params: { name: 'held', arguments: {} }, caller: 'ada' };
+  const request = { method: 'tools/call', params: { name: 'held', arguments: {} }, callerId: 'ada' };
   const failed = lastValueFrom(transport.exchange(request)).catch((error: unknown) => error);
   await becomes(() => held.waiting, 1);
   await b.listener.close(0);
@@ -137,7 +137,7 @@ test('a call that still waits for a ping when its conversation ends was not deli
   const d = await deployment.node('DDDDDDDD', { clock });
   const transport = await open('one', `node ${B}`, d);
   aheadMs = 1_000; // the node was not heard just now
-  const request = { method: 'tools/call', params: { name: 'held', arguments: {} }, caller: 'ada' };
+  const request = { method: 'tools/call', params: { name: 'held', arguments: {} }, callerId: 'ada' };
   const failed = lastValueFrom(transport.exchange(request)).catch((error: unknown) => error);
   await transport.close();
   assert.is(Object(await failed).delivered, 'no');
@@ -242,7 +242,7 @@ test('a caller needs the right to call tools of the template', async () => {
       ['unauthorized caller', 403, path, undefined],
     ],
   );
-  assert.is(b.refusals[0]?.caller, 'key:1');
+  assert.is(b.refusals[0]?.callerId, 'key:1');
 });
 
 test('the body of a request has a bound, and counts for its caller until the answer', async () => {
@@ -251,7 +251,7 @@ test('the body of a request has a bound, and counts for its caller until the ans
   const { text: answer } = await ask(a, B, { ...sent, body: Buffer.alloc(2 * LIMITS.requestBodyBytes + 1) });
   assert.match(answer, 'QUEUE_FULL');
   const transport = await open();
-  const request = { method: 'tools/call', params: { name: 'held', arguments: {} }, caller: 'ada' };
+  const request = { method: 'tools/call', params: { name: 'held', arguments: {} }, callerId: 'ada' };
   const answered = lastValueFrom(transport.exchange(request));
   await becomes(() => held.waiting, 1);
   const { requestBytes } = gateway.internals.host;
@@ -334,7 +334,7 @@ test('nodes that share one process of equal extensions share its subscriptions, 
   const [first] = await Promise.all(shared.map((each) => each.untilOpen));
   const [atFirst, atSecond] = shared.map(({ feed }) => feed);
   const seen = async () => {
-    const event = first && (await lastValueFrom(first.exchange({ method: 'seen', caller: 'ada' })));
+    const event = first && (await lastValueFrom(first.exchange({ method: 'seen', callerId: 'ada' })));
     assert.ok(event?.kind === 'result');
     return JSON.parse(event.result.text).seen;
   };

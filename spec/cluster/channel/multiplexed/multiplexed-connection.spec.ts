@@ -394,7 +394,7 @@ function withoutSharing({ request, exchange }: ServedInstances): ServedInstances
 
 function calling(name: string, args: object = {}) {
   const params = { name, arguments: JsonText.ofText(JSON.stringify(args)) };
-  return { method: 'tools/call', params, caller: 'ada' };
+  return { method: 'tools/call', params, callerId: 'ada' };
 }
 
 async function echo(transport: Transport, args: object): Promise<string> {

@@ -38,7 +38,7 @@ interface Way extends InstanceWay {
   conversations: number;
 }
 
-type RefusedRequest = Pick<PeerRefusal, 'method' | 'path' | 'caller' | 'address'>;
+type RefusedRequest = Pick<PeerRefusal, 'method' | 'path' | 'callerId' | 'address'>;
 
 export class InstanceListener implements ServedInstances {
   readonly #host: InstanceHost;
@@ -56,7 +56,7 @@ export class InstanceListener implements ServedInstances {
   readonly request: ServePeer = (request, response, caller) => {
     const { method = '', url: path = '', socket } = request;
     const { id: callerId } = caller.principal;
-    const refused = { method, path, caller: callerId, address: socket.remoteAddress };
+    const refused = { method, path, callerId, address: socket.remoteAddress };
     if (!mayDo(caller.principal, ['tools:call'])) {
       this.#onRefused({ reason: 'unauthorized caller', status: 403, ...refused });
       response.writeHead(403, { 'Content-Length': 0 }).end();
@@ -84,7 +84,7 @@ export class InstanceListener implements ServedInstances {
       count(this.#host.requestBytes, principal.id, body.length, answer);
       this.#serve(path, body, answer, caller);
     } catch (thrown) {
-      this.#fail(answer, { method: 'POST', path, caller: principal.id, address: undefined }, thrown);
+      this.#fail(answer, { method: 'POST', path, callerId: principal.id, address: undefined }, thrown);
     }
   };
 
@@ -141,7 +141,7 @@ export class InstanceListener implements ServedInstances {
       {
         ...request,
         requestId,
-        caller: principal.id === NO_CALLER ? undefined : principal.id,
+        callerId: principal.id === NO_CALLER ? undefined : principal.id,
         ...(trace === undefined ? {} : { trace: passedTrace(trace) }),
       },
       answer,

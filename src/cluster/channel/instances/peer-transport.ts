@@ -351,9 +351,9 @@ class PeerConversation implements Conversation {
       let forwarding: Forwarding;
       try {
         const body = exchangeBody(this.#id, request);
-        const { caller = NO_CALLER, requestId, mayBeSent } = request;
+        const { callerId = NO_CALLER, requestId, mayBeSent } = request;
         const options = { requestId, mayShare: this.#sharesExchanges, mayBeSent };
-        forwarding = this.#link.send(INSTANCE_PATHS.exchange, body, caller, receiver, options);
+        forwarding = this.#link.send(INSTANCE_PATHS.exchange, body, callerId, receiver, options);
       } catch (thrown) {
         return subscriber.error(notWritable(thrown));
       }
