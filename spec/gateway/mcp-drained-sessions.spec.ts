@@ -3,11 +3,11 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import { rowKeyOf } from '../../src/actors/sessions/stored-row.ts';
 import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import { RELEASED } from '../../src/domain/nodes/life.ts';
 import type { SessionHolders } from '../../src/domain/sessions/session-holder.ts';
-import { rowKeyOf } from '../../src/domain/sessions/session-row.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { openStore } from '../../src/persistence/open.ts';
 import type { Store } from '../../src/persistence/store.ts';

@@ -3,10 +3,10 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import { rowKeyOf } from '../../src/actors/sessions/stored-row.ts';
 import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
 import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
-import { rowKeyOf } from '../../src/domain/sessions/session-row.ts';
 import { createGateway, Gateway } from '../../src/gateway/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway/gateway-types.ts';
 import { openStore } from '../../src/persistence/open.ts';

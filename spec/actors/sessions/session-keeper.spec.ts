@@ -6,9 +6,9 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
 import { SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
+import { rowKeyOf } from '../../../src/actors/sessions/stored-row.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import type { EndReason } from '../../../src/domain/errors/session-ends.ts';
-import { rowKeyOf } from '../../../src/domain/sessions/session-row.ts';
 import {
   readSession,
   SESSION_VERSION,

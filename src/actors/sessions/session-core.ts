@@ -4,7 +4,7 @@
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
-import type { UnsafeMark } from '../../domain/sessions/session-row.ts';
+import type { UnsafeMark } from '../../domain/sessions/all-sessions.ts';
 import type { AttemptPlan, ExcludedIds, LocalAnswer } from '../calls/call-route.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';

@@ -7,10 +7,10 @@ import { RELEASED } from '../../domain/nodes/life.ts';
 import type { NodeLife } from '../../domain/nodes/nodes.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { SessionHolders } from '../../domain/sessions/session-holder.ts';
-import { type RowWriter, SessionRow } from '../../domain/sessions/session-row.ts';
 import { FIRST_GENERATION } from '../../domain/sessions/session-value.ts';
 import { type Clock, settlesWithin, wallAt } from '../../domain/time/clock.ts';
 import { MAX_SESSION_ROWS, type SessionStore } from '../../persistence/store.ts';
+import { type RowWriter, StoredRow } from './stored-row.ts';
 
 /**
  * The longest wait of a client for a write, in ms. A write that takes longer is counted as late, and completed all
@@ -76,7 +76,7 @@ export class SessionKeeper implements RowWriter {
   readonly clock: Clock;
   readonly #idleMs: number;
   readonly #maxSessions: number;
-  readonly #pending = new Set<SessionRow>();
+  readonly #pending = new Set<StoredRow>();
   /** True after a write that failed, or that a client did not wait for any longer. */
   #isStoreAway = false;
   /** The time of the next write, and its cancellation. */
@@ -142,8 +142,8 @@ export class SessionKeeper implements RowWriter {
   }
 
   /** Makes the row of a session. `isStored`: the store already has the present value. */
-  keep(session: Pick<McpSession, 'id' | 'value' | 'close'>, isStored = false): SessionRow {
-    return new SessionRow(this, session, isStored);
+  keep(session: Pick<McpSession, 'id' | 'value' | 'close'>, isStored = false): StoredRow {
+    return new StoredRow(this, session, isStored);
   }
 
   /** Writes the last changes, waiting 2 s at most. From then on no client waits for a write. */
@@ -164,7 +164,7 @@ export class SessionKeeper implements RowWriter {
   // --- for its sessions ------------------------------------------------------------------------------------
 
   /** Schedules a write of the row. `isAwaited`: a client waits for it. */
-  add(row: SessionRow, isAwaited: boolean): void {
+  add(row: StoredRow, isAwaited: boolean): void {
     if (!this.#pending.has(row) && this.#pending.size >= MAX_PENDING) {
       this.counts.dropped += 1;
       row.settle();

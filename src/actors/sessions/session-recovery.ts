@@ -11,12 +11,12 @@ import { NotHolder } from '../../domain/nodes/forwarding.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
 import type { RecoverySteps } from '../../domain/sessions/all-sessions.ts';
 import { decideSession } from '../../domain/sessions/session-holder.ts';
-import { rowKeyOf } from '../../domain/sessions/session-row.ts';
 import { type AnySessionValue, readSession, SessionValueError } from '../../domain/sessions/session-value.ts';
 import type { StoredSession } from '../../persistence/store.ts';
 import { Batches } from './batches.ts';
 import type { SessionDeps } from './session-deps.ts';
 import type { SessionKeeper } from './session-keeper.ts';
+import { rowKeyOf } from './stored-row.ts';
 
 /** The most remembered ids that cannot be recovered; these cost no further query. */
 const MAX_MISSING = 10_000;

@@ -1,9 +1,8 @@
-// All legacy sessions of a gateway, as the two kinds of sessions use them: those with one template, and aggregate ones.
-// ClientSessions of src/actors implements it. Source: ADR 70.
+// All legacy sessions of a gateway, and the row of one, as the two kinds of sessions use them: those with one template, and
+// aggregate ones. ClientSessions and StoredRow of src/actors implement them. Source: ADR 70.
 
 import type { EndReason } from '../errors/session-ends.ts';
 import type { McpSession } from './mcp-session.ts';
-import type { SessionRow, UnsafeMark } from './session-row.ts';
 import type { AnySessionValue } from './session-value.ts';
 
 /** All sessions of a gateway: bounds their number, and ends them, also when they expire. */
@@ -38,6 +37,37 @@ export interface AllSessions {
   ): Promise<void> | undefined;
   /** True when the row of a session that ends for this reason stays, for the next life or for other nodes. */
   leavesRow(reason: EndReason): boolean;
+}
+
+/** The row of one session in the store, as the session uses it. Only sessions with one template use its mark. */
+export interface SessionRow extends UnsafeMark {
+  readonly isStored: boolean;
+  /** Reports that the session has changed. */
+  changed(): void;
+  /**
+   * Resolves when the row agrees with the session, or with false when the client should not wait any longer;
+   * undefined when the row agrees already.
+   */
+  save(): Promise<boolean> | undefined;
+  /**
+   * Reports that the session is over on this node. `isLeft`: the row stays for other lives, unless the client ended
+   * the session.
+   */
+  end(reason: EndReason, isLeft: boolean): void;
+}
+
+/**
+ * The mark in the stored row of a session: it made a call that is not safe to repeat, or, where the session may not
+ * move at all, any call. The mark is written before that call is sent.
+ */
+export interface UnsafeMark {
+  /** True while the mark is neither written nor given up: a call that needs it has to wait for `writeMark`. */
+  readonly isUnmarked: boolean;
+  /**
+   * Writes the mark, for good. Resolves when it is written, or when a client should not wait any longer (after 5 s,
+   * or 250 ms while the database is away); undefined when there is nothing to wait for.
+   */
+  writeMark(): Promise<void> | undefined;
 }
 
 /** What an endpoint does to recover a stored session of its own. */

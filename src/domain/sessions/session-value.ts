@@ -82,7 +82,7 @@ const SEVERAL = {
    * protocol/aggregate/composed-uris.ts.
    */
   composed: Type.Optional(Type.Record(Text, Type.Record(Text, Text))),
-  /** The templates of which the parts asked for the mark; see UnsafeMark of session-row.ts. */
+  /** The templates of which the parts asked for the mark; see UnsafeMark of all-sessions.ts. */
   unsafeIn: Type.Optional(Type.Array(Text)),
 };
 

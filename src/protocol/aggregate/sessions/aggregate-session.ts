@@ -41,9 +41,8 @@ import {
 } from '../../../domain/mcp/client.ts';
 import { RPC } from '../../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isLogLevel, type ListChange } from '../../../domain/mcp/mcp.ts';
-import type { AllSessions } from '../../../domain/sessions/all-sessions.ts';
+import type { AllSessions, SessionRow } from '../../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../../domain/sessions/mcp-session.ts';
-import type { SessionRow } from '../../../domain/sessions/session-row.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { ticks$ } from '../../../domain/time/clock-streams.ts';

@@ -2,7 +2,7 @@
 // repeat, or any call where `session_failover` is `never`. Its parts set the mark, as a session with one template sets
 // its own. Source: ADR 167.
 
-import type { UnsafeMark } from '../../../domain/sessions/session-row.ts';
+import type { UnsafeMark } from '../../../domain/sessions/all-sessions.ts';
 
 export class UnsafeMarks {
   readonly #marked: () => readonly string[] | undefined;

@@ -1,30 +1,21 @@
 // The row of one session in the store: its wanted value, its stored value with the mark, and whether they differ.
-// actors/sessions/session-keeper.ts writes rows in groups. Source: ADR 143.
+// session-keeper.ts writes rows in groups. Source: ADR 143.
 
 import { hash } from 'node:crypto';
-import type { EndReason } from '../errors/session-ends.ts';
-import type { McpSession } from './mcp-session.ts';
-import { type AnySessionValue, SessionValueError, writeSession } from './session-value.ts';
-
-/**
- * The mark in the stored row of a session: it made a call that is not safe to repeat, or, where the session may not
- * move at all, any call. The mark is written before that call is sent.
- */
-export interface UnsafeMark {
-  /** True while the mark is neither written nor given up: a call that needs it has to wait for `writeMark`. */
-  readonly isUnmarked: boolean;
-  /**
-   * Writes the mark, for good. Resolves when it is written, or when a client should not wait any longer (after 5 s,
-   * or 250 ms while the database is away); undefined when there is nothing to wait for.
-   */
-  writeMark(): Promise<void> | undefined;
-}
+import type { EndReason } from '../../domain/errors/session-ends.ts';
+import type { SessionRow } from '../../domain/sessions/all-sessions.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
+import {
+  type AnySessionValue,
+  SessionValueError,
+  writeSession,
+} from '../../domain/sessions/session-value.ts';
 
 /** The keeper, as a row uses it. */
 export interface RowWriter {
   readonly counts: { dropped: number };
   /** Schedules a write of the row's changes. `isAwaited`: a client waits for the write. */
-  add(row: SessionRow, isAwaited: boolean): void;
+  add(row: StoredRow, isAwaited: boolean): void;
   /** Resolves with true when `written` is, or with false when the write has failed or takes longer than a client waits. */
   waitForWrite(written: Promise<boolean>): Promise<boolean>;
   /** Lets any node claim the row with this key. */
@@ -40,8 +31,8 @@ interface SessionWrite {
   readonly written: AnySessionValue | undefined;
 }
 
-/** The row of one session, and its changes that are not written yet. Only sessions with one template use its mark. */
-export class SessionRow implements UnsafeMark {
+/** The row of one session, and its changes that are not written yet. It ends with its session. */
+export class StoredRow implements SessionRow {
   readonly #keeper: RowWriter;
   readonly #session: Pick<McpSession, 'id' | 'value' | 'close'>;
   /** The value that the store has; undefined without a row. */
@@ -79,16 +70,11 @@ export class SessionRow implements UnsafeMark {
     return this.#stored !== undefined;
   }
 
-  /** Reports that the session has changed. */
   changed(): void {
     if (this.#isOver || !this.#isDifferent) return;
     this.#keeper.add(this, false);
   }
 
-  /**
-   * Resolves when the row agrees with the session, or with false when the client should not wait any longer;
-   * undefined when the row agrees already.
-   */
   save(): Promise<boolean> | undefined {
     if (!this.#isDifferent && this.#written === undefined) return undefined;
     this.#written ??= Promise.withResolvers();
@@ -110,10 +96,6 @@ export class SessionRow implements UnsafeMark {
     return this.#marking;
   }
 
-  /**
-   * Reports that the session is over on this node. `isLeft`: the row stays for other lives, unless the client ended
-   * the session.
-   */
   end(reason: EndReason, isLeft: boolean): void {
     if (this.#isOver) return;
     if (reason === 'takenOver' && this.#stored !== undefined) this.#drop();
