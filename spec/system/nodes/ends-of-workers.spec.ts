@@ -1,5 +1,6 @@
 // Workers of one gateway that hang or end, supervisors that end before them, and starts and stops of both: real processes, on SQLite.
 
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -124,6 +125,31 @@ onLinux(
     await serves();
   },
 );
+
+onLinux('a worker for which the machine has no process now is started again later', async () => {
+  const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
+  const [first, second] = gateway.pids();
+  const limitFiles = (most: string) =>
+    execFileSync('prlimit', ['--pid', String(gateway.program.process.pid), `--nofile=${most}:`]);
+  const isWithoutProcess = (times: number) => {
+    const ends = gateway.program.err.match(
+      /worker 2 has ended \(spawn \S+ EMFILE\); it is started again in \d+ s/g,
+    );
+    return (ends?.length ?? 0) >= times;
+  };
+  limitFiles('5');
+  process.kill(second, 'SIGKILL');
+  await becomes(() => isWithoutProcess(2), true);
+  limitFiles('1024');
+  await becomes(() => gateway.pids()[1] !== second, true);
+  assert.is(gateway.pids()[0], first, 'the other one is still the same process');
+  // A stop while there is none.
+  limitFiles('5');
+  process.kill(gateway.pids()[1], 'SIGKILL');
+  await becomes(() => isWithoutProcess(3), true);
+  gateway.program.signal('SIGTERM');
+  assert.equal(await gateway.program.end(), { code: 0, signal: null });
+});
 
 onLinux(
   'a worker that finds wrong settings says so, is started again, and serves once they are right',

@@ -23,10 +23,19 @@ export function openSocketFolder(roots: readonly string[] = [tmpdir(), '/tmp']):
     if (Buffer.byteLength(`${prefix}XXXXXX`) + NAME_BYTES > MAX_BYTES) continue;
     try {
       const path = mkdtempSync(prefix); // mode 0700
-      return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+      return { path, remove: () => removeIfPossible(path) };
     } catch {
       // The next one, or loopback.
     }
   }
   return undefined;
+}
+
+/** It may be that this process can open no file any more: that is no failure of the gateway. */
+function removeIfPossible(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true });
+  } catch {
+    // An empty folder for temporary files stays.
+  }
 }

@@ -5,6 +5,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Logger } from 'pino';
 import type { Config } from '../../config/config.ts';
+import { messageOf } from '../../domain/errors/errors.ts';
 import type { ServingGateway } from '../../domain/nodes/workers.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { createLog } from '../log.ts';
@@ -169,15 +170,26 @@ class Workers {
     const { number } = slot;
     const { path: sockets } = this.#sockets ?? {};
     const start: WorkerStart = { number, count, gateway: this.#gateway, sockets, columns: terminal.columns };
-    const worker = cluster.fork({ [WORKER_VARIABLE]: JSON.stringify(start) });
-    const connection = watchConnections(worker);
-    const watch = watchForHang(worker.process.pid, longestStopMs);
+    let worker: Worker;
+    try {
+      worker = cluster.fork({ [WORKER_VARIABLE]: JSON.stringify(start) });
+    } catch (thrown) {
+      this.#hearEnd(slot, messageOf(thrown)); // without memory, for one
+      return;
+    }
     slot.process = worker;
-    if (watch !== undefined) tell(slot, { kind: 'watched', by: watch.pid });
     slot.heardAtMs = performance.now();
     slot.hasSpoken = false;
     slot.isReady = false;
     slot.life = undefined;
+    // Too many processes or open files: it never ran, and no end is announced.
+    if (worker.process.pid === undefined) {
+      worker.once('error', (error) => this.#hearEnd(slot, error.message));
+      return;
+    }
+    const connection = watchConnections(worker);
+    const watch = watchForHang(worker.process.pid, longestStopMs);
+    if (watch !== undefined) tell(slot, { kind: 'watched', by: watch.pid });
     worker.on('error', (error) =>
       this.#options.log.warn({ err: error }, `worker ${number} gets no messages`),
     );
