@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { Prometheus } from '../../src/metrics/prometheus.ts';
 import { suite } from '../helpers/suite.ts';
-import { turnsOf } from '../helpers/turns.ts';
+import { TurnCounter, turnsOf } from '../helpers/turns.ts';
 
 const test = suite('scrapes of metrics');
 
@@ -47,6 +47,39 @@ test('the lines of thousands of templates are made in several turns, below one h
   assert.equal(many.headings, few.headings);
   assert.ok(many.lines > few.lines + 15_000, `${many.lines} lines`);
   assert.ok(many.turns > few.turns + 10, `${many.turns} turns`);
+});
+
+test('many instances are read once, in several turns, and so are their numbers', async () => {
+  const gateway = await createGateway();
+  const handler = async () => ({});
+  const ids = Array.from({ length: 1_500 }, (_, at) => `i${at}`);
+  await Promise.all(ids.map((id) => gateway.register('t', { id, handler }, { waitMs: 0 })));
+  const metrics = new Prometheus(gateway);
+  await metrics.text(); // loads the package
+  const { traffic } = gateway.internals;
+  const [instance, eachServer] = [traffic.instance.bind(traffic), gateway.eachServer.bind(gateway)];
+  const [numbers, read] = [new TurnCounter(), new TurnCounter()];
+  traffic.instance = (id) => {
+    const counts = instance(id);
+    const restarts = () => {
+      numbers.note();
+      return counts?.restarts;
+    };
+    return counts && Object.defineProperty({ ...counts }, 'restarts', { get: restarts });
+  };
+  gateway.eachServer = function* (templates) {
+    for (const server of eachServer(templates)) {
+      read.note();
+      yield server;
+    }
+  };
+  const text = await metrics.text();
+  assert.is(text.split('\n').filter((line) => line.startsWith('stagedoor_instance_up{')).length, 1_500);
+  assert.is(read.all, 1_500);
+  assert.ok(read.fullest < 1_500, `${read.fullest} in one turn`);
+  assert.is(numbers.all, 1_500);
+  assert.ok(numbers.fullest < 1_500, `the numbers of ${numbers.fullest} in one turn`);
+  await gateway.close({ graceMs: 0 });
 });
 
 test.run();

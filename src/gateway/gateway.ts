@@ -263,13 +263,20 @@ export class Gateway {
 
   /** All instances, template by template; or those of one template: TEMPLATE_NOT_FOUND. */
   servers(template?: string): Server[] {
-    const templates = template === undefined ? this.#deps.fleet.templates : [template];
-    return templates.flatMap((name) => [...this.eachServer(name)]);
+    const { fleet } = this.#deps;
+    if (template !== undefined) fleet.undeletedGroup(template);
+    return [...this.eachServer(template === undefined ? fleet.templates : [template])];
   }
 
-  /** The instances of a template; each is read when it is needed, also in a later turn. TEMPLATE_NOT_FOUND. */
-  *eachServer(template: string): Generator<Server> {
-    for (const status of this.#deps.fleet.undeletedGroup(template).eachStatus()) yield this.#server(status);
+  /**
+   * The instances of these templates, without those of templates that are deleted meanwhile. Each is read when it is needed,
+   * also in a later turn.
+   */
+  *eachServer(templates: readonly string[]): Generator<Server> {
+    for (const template of templates)
+      if (this.hasTemplate(template))
+        for (const status of this.#deps.fleet.undeletedGroup(template).eachStatus())
+          yield this.#server(status);
   }
 
   #server(status: InstanceStatus): Server {

@@ -16,22 +16,14 @@ export function visibleTemplates(gateway: Pick<Gateway, 'templates'>, principal:
 
 /** In several turns of the event loop: there may be thousands. */
 export async function visibleServers(
-  gateway: Pick<Gateway, 'templates' | 'hasTemplate' | 'eachServer'>,
+  gateway: Pick<Gateway, 'templates' | 'eachServer'>,
   principal: Principal,
   scheduler: Pick<TaskScheduler, 'each'>,
 ): Promise<Server[]> {
   const servers: Server[] = [];
-  const each = eachServerOf(gateway, visibleTemplates(gateway, principal));
+  const each = gateway.eachServer(visibleTemplates(gateway, principal));
   await eachInGroups(each, (server) => servers.push(server), scheduler);
   return servers;
-}
-
-/** The instances of these templates, without those of templates that are deleted meanwhile. */
-export function* eachServerOf(
-  gateway: Pick<Gateway, 'hasTemplate' | 'eachServer'>,
-  templates: readonly string[],
-): Generator<Server> {
-  for (const template of templates) if (gateway.hasTemplate(template)) yield* gateway.eachServer(template);
 }
 
 /** One instance by its server id; SERVER_NOT_FOUND also when the principal may not use its template. */

@@ -32,7 +32,8 @@ interface MetricBase<V> {
   /** A sentence without a full stop. */
   readonly help: string;
   readonly labels: readonly string[];
-  readonly read: (reading: MetricsReading) => readonly Series<V>[];
+  /** Each is read when it is needed: there may be thousands of instances. */
+  readonly read: (reading: MetricsReading) => Iterable<Series<V>>;
 }
 
 export type Metric =
@@ -293,12 +294,13 @@ function ofTemplates<V>(
   labels: readonly string[],
   of: (traffic: TemplateCounts) => readonly Series<V>[],
 ): Source<V> {
-  const read = ({ templates, traffic }: MetricsReading) =>
-    templates.flatMap(({ template }) => {
+  function* read({ templates, traffic }: MetricsReading): Generator<Series<V>> {
+    for (const { template } of templates) {
       const counts = traffic.template(template);
-      if (counts === undefined) return [];
-      return of(counts).map(([more, value]): Series<V> => [{ template, ...more }, value]);
-    });
+      if (counts === undefined) continue;
+      for (const [more, value] of of(counts)) yield [{ template, ...more }, value];
+    }
+  }
   return { labels: ['template', ...labels], read };
 }
 
@@ -327,15 +329,15 @@ function ofRunning(
   labels: readonly string[],
   of: (snapshot: InstanceSnapshot, traffic: InstanceCounts) => readonly Series<number>[],
 ): Source<number> {
-  const read = ({ templates, traffic }: MetricsReading) =>
-    templates.flatMap(({ template, instances }) =>
-      instances.flatMap((snapshot) => {
+  function* read({ templates, traffic }: MetricsReading): Generator<Series<number>> {
+    for (const { template, instances } of templates)
+      for (const snapshot of instances) {
         const counts = traffic.instance(snapshot.serverId);
-        if (counts === undefined || !runsHere(snapshot)) return [];
+        if (counts === undefined || !runsHere(snapshot)) continue;
         const instance = { template, instance_id: snapshot.id };
-        return of(snapshot, counts).map(([more, value]): Series<number> => [{ ...instance, ...more }, value]);
-      }),
-    );
+        for (const [more, value] of of(snapshot, counts)) yield [{ ...instance, ...more }, value];
+      }
+  }
   return { labels: ['template', 'instance_id', ...labels], read };
 }
 

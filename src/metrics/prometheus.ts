@@ -12,8 +12,11 @@ import { increment } from '../counts/traffic-counts.ts';
 import type { Principal } from '../domain/accounts/account.ts';
 import { hasAllTemplates, mayUse, rightsKey } from '../domain/accounts/rights.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
+import type { InstanceSnapshot } from '../domain/instances/instance.ts';
 import { SerialQueue } from '../domain/time/serial-queue.ts';
+import { eachInGroups, inGroups } from '../domain/time/task-groups.ts';
 import type { Gateway } from '../gateway/gateway.ts';
+import type { Server, TemplateSnapshot } from '../gateway/gateway-types.ts';
 import { METRICS, type Metric, type MetricsReading } from './metric-table.ts';
 
 type PromClient = typeof import('prom-client');
@@ -94,7 +97,7 @@ export class Prometheus {
     const client = await import('prom-client');
     const { traffic, keptSessions: kept } = this.#gateway.internals;
     const isDatabaseConnected = (await this.#gateway.databaseStatus()) === 'connected';
-    const templates = this.#gateway.snapshot().filter(({ template }) => mayUse(viewer, template));
+    const templates = await this.#templatesFor(viewer);
     const cluster = this.#cluster;
     const reading = { templates, traffic, http: this.#http, isDatabaseConnected, kept, cluster };
     const seesAll = hasAllTemplates(viewer);
@@ -102,20 +105,36 @@ export class Prometheus {
     for (const metric of METRICS) {
       const { name, help, kind: type, labels } = metric;
       if (!seesAll && !labels.includes('template')) continue;
-      const values = valuesOf(metric, reading, this.#labels);
-      for (let from = 0; from === 0 || from < values.length; from += LINES_AT_ONCE) {
-        const some = values.slice(from, from + LINES_AT_ONCE);
-        const filled = { name, help, type, aggregator: 'sum', values: some };
+      const add = async (values: readonly Value[], isFirst: boolean): Promise<void> => {
+        const filled = { name, help, type, aggregator: 'sum', values };
         const text = await client.AggregatorRegistry.aggregate([[filled]]).getSingleMetricAsString(name);
-        texts.push(from === 0 ? text : text.replace(HEADING, ''));
+        texts.push(isFirst ? text : text.replace(HEADING, ''));
         await turn();
+      };
+      let isFirst = true;
+      for (const some of inGroups(valuesOf(metric, reading, this.#labels), LINES_AT_ONCE)) {
+        await add(some, isFirst);
+        isFirst = false;
       }
+      if (isFirst) await add([], isFirst); // its heading
     }
     if (seesAll) {
       texts.push((await this.#ofProcess(client).metrics()).trimEnd());
       this.#lag.reset();
     }
     return `${texts.join('\n')}\n`;
+  }
+
+  /** The templates of a viewer, with their instances. These are read once, in several turns. */
+  async #templatesFor(viewer: Viewer): Promise<TemplateSnapshot[]> {
+    const templates = this.#gateway.snapshot().filter(({ template }) => mayUse(viewer, template));
+    const instances = new Map(templates.map(({ template }) => [template, [] as InstanceSnapshot[]]));
+    const each = this.#gateway.eachServer([...instances.keys()]);
+    const add = ({ definition, snapshot }: Server) => instances.get(definition.template)?.push(snapshot);
+    await eachInGroups(each, add, this.#gateway.internals.scheduler);
+    return templates.map(({ template, queued, inFlight, clients }) => {
+      return { template, queued, inFlight, clients, instances: instances.get(template) ?? [] };
+    });
   }
 
   #ofProcess({ Gauge, Registry, collectDefaultMetrics }: PromClient): Registry {
@@ -143,23 +162,20 @@ export class Prometheus {
 }
 
 /** The numbers of a metric as prom-client keeps them. Its histograms can only observe single values. */
-function valuesOf(metric: Metric, reading: MetricsReading, common: Value['labels']): Value[] {
-  if (metric.kind !== 'histogram')
-    return metric.read(reading).map(([own, value]): Value => ({ labels: { ...own, ...common }, value }));
+function* valuesOf(metric: Metric, reading: MetricsReading, common: Value['labels']): Generator<Value> {
+  if (metric.kind !== 'histogram') {
+    for (const [own, value] of metric.read(reading)) yield { labels: { ...own, ...common }, value };
+    return;
+  }
   const { name, read } = metric;
-  return read(reading).flatMap(([own, counts]): Value[] => {
+  for (const [own, counts] of read(reading)) {
     const labels = { ...own, ...common };
-    return [
-      ...counts.cumulative().map((value, bucket) => ({
-        metricName: `${name}_bucket`,
-        labels: { ...labels, le: BUCKET_SECONDS[bucket] },
-        value,
-      })),
-      { metricName: `${name}_bucket`, labels: { ...labels, le: '+Inf' }, value: counts.count },
-      { metricName: `${name}_sum`, labels, value: counts.sumSeconds },
-      { metricName: `${name}_count`, labels, value: counts.count },
-    ];
-  });
+    for (const [bucket, value] of counts.cumulative().entries())
+      yield { metricName: `${name}_bucket`, labels: { ...labels, le: BUCKET_SECONDS[bucket] }, value };
+    yield { metricName: `${name}_bucket`, labels: { ...labels, le: '+Inf' }, value: counts.count };
+    yield { metricName: `${name}_sum`, labels, value: counts.sumSeconds };
+    yield { metricName: `${name}_count`, labels, value: counts.count };
+  }
 }
 
 interface Value {

@@ -115,8 +115,8 @@ test('show a key for some templates the sums and weighted means of these, withou
 test('and the other lists of all instances read thousands of them in several turns', async () => {
   const eachServer = app.gateway.eachServer.bind(app.gateway);
   const read = new TurnCounter();
-  app.gateway.eachServer = function* (template) {
-    for (const server of eachServer(template))
+  app.gateway.eachServer = function* (templates) {
+    for (const server of eachServer(templates))
       for (let count = 0; count < 5_000; count += 1) {
         read.note();
         yield server;

@@ -22,7 +22,7 @@ import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
 import type { Services } from '../services.ts';
-import { eachServerOf, visibleTemplates } from '../visible.ts';
+import { visibleTemplates } from '../visible.ts';
 import { Withheld, withheldFor } from './health.ts';
 
 const Texts = Type.Array(Type.String());
@@ -128,7 +128,7 @@ async function registryRecord(
     const view = gateway.template(template);
     const shown: Shown = { instances: [], load_balancer: shownLoadBalancer(view.policy) };
     const add = (server: Server) => shown.instances.push(recordWith(known, server, viewer));
-    await eachInGroups(eachServerOf(gateway, [template]), add, scheduler);
+    await eachInGroups(gateway.eachServer([template]), add, scheduler);
     records.push(...shown.instances);
     templates[template] = Object.assign(shown, await withheldFor(viewer, template, view, scheduler));
   }
