@@ -45,7 +45,7 @@ export function servicesOf(
   const { clock, requestBytes, scheduler, backendAccounts, readiness } = gateway.internals;
   const { approvals, requests, traffic, definitions: stored } = gateway.internals;
   const inFolder = new Map(options.definitions.map((definition) => [definition.id, definition]));
-  const deployment = new Deployment({ ...options.others, clock });
+  const deployment = new Deployment({ ...options.others, clock, scheduler });
   const events = new RecentEvents(gateway.events$, clock);
   const loads = new PeerLoads({ others: () => deployment.others(), clock });
   return {

@@ -3,7 +3,6 @@
 
 import type { Principal } from '../../domain/accounts/account.ts';
 import { GatewayError, retryAfter } from '../../domain/errors/errors.ts';
-import { jsonIn } from '../../domain/json/json.ts';
 import type { ForwardedRequest } from '../../domain/nodes/forwarding.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Peer } from './peer-client.ts';
@@ -71,11 +70,11 @@ export interface PeerQuestion {
   readonly clock: Clock;
 }
 
-/** The JSON of an answer with status 200. Undefined: none in time. Never rejects. */
+/** The body of an answer with status 200. Undefined: none in time. Never rejects. */
 export async function askPeer(
   peer: Peer,
   { principal, target, waitMs, maxBytes, clock }: PeerQuestion,
-): Promise<unknown> {
+): Promise<Buffer | undefined> {
   const late = new AbortController();
   const stop = clock.background.alarm(waitMs, () => late.abort());
   const request = {
@@ -89,7 +88,7 @@ export async function askPeer(
   };
   try {
     const { status, body } = await peerAnswer(peer, request, { maxBytes, signal: late.signal });
-    return status === 200 ? jsonIn(body.toString()) : undefined;
+    return status === 200 ? body : undefined;
   } catch {
     return undefined; // it counts as no answer
   } finally {

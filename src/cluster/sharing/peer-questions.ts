@@ -2,6 +2,7 @@
 // in its token; only members can send one. Source: ADR 148.
 
 import type { Principal } from '../../domain/accounts/account.ts';
+import { jsonIn } from '../../domain/json/json.ts';
 import type { ShownNode } from '../../domain/nodes/nodes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { askPeer, type PeerQuestion } from '../channel/ask-peer.ts';
@@ -42,7 +43,8 @@ export function peerQuestions({ peers, nodes, clock }: PeerQuestionsOptions): Pe
       const peer = isSilent ? undefined : peers.ofLife(life);
       const principal: Principal = { id, name: id, kind: 'api-key', scopes: new Set() };
       const question = { principal, target, waitMs, maxBytes: MAX_BYTES, clock };
-      return peer && askPeer(peer, question);
+      const body = peer && (await askPeer(peer, question));
+      return body && jsonIn(body.toString());
     },
   };
 }

@@ -8,9 +8,11 @@ import type { Peers } from '../../cluster/channel/peers.ts';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { hasAllTemplates, rightsKey } from '../../domain/accounts/rights.ts';
 import type { Shape } from '../../domain/errors/validation.ts';
+import { jsonIn } from '../../domain/json/json.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { runsProgramsOf, type ShownNode } from '../../domain/nodes/nodes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { NO_BYTES } from '../body/read.ts';
 import { type BytesReply, bytes, noContent } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
@@ -39,6 +41,9 @@ const MAX_ASKED = 32;
 /** Longer answers are refused: some 10,000 instances. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
+/** Bytes of an answer that count as one task. */
+const TASK_BYTES = 32 * 1024;
+
 /** Most bytes of an answer to a command: one record. */
 const MAX_COMMAND_BYTES = 1024 * 1024;
 
@@ -63,6 +68,8 @@ const NONE: NodeAnswers<never> = { answers: new Map<string, never>(), partial: [
 
 export interface DeploymentOptions {
   readonly clock: Clock;
+  /** Gives long answers turns of the event loop: one to be parsed, and one to be checked. */
+  readonly scheduler: Pick<TaskScheduler, 'turn'>;
   /** See Services. */
   readonly nodes?: (() => readonly ShownNode[]) | undefined;
   readonly peers?: Pick<Peers, 'ofLife'> | undefined;
@@ -163,17 +170,14 @@ export class Deployment {
     return this.others().find(({ id }) => runsProgramsOf(id, nodeId));
   }
 
-  async #askAll<T>(
-    others: readonly ShownNode[],
-    { target, principal, shape }: Question<T>,
-  ): Promise<NodeAnswers<T>> {
+  async #askAll<T>(others: readonly ShownNode[], question: Question<T>): Promise<NodeAnswers<T>> {
     const answers = new Map<string, T>();
     const partial = new Set<string>();
     await Promise.all(
       others.map(async (node) => {
-        const answer = await this.#answerOf(node, target, principal);
-        if (shape.accepts(answer)) answers.set(node.id, answer);
-        else partial.add(node.id);
+        const answer = await this.#answerOf(node, question);
+        if (answer === undefined) partial.add(node.id);
+        else answers.set(node.id, answer as T); // it was checked: a target has one shape
       }),
     );
     return { answers, partial: [...partial].sort() };
@@ -185,8 +189,11 @@ export class Deployment {
     return others.filter(({ state }) => state !== 'ended' && state !== 'foreign');
   }
 
-  /** Undefined: none. Callers that see everything share one answer. */
-  #answerOf({ life, state }: ShownNode, target: string, principal: Principal): Promise<unknown> | undefined {
+  /** Undefined: none that its shape accepts. Callers that see everything share one answer. */
+  #answerOf(
+    { life, state }: ShownNode,
+    { target, principal, shape }: Question<unknown>,
+  ): Promise<unknown> | undefined {
     const peer = state === 'silent' ? undefined : this.#options.peers?.ofLife(life);
     if (peer === undefined) return undefined;
     const key = `${life} ${rightsOf(principal)} ${target}`;
@@ -198,7 +205,8 @@ export class Deployment {
     this.#open.set(life, open + 1);
     const { clock } = this.#options;
     const question = { principal, target, waitMs: WAIT_MS, maxBytes: MAX_BYTES, clock };
-    const answer = askPeer(peer, question).finally(() => this.#close(life));
+    const body = askPeer(peer, question).finally(() => this.#close(life));
+    const answer = this.#accepted(body, shape);
     const asked = { atMs: nowMs, answer };
     this.#asked.set(key, asked);
     this.#options.clock.background.alarm(
@@ -206,6 +214,17 @@ export class Deployment {
       () => this.#asked.get(key) === asked && this.#asked.delete(key),
     );
     return answer;
+  }
+
+  async #accepted(asked: Promise<Buffer | undefined>, shape: Question<unknown>['shape']): Promise<unknown> {
+    const body = await asked;
+    if (body === undefined) return undefined;
+    const { scheduler } = this.#options;
+    const tasks = Math.max(1, body.length / TASK_BYTES);
+    await scheduler.turn(tasks);
+    const value = jsonIn(body.toString());
+    await scheduler.turn(tasks);
+    return shape.accepts(value) ? value : undefined;
   }
 
   #close(life: string): void {

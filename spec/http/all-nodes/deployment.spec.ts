@@ -1,0 +1,55 @@
+// The questions to the other nodes: what becomes of a long answer, and of one that several callers wait for.
+
+import * as assert from 'uvu/assert';
+import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import type { ForwardedAnswer } from '../../../src/domain/nodes/forwarding.ts';
+import type { ShownNode } from '../../../src/domain/nodes/nodes.ts';
+import { Deployment } from '../../../src/http/all-nodes/deployment.ts';
+import { simulatedClock } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('questions to all nodes');
+
+test('a long answer is parsed in one turn and checked in another one, once for all callers that share it', async () => {
+  const answering: ForwardedAnswer[] = [];
+  const turns: number[] = [];
+  const deployment = new Deployment({
+    clock: simulatedClock,
+    scheduler: { turn: async (cost = 1) => void turns.push(cost) },
+    nodes: () => [member('a'), member('b')],
+    peers: {
+      ofLife: () => ({
+        node: 'b',
+        forward: (_request, answer) => {
+          answering.push(answer);
+          return { isSent: true, cancel: () => {}, resume: () => {} };
+        },
+      }),
+    },
+  });
+  let checks = 0;
+  const shape = {
+    accepts: (value: unknown): value is string[] => {
+      checks += 1;
+      return Array.isArray(value);
+    },
+  };
+  const ask = () => deployment.ask({ target: '/servers', principal: ANONYMOUS, shape });
+  const asked = [ask(), ask()];
+  const text = JSON.stringify(['x'.repeat(1_000_000)]);
+  assert.is(answering.length, 1);
+  answering[0]?.head(200, {});
+  answering[0]?.data(Buffer.from(text));
+  answering[0]?.end();
+  for (const { answers } of await Promise.all(asked)) assert.is(answers.get('b')?.[0]?.length, 1_000_000);
+  assert.equal([checks, turns.length], [1, 2]);
+  assert.ok(turns.every((cost) => cost > 20));
+  assert.equal((await ask()).partial, []);
+});
+
+test.run();
+
+function member(id: string): ShownNode {
+  const shown = { version: '1', since: '', programs: 0, calls: 0, isDraining: false, address: undefined };
+  return { ...shown, id, life: id.repeat(8), state: 'live' };
+}
