@@ -19,6 +19,7 @@ export const SPECIAL_NETWORKS: readonly string[] = [
   // Of IPv6, public addresses begin with 001. IPv4 addresses in IPv6 form are refused with the rest.
   ...['::/3', '4000::/2', '8000::/1', '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'],
 ];
+/** No connection is made to an address, because of its network. */
 export class AddressDenied extends Error {
   constructor(address: string) {
     super(`address ${address} is not allowed`);

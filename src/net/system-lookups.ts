@@ -1,8 +1,5 @@
 // The look-ups by the system (getaddrinfo), which knows names that DNS servers do not: below search domains, of
-// multicast DNS. Each holds one of the two threads that all look-ups of the process share until the DNS servers
-// have answered, and the servers of a name may be silent for ever. So these look-ups take turns at one thread,
-// names that were answered quickly last time first; if such a name has to wait too long, its previous addresses
-// are used. Source: ADR 318, 321.
+// multicast DNS.
 
 import { type LookupAddress, promises } from 'node:dns';
 import type { LookupFunction } from 'node:net';
@@ -65,6 +62,12 @@ export interface SystemLookupsOptions {
   readonly servers?: readonly string[] | undefined;
 }
 
+/**
+ * Runs the look-ups by the system; those of the same name share one. Each holds one of the two threads that all
+ * look-ups of the process share until the DNS servers have answered, and the servers of a name may be silent for ever.
+ * So these look-ups take turns at one thread, names that were answered quickly last time first; if such a name has to
+ * wait too long, its previous addresses are used. Source: ADR 318, 321.
+ */
 export class SystemLookups {
   readonly #options: SystemLookupsOptions;
   /** The addresses of names that were answered in time, by family and name. */

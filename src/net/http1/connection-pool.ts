@@ -1,5 +1,4 @@
-// The connections to one origin that requests share, one request on each at a time. An origin at rest has at most
-// one idle connection. The one that was used last is used next, so that the others expire. Source: ADR 118, 135.
+// The connections to one origin that requests share, one request on each at a time.
 
 import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -23,6 +22,10 @@ interface PoolOptions {
   readonly run?: ((failure: () => void) => void) | undefined;
 }
 
+/**
+ * Opens connections when requests need them; `destroy` closes all. An origin at rest has at most one idle connection.
+ * The one that was used last is used next, so that the others expire. Source: ADR 118, 135.
+ */
 export class ConnectionPool {
   readonly #connector: Connector;
   readonly #maxConnections: number;

@@ -35,6 +35,7 @@ interface ConnectionOwner {
   run(failure: () => void): void;
 }
 
+/** A socket to a server, which is opened with its first request. Each answer learns how its request ended. */
 export class Http1Connection {
   readonly #owner: ConnectionOwner;
   readonly #parser = new ResponseParser();

@@ -13,6 +13,7 @@ export interface WrittenRequest {
 
 type Fields = WrittenRequest['headers'];
 
+/** Makes the text of the requests to one endpoint. What all of them have is written once. */
 export class RequestWriter {
   /** By name in lower case. */
   readonly fields: Fields;

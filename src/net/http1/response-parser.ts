@@ -15,6 +15,7 @@ export interface ResponseSink {
   onResponseData(chunk: Buffer): void;
 }
 
+/** What the server sent is not an answer of HTTP: its connection cannot be used any more. */
 export class InvalidResponse extends Error {
   readonly code = 'INVALID_RESPONSE';
 }
@@ -31,6 +32,9 @@ const MAX_SIZE_LINE = 1_024;
 /** Heads up to this size are remembered. */
 const MAX_REMEMBERED_CHARACTERS = 1_024;
 
+/**
+ * The parser of one connection. Its sink gets the parts of an answer as they arrive; `reset` begins the next answer.
+ */
 export class ResponseParser {
   #state: State = 'head';
   /** Bytes of an incomplete head, or of an incomplete line of a chunked body. */

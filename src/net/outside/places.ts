@@ -1,6 +1,4 @@
-// The places for requests to servers that outsiders name. A server that does not answer holds a place until the
-// time is over, so servers have places by how they answered last: those that were silent have few, and take none
-// of those that answer. Source: ADR 307.
+// The places for requests to servers that outsiders name.
 
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -14,6 +12,11 @@ const MAX_KNOWN = 10_000;
 
 type Manner = keyof typeof PLACES;
 
+/**
+ * Gives requests to servers that outsiders name their places, or none. A server that does not answer holds a place
+ * until the time is over, so servers have places by how they answered last: those that were silent have few, and take
+ * none of those that answer. Source: ADR 307.
+ */
 export class OutsidePlaces {
   readonly #now: Clock['now'];
   readonly #running: Record<Manner, number> = { answered: 0, unknown: 0, silent: 0 };

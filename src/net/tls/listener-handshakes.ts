@@ -1,5 +1,4 @@
-// The connections to a TLS server whose handshake is not over. Node has another socket for a connection after its
-// handshake: the two are matched by their ends.
+// The connections to a TLS server whose handshake is not over.
 
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
@@ -16,6 +15,10 @@ export function handshakeBytes(received: number): number {
   return HANDSHAKE_BYTES + HANDSHAKE_COPIES * received;
 }
 
+/**
+ * Finds the earlier socket of a connection. Node has another socket for a connection after its handshake: the two are
+ * matched by their ends.
+ */
 export class ListenerHandshakes {
   readonly #sockets = new Map<string, Socket>();
 

@@ -1,6 +1,4 @@
-// TLS with servers that outsiders name. Node has OpenSSL check every signature of a chain, also when no authority
-// is known for it: 45 kB of them hold the process for 0.4 s. So until a handshake is over, what its server sends
-// is bounded, and read in turns that leave time to others. Source: ADR 343.
+// TLS with servers that outsiders name.
 
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
@@ -23,6 +21,11 @@ interface OutsideConnection {
   readonly ca?: string | undefined;
 }
 
+/**
+ * Opens TLS connections to servers that outsiders name. Node has OpenSSL check every signature of a chain, also when no
+ * authority is known for it: 45 kB of them hold the process for 0.4 s. So until a handshake is over, what its server
+ * sends is bounded, and read in turns that leave time to others. Source: ADR 343.
+ */
 export class OutsideHandshakes {
   /** Servers whose last handshake was finished do not wait for the others. */
   readonly #finished = new LruMap<true>(MAX_KNOWN);
