@@ -1,5 +1,4 @@
-// The registry in force on this node: instances in the fleet, functions, settings of templates. Applies stored
-// changes of any node and emits their events. It is synchronous and uses no store (registry.ts).
+// The registry in force on this node: instances in the fleet, functions, settings of templates.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
@@ -63,6 +62,10 @@ export interface StoredRegistry {
   readonly definitions?: readonly TemplateDefinition[];
 }
 
+/**
+ * The part of the registry that calls see. Applies stored changes of any node and emits their events. It is synchronous
+ * and uses no store (registry.ts).
+ */
 export class ActiveRegistry {
   readonly #deps: ActiveRegistryDeps;
   readonly #settings = new Map<string, TemplateSettings>();

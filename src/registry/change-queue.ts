@@ -23,6 +23,7 @@ export interface RegistrySteps {
   readonly isClosed: () => boolean;
 }
 
+/** The one queue of a registry: its changes, and its reads of the store. */
 export class ChangeQueue {
   /** A file database answers within the same turn of the event loop: without it, thousands of changes would be one turn. */
   readonly #scheduler: TaskScheduler;

@@ -33,6 +33,7 @@ interface DefinitionRegistryDeps extends Protection {
   readonly isView: (name: string) => boolean;
 }
 
+/** The part of the registry for definitions of templates; it has those of the store in memory. */
 export class DefinitionRegistry {
   readonly #deps: DefinitionRegistryDeps;
   readonly #registry: RegistrySteps;

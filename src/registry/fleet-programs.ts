@@ -26,6 +26,7 @@ interface ProgramLocation {
   readonly why: string | undefined;
 }
 
+/** Knows where each program that any node may run is running, and starts and ends those whose lease this node has. */
 export class FleetPrograms implements LeasedPrograms {
   readonly #deps: FleetProgramsDeps;
   /** Listeners of the programs whose lease this node has. */

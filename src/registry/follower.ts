@@ -15,6 +15,7 @@ const GAP_MS = 500;
 const RETRY_MS = 5_000;
 const AWAY: RevisionChange = { kind: 'away' };
 
+/** Follows the store from `follow` to `close`. */
 export class Follower {
   readonly #requests$ = new Subject<void>();
   readonly #subscriptions = new Subscription();

@@ -49,6 +49,7 @@ export interface InstanceRegistryDeps extends ActiveRegistryDeps, Protection {
   readonly hasEphemeralNodes?: boolean | undefined;
 }
 
+/** The part of the registry that registers, changes and removes instances. */
 export class InstanceRegistry {
   readonly #deps: InstanceRegistryDeps;
   readonly #registry: RegistrySteps;

@@ -63,6 +63,7 @@ export function digestOf(tool: JsonObject): string {
     .digest('hex');
 }
 
+/** One pinned template or view, which ToolApprovals makes when it is pinned. */
 export class PinnedScope {
   readonly id: string;
   readonly #isView: boolean;

@@ -1,6 +1,4 @@
-// The registry: templates, instances, definitions and views, each kind in a part of its own. Synchronizes store and fleet: a
-// change is durable first, then in force. Changes, those of other nodes included, are serialized; reads do not wait.
-// registry/follower.ts decides when the changes of other nodes are read.
+// The registry: templates, instances, definitions and views, each kind in a part of its own.
 
 import type { Observable } from 'rxjs';
 import { hasCode } from '../domain/errors/errors.ts';
@@ -21,6 +19,11 @@ interface RegistryDeps extends Omit<InstanceRegistryDeps, 'active' | 'templates'
   readonly storeChanges$?: Observable<RevisionChange> | undefined;
 }
 
+/**
+ * The registry of one gateway, from `load` to `close`. Synchronizes store and fleet: a change is durable first, then in
+ * force. Changes, those of other nodes included, are serialized; reads do not wait. registry/follower.ts decides when
+ * the changes of other nodes are read.
+ */
 export class Registry {
   readonly #deps: RegistryDeps;
   readonly #store: Store;

@@ -20,6 +20,7 @@ export interface TemplateRegistryDeps extends Pick<ActiveRegistryDeps, 'fleet' |
   readonly views: Pick<ViewRegistry, 'refuseTemplate'>;
 }
 
+/** The part of the registry that creates, changes and deletes templates. */
 export class TemplateRegistry {
   readonly #deps: TemplateRegistryDeps;
   readonly #registry: RegistrySteps;

@@ -46,6 +46,7 @@ interface PinnedView {
   readonly choices: CompiledView;
 }
 
+/** All pinned templates and views of a gateway, each with its PinnedScope. */
 export class ToolApprovals {
   /** Hot: the id of a view of which what is approved, or waits, has changed; completes never. */
   readonly viewChanged$ = new Subject<string>();

@@ -39,6 +39,7 @@ export interface ViewPut {
   readonly fingerprint?: string | undefined;
 }
 
+/** The part of the registry that finds, stores and deletes views. */
 export class ViewRegistry {
   /** Hot: the id of each view that is new, changed or deleted here; completes never. */
   readonly changed$ = new Subject<string>();
