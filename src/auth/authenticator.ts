@@ -1,5 +1,4 @@
-// Finds the principal of a request. Verified credentials are cached by their SHA-256, which is made once for each connection that
-// repeats them, so that the hot path is a look-up. The cache decides how long an entry is fresh. Source: ADR 16, 285.
+// Finds the principal of a request.
 
 import { hash } from 'node:crypto';
 import { type EndedToken, isOfIssuer, type Principal } from '../domain/accounts/account.ts';
@@ -111,6 +110,11 @@ export interface AuthenticatorOptions {
   readonly revalidator: { track(identity: Identity, isLate: boolean): void };
 }
 
+/**
+ * Verifies credentials of every kind, and keeps what is verified. Verified credentials are cached by their SHA-256,
+ * which is made once for each connection that repeats them, so that the hot path is a look-up. The cache decides how
+ * long an entry is fresh. Source: ADR 16, 285.
+ */
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
   readonly #cache = new CredentialCache<CachedIdentity>(entriesOf);

@@ -24,6 +24,7 @@ export const LONGEST_UNCHECKED_MS = 10_000;
 const LONGEST_UNAVAILABLE_MS = 15 * 60_000;
 export const ENTRIES = 10_000;
 
+/** The verified callers. A change of the store makes all of them stale at once. */
 export class CredentialCache<V extends Verified> {
   readonly entries: LruMap<V>;
   #isUnavailable = false;

@@ -9,6 +9,7 @@ const CLOSE_MS = 2_000;
 /** Longest wait of a list for buffered entries, in ms: a database with slow writes can still be read. */
 const READ_MS = 1_000;
 
+/** Decides when its owner writes; `close` has it write once more. */
 export class Flusher {
   readonly #delayMs: number;
   readonly #write: () => Promise<boolean>;

@@ -1,5 +1,5 @@
 // Periodically checks that the principals with open sessions and streams may keep them, because an idle session sends
-// no requests that would be checked. Source: ADR 35.
+// no requests that would be checked.
 
 import type { Logger } from 'pino';
 import { Subject } from 'rxjs';
@@ -28,6 +28,7 @@ export interface SessionRevalidatorOptions {
   readonly log: Pick<Logger, 'warn'>;
 }
 
+/** The accounts of the principals that have something open, checked from `watch` to `close`. Source: ADR 35. */
 export class SessionRevalidator {
   /** Ids of principals that lost permissions, or may have lost some: `changed$` of Auth. */
   readonly changed$ = new Subject<string>();

@@ -44,6 +44,7 @@ function hashOf(secret: string): string {
 const FLUSH_MS = 60_000;
 const KEPT_KEYS = 10_000;
 
+/** Collects the times at which keys were used, and writes them in groups; `close` writes the last ones. */
 export class KeyUse {
   readonly #accounts: Pick<AccountStore, 'touchApiKeys'>;
   readonly #flusher: Flusher;

@@ -26,6 +26,10 @@ const KNOWN_IDS = 10_000;
 /** The same text for unknown, revoked and wrong keys, so that it does not reveal which ids exist. */
 export const WRONG_KEY = 'The API key is not valid';
 
+/**
+ * The queue of the look-ups of unverified API keys. An address that sent many wrong keys gets a query only for ids that
+ * exist.
+ */
 export class KeyLookups {
   readonly #accounts: Pick<AccountStore, 'apiKeyIds'>;
   readonly #now: () => number;

@@ -1,6 +1,4 @@
-// Limits password guessing: counts failures per user and address, and per address. An attempt is counted
-// before it is checked, so that concurrent attempts cannot exceed the limit; a success is subtracted again. Where there are
-// other nodes, each counts its own attempts, then adds what the others have counted.
+// Limits password guessing: counts failures per user and address, and per address.
 
 import { hash } from 'node:crypto';
 import { usernameKey } from '../../domain/accounts/account.ts';
@@ -64,6 +62,11 @@ interface Attempt {
   readonly address: string;
 }
 
+/**
+ * Admits or refuses attempts to log in. An attempt is counted before it is checked, so that concurrent attempts cannot
+ * exceed the limit; a success is subtracted again. Where there are other nodes, each counts its own attempts, then adds
+ * what the others have counted.
+ */
 export class LoginThrottle {
   readonly #now: () => number;
   /** Attempts of a user from an address that failed or are being checked. */

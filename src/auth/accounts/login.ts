@@ -44,6 +44,7 @@ export interface LoginsOptions {
   readonly log: Pick<Logger, 'warn'>;
 }
 
+/** Logs users in: by their password, or after an identity provider has signed them in. */
 export class Logins {
   readonly #options: LoginsOptions;
 

@@ -47,6 +47,7 @@ export interface TokenOptions {
   readonly roles?: DefinedRoles | undefined;
 }
 
+/** Signs with the first secret, and reads what any of the secrets has signed. */
 export class Tokens {
   readonly #keys: readonly [KeyObject, ...KeyObject[]];
   /** Id of the key that signs. */

@@ -7,6 +7,7 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 /** Most pairs of action and address that are counted. */
 const COUNTED = 1_000;
 
+/** Requests without an entry of their own, counted by action and address. A count that is taken is forgotten. */
 export class SuppressedRequests {
   readonly #counts = new LruMap<NewEntry>(COUNTED, (evicted) => {
     const others = { ...evicted, address: undefined };

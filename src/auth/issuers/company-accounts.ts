@@ -1,5 +1,4 @@
-// Accounts of users who sign in at an identity provider. They are found by issuer and subject, never by a name or
-// an address, which a provider may give to another user later. Source: ADR 214.
+// Accounts of users who sign in at an identity provider.
 
 import { isDeepStrictEqual } from 'node:util';
 import { Check } from 'typebox/schema';
@@ -72,6 +71,10 @@ const UNREACHABLE_MS = 24 * 3_600_000;
 const ASKING_MS = 30_000;
 const REMEMBERED = 10_000;
 
+/**
+ * Signs users of identity providers in, and links their accounts. Accounts are found by issuer and subject, never by a
+ * name or an address, which a provider may give to another user later. Source: ADR 214.
+ */
 export class CompanyAccounts {
   /** When this node last looked at an account, by user. */
   readonly #looked = new LruMap<number>(REMEMBERED);

@@ -68,6 +68,7 @@ interface Discovered {
   readonly atMs: number;
 }
 
+/** A provider of the settings. What it publishes about itself is read when a user signs in, and kept. */
 export class IdentityProvider {
   readonly setting: ProviderSetting;
   readonly #options: IdentityProviderOptions;

@@ -1,6 +1,5 @@
-// The public keys of one other authorization server: fetched when the first token needs them, kept, and fetched
-// again when they are old or a token names an unknown one. Each fetch is bounded, and a failure is remembered.
-// Source: RFC 7517, RFC 8414, ADR 207.
+// The public keys of one other authorization server: fetched when the first token needs them, kept, and fetched again
+// when they are old or a token names an unknown one.
 
 import type { JWK } from 'jose';
 import { createLocalJWKSet } from 'jose/jwks/local';
@@ -36,6 +35,10 @@ interface KnownKeys {
   readonly atMs: number;
 }
 
+/**
+ * The keys of one issuer, which all its tokens share. Each fetch is bounded, and a failure is remembered. Source: RFC
+ * 7517, RFC 8414, ADR 207.
+ */
 export class IssuerKeys {
   readonly #setting: Pick<IssuerSetting, 'issuer' | 'jwksUri'>;
   readonly #options: IssuerKeysOptions;

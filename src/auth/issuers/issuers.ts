@@ -1,7 +1,4 @@
-// Tokens of other authorization servers (`auth.issuers`), accepted as they are. Issuer and algorithm choose the
-// verifier before any key is chosen. Their callers have no account here: their groups give the rights, and the
-// token can only narrow them. Their identity assertions are read here, too. Loaded only where there are such
-// issuers. Source: RFC 9068, ADR 207, ADR 224.
+// Tokens of other authorization servers (`auth.issuers`), accepted as they are.
 
 import { hash } from 'node:crypto';
 import type { JWTPayload, JWTVerifyOptions } from 'jose';
@@ -93,6 +90,12 @@ interface KnownIssuer<Setting = IssuerSetting> {
   readonly keys: IssuerKeys;
 }
 
+/**
+ * Verifies the tokens of other authorization servers. Issuer and algorithm choose the verifier before any key is
+ * chosen. Callers with such a token have no account here: their groups give the rights, and the token can only narrow
+ * them. Identity assertions are read here, too. Loaded only where there are such issuers. Source: RFC 9068, ADR 207,
+ * ADR 224.
+ */
 export class Issuers implements ForeignTokens {
   readonly #options: IssuersOptions;
   readonly #issuers: ReadonlyMap<string, KnownIssuer>;

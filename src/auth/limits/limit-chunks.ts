@@ -1,6 +1,5 @@
-// Rate limits of a deployment without Redis: each principal has a home, the first of the live nodes in its order,
-// which gives the others the requests that they may admit, in chunks. Within a chunk a request is counted here,
-// without a promise. src/cluster/sharing connects the nodes. Source: ADR 173.
+// Rate limits of a deployment without Redis: each principal has a home, the first of the live nodes in its order, which
+// gives the others the requests that they may admit, in chunks.
 
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { rendezvousOrder } from '../../domain/nodes/rendezvous.ts';
@@ -75,6 +74,10 @@ export interface ChunkedCounterOptions {
   readonly keys: number;
 }
 
+/**
+ * One limit at this node: the chunks that it holds, and the windows of the principals whose home it is. Within a chunk
+ * a request is counted here, without a promise. src/cluster/sharing connects the nodes. Source: ADR 173.
+ */
 export class ChunkedCounter {
   readonly #options: ChunkedCounterOptions;
   readonly #allotments: LruMap<Allotment>;

@@ -46,6 +46,7 @@ export interface RateLimit {
   readonly retryAfterSeconds?: number;
 }
 
+/** One limit, in windows of one length. */
 export class RateLimiter {
   readonly #own: WindowCounter;
   readonly #windowSeconds: number;

@@ -1,6 +1,4 @@
 // Verifies the access tokens of MCP clients: JWT (`at+jwt`, ES256) of this issuer for a resource of this gateway.
-// They are told apart from login tokens before any key is chosen: no key of one kind ever verifies a token of the
-// other. Source: RFC 9068, ADR 206.
 
 import type { KeyObject } from 'node:crypto';
 import { JWTExpired } from 'jose/errors';
@@ -50,6 +48,10 @@ function headerOf(token: string): { readonly alg?: unknown; readonly typ?: unkno
   return Object(jsonIn(Buffer.from(head, 'base64url').toString()));
 }
 
+/**
+ * Reads access tokens, for one resource or for any. Access tokens are told apart from login tokens before any key is
+ * chosen: no key of one kind ever verifies a token of the other. Source: RFC 9068, ADR 206.
+ */
 export class AccessTokens {
   readonly #options: AccessTokenOptions;
 

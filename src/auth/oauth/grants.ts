@@ -1,6 +1,4 @@
-// The grants of MCP clients: which are there, and their end. The authorization server makes them. A grant that has
-// ended ends its access tokens, sessions and streams, at once on this node and on the others with the next change
-// of the store. Source: ADR 206.
+// The grants of MCP clients: which are there, and their end. The authorization server makes them.
 
 import { grantPrincipalId } from '../../domain/accounts/account.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';
@@ -30,6 +28,10 @@ export interface ShownGrant {
   readonly username: string;
 }
 
+/**
+ * Finds, lists and revokes grants. A grant that has ended ends its access tokens, sessions and streams, at once on this
+ * node and on the others with the next change of the store. Source: ADR 206.
+ */
 export class Grants {
   readonly #options: GrantsOptions;
   /** Writes the times of use once a minute. */

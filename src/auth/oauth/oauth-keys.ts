@@ -1,6 +1,4 @@
-// The keys that sign access tokens: ES256, in one row that all nodes share. A new key is published a day before it
-// signs, so that no verifier meets a key that it has not seen; an old one stays published until its last token has
-// expired. Source: ADR 202.
+// The keys that sign access tokens: ES256, in one row that all nodes share.
 
 import { createPublicKey, generateKeyPair, hash, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -52,6 +50,11 @@ export interface OAuthKeysOptions {
   readonly store: Pick<OAuthStore, 'find' | 'replace' | 'delete'>;
 }
 
+/**
+ * Reads the keys that sign access tokens, and makes the next one when it is time. A new key is published a day before
+ * it signs, so that no verifier meets a key that it has not seen; an old one stays published until its last token has
+ * expired. Source: ADR 202.
+ */
 export class OAuthKeys {
   readonly #options: OAuthKeysOptions;
   #known: { readonly keys: KeySet; readonly atMs: number } | undefined;

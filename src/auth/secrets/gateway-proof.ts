@@ -29,6 +29,10 @@ const COUNTED_ADDRESSES = 20_000;
 const MAX_QUERIES = 8;
 const KEPT_SECRETS = 1_000;
 
+/**
+ * Makes the proofs, and the secrets with which the holder of a token checks one. The questions of an address are
+ * counted.
+ */
 export class GatewayProofs {
   /** The secrets by their ids. Any other id is that of a token, for which the first secret counts. */
   readonly #secrets: ReadonlyMap<string, Uint8Array>;
