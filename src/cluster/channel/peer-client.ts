@@ -1,7 +1,5 @@
-// Sends requests to one other node, in one of its lives: over two pools, one for calls and one for streams, one
-// request at a time on each connection. While requests are under way it pings the node every second. A node that
-// does not answer for 3 s is silent: requests wait for it, 15 s at most. Between requests the members know whether
-// it is silent. Source: ADR 148, 319.
+// Sends requests to one other node, in one of its lives: over two pools, one for calls and one for streams, one request
+// at a time on each connection.
 
 import type { ClusterCounts, HopOutcome } from '../../counts/cluster-counts.ts';
 import { asGatewayError, codeOf } from '../../domain/errors/errors.ts';
@@ -65,6 +63,11 @@ export interface PeerClientOptions {
 /** Another node, to which requests are forwarded. */
 export type Peer = Pick<PeerClient, 'node' | 'forward'>;
 
+/**
+ * The connections to one life of a node, and what is under way there. While requests are under way it pings the node
+ * every second. A node that does not answer for 3 s is silent: requests wait for it, 15 s at most. Between requests the
+ * members know whether it is silent. Source: ADR 148, 319.
+ */
 export class PeerClient {
   readonly #peer: ReachableLife;
   readonly #options: PeerClientOptions;

@@ -29,6 +29,7 @@ export interface Carrier {
   resume(answer: PeerExchange): void;
 }
 
+/** A request and what has come of its answer, whichever connection carries it. */
 export class PeerExchange implements AnswerReceiver, Forwarding, Linked {
   links?: Linked['links'];
   readonly request: ForwardedRequest;

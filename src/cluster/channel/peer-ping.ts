@@ -10,6 +10,7 @@ export const LOST_PING_MS = 3_000;
 /** Largest answer to a greeting. */
 const MAX_CHARACTERS = 1_024;
 
+/** Receives the answer to a ping, and reports it once. */
 export class Ping implements AnswerReceiver {
   readonly sentAtMs: number;
   /** Gets the answer, or why there is none. */

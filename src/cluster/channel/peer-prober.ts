@@ -1,6 +1,4 @@
-// Pings the other nodes, for the table of nodes: whether each answers, and whether it refuses connections. Only a
-// node with the key of the deployment can answer a greeting: whatever another program at the address answers does
-// not count.
+// Pings the other nodes, for the table of nodes: whether each answers, and whether it refuses connections.
 
 import { codeOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
@@ -31,6 +29,10 @@ interface Target {
   readonly pings: Set<Ping>;
 }
 
+/**
+ * The pings to all other nodes, each node with connections of its own for them. Only a node with the key of the
+ * deployment can answer a greeting: whatever another program at the address answers does not count.
+ */
 export class PeerProber {
   readonly #options: ProberOptions;
   /** By life. */

@@ -1,5 +1,4 @@
-// The other nodes that this one forwards requests to: a client for each life that was needed. The first characters
-// of a session id are the life that opened it, so its holder is found without a query.
+// The other nodes that this one forwards requests to: a client for each life that was needed.
 
 import type { ClusterCounts } from '../../counts/cluster-counts.ts';
 import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
@@ -65,6 +64,10 @@ export type ForwardingPeers = Pick<
   'certain' | 'ofSession' | 'noteHolder' | 'ofLife' | 'ofInstances' | 'opener'
 >;
 
+/**
+ * The clients of all lives that were needed, which `close` closes. The first characters of a session id are the life
+ * that opened it, so its holder is found without a query.
+ */
 export class Peers {
   readonly #options: PeersOptions;
   readonly #clients = new Map<string, PeerClient>();

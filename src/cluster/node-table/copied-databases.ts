@@ -29,6 +29,7 @@ export interface CopiedDatabasesOptions {
   readonly onNotice: (line: string) => void;
 }
 
+/** Asks the processes of lives that have ended here by their silence, and remembers those that go on elsewhere. */
 export class CopiedDatabases {
   readonly #options: CopiedDatabasesOptions;
   /** Lives that have ended here by their silence. */

@@ -21,6 +21,7 @@ export interface DatabaseOpinionsOptions {
 
 type OpinionAction = Extract<LifeAction, { readonly type: 'ask' | 'say' | 'check' }>;
 
+/** Asks members whether the database is away, as the rules want it, and answers members that ask. */
 export class DatabaseOpinions {
   readonly #options: DatabaseOpinionsOptions;
   /** The questions of members that have no answer yet, by their moment. */

@@ -8,6 +8,7 @@ import type { ReadLife } from './life-rows.ts';
 /** Time in which a node that stood still may go on, and store the sessions that it had not stored, in ms. */
 const RETURN_MS = 15_000;
 
+/** The lives of the last read, until the next one replaces them. */
 export class KnownLives {
   #byLife: ReadonlyMap<string, ReadLife> = new Map();
   /** When this node first saw that a life had ended. */

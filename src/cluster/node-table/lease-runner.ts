@@ -41,6 +41,7 @@ export interface LeaseRunnerOptions {
   readonly counts?: ClusterCounts | undefined;
 }
 
+/** The leases as the last read had them, and the starts of programs here. */
 export class LeaseRunner {
   readonly #options: LeaseRunnerOptions;
   /** By program, from the last read. */

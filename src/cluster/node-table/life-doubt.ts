@@ -1,6 +1,4 @@
-// While it is in doubt whether the life of this node goes on, requests wait: others may have recovered its
-// sessions. A doubt that lasts refuses them, because a node that serves all the same could serve a session beside
-// its holder. Source: ADR 162, 183.
+// While it is in doubt whether the life of this node goes on, requests wait: others may have recovered its sessions.
 
 import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
 import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
@@ -16,6 +14,10 @@ export interface LifeDoubtOptions {
   readonly rules: Pick<NodeRules, 'isInDoubt' | 'isStopped' | 'handle'>;
 }
 
+/**
+ * Lets requests wait for the end of a doubt. A doubt that lasts refuses them, because a node that serves all the same
+ * could serve a session beside its holder. Source: ADR 162, 183.
+ */
 export class LifeDoubt {
   readonly #options: LifeDoubtOptions;
   /** The end of the doubt; set while requests wait for it. */

@@ -6,6 +6,7 @@ import { type Clock, sleep } from '../../domain/time/clock.ts';
 /** Shortest time between two reads that requests cause, in ms. */
 const SOON_MS = 1_000;
 
+/** Runs the reads of the table of lives, and knows whether the last one succeeded. */
 export class LifeReads {
   readonly #clock: Clock;
   readonly #read: () => Promise<(() => void) | undefined>;

@@ -71,6 +71,7 @@ export interface LifeRowsOptions {
   readonly onNotice: (line: string) => void;
 }
 
+/** Writes rows with the first secret of the deployment, and reads those of any of its secrets. */
 export class LifeRows {
   readonly #options: LifeRowsOptions;
   /** The lives of the last read. */

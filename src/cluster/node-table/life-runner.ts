@@ -45,6 +45,7 @@ export interface LifeRunnerOptions {
   readonly onNextLife: (life: string) => Promise<void>;
 }
 
+/** Carries out the actions about lives; the rules learn what became of each. */
 export class LifeRunner {
   readonly #options: LifeRunnerOptions;
   readonly #joined = Promise.withResolvers<void>();

@@ -16,6 +16,7 @@ export interface NodeRulesOptions {
   readonly onStep: (before: NodeState, actions: readonly NodeAction[]) => void;
 }
 
+/** The state of the rules of this node, which each event replaces. */
 export class NodeRules {
   readonly #options: NodeRulesOptions;
   #state: NodeState;

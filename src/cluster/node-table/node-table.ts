@@ -62,6 +62,7 @@ export interface NodeTableOptions extends Omit<LifeRowsOptions, 'since'> {
   readonly counts?: ClusterCounts | undefined;
 }
 
+/** The table of one gateway, from `join` to `close`. It owns all the parts beside it. */
 export class NodeTable {
   /** Whether it knows where shared programs run. */
   readonly knowsPrograms: boolean;

@@ -1,6 +1,5 @@
 // Serves what other nodes send to the instances of this one: opens conversations, passes on exchanges as single
-// attempts, and streams back what comes. A token has the rights of one caller, or of the sending node itself,
-// whose id is empty; they are checked here. Source: ADR 170.
+// attempts, and streams back what comes.
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -40,6 +39,10 @@ interface Way extends InstanceWay {
 
 type RefusedRequest = Pick<PeerRefusal, 'method' | 'path' | 'callerId' | 'address'>;
 
+/**
+ * Takes the requests of all other nodes, and has the conversations that they keep here. A token has the rights of one
+ * caller, or of the sending node itself, whose id is empty; they are checked here. Source: ADR 170.
+ */
 export class InstanceListener implements ServedInstances {
   readonly #host: InstanceHost;
   readonly #onRefused: (refusal: PeerRefusal) => void;

@@ -1,6 +1,4 @@
-// The multiplexed connection to one other node, which exchanges share, at the node of the calls. It is only a faster way: a
-// request that it does not take is sent on a connection of its own, and what happens to one that it took is reported as there.
-// Source: ADR 149.
+// The multiplexed connection to one other node, which exchanges share, at the node of the calls.
 
 import type { Socket } from 'node:net';
 import { LIMITS } from '../../../domain/limits.ts';
@@ -46,6 +44,11 @@ export interface MultiplexedConnectionOptions {
   readonly returned: (exchange: PeerExchange, token: string) => void;
 }
 
+/**
+ * One multiplexed connection, until its first fault or `destroy`; PeerClient opens the next one. It is only a faster
+ * way: a request that it does not take is sent on a connection of its own, and what happens to one that it took is
+ * reported as there. Source: ADR 149.
+ */
 export class MultiplexedConnection {
   readonly #options: MultiplexedConnectionOptions;
   readonly #socket: Socket;
