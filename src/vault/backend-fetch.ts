@@ -1,6 +1,4 @@
-// Requests to the servers that a backend names: its authorization server, and its own documents. At the origin of
-// the backend the rules of endpoints hold. Elsewhere only https at public addresses is allowed; on this machine
-// also http, for a backend that is on it itself. No redirect is followed, and size, time and number are bounded.
+// Requests to the servers that a backend names: its authorization server, and its own documents.
 
 import type { LookupAddress } from 'node:dns';
 import type { IncomingMessage } from 'node:http';
@@ -72,6 +70,11 @@ interface PartlyRead {
   readonly onLeftOpen: () => void;
 }
 
+/**
+ * Sends requests to the servers that a backend names. At the origin of the backend the rules of endpoints hold.
+ * Elsewhere only https at public addresses is allowed; on this machine also http, for a backend that is on it itself.
+ * No redirect is followed, and size, time and number are bounded.
+ */
 export class BackendFetch {
   readonly #isSpecial = addressesIn(SPECIAL_NETWORKS);
   readonly #isOpen: AddressCheck;

@@ -1,6 +1,4 @@
-// The addresses at which accounts are connected in the middle of a call. An address is for one owner and one
-// instance, for ten minutes; no other user can use it. What waits for a connection goes on when its owner has made
-// it, at any node. Source: ADR 221.
+// The addresses at which accounts are connected in the middle of a call.
 
 import { hash, randomBytes } from 'node:crypto';
 import { Subject } from 'rxjs';
@@ -56,6 +54,11 @@ const MAX_AWAITED = 1_000;
 const MAX_IDS = 8;
 const ID = /^[\w-]{43}$/;
 
+/**
+ * Makes the addresses for connecting in the middle of a call, and waits for the connections. An address is for one
+ * owner and one instance, for ten minutes; no other user can use it. What waits for a connection goes on when its owner
+ * has made it, at any node. Source: ADR 221.
+ */
 export class ConnectLinks {
   /** Hot, no replay: connections that clients of this node wait for. */
   readonly connected$ = new Subject<Connected>();

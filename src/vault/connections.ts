@@ -1,5 +1,4 @@
-// The rows of connections: one for each owner, issuer and resource. A row has the tokens; the store encrypts it.
-// Source: ADR 201, ADR 218.
+// The rows of connections: one for each owner, issuer and resource.
 
 import Type from 'typebox';
 import { type AccountConnection, SHARED } from '../domain/instances/account-connection.ts';
@@ -94,6 +93,7 @@ export function connectionKey(
   return oauthKey('connection', JSON.stringify([owner, server.issuer, resource]));
 }
 
+/** Reads and writes the rows of connections. A row has the tokens; the store encrypts it. Source: ADR 201, ADR 218. */
 export class Connections {
   readonly #options: ConnectionsOptions;
 

@@ -1,6 +1,5 @@
-// The way from "connect" to a connection: the authorization request, with PKCE and a state that is a row, and the
-// code that comes back. A state is used once, within ten minutes, by the browser and the user that began. Source:
-// RFC 6749, RFC 7636, RFC 8707, RFC 9207, ADR 218.
+// The way from "connect" to a connection: the authorization request, with PKCE and a state that is a row, and the code
+// that comes back.
 
 import { hash } from 'node:crypto';
 import Type from 'typebox';
@@ -73,6 +72,10 @@ const LIFE_MS = 10 * 60_000;
 const MAX_SCOPES = 100;
 const STATE = /^[\w-]{43}$/;
 
+/**
+ * Begins the way to a connection, and ends it, for all users. A state is used once, within ten minutes, by the browser
+ * and the user that began. Source: RFC 6749, RFC 7636, RFC 8707, RFC 9207, ADR 218.
+ */
 export class Flow {
   readonly #options: FlowOptions;
 

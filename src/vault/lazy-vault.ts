@@ -5,6 +5,7 @@ import type { ConnectionChange } from '../domain/instances/account-connection.ts
 import { loadOnce } from '../domain/memory/load-once.ts';
 import type { Vault, VaultOptions } from './vault.ts';
 
+/** The vault before it is needed: `open` loads it, and its changes can be followed before. */
 export class LazyVault {
   /** Hot, no replay. Changes that other nodes make are seen by `Vault.find`. */
   readonly changes$ = new Subject<ConnectionChange>();

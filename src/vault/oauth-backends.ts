@@ -1,7 +1,5 @@
-// What a backend says about its authorization server: found by its 401 and the documents that it names, stored,
-// and compared at each opening. A backend that names another server later is not used until an admin agrees: the
-// new one would get the accounts of users. Source: RFC 9728, RFC 8414, OpenID Connect Discovery 1.0, MCP
-// 2025-11-25 basic/authorization, ADR 218.
+// What a backend says about its authorization server: found by its 401 and the documents that it names, stored, and
+// compared at each opening.
 
 import Type from 'typebox';
 import { type InstanceAuth, isResourceOf } from '../domain/instances/account-connection.ts';
@@ -100,6 +98,11 @@ const FIRST_REQUEST = JSON.stringify({
   },
 });
 
+/**
+ * Discovers what backends say about their authorization servers, stores it, and compares. A backend that names another
+ * server later is not used until an admin agrees: the new one would get the accounts of users. Source: RFC 9728, RFC
+ * 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 basic/authorization, ADR 218.
+ */
 export class OAuthBackends {
   readonly #options: OAuthBackendsOptions;
 

@@ -1,5 +1,5 @@
-// Asks an authorization server by the library, through the guarded requests, and makes one kind of failure of all
-// that can go wrong. The library is loaded with the first request.
+// Asks an authorization server by the library, through the guarded requests, and makes one kind of failure of all that
+// can go wrong.
 
 import { type BackendFetch, BackendFetchFailure } from './backend-fetch.ts';
 
@@ -16,6 +16,7 @@ export class OAuthRefusal extends BackendFetchFailure {
 
 type AskOptions = Awaited<ReturnType<typeof optionsFor>>;
 
+/** Lends the library the guarded requests. The library is loaded with the first request. */
 export class OAuthRequests {
   readonly #fetch: BackendFetch;
 

@@ -47,6 +47,7 @@ const KEPT_MS = 180 * DAY_MS;
 const CLIENT_DOCUMENT = '/connections/client.json';
 const CALLBACK = '/connections/callback';
 
+/** Finds the client of the gateway at a server, and registers it where that is the way. */
 export class OwnClients {
   readonly #options: OwnClientsOptions;
 

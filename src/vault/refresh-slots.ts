@@ -1,6 +1,4 @@
-// Slots for refreshes at one authorization server. Users whose tokens end at the same time, as after a night, wait
-// for each other here; without this, the bound of requests to one server (OutsidePlaces) would refuse most of
-// them. Source: ADR 316.
+// Slots for refreshes at one authorization server.
 
 import type { Clock } from '../domain/time/clock.ts';
 
@@ -13,6 +11,10 @@ interface Server {
   readonly waiting: Set<() => void>;
 }
 
+/**
+ * Gives a refresh a slot at its server. Users whose tokens end at the same time, as after a night, wait for each other
+ * here; without this, the bound of requests to one server (OutsidePlaces) would refuse most of them. Source: ADR 316.
+ */
 export class RefreshSlots {
   readonly #alarm: Clock['alarm'];
   readonly #servers = new Map<string, Server>();

@@ -1,7 +1,4 @@
-// The access token of a connection: from memory, from its row, or refreshed. A refresh token is often for one use,
-// so one node at a time refreshes a connection, by a lease on its row; the others wait for the new version, or for
-// the end of that node. A connection whose grant is gone has ended: it is not tried again until its owner connects
-// it. Source: ADR 218.
+// The access token of a connection: from memory, from its row, or refreshed.
 
 import { hasCode } from '../domain/errors/errors.ts';
 import type { WhyNotConnected } from '../domain/instances/account-connection.ts';
@@ -70,6 +67,12 @@ export interface RefreshesOptions {
   readonly onEnded: (value: StoredConnection, reason: string) => void;
 }
 
+/**
+ * The access tokens that this node has in memory, and the refreshes that are under way. A refresh token is often for
+ * one use, so one node at a time refreshes a connection, by a lease on its row; the others wait for the new version, or
+ * for the end of that node. A connection whose grant is gone has ended: it is not tried again until its owner connects
+ * it. Source: ADR 218.
+ */
 export class Refreshes {
   readonly #options: RefreshesOptions;
   readonly #known = new LruMap<KnownToken>(MAX_KNOWN, undefined, ({ token }) =>

@@ -1,5 +1,4 @@
-// The vault: the accounts at backends that want OAuth, which users have connected, or an admin for all. It finds
-// the authorization server of a backend, makes connections, and gives their tokens for calls. Source: ADR 218.
+// The vault: the accounts at backends that want OAuth, which users have connected, or an admin for all.
 
 import type { Subject } from 'rxjs';
 import { connectionRequired, endpointUnavailable } from '../domain/errors/backend-errors.ts';
@@ -56,6 +55,10 @@ export interface Discovered {
   readonly way: WayToBeKnown | undefined;
 }
 
+/**
+ * What the gateway and the routes use of the vault. It finds the authorization server of a backend, makes connections,
+ * and gives their tokens for calls. Source: ADR 218.
+ */
 export class Vault {
   readonly #options: VaultOptions;
   readonly #backends: OAuthBackends;
