@@ -15,6 +15,7 @@ export interface OpenRequest extends Linked {
   readonly end: (reason: Error) => void;
 }
 
+/** The requests that are under way, until they are answered. */
 export class OpenRequests {
   readonly #requests = new LinkedSet<OpenRequest>();
 

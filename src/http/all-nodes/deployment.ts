@@ -1,6 +1,5 @@
-// The other nodes of the deployment, for answers that are about all of it: asks each of them the question of a
-// client, as the client of this node that it is, with its rights. A node that is asked answers for itself alone.
-// Source: ADR 172.
+// The other nodes of the deployment, for answers that are about all of it: asks each of them the question of a client,
+// as the client of this node that it is, with its rights.
 
 import Type from 'typebox';
 import { askPeer, cannotBeAsked, peerAnswer } from '../../cluster/channel/ask-peer.ts';
@@ -81,6 +80,7 @@ interface ClientRequest {
   readonly principal: Principal;
 }
 
+/** Asks one other node, or all of them at once. A node that is asked answers for itself alone. Source: ADR 172. */
 export class Deployment {
   readonly #options: DeploymentOptions;
   /** By life, rights of the caller, and target. */

@@ -1,6 +1,5 @@
 // The events of the other nodes, for the readers of this one: one stream from each node while anything reads here,
-// whose events are added to the recent events. Each node sends all of its own events of the wanted types, and none
-// of others; the rights of a reader are applied here. Source: ADR 172.
+// whose events are added to the recent events.
 
 import { Observable } from 'rxjs';
 import type { Peers } from '../../cluster/channel/peers.ts';
@@ -57,6 +56,10 @@ interface FollowedPeer {
   dueAtMs: number;
 }
 
+/**
+ * The streams from the other nodes, which end with the last reader. Each node sends all of its own events of the wanted
+ * types, and none of others; the rights of a reader are applied here. Source: ADR 172.
+ */
 export class PeerEvents {
   readonly #options: PeerEventsOptions;
   readonly #clock: Clock;

@@ -62,6 +62,7 @@ function nothingCounted(): NodeLoad['counted'] {
   return { templates: new Map(), instances: new Map() };
 }
 
+/** What each of the other nodes has counted since it was last taken. */
 export class PeerLoads implements OtherLoads {
   readonly #options: PeerLoadsOptions;
   readonly #clock: Clock;

@@ -7,6 +7,7 @@ import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { UserAmounts } from '../../domain/memory/user-shares.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
+/** The counted memory of one body, which its last use gives back. */
 export class HeldBody {
   readonly #budget: ByteBudget;
   readonly #owner: string;
@@ -43,6 +44,7 @@ export class HeldBody {
   }
 }
 
+/** The counted memory of all bodies. */
 export class HeldBodies {
   readonly #budget: ByteBudget;
   readonly #uploads = new UserAmounts();

@@ -13,6 +13,7 @@ import type { Route } from '../route.ts';
 /** Principals whose last change is remembered. */
 const REMEMBERED = 10_000;
 
+/** Gives a forwarded request its principal. */
 export class ForwardedCallers {
   readonly #clock: Clock;
   /** By principal: when it lost permissions, or may have. */

@@ -74,6 +74,7 @@ const DEVICES_PER_MINUTE = 10;
 const REFUSED_PER_MINUTE = 120;
 const COUNTED = 10_000;
 
+/** Finds the endpoint of a request, and bounds the requests of each address. */
 export class Endpoints {
   readonly #options: EndpointsOptions;
   /** The first that fits serves the request. */

@@ -1,5 +1,5 @@
 // The authorization server as the app has it: it knows which requests are for it, and loads the rest with the first of
-// them. A gateway whose clients use keys never loads the library.
+// them.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
@@ -31,6 +31,10 @@ const METADATA = /^\/\.well-known\/(?:oauth-authorization-server|openid-configur
 
 const CONNECTING = /^\/connections(?:\/|$)/;
 
+/**
+ * What the app and its routes use of the authorization server; `close` ends it. A gateway whose clients use keys never
+ * loads the library.
+ */
 export class LazyAuthorizationServer {
   /** The sign-ins under way, those of the console among them. */
   readonly signIns: SignIns;

@@ -78,6 +78,7 @@ const SWEEP_MS = 10 * 60_000;
 const MAX_SWEEPS = 100;
 const LABEL = 'stagedoor cookies of interactions';
 
+/** The loaded authorization server: the library, pages, clients and keys. It removes expired rows until `close`. */
 export class OAuthService {
   readonly clients: Clients;
   readonly login: LoginForm;

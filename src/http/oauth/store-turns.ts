@@ -1,9 +1,12 @@
-// Spreads the queries of sign-ins over turns of the event loop: one in each turn, however many sign-ins there are
-// at once. On a file a query and what follows it block the loop, and calls go first. Networks take turns, so that
-// one with many requests does not hold up the sign-ins of others. Source: ADR 261, 271.
+// Spreads the queries of sign-ins over turns of the event loop: one in each turn, however many sign-ins there are at
+// once.
 
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 
+/**
+ * The queue of the queries of sign-ins. On a file a query and what follows it block the loop, and calls go first.
+ * Networks take turns, so that one with many requests does not hold up the sign-ins of others. Source: ADR 261, 271.
+ */
 export class StoreTurns {
   readonly #turns = new TaskScheduler({ perTurn: 1 });
   /** What waits, by network; the first network is the next. */

@@ -1,6 +1,5 @@
 // Bounds for clients that do not read their answers: unread bytes of each caller, and a write timeout for each
-// connection. Over the byte bounds the slowest readers are disconnected; a caller near its bound may not ask
-// servers for more. Source: ADR 45.
+// connection.
 
 import type { ServerResponse } from 'node:http';
 import { tooMuchUnread } from '../../domain/errors/request-errors.ts';
@@ -11,6 +10,10 @@ import type { HttpContext } from '../request.ts';
 
 const UNKNOWN = '';
 
+/**
+ * The unread bytes of all callers. Over the byte bounds the slowest readers are disconnected; a caller near its bound
+ * may not ask servers for more. Source: ADR 45.
+ */
 export class UnreadAnswers {
   readonly #held: HeldBytes;
   readonly #holdings = new Map<ServerResponse, Holding>();

@@ -39,6 +39,7 @@ interface TrackedStream {
   revoke(error: GatewayError): void;
 }
 
+/** The open streams of a server; `close` ends them. */
 export class EventStreams {
   readonly #clock: Clock;
   readonly unreadMs: number;

@@ -1,7 +1,4 @@
-// The newest events of a gateway, for `GET /events`: one ring buffer for all readers. An event visits only the
-// readers that follow its type; a reader keeps the numbers of its unread events. The events stay in the ring, so
-// a slow reader loses the oldest ones. Events in quick succession are written together, and all readers share one
-// rate, so that readers cannot slow down a busy gateway. The route decides which events a caller may read.
+// The newest events of a gateway, for `GET /events`: one ring buffer for all readers.
 
 import { Observable, type Subscriber } from 'rxjs';
 import type { Principal } from '../../domain/accounts/account.ts';
@@ -55,6 +52,12 @@ export interface EventRate {
 
 const RATE: EventRate = { intervalMs: HTTP_LIMITS.eventIntervalMs, perSecond: HTTP_LIMITS.eventsPerSecond };
 
+/**
+ * The ring of recent events, and its readers. An event visits only the readers that follow its type; a reader keeps the
+ * numbers of its unread events. The events stay in the ring, so a slow reader loses the oldest ones. Events in quick
+ * succession are written together, and all readers share one rate, so that readers cannot slow down a busy gateway. The
+ * route decides which events a caller may read.
+ */
 export class RecentEvents {
   readonly #clock: Clock;
   readonly #size: number;

@@ -1,6 +1,4 @@
-// Client ID Metadata Documents: the id of a client is the URL of a document about it. Documents are kept for a
-// while; a failure is remembered for a minute, and the last good document is used for a week. Source:
-// draft-ietf-oauth-client-id-metadata-document.
+// Client ID Metadata Documents: the id of a client is the URL of a document about it.
 
 import { LruMap } from '../../../domain/memory/lru-map.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
@@ -59,6 +57,10 @@ export interface ClientDocumentsOptions {
   readonly fetch: Pick<GuardedFetch, 'get'>;
 }
 
+/**
+ * Finds clients by their documents. Documents are kept for a while; a failure is remembered for a minute, and the last
+ * good document is used for a week. Source: draft-ietf-oauth-client-id-metadata-document.
+ */
 export class ClientDocuments {
   readonly #options: ClientDocumentsOptions;
   readonly #kept = new LruMap<Kept>(KNOWN);

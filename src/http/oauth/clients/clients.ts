@@ -67,6 +67,7 @@ interface NewClient {
   readonly isConfidential: boolean;
 }
 
+/** Finds, registers, adds and removes clients, within the rule of the settings. */
 export class Clients {
   readonly #options: ClientsOptions;
   readonly #counts = new WindowCounter({ windowSeconds: 60, keys: COUNTED });

@@ -1,5 +1,4 @@
-// Requests that an outsider causes: documents of clients, and their keys. They go to public addresses only, follow
-// no redirect, and are bounded in size, time and number. Answers are never quoted.
+// Requests that an outsider causes: documents of clients, and their keys.
 
 import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
@@ -43,6 +42,10 @@ export interface GuardedFetchOptions {
   readonly ca?: string | undefined;
 }
 
+/**
+ * Sends requests that an outsider causes. They go to public addresses only, follow no redirect, and are bounded in
+ * size, time and number. Answers are never quoted.
+ */
 export class GuardedFetch {
   readonly #isSpecial = addressesIn(SPECIAL_NETWORKS);
   readonly #isOpen: (address: string) => boolean;

@@ -1,6 +1,4 @@
-// The pages below /connections: a user connects an account at a server that wants one, and ends connections. The
-// browser is sent to the provider only after it has proven that its user is the one for whom the address was made.
-// Source: ADR 221.
+// The pages below /connections: a user connects an account at a server that wants one, and ends connections.
 
 import type { Logger } from 'pino';
 import type { Auth } from '../../../auth/auth.ts';
@@ -45,6 +43,10 @@ export interface ConnectionPagesOptions {
 
 const CONNECTIONS = '/connections';
 
+/**
+ * Answers the requests to the pages below /connections. The browser is sent to the provider only after it has proven
+ * that its user is the one for whom the address was made. Source: ADR 221.
+ */
 export class ConnectionPages {
   readonly #options: ConnectionPagesOptions;
 

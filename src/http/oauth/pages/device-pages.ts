@@ -1,6 +1,5 @@
-// The pages of the device flow, for our own command line on a machine without a browser: enter the code that it
-// shows, sign in, allow or deny. The library makes the code and answers the command; the decision is written into
-// the row of the code. Sources: RFC 8628, ADR 217.
+// The pages of the device flow, for our own command line on a machine without a browser: enter the code that it shows,
+// sign in, allow or deny.
 
 import type { AdapterPayload } from 'oidc-provider';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
@@ -71,6 +70,10 @@ interface Pending {
   readonly payload: AdapterPayload;
 }
 
+/**
+ * Answers the requests to the pages of the device flow. The library makes the code and answers the command; the
+ * decision is written into the row of the code. Sources: RFC 8628, ADR 217.
+ */
 export class DevicePages {
   readonly #wrong = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   readonly #options: DevicePagesOptions;

@@ -1,4 +1,4 @@
-// The pages between an authorization request and its answer: sign in, then allow or deny. Each answer is taken once.
+// The pages between an authorization request and its answer: sign in, then allow or deny.
 
 import { randomUUID } from 'node:crypto';
 import { errors, type Provider } from 'oidc-provider';
@@ -72,6 +72,7 @@ type Details = Awaited<ReturnType<Provider['interactionDetails']>>;
 /** Answers the request of the library that began the interaction. */
 type Finish = (result: Parameters<Provider['interactionFinished']>[2]) => Promise<void>;
 
+/** Answers the requests to the pages of an interaction. Each answer is taken once. */
 export class Interactions {
   readonly #options: InteractionOptions;
   readonly #granted = new WindowCounter({ windowSeconds: 180 * 86_400, keys: 10_000 });

@@ -30,6 +30,7 @@ export interface LoginFormOptions {
   readonly providers: ProviderSignIns | undefined;
 }
 
+/** Shows the login page, and takes what a browser sends. */
 export class LoginForm {
   readonly #options: LoginFormOptions;
 

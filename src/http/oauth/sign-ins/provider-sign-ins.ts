@@ -1,6 +1,5 @@
-// The way of a browser to an identity provider and back: each sign-in is one row, taken once, and bound to the
-// browser that began it by a cookie of its own, so that several pages may be on their way. What follows is named
-// by a purpose, never by an address. Source: ADR 214.
+// The way of a browser to an identity provider and back: each sign-in is one row, taken once, and bound to the browser
+// that began it by a cookie of its own, so that several pages may be on their way.
 
 import { hash, randomBytes } from 'node:crypto';
 import Type from 'typebox';
@@ -87,6 +86,10 @@ const readBegun: (row: OAuthRow) => Begun = rowReader(
   }),
 );
 
+/**
+ * Begins sign-ins at identity providers, and finishes them. What follows is named by a purpose, never by an address.
+ * Source: ADR 214.
+ */
 export class ProviderSignIns {
   readonly #begun = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   readonly #options: ProviderSignInsOptions;

@@ -1,5 +1,4 @@
-// The entries of the audit log for sign-ins at the pages. The log keeps a bounded number of entries, and failing
-// to sign in needs no account: failures beyond some per minute are counted instead.
+// The entries of the audit log for sign-ins at the pages.
 
 import type { Auth } from '../../../auth/auth.ts';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
@@ -7,6 +6,10 @@ import type { NewEntry } from '../../../domain/events/audit.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { HTTP_LIMITS } from '../../limits.ts';
 
+/**
+ * Writes the entries for sign-ins at the pages. The log keeps a bounded number of entries, and failing to sign in needs
+ * no account: failures beyond some per minute are counted instead.
+ */
 export class SignInTrail {
   /** All unknown callers count as one, as in middleware/audit-trail.ts. */
   readonly #failures = new WindowCounter({ windowSeconds: 60, keys: 1 });

@@ -1,6 +1,5 @@
 // The sign-in of a browser, shared by the consent page and the pages for connections: 12 h, a row whose id is in a
-// cookie. The cookie goes to these pages only, and cannot call the API. A login of the console makes one, too; the
-// token of the console and its sign-in end together. Source: ADR 208.
+// cookie.
 
 import { createHmac, randomBytes } from 'node:crypto';
 import Type from 'typebox';
@@ -53,6 +52,10 @@ export interface SignInsOptions {
   };
 }
 
+/**
+ * Begins, finds and ends the sign-ins of browsers. The cookie goes to these pages only, and cannot call the API. A
+ * login of the console makes one, too; the token of the console and its sign-in end together. Source: ADR 208.
+ */
 export class SignIns {
   readonly #options: SignInsOptions;
 
