@@ -1,6 +1,4 @@
-// The backends of an aggregate: several templates as one server, all that a caller may use or those of a view. It merges
-// their lists and sends each call to the template that owns the name or the resource. It knows templates only as
-// Backends, and names an instance `{template}/{instance}`.
+// The backends of an aggregate: several templates as one server, all that a caller may use or those of a view.
 
 import {
   BehaviorSubject,
@@ -81,6 +79,10 @@ export interface AggregateOptions extends Omit<AggregateSessionDeps, 'route'> {
   readonly onFault?: FaultListener | undefined;
 }
 
+/**
+ * One aggregate, until `close`. It merges their lists and sends each call to the template that owns the name or the
+ * resource. It knows templates only as Backends, and names an instance `{template}/{instance}`.
+ */
 export class AggregateBackends implements Backends {
   readonly #options: AggregateOptions;
   readonly #selection: Selection;

@@ -26,6 +26,7 @@ const MAX_SKILLS = 2_000;
 /** Bytes of JSON of the skills of one template. The page that exceeds them is left out, and ends the list. */
 const MAX_BYTES = 4 * 1024 * 1024;
 
+/** Finds the template of a method of an extension, and gathers the skills. */
 export class AggregateExtensions {
   readonly #deps: ExtensionsDeps;
 

@@ -1,5 +1,4 @@
-// The tools that a caller may find, with their index. It is made with the first search, in several turns of the
-// event loop, and serves all callers with the same tools until a list changes. Source: ADR 237.
+// The tools that a caller may find, with their index.
 
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -61,6 +60,10 @@ export class ToolIndexes {
   readonly digests = new WeakMap<readonly JsonObject[], string>();
 }
 
+/**
+ * The index of the tools of each caller. It is made with the first search, in several turns of the event loop, and
+ * serves all callers with the same tools until a list changes. Source: ADR 237.
+ */
 export class FindableTools {
   readonly #deps: FindableToolsDeps;
   readonly #ofCaller = new LruMap<Listed>(MAX_CALLERS);

@@ -1,7 +1,4 @@
-// Gathers the lists of the templates of which a caller uses an aggregate. A template whose first list is read may start
-// meanwhile. For one that does not answer in time its last list is used, or none, and the result says so; when it
-// could be read later, that counts as a change. A template without an instance that offers the list is left out.
-// Source: ADR 117.
+// Gathers the lists of the templates of which a caller uses an aggregate.
 
 import { filter, firstValueFrom, type Observable, Subject, type Subscription } from 'rxjs';
 import { type ExchangeRequest, isSourcedAnswer } from '../../domain/calls/exchange.ts';
@@ -83,6 +80,12 @@ type Found = Omit<GatheredList, 'template'> & Pick<Crawled, 'bytes'>;
 
 const NOTHING: Found = { items: [], bytes: 0 };
 
+/**
+ * The lists of the templates of an aggregate, and the reads that are under way. A template whose first list is read may
+ * start meanwhile. For one that does not answer in time its last list is used, or none, and the result says so; when it
+ * could be read later, that counts as a change. A template without an instance that offers the list is left out.
+ * Source: ADR 117.
+ */
 export class AggregateLists {
   /** Hot: a list that was served as missing or stale can be read now, or a late answer differs from the list that was served. */
   readonly late$ = new Subject<ListChange>();

@@ -1,6 +1,5 @@
-// Search mode: the list has three tools of the gateway, with which a model finds, reads and calls all others, and
-// the tools that are always listed. A found tool is also called by its own name; either way the call is one of the
-// real tool. Source: ADR 237.
+// Search mode: the list has three tools of the gateway, with which a model finds, reads and calls all others, and the
+// tools that are always listed.
 
 import { type Observable, of } from 'rxjs';
 import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/accounts/globs.ts';
@@ -43,6 +42,10 @@ export interface SearchModeOptions {
   readonly scheduler: Pick<TaskScheduler, 'each'>;
 }
 
+/**
+ * Makes the list of tools, and finds the real tool of a call. A found tool is also called by its own name; either way
+ * the call is one of the real tool. Source: ADR 237.
+ */
 export class SearchMode {
   readonly #tools: FindableTools;
   readonly #directory: SearchModeOptions['directory'];

@@ -11,6 +11,7 @@ const MAX_KEPT = 64;
  */
 const KEPT_MS = 20_000;
 
+/** The messages of one stream, each kept for a while. */
 export class KeptMessages {
   readonly #log: MessageLog;
   readonly #clock: Clock;

@@ -1,5 +1,4 @@
-// One request of a legacy client that is under way: writes the messages of its exchange to the answer of its POST. A
-// lost connection does not end it. Source: MCP 2025-11-25 basic/utilities/cancellation.
+// One request of a legacy client that is under way: writes the messages of its exchange to the answer of its POST.
 
 import type { CallReport, SourcedEvent } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
@@ -19,6 +18,10 @@ export interface LegacyCallDeps {
   readonly onFault: FaultListener;
 }
 
+/**
+ * A call, from its POST to the end of its answer. A lost connection does not end it. Source: MCP 2025-11-25
+ * basic/utilities/cancellation.
+ */
 export class LegacyCall extends ClientCall<SourcedEvent> {
   readonly id: JsonRpcId;
   readonly post: PostAnswer;

@@ -9,6 +9,7 @@ import { LegacyTraffic, type LegacyTrafficDeps } from './legacy-traffic.ts';
 
 const SWEEP_MS = 10_000;
 
+/** Finds the LegacyTraffic of a session or makes it, and ends it. */
 export class TrafficBySession {
   readonly #traffic = new Map<string, LegacyTraffic>();
   readonly #deps: LegacyTrafficDeps;

@@ -27,6 +27,7 @@ export function paramHeadersIn(headers: RequestHeaders): Readonly<Record<string,
   return found;
 }
 
+/** Checks the headers of calls. What a tool asks for is read with its first call. */
 export class ListedHeaders {
   /** The headers that each tool asks for, which are needed for each call. */
   readonly #declarations = new WeakMap<Tool, DeclaredArguments>();

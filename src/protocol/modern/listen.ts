@@ -36,6 +36,7 @@ import { invalidParams, type ModernRequest } from './modern-request.ts';
 /** The most open streams of all owners together. */
 export const MAX_STREAMS = 10_000;
 
+/** The open streams of an endpoint; `close` answers them all. */
 export class ListenStreams {
   readonly #onFault: FaultListener;
   readonly #scheduler: TaskScheduler;

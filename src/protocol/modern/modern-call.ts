@@ -1,7 +1,5 @@
 // One request of a modern client that is under way: writes the answer as JSON if no message came before it and it takes
-// at most a second, otherwise as an event stream. A client cancels its request by closing the connection.
-// modern-endpoint.ts has chosen the destination. Source: MCP 2026-07-28 basic/transports/streamable-http,
-// basic/patterns/cancellation.
+// at most a second, otherwise as an event stream.
 
 import type { CallQuestions } from '../../domain/calls/call-questions.ts';
 import { CONFIRM, CONFIRM_MS, ConfirmationRequired } from '../../domain/calls/confirmation-required.ts';
@@ -42,6 +40,11 @@ export interface ModernCallDeps {
   readonly questions: CallQuestions;
 }
 
+/**
+ * A call, from its POST to the end of its answer. A client cancels its request by closing the connection.
+ * modern-endpoint.ts has chosen the destination. Source: MCP 2026-07-28 basic/transports/streamable-http,
+ * basic/patterns/cancellation.
+ */
 export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
   readonly #request: ModernRequest;
   readonly #reply: ReplyWriter;

@@ -1,5 +1,4 @@
 // How often the fields of definitions have which tokens, and what a token adds to the score of a tool: BM25+.
-// Numbers in arrays, since thousands of tools have millions of them.
 
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Vocabulary } from './vocabulary.ts';
@@ -43,6 +42,10 @@ class CountBlock {
   }
 }
 
+/**
+ * The counts of one index, to which tools are added one after the other. Numbers in arrays, since thousands of tools
+ * have millions of them.
+ */
 export class TokenCounts {
   readonly #toolCount: number;
   readonly #tokensPerTool: number;

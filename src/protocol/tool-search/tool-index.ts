@@ -1,5 +1,4 @@
-// Finds tools by words: BM25 over names, titles, descriptions and arguments. It knows neither templates nor
-// permissions: an index has the tools that may be found. Loaded with the first search. Source: ADR 237.
+// Finds tools by words: BM25 over names, titles, descriptions and arguments.
 
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { SerialQueue } from '../../domain/time/serial-queue.ts';
@@ -42,6 +41,10 @@ const MAX_TOKENS = 2_000_000;
 const LEAST_UNITS = 64;
 const LEAST_TOKENS = 8;
 
+/**
+ * The index of one set of tools, which does not change. It knows neither templates nor permissions: an index has the
+ * tools that may be found. Loaded with the first search. Source: ADR 237.
+ */
 export class ToolIndex {
   /** By number of the tool. */
   readonly #names: readonly string[];

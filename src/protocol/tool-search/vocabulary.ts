@@ -10,6 +10,7 @@ const MAX_BEGINNINGS = 50_000;
 /** Memory of a token besides its text, about. */
 const BYTES_PER_TOKEN = 96;
 
+/** Numbers the tokens as they come, and finds words by their beginning. */
 export class Vocabulary {
   readonly #numbers = new Map<string, number>();
   /** Words by their first letters. */

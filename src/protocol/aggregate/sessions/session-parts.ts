@@ -1,5 +1,4 @@
-// The parts of an aggregate session: its sessions with one template each. One is opened at the first use of its template,
-// and another one after it has ended. aggregate-session.ts decides what a new one gets.
+// The parts of an aggregate session: its sessions with one template each.
 
 import { defer, filter, finalize, from, merge, mergeMap, type Observable, Subject, takeUntil } from 'rxjs';
 import type { EndReason } from '../../../domain/errors/session-ends.ts';
@@ -15,6 +14,10 @@ export interface SessionPartsDeps {
   readonly opened: (template: string, part: McpSession) => void;
 }
 
+/**
+ * The parts of one session, which `close` ends. One is opened at the first use of its template, and another one after
+ * it has ended. aggregate-session.ts decides what a new one gets.
+ */
 export class SessionParts {
   readonly #deps: SessionPartsDeps;
   /** By template: open or being opened. */

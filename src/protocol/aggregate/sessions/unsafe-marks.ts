@@ -1,9 +1,12 @@
-// The mark `unsafe` of an aggregate session. It lists the templates with which its client made a call that is not safe to
-// repeat, or any call where `session_failover` is `never`. Its parts set the mark, as a session with one template sets
-// its own. Source: ADR 167.
+// The mark `unsafe` of an aggregate session.
 
 import type { UnsafeMark } from '../../../domain/sessions/all-sessions.ts';
 
+/**
+ * The mark `unsafe` of one aggregate session. It lists the templates with which its client made a call that is not safe
+ * to repeat, or any call where `session_failover` is `never`. Its parts set the mark, as a session with one template
+ * sets its own. Source: ADR 167.
+ */
 export class UnsafeMarks {
   readonly #marked: () => readonly string[] | undefined;
   readonly #write: (templates: readonly string[]) => Promise<void>;

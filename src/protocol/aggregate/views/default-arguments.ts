@@ -1,10 +1,12 @@
-// Arguments of a tool that a view sets: clients do not see them, and may not send them. The arguments of a call
-// are scanned, not parsed, and keep their bytes.
+// Arguments of a tool that a view sets: clients do not see them, and may not send them.
 
 import { type JsonFields, type JsonObject, JsonText } from '../../../domain/json/json.ts';
 import { hasField, withFields } from '../../../domain/json/json-fields.ts';
 import { caseless } from '../../../domain/text.ts';
 
+/**
+ * The arguments of one tool that a view sets. The arguments of a call are scanned, not parsed, and keep their bytes.
+ */
 export class DefaultArguments {
   readonly values: JsonObject;
   readonly #names: ReadonlySet<string>;

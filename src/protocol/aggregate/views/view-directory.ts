@@ -1,5 +1,4 @@
-// The names, items and URIs of one view, and what each of them stands for at its template. It compiles what the
-// lists of its templates give when they change; a call of a known name is one look-up.
+// The names, items and URIs of one view, and what each of them stands for at its template.
 
 import { randomUUID } from 'node:crypto';
 import { groupsToMatch } from '../../../domain/accounts/globs.ts';
@@ -97,6 +96,10 @@ export function compiledLists(mostBytes = COMPILED_BYTES): LruMap<CompiledLists>
   return new LruMap(mostBytes, ({ forget }) => forget(), bytesOf);
 }
 
+/**
+ * The directory of a view, until `close`; a changed view gets a new one. It compiles what the lists of its templates
+ * give when they change; a call of a known name is one look-up.
+ */
 export class ViewDirectory implements Directory {
   /** The key of its lists among those of all views. */
   readonly #id = randomUUID();
