@@ -111,6 +111,7 @@ interface Out extends Suspension {
   trial: Pick<SentCall<unknown>, 'atMs'> | undefined;
 }
 
+/** The records of one pool: how the last calls of each candidate went, and which candidates are suspended. */
 export class Outliers<C extends object> {
   readonly #options: OutlierOptions<C>;
   /** Records live as long as their candidate: its level and its calls under way count again after it was down. */

@@ -3,6 +3,7 @@
 
 const SECONDS = 10;
 
+/** Counts the events of the last ten seconds. */
 export class RecentCount {
   /** The counts by second, modulo SECONDS. */
   readonly #counts = new Uint32Array(SECONDS);

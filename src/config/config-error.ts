@@ -16,6 +16,7 @@ export class ConfigError extends OperatorError {
   }
 }
 
+/** Collects the errors of several settings, so that one start reports them all. */
 export class ConfigErrors {
   readonly #errors: ConfigError[] = [];
 

@@ -1,6 +1,4 @@
-// The sources of settings: flags, then the environment, then gateway.yaml, whose unknown keys are refused. Each
-// value keeps the name of its source. setting-types.ts reads the values; config.ts assigns each HOST and PORT to a
-// listener.
+// The sources of settings: flags, then the environment, then gateway.yaml, whose unknown keys are refused.
 
 import { dirname, resolve } from 'node:path';
 import { codeOf, messageOf } from '../domain/errors/errors.ts';
@@ -50,6 +48,10 @@ const OWN_PREFIX = 'MCP_GATEWAY_';
 const SHARED_PREFIX = 'GATEWAY_';
 export type Prefix = typeof OWN_PREFIX | typeof SHARED_PREFIX;
 
+/**
+ * Finds a setting in the first source that has it. Each value keeps the name of its source. setting-types.ts reads the
+ * values; config.ts assigns each HOST and PORT to a listener.
+ */
 export class Sources {
   /** Absolute paths of the files read so far. */
   readonly files: string[] = [];

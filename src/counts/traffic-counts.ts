@@ -1,6 +1,4 @@
-// Counts the traffic by its events: calls, failures, times and probes; what MCP clients have open, and how it ended. The
-// statistics, the metrics for Prometheus and the load samples read the counts. An event costs a few lookups; the present state
-// (health, queues) is not counted here. Every key is bounded: templates and instances of the registry, known methods, codes.
+// Counts the traffic by its events: calls, failures, times and probes; what MCP clients have open, and how it ended.
 
 import type { Observable } from 'rxjs';
 import { type CallOutcome, isAnswered } from '../domain/calls/exchange-event.ts';
@@ -99,6 +97,11 @@ type WaitedCall = Pick<GatewayEvents['call.finished'], 'template' | 'call' | 'wa
 
 const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0 };
 
+/**
+ * The counts of one gateway since its start. The statistics, the metrics for Prometheus and the load samples read the
+ * counts. An event costs a few lookups; the present state (health, queues) is not counted here. Every key is bounded:
+ * templates and instances of the registry, known methods, codes.
+ */
 export class TrafficCounts {
   readonly #hasTemplate: (template: string) => boolean;
   readonly #hasView: (view: string) => boolean;

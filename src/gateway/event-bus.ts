@@ -1,10 +1,13 @@
-// The event stream of the gateway. Hot, no replay. A listener that throws, or whose promise rejects, harms neither the
-// others nor the gateway.
+// The event stream of the gateway.
 
 import { filter, Observable, type Observer, Subscriber, type Subscription, type UnaryFunction } from 'rxjs';
 import { messageOf } from '../domain/errors/errors.ts';
 import type { EventName, GatewayEvent } from '../domain/events/events.ts';
 
+/**
+ * Emits the events of one gateway until `close`. Hot, no replay. A listener that throws, or whose promise rejects,
+ * harms neither the others nor the gateway.
+ */
 export class EventBus {
   /** Not a Subject, which makes five objects per listener and event. */
   readonly #subscribers = new Set<Subscriber<GatewayEvent>>();

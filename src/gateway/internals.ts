@@ -15,6 +15,7 @@ import type { AccountsAtBackends } from './instances/accounts-at-backends.ts';
 import type { Readiness } from './readiness.ts';
 import type { Requests } from './requests.ts';
 
+/** The parts of one gateway, as its server gets them. */
 export class GatewayInternals {
   /** Counts the bytes of requests of callers, and of other messages that wait for backends, by caller. */
   readonly requestBytes: ByteBudget;

@@ -7,6 +7,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { GatewayPhase } from './gateway-types.ts';
 
+/** The phase of one gateway, from its start to its end. */
 export class Readiness {
   readonly #emit: (type: 'gateway.draining' | 'gateway.resumed') => void;
   readonly #clock: Clock;

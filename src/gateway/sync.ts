@@ -50,6 +50,7 @@ const FIND_SOURCES_MS = 30_000;
 const NOTHING_FOUND = 'no container engine and no Kubernetes cluster is configured or found on this machine';
 const SOME_UNUSABLE = 'some entries cannot be used';
 
+/** The synchronizations of one gateway; `close` ends those that follow changes. */
 export class Sync {
   readonly #deps: SyncDeps;
   readonly #notice: (line: string) => void;

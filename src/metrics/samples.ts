@@ -1,6 +1,5 @@
-// `gateway.sampled`: once a second the load of the gateway, its templates and its instances, for readers of the
-// event stream. Without a reader nothing is computed. One sample serves all readers; its parts are serialized
-// when they change, and a reader gets the visible parts that changed since its last sample. Source: ADR 75.
+// `gateway.sampled`: once a second the load of the gateway, its templates and its instances, for readers of the event
+// stream.
 
 import {
   defer,
@@ -58,6 +57,10 @@ export interface SampleScope {
   readonly others?: OtherLoads | undefined;
 }
 
+/**
+ * The samples of one gateway. Without a reader nothing is computed. One sample serves all readers; its parts are
+ * serialized when they change, and a reader gets the visible parts that changed since its last sample. Source: ADR 75.
+ */
 export class Samples {
   readonly #samples$: Observable<Sample>;
 

@@ -1,6 +1,5 @@
-// Owns the open connections of all ports: how many there may be, in all and from one address, and how many bytes of unfinished
-// requests of unknown callers they may hold. Over a bound the oldest connection without a finished request is closed, then
-// the oldest idle one; never one with a request in progress. Source: ADR 91.
+// Owns the open connections of all ports: how many there may be, in all and from one address, and how many bytes of
+// unfinished requests of unknown callers they may hold.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -58,6 +57,10 @@ interface Connection {
   readonly onAnswered: (request: Pick<IncomingMessage, 'complete'>) => void;
 }
 
+/**
+ * The open connections of one server, until each is closed. Over a bound the oldest connection without a finished
+ * request is closed, then the oldest idle one; never one with a request in progress. Source: ADR 91.
+ */
 export class OpenConnections {
   readonly bounds: ConnectionBounds;
   readonly #isTrusted: AddressCheck;

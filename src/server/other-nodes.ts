@@ -1,6 +1,4 @@
-// The other nodes of the deployment, as a server needs them: the table of the members, and the channel between
-// them. The gateway asks both from its start on; they exist once this node has joined. Their modules are loaded
-// only where there are other nodes.
+// The other nodes of the deployment, as a server needs them: the table of the members, and the channel between them.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
@@ -70,6 +68,10 @@ export async function openOtherNodes({
   return new OtherNodes({ ...options, exist, keys, hasCertificates: certificates !== undefined });
 }
 
+/**
+ * The table and the channel of one server; `close` closes what is left of both. The gateway asks both from its start
+ * on; they exist once this node has joined. Their modules are loaded only where there are other nodes.
+ */
 export class OtherNodes {
   /** Undefined without other nodes. */
   readonly counts: ClusterCounts | undefined;

@@ -18,6 +18,7 @@ export interface OpenPorts {
   readonly scrapes: Listeners | undefined;
 }
 
+/** The ports of one server. A request is answered with 503 until `serve` is set. */
 export class Ports {
   /** Serves every request. While the gateway starts: 503. */
   serve: RequestListener = createStartingApp();

@@ -3,6 +3,7 @@
 
 import type { TemplateDefinition, TemplateRules } from './definition.ts';
 
+/** Finds a definition in the folder first, then among those of the database. */
 export class DefinitionsInForce {
   readonly #folder: ReadonlyMap<string, TemplateRules>;
   readonly #stored = new Map<string, TemplateDefinition>();

@@ -6,6 +6,7 @@ type Spans = typeof import('./spans.ts');
 /** The global property under which every copy of the API registers providers. */
 const REGISTRY: unique symbol = Symbol.for('opentelemetry.js.api.1');
 
+/** The spans of this process, once they can be made. */
 export class Tracing {
   #spans: Spans | undefined;
 

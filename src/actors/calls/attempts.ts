@@ -8,6 +8,7 @@ const NONE = Object.freeze<Attempt[]>([]);
 /** The most silent attempts of one call; one more attempt may run beside them. */
 const MAX_SILENT = 2;
 
+/** The attempts of one call: none before it begins, and none after its end. */
 export class Attempts {
   newest: Attempt | undefined;
   /** The attempts before the newest one, oldest first. Each was silent for too long, so that a later one was started. */

@@ -1,5 +1,4 @@
-// Connects one client on standard input and output to the MCP endpoint of a gateway. Messages pass unchanged in both eras; the
-// bridge adds what HTTP needs: headers, the session, and a new session when the gateway was restarted.
+// Connects one client on standard input and output to the MCP endpoint of a gateway.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../domain/errors/errors.ts';
@@ -42,6 +41,10 @@ interface Pending {
   readonly abort: AbortController;
 }
 
+/**
+ * The connection of one client, until `close`. Messages pass unchanged in both eras; the bridge adds what HTTP needs:
+ * headers, the session, and a new session when the gateway was restarted.
+ */
 export class Bridge {
   readonly #options: BridgeOptions;
   readonly #ended = new AbortController();

@@ -6,6 +6,7 @@ import { CommandFailure } from '../failures.ts';
 /** Redirects in a row that end a visit. */
 const MAX_REDIRECTS = 10;
 
+/** A browser with one page open at a time, at one origin. */
 export class FormBrowser {
   readonly #origin: string;
   readonly #timeoutMs: number;

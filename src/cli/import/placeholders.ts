@@ -9,6 +9,7 @@ import type { ImportedInstance, ImportInput } from '../../templates/imported-ser
 import { CommandFailure } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 
+/** Fills the placeholders of one file, and asks for each missing value once. */
 export class Placeholders {
   readonly #terminal: Terminal;
   readonly #inputs: ReadonlyMap<string, ImportInput>;

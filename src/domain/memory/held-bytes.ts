@@ -1,6 +1,5 @@
-// Budgets of bytes that are held in memory, in total and for each owner, and their bounds, which depend on the
-// memory of the process. When a budget is exceeded, the holding with the most bytes times its age is cut, so that
-// slow and large ones lose to fast and small ones. Source: ADR 42, ADR 45.
+// Budgets of bytes that are held in memory, in total and for each owner, and their bounds, which depend on the memory
+// of the process.
 
 import { valuesIn } from '../json/json.ts';
 import { LIMITS } from '../limits.ts';
@@ -149,6 +148,10 @@ interface Held {
   bytes: number;
 }
 
+/**
+ * A budget whose holdings can be cut. When a budget is exceeded, the holding with the most bytes times its age is cut,
+ * so that slow and large ones lose to fast and small ones. Source: ADR 42, ADR 45.
+ */
 export class HeldBytes {
   readonly #budget: ByteBudget;
   readonly #now: () => number;

@@ -22,6 +22,7 @@ interface SharedTimerOptions {
   readonly waitMs: number;
 }
 
+/** Calls each waiter when its time is over, unless it was deleted before. */
 export class SharedTimer {
   readonly #options: SharedTimerOptions;
   /** In the order in which they began. */

@@ -9,6 +9,7 @@ const RESTS = 4;
 /** An asynchronous turn resolves with the time for which it held the event loop, in ms; one that rejects counts none. */
 type Turn = (() => void) | (() => Promise<number>);
 
+/** The queue of one kind of work that holds the event loop. */
 export class Turns {
   readonly #clock: Clock;
   readonly #atOnce: number;

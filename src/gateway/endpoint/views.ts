@@ -1,5 +1,4 @@
-// The views of a gateway: what admins do with them, and the one that serves a name. What a view lists depends on its
-// definition and on the lists of its templates; both may change while clients use it.
+// The views of a gateway: what admins do with them, and the one that serves a name.
 
 import { map, type Observable, Subscription } from 'rxjs';
 import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
@@ -54,6 +53,10 @@ type ViewApprovals = Pick<
   | 'approve'
 >;
 
+/**
+ * All views of a gateway, each with its backends; `close` closes them. What a view lists depends on its definition and
+ * on the lists of its templates; both may change while clients use it.
+ */
 export class Views implements ServedViews {
   readonly #deps: ViewsDeps;
   readonly #served = new Map<string, ServedView>();

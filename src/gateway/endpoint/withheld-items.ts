@@ -17,6 +17,7 @@ interface OfTemplate {
   readonly reported: Map<string, string>;
 }
 
+/** What the last lists of each template left out, so that only a difference is an event. */
 export class WithheldItems {
   readonly #clock: Clock;
   readonly #emit: (event: GatewayEvent) => void;

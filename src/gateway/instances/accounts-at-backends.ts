@@ -49,6 +49,7 @@ interface Defined {
 /** Opens the transport of one user. */
 type OpenWithTokens = (tokens: BearerTokens, signal: AbortSignal) => Promise<Transport>;
 
+/** Connects the vault with instances, calls and endpoints, until `close`. */
 export class AccountsAtBackends {
   readonly connectLinks: ConnectLinks;
   readonly #notices$ = new Subject<UserNotice>();

@@ -26,6 +26,7 @@ export interface ConnectionTestDeps {
   readonly registry: { readonly instances: Pick<InstanceRegistry, 'draft'> };
 }
 
+/** Runs a bounded number of tests at a time; `close` ends them. */
 export class ConnectionTests {
   readonly #deps: ConnectionTestDeps;
   /** The tests under way; each settles at its end. */

@@ -30,6 +30,7 @@ export interface HostedInstancesDeps {
   readonly requestBytes: ByteBudget;
 }
 
+/** Opens conversations for other nodes, and tells these how busy its instances are. */
 export class HostedInstances implements InstanceHost {
   readonly requestBytes: ByteBudget;
   readonly #deps: HostedInstancesDeps;

@@ -1,5 +1,4 @@
-// The store without a database; its contents end with the process. It stores and returns copies, so that no
-// caller changes a stored value by accident. spec/conformance has the shared suite of both stores.
+// The store without a database; its contents end with the process.
 
 import { type AuditEntry, entriesOf, isMatch, mostExpired, newestFirst } from '../../domain/events/audit.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
@@ -30,6 +29,10 @@ import { memoryApprovals, memoryLists } from './memory-lists.ts';
 import { memoryOAuth } from './memory-oauth.ts';
 import { memoryViews } from './memory-views.ts';
 
+/**
+ * A Store in memory. It stores and returns copies, so that no caller changes a stored value by accident.
+ * spec/conformance has the shared suite of both stores.
+ */
 export class MemoryStore implements Store {
   readonly kind = 'memory';
   #revision = 0;

@@ -6,6 +6,7 @@ import { SerialQueue } from '../../domain/time/serial-queue.ts';
 /** Longest time from a commit that did not wait for the disk until the file is synchronized, in ms. */
 const SOON_MS = 1_000;
 
+/** Synchronizes one file, once at a time; all that is committed meanwhile shares the next time. */
 export class FileSynchronization {
   readonly #synchronize: () => Promise<void>;
   readonly #onError: () => void;

@@ -42,6 +42,7 @@ const WINDOW = 5_000;
 const CALL_WINDOW = 2_500;
 const BLOCK_WINDOW = 500;
 
+/** The AuditStore of a database. */
 export class OrmAudit implements AuditStore {
   readonly #operations: OrmOperations;
 

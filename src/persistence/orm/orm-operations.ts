@@ -60,6 +60,7 @@ interface Operation {
   delivered: Delivered;
 }
 
+/** The connections of a store to its database, from the first operation to `close`. */
 export class OrmOperations {
   readonly #deps: OrmOperationsDeps;
   /** For a file: true while the path names the file that was opened. */

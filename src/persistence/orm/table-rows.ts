@@ -1,6 +1,4 @@
-// Rows of one table by the values of columns. On a file the statements are those of the driver, which keeps them
-// compiled: MikroORM makes each text anew, with the values in it, at ten times the cost. On a server MikroORM
-// makes them, as all others. Source: ADR 290.
+// Rows of one table by the values of columns.
 
 import {
   type EntityMetadata,
@@ -17,6 +15,11 @@ type Field = Value | Date | undefined;
 type Where<Row> = Readonly<{ [Name in keyof Row & string]?: Exclude<Field, undefined> | readonly string[] }>;
 type Fields<Row> = Readonly<{ [Name in keyof Row & string]?: Field }>;
 
+/**
+ * Reads and writes the rows of one table. On a file the statements are those of the driver, which keeps them compiled:
+ * MikroORM makes each text anew, with the values in it, at ten times the cost. On a server MikroORM makes them, as all
+ * others. Source: ADR 290.
+ */
 export class TableRows<Row extends object> {
   readonly #em: SqlEntityManager;
   readonly #entity: EntitySchema<Row>;

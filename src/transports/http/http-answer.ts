@@ -1,6 +1,4 @@
-// Receives one HTTP answer and reports its content: JSON-RPC messages as they arrive, then the ending. A JSON body is
-// collected and read at its end, an event stream event by event, both after they were decoded. A redirect within the origin is
-// followed once. It knows no calls and no sessions.
+// Receives one HTTP answer and reports its content: JSON-RPC messages as they arrive, then the ending.
 
 import { ANSWERS_HOLD_TOO_MUCH } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts';
@@ -70,6 +68,11 @@ export interface Sender {
   keepCookies(jar: CookieJar, path: string, header: string | readonly string[]): void;
 }
 
+/**
+ * An answer, from its request to its end; what it has reported it keeps no longer. A JSON body is collected and read at
+ * its end, an event stream event by event, both after they were decoded. A redirect within the origin is followed once.
+ * It knows no calls and no sessions.
+ */
 export class HttpAnswer implements AnswerReceiver {
   readonly #sink: AnswerSink;
   #connection: Http1Connection | undefined;

@@ -1,6 +1,4 @@
-// One conversation over HTTP: calls and a listening stream in one session. The conversation of the transport itself declares no
-// capabilities and replaces a lost session; that of a client ends with its session. Thousands of the latter are idle, so
-// everything that only calls and messages need is created on first use.
+// One conversation over HTTP: calls and a listening stream in one session.
 
 import { AsyncSubject, Observable, Subject } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -24,6 +22,11 @@ import { type HttpBackend, HttpCall, type HttpCallHost, SESSION_LOST } from './h
 import { HttpListener, type ListenerSink } from './http-listener.ts';
 import { type HttpSession, openSession } from './http-session.ts';
 
+/**
+ * A conversation of the transport, or of one client. The conversation of the transport itself declares no capabilities
+ * and replaces a lost session; that of a client ends with its session. Thousands of the latter are idle, so everything
+ * that only calls and messages need is created on first use.
+ */
 export class HttpConversation implements Conversation, HttpCallHost, ListenerSink {
   readonly handshake: Handshake;
   session: HttpSession;

@@ -40,6 +40,7 @@ interface EndableConversation extends Conversation {
   end(closed: Closed): Promise<void> | void;
 }
 
+/** The open conversations of one transport, and the openings that wait; `end` ends both. */
 export class HttpOpenings<U extends EndableConversation> {
   readonly #scheduler: TaskScheduler;
   readonly #queue: FairSlots;

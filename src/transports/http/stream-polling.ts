@@ -29,6 +29,7 @@ interface PolledCall {
 
 type LastAnswer = Pick<HttpAnswer, 'lastEventId' | 'retryMs'>;
 
+/** The polling of one call, until its answer or `end`. */
 export class StreamPolling {
   readonly #call: PolledCall;
   /** Why the first stream ended. */

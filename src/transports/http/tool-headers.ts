@@ -1,6 +1,4 @@
-// The arguments that the tools of one modern HTTP backend want mirrored in headers. Declarations are read from
-// every list of tools that passes, so that the calls of all callers carry the headers: callers of the HTTP API and
-// legacy clients do not know them. domain/mcp/param-headers.ts reads declarations and writes headers.
+// The arguments that the tools of one modern HTTP backend want mirrored in headers.
 
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { JsonText, parseExact } from '../../domain/json/json.ts';
@@ -17,6 +15,11 @@ import type { OpenOptions } from '../open-options.ts';
 /** Tools with headers that are remembered; beyond them the least recently used one is forgotten. */
 export const MAX_TOOLS = 10_000;
 
+/**
+ * The declarations of the tools of one backend. Declarations are read from every list of tools that passes, so that the
+ * calls of all callers carry the headers: callers of the HTTP API and legacy clients do not know them.
+ * domain/mcp/param-headers.ts reads declarations and writes headers.
+ */
 export class ToolHeaders {
   /** Undefined until a tool declares some: thousands of backends have none. */
   #declarations: LruMap<DeclaredArguments> | undefined;

@@ -56,6 +56,7 @@ const REOPEN_MS = 100;
 /** After the start of a node, in ms: what an unknown former process of it left has ended, because its leases have (7 s). */
 const UNKNOWN_FORMER_MS = 10_000;
 
+/** The shell of this node, and the groups of the programs that it watches. It runs while there are any. */
 export class LeaseReaper {
   /** Ends the programs with their gateway. */
   readonly #reaper: Reaper;

@@ -25,6 +25,7 @@ const CHECK_MS = 50;
 /** Bytes of one read: more than the process groups of one gateway take. */
 const READ_BYTES = 64 * 1024;
 
+/** The end of the pipe that this process keeps open until `close`. */
 export class ReaperPipe {
   readonly #options: ReaperPipeOptions;
   #freed: Promise<void> | undefined;
