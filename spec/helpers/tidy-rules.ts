@@ -165,6 +165,17 @@ export const rules: readonly Rule[] = [
       return isSource(path) ? issues(text, text, others) : [];
     },
   },
+  {
+    name: 'an exported class has a docblock',
+    check: ({ path, code, text }) => {
+      if (!isSource(path)) return [];
+      return [...code.matchAll(/^export (?:abstract )?class (\w+)/gm)].flatMap(({ 1: name, index }) => {
+        const before = text.slice(0, index).trimEnd();
+        const isDocblock = before.endsWith('*/') && before.startsWith('/**', before.lastIndexOf('/*'));
+        return isDocblock ? [] : [`${name} has none`];
+      });
+    },
+  },
   inComments('nothing is left for later in a comment', everywhere, /\b(?:TODO|FIXME|XXX)\b/g),
   inCode(
     'timers are set and clocks are read by Clock only',
