@@ -8,7 +8,7 @@ import type { ExchangeEvent } from '../../src/domain/calls/exchange-event.ts';
 import type { GatewayError } from '../../src/domain/errors/errors.ts';
 import { serverNotFound } from '../../src/domain/errors/registry-errors.ts';
 import type { EndReason } from '../../src/domain/errors/session-ends.ts';
-import { type JsonObject, JsonText, writeFields } from '../../src/domain/json/json.ts';
+import { definedFields, type JsonObject, JsonText, writeFields } from '../../src/domain/json/json.ts';
 import type {
   ClientProfile,
   Owner,
@@ -99,8 +99,9 @@ export class ScriptedSession implements McpSession {
   }
 
   get value(): AnySessionValue {
-    const { ownerId, profile, uris, handshake } = this;
-    return { ...newSession('t', ownerId, profile), uris, greeted: greetedOf(handshake) };
+    const { ownerId, profile, uris, handshake, logLevel } = this;
+    const greeted = greetedOf(handshake);
+    return { ...newSession('t', ownerId, profile), uris, greeted, ...definedFields({ logLevel }) };
   }
 
   get messages$(): Observable<ServerMessage> {

@@ -4,6 +4,7 @@
 import { mock } from 'node:test';
 import { firstValueFrom, NEVER, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { newSession } from '../../src/actors/sessions/session-state.ts';
 import type { ExchangeRequest, SourcedEvent } from '../../src/domain/calls/exchange.ts';
 import { noHealthyInstance } from '../../src/domain/errors/backend-errors.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
@@ -113,7 +114,7 @@ test('does not cache other requests, or lists with unknown parameters', () => {
 
 test('serves sessions that share a conversation', () => {
   const { loads, askIn, answer } = caching();
-  const session = { profile: PROFILE, ownerId: 'ada', handshake: HANDSHAKE };
+  const session = { value: newSession('t', 'ada', PROFILE), handshake: HANDSHAKE };
   askIn(session);
   answer({ tools: [] });
   assert.equal([askIn(session).received, loads.length], [[{ tools: [] }], 1]);

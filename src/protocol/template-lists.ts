@@ -30,6 +30,7 @@ import type {
 import { announcesChanges, type Handshake, type ListField, listOf } from '../domain/mcp/mcp.ts';
 import type { FairLruMap } from '../domain/memory/fair-lru-map.ts';
 import type { McpSession } from '../domain/sessions/mcp-session.ts';
+import type { AnySessionValue } from '../domain/sessions/session-value.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { shortKey } from './client-bounds.ts';
@@ -127,7 +128,7 @@ export class TemplateLists {
    * session may end with that session: this session then loads the list itself.
    */
   exchangeIn(
-    { profile, ownerId, handshake }: Pick<McpSession, 'profile' | 'ownerId' | 'handshake'>,
+    { value: { profile, ownerId }, handshake }: Pick<McpSession, 'value' | 'handshake'>,
     request: ExchangeRequest,
     load: () => Observable<SourcedEvent>,
   ): Observable<SourcedEvent> {
@@ -149,7 +150,7 @@ export class TemplateLists {
    */
   withNotices(
     messages$: Observable<ServerMessage>,
-    { capabilities, ownerId }: Pick<Handshake, 'capabilities'> & Pick<McpSession, 'ownerId'>,
+    { capabilities, ownerId }: Pick<Handshake, 'capabilities'> & Pick<AnySessionValue, 'ownerId'>,
   ): Observable<ServerMessage> {
     const changes$ = this.#changed.pipe(filter((list) => announcesChanges(capabilities, list)));
     const own$ = this.#options.noticesFor?.(ownerId);

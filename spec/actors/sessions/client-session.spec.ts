@@ -60,7 +60,7 @@ test('sends list requests, and no others, through the lists of its template', as
   const asked: string[] = [];
   const lists: SessionLists = {
     exchangeIn: (session, { method }, load) => {
-      asked.push(`${method} of ${session.ownerId}`);
+      asked.push(`${method} of ${session.value.ownerId}`);
       return load();
     },
     withNotices: (messages$) => messages$,
@@ -264,7 +264,7 @@ test('sends its log level and subscriptions in a dedicated conversation, and aga
   for (const request of [LEVEL, subscribe('x:1'), unsubscribe('x:1'), subscribe('x:2')]) {
     await resultOf(ask(session, request));
   }
-  assert.is(session.logLevel, 'debug');
+  assert.is(session.value.logLevel, 'debug');
   harness.backend(from).disconnect();
   await settled();
   await resultOf(ask(session, 'read'));
@@ -278,7 +278,7 @@ test('does not send a log level or subscription again that its backend refused',
   const session = await harness.openSession();
   assert.is(await resultOf(ask(session, LEVEL)), -32602);
   assert.is(await resultOf(ask(session, subscribe('x:1'))), -32602);
-  assert.is(session.logLevel, undefined);
+  assert.is(session.value.logLevel, undefined);
   harness.conversations('a')[0]?.disconnect();
   ask(session, 'read');
   await settled();
@@ -312,7 +312,7 @@ test('accepts a log level without effect where the template shares its processes
   await harness.add('a', { handshake: FULL });
   const session = await harness.openSession(ASKABLE);
   assert.equal(await resultOf(ask(session, LEVEL)), {});
-  assert.is(session.logLevel, 'debug');
+  assert.is(session.value.logLevel, 'debug');
   assert.is(session.isShared, true);
   assert.is(harness.backend('a').asked.includes('logging/setLevel'), false);
 });
@@ -334,7 +334,7 @@ test('answers log level and subscriptions for a dedicated modern process, and li
   for (const request of [LEVEL, subscribe('x:1'), unsubscribe('x:1'), subscribe('x:2')]) {
     assert.equal(await resultOf(ask(session, request)), {});
   }
-  assert.is(session.logLevel, 'debug');
+  assert.is(session.value.logLevel, 'debug');
   const questions = (id: string) =>
     harness.conversations(id)[0]?.open.map(({ request }) => request.params) ?? [];
   const wanted = { notifications: { resourcesListChanged: true, resourceSubscriptions: ['x:2'] } };

@@ -230,9 +230,9 @@ test('equal profiles are one object, whatever the order of their fields', async 
     await harness.openSession({ ...PLAIN, clientInfo: { version: '1', name: 'x' } }),
     await harness.openSession({ ...PLAIN, clientInfo: { name: 'y', version: '1' } }),
   ];
-  assert.is(one.profile, other.profile);
-  assert.equal(one.profile, { ...PLAIN, clientInfo: { name: 'x', version: '1' } });
-  assert.equal(third.profile.clientInfo, { name: 'y', version: '1' });
+  assert.is(one.value.profile, other.value.profile);
+  assert.equal(one.value.profile, { ...PLAIN, clientInfo: { name: 'x', version: '1' } });
+  assert.equal(third.value.profile.clientInfo, { name: 'y', version: '1' });
 });
 
 test('anonymous callers may open all sessions, and one owner, too, when the maximum is small', async () => {

@@ -86,7 +86,13 @@ for (const [state, enter] of Object.entries(STATES)) {
     const recovered = again(session);
     assert.equal(after.conversations('a'), [], 'nothing is opened before its first use');
     assert.equal(
-      [recovered.id, recovered.ownerId, recovered.template, recovered.profile, recovered.instance.id],
+      [
+        recovered.id,
+        recovered.value.ownerId,
+        recovered.template,
+        recovered.value.profile,
+        recovered.instance.id,
+      ],
       [session.id, 'ann', 't', ASKABLE, 'a'],
     );
     assert.equal([recovered.handshake.era, recovered.handshake.capabilities], ['legacy', FULL.capabilities]);
@@ -174,7 +180,7 @@ test('a shared session keeps level and subscriptions, which the gateway answers'
   await after.add('a', shared);
   const recovered = again(session);
   assert.equal(
-    [recovered.logLevel, recovered.value.uris, recovered.handshake.era],
+    [recovered.value.logLevel, recovered.value.uris, recovered.handshake.era],
     ['info', [URI], 'modern'],
   );
   assert.is(await resultOf(ask(recovered, 'read')), 'a');

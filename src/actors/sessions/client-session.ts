@@ -13,7 +13,7 @@ import type { EndReason } from '../../domain/errors/session-ends.ts';
 import { sessionEnded, sessionLost } from '../../domain/errors/session-errors.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { listedAnswers } from '../../domain/lists/listed-tools.ts';
-import type { ClientProfile, ServerMessage } from '../../domain/mcp/client.ts';
+import type { ServerMessage } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isOfOtherEra, listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
 import type { AllSessions, SessionRow } from '../../domain/sessions/all-sessions.ts';
@@ -88,7 +88,7 @@ export class ClientSession implements McpSession, SessionCore {
 
   /** Binds a new session: at once if nothing has to be opened, otherwise when the machine has found an instance. */
   async open(): Promise<void> {
-    const first = this.#binder.choose(this.template, this.ownerId);
+    const first = this.#binder.choose(this.template, this.value.ownerId);
     if (this.#bindAt(first)) return; // no actor before its first request
     this.#first = first;
     await firstValueFrom(this.untilBound(false));
@@ -123,12 +123,6 @@ export class ClientSession implements McpSession, SessionCore {
   get template(): string {
     return this.value.template;
   }
-  get ownerId(): string {
-    return this.value.ownerId;
-  }
-  get profile(): ClientProfile {
-    return this.value.profile;
-  }
   get questionMs(): number {
     return longestQuestionMs(this.group.policy, this.deps.maxCallMs);
   }
@@ -155,10 +149,6 @@ export class ClientSession implements McpSession, SessionCore {
   }
   get isShared(): boolean {
     return this.value.binding?.isShared === true;
-  }
-  /** The last level of `logging/setLevel`. legacy-over-modern.ts adds it to each request to a modern backend. */
-  get logLevel(): string | undefined {
-    return this.value.logLevel;
   }
 
   /** Emits the reason once when the session has ended, then completes. Late subscribers get it, too. */
@@ -201,7 +191,7 @@ export class ClientSession implements McpSession, SessionCore {
     if (this.#isOver) return;
     this.#sessions.used(this); // needs no actor
     const { binding } = this;
-    binding?.notify(method, params, this.ownerId, this.#calls?.isOneAt(binding) === true);
+    binding?.notify(method, params, this.value.ownerId, this.#calls?.isOneAt(binding) === true);
   }
 
   /** Subscribing counts as use. */
@@ -214,7 +204,7 @@ export class ClientSession implements McpSession, SessionCore {
       return () => this.isIdle && this.#messages?.areObserved === false && this.setIdle();
     });
     const { lists } = this.#options;
-    return lists?.withNotices(messages$, { ...this.#greeted, ownerId: this.ownerId }) ?? messages$;
+    return lists?.withNotices(messages$, { ...this.#greeted, ownerId: this.value.ownerId }) ?? messages$;
   }
 
   get untilListening(): Promise<void> | undefined {

@@ -195,9 +195,9 @@ export class ClientSessions implements AllSessions {
   add(session: McpSession, mayEndOthers = true): void {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (mayEndOthers) this.#requireNewSessions(); // one that is recovered is claimed already
-    if (mayEndOthers) this.#makeRoom(session.ownerId, 'aggregate');
-    else this.#places.check(session.ownerId, 'aggregate');
-    this.#places.take(session, 'aggregate');
+    if (mayEndOthers) this.#makeRoom(session.value.ownerId, 'aggregate');
+    else this.#places.check(session.value.ownerId, 'aggregate');
+    this.#places.take(session.value, 'aggregate');
     this.#begin(session);
   }
 
@@ -244,7 +244,7 @@ export class ClientSessions implements AllSessions {
 
   /** Ends all sessions of an owner, including those that are being opened. Resolves when all are closed. */
   async endOf(ownerId: string): Promise<void> {
-    const theirs = this.#all().filter((session) => session.ownerId === ownerId);
+    const theirs = this.#all().filter((session) => session.value.ownerId === ownerId);
     await this.deps.scheduler.each(theirs, (session) => this.#end(session, 'ownerRefused'));
   }
 
@@ -328,7 +328,7 @@ export class ClientSessions implements AllSessions {
   }
 
   #drop(session: McpSession, kind: PlaceKind): void {
-    this.#places.release(session, kind);
+    this.#places.release(session.value, kind);
     this.#open.delete(session.id);
     this.#drain?.ended(session);
     if (this.isClosing && this.size === 0) this.#emptied.resolve();
@@ -351,8 +351,8 @@ export class ClientSessions implements AllSessions {
     const bound = ids.flatMap((id) => this.find(id) ?? []);
     return {
       id: sessionFingerprint(session.id),
-      ownerId: session.ownerId,
-      clientInfo: session.profile.clientInfo,
+      ownerId: session.value.ownerId,
+      clientInfo: session.value.profile.clientInfo,
       bindings: bound.map(({ template, instance: { id, serverId } }) => ({
         template,
         instanceId: id,

@@ -8,6 +8,7 @@ import type { ServerMessage } from '../../domain/mcp/client.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import type { SessionOpening } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
+import type { AnySessionValue } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
@@ -61,7 +62,7 @@ export interface SessionLists {
    * brings.
    */
   exchangeIn(
-    session: Pick<McpSession, 'profile' | 'ownerId' | 'handshake'>,
+    session: Pick<McpSession, 'value' | 'handshake'>,
     request: ExchangeRequest,
     load: () => Observable<SourcedEvent>,
   ): Observable<SourcedEvent>;
@@ -71,6 +72,6 @@ export interface SessionLists {
    */
   withNotices(
     messages$: Observable<ServerMessage>,
-    client: Pick<Handshake, 'capabilities'> & Pick<McpSession, 'ownerId'>,
+    client: Pick<Handshake, 'capabilities'> & Pick<AnySessionValue, 'ownerId'>,
   ): Observable<ServerMessage>;
 }

@@ -9,6 +9,7 @@ import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Exceeded, UserShares } from '../../domain/memory/user-shares.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
+import type { AnySessionValue } from '../../domain/sessions/session-value.ts';
 import { REPLACEABLE_MS } from '../instances/dedicated-conversations.ts';
 
 /** The number of recent client profiles that are remembered to be shared. Large profiles are not. */
@@ -16,7 +17,7 @@ const PROFILES_REMEMBERED = 256;
 
 /** The kind of a session: with one template, or with an aggregate. */
 export type PlaceKind = 'template' | 'aggregate';
-type PlaceOwner = Pick<McpSession, 'ownerId' | 'profile'>;
+type PlaceOwner = Pick<AnySessionValue, 'ownerId' | 'profile'>;
 
 /** The places for sessions, in total and for each owner. */
 export class SessionPlaces {
@@ -86,7 +87,7 @@ export function longestAway(
   let sinceMs = nowMs - REPLACEABLE_MS;
   for (const session of sessions) {
     if (session.usedAtMs > sinceMs) continue; // a busy session counts as used: see ClientSessions
-    if (ownerId !== undefined && session.ownerId !== ownerId) continue;
+    if (ownerId !== undefined && session.value.ownerId !== ownerId) continue;
     if (!hasPlace(session, kind)) continue;
     longest = session;
     sinceMs = session.usedAtMs;

@@ -6,7 +6,7 @@ import type { ExchangeRequest, SourcedEvent } from '../calls/exchange.ts';
 import type { GatewayError } from '../errors/errors.ts';
 import type { EndReason } from '../errors/session-ends.ts';
 import type { JsonObject } from '../json/json.ts';
-import type { ClientProfile, ServerMessage } from '../mcp/client.ts';
+import type { ServerMessage } from '../mcp/client.ts';
 import type { Handshake } from '../mcp/mcp.ts';
 import type { AnySessionValue } from './session-value.ts';
 
@@ -14,9 +14,6 @@ import type { AnySessionValue } from './session-value.ts';
 export interface McpSession {
   /** The session id: visible ASCII with at least 128 random bits. It is a credential. */
   readonly id: string;
-  /** The id of the principal that opened the session. */
-  readonly ownerId: string;
-  readonly profile: ClientProfile;
   /** The handshake of the backend to which the session is bound. */
   readonly handshake: Handshake;
   /** True when the session is bound to that instance; with an aggregate, when one of its parts is. */
@@ -25,8 +22,6 @@ export interface McpSession {
   readonly isShared: boolean;
   /** The instance to which the session is or was bound; undefined with an aggregate. */
   readonly instanceId?: string | undefined;
-  /** The level of the last `logging/setLevel`; undefined before the first. */
-  readonly logLevel: string | undefined;
   /** The longest wait for the client's answer to a question of the backend, in ms: a person may have to read first. */
   readonly questionMs: number;
   /**

@@ -147,7 +147,7 @@ export class AggregateBackends implements Backends {
   session(id: string, owner: Owner): McpSession | undefined {
     const session = this.#open.get(id);
     if (session === undefined) return undefined;
-    if (session.ownerId === owner.id && !session.isAllowedFor(owner)) {
+    if (session.value.ownerId === owner.id && !session.isAllowedFor(owner)) {
       void session.close('rightsChanged');
       return undefined;
     }

@@ -326,7 +326,7 @@ export class LegacyEndpoint {
       post.answer(errorMessage(id, error), id);
       return;
     }
-    const callerId = from.session.ownerId;
+    const callerId = from.session.value.ownerId;
     const report = from.request.report(message);
     const { requestId, principal } = from.request;
     const { tools } = principal;

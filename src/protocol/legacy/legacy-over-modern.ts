@@ -45,7 +45,7 @@ export function exchangeInSession(
   const events$ = hasRounds(request.method)
     ? exchangeRound({ session, request: modern, clock })
     : session.exchange(modern);
-  const { capabilities } = session.profile;
+  const { capabilities } = session.value.profile;
   return events$.pipe(map((answer) => inWords(request.method, legacyAnswer(answer), capabilities)));
 }
 
@@ -91,7 +91,7 @@ const EMPTY_OBJECT_BYTES = 2;
 /** The request with client info and capabilities in `_meta`; the transport adds the revision. */
 export function withSessionMetadata(
   request: ExchangeRequest,
-  { profile, logLevel }: McpSession,
+  { value: { profile, logLevel } }: McpSession,
 ): ExchangeRequest {
   const { params } = request;
   const _meta: JsonObject = {
@@ -140,7 +140,7 @@ function inputFor(
     return errorEvent(`The server returned an invalid input-required result: ${required}.`);
   if (count === MAX_ROUNDS)
     return failure(method, `'${method}' still required input after ${MAX_ROUNDS} rounds.`);
-  const { capabilities } = session.profile;
+  const { capabilities } = session.value.profile;
   const refused = [...required.requests].find(([, request]) => missingCapabilities([request], capabilities));
   if (refused === undefined) return required;
   const why = 'the client did not declare the required capability';

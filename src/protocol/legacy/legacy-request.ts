@@ -36,7 +36,7 @@ export function sessionOf(request: McpRequest, backends: Backends): McpSession |
 }
 
 function checked(session: McpSession | undefined, request: McpRequest): McpSession {
-  if (session === undefined || session.ownerId !== request.principal.id) {
+  if (session === undefined || session.value.ownerId !== request.principal.id) {
     throw refused(404, 'Session not found', RPC.sessionNotFound);
   }
   // The header may be missing: the handshake named the revision.
@@ -97,10 +97,10 @@ export function versionToOpen(requested: string): string {
  * form that a message has here. Source: MCP 2025-11-25 basic/lifecycle#version-negotiation.
  */
 export function versionOf({
-  profile,
+  value: { profile },
   handshake,
   isShared,
-}: Pick<McpSession, 'profile' | 'handshake' | 'isShared'>): string {
+}: Pick<McpSession, 'value' | 'handshake' | 'isShared'>): string {
   const isNegotiated = !isShared && handshake.era === 'legacy' && isLegacyVersion(handshake.protocolVersion);
   return isNegotiated && handshake.protocolVersion < profile.protocolVersion
     ? handshake.protocolVersion

@@ -97,7 +97,8 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     const call = new LegacyCall(id, post, this, report);
     this.#calls.set(id, call);
     this.#idleSinceMs = undefined;
-    if (!this.#session.isShared && acceptsServerRequests(this.#session.profile)) this.#receiveMessages();
+    if (!this.#session.isShared && acceptsServerRequests(this.#session.value.profile))
+      this.#receiveMessages();
     call.start(events$, this.#deps.slow);
   }
 

@@ -33,7 +33,8 @@ export function exchangeWithTasks(
   if (isTaskMethod(method)) return exchangeAboutTask(request, from, log, clock);
   const events$ = exchangeInSession(from.session, request, clock);
   const mayBegin =
-    method === 'tools/call' && (params?.task !== undefined || takesTasks(from.session.profile.capabilities));
+    method === 'tools/call' &&
+    (params?.task !== undefined || takesTasks(from.session.value.profile.capabilities));
   if (!mayBegin) return events$;
   return events$.pipe(
     tap(({ event, instanceId }) => {
@@ -87,7 +88,7 @@ function exchangeAt(
   { session, request: { principal: owner }, backends }: SessionRequest,
   instanceId: string,
 ): Observable<SourcedEvent> {
-  const options = { owner, profile: session.profile, instanceId };
+  const options = { owner, profile: session.value.profile, instanceId };
   return backends
     .exchange(withSessionMetadata(request, session), options)
     .pipe(catchError(lostWithInstance), finalize(session.hold()));

@@ -95,9 +95,7 @@ for (const [state, enter] of Object.entries(STATES)) {
     after.a.handshake = { ...after.a.handshake, capabilities: { tools: {}, logging: {} } };
     const recovered = after.again(session);
     assert.equal(after.a.sessions.length, 0, 'nothing is opened before its first use');
-    const facts = ({ id, ownerId, profile, logLevel, value }: AggregateSession) => ({
-      ...{ id, ownerId, profile, logLevel, value },
-    });
+    const facts = ({ id, value }: AggregateSession) => ({ id, value });
     assert.equal(facts(recovered), facts(session));
     assert.equal(recovered.handshake.capabilities, session.handshake.capabilities, 'as its client was told');
     assert.is(after.backends.session(session.id, ADA), recovered);
@@ -107,7 +105,7 @@ for (const [state, enter] of Object.entries(STATES)) {
     const waitsForItsTurn = ({ a }: Gateway) => a.openings.map(({ part }) => part?.isRecovered);
     assert.equal([waitsForItsTurn(before).includes(true), waitsForItsTurn(after)], [false, [true]]);
     const repeated = after.a.asked.map(({ method }) => method).filter((method) => !method.endsWith('/list'));
-    const level = session.logLevel === undefined ? [] : ['logging/setLevel'];
+    const level = session.value.logLevel === undefined ? [] : ['logging/setLevel'];
     const uris = session.value.uris.a === undefined ? [] : ['resources/subscribe'];
     assert.equal(repeated, [...level, ...uris, 'tools/call']);
   });

@@ -125,7 +125,7 @@ test('sends the log level to parts with logging, at once or when they are opened
   await call('a__x');
   const request = { method: 'logging/setLevel', params: { level: 'debug' } };
   assert.equal(await ask(request), {});
-  assert.is(session.logLevel, 'debug');
+  assert.is(session.value.logLevel, 'debug');
   assert.is(a.asked.at(-1)?.method, 'logging/setLevel');
   await call('b__y');
   const found = b.asked.map(({ method }) => method);
@@ -149,7 +149,7 @@ test('refuses a level that there is not, which changes nothing', async () => {
     );
     assert.is(error?.code, -32602);
   }
-  assert.equal([session.logLevel, a.asked.at(-1)?.method], [undefined, 'tools/call']);
+  assert.equal([session.value.logLevel, a.asked.at(-1)?.method], [undefined, 'tools/call']);
 });
 
 test('passes on messages of its parts, later ones included, and list changes of its templates', async () => {

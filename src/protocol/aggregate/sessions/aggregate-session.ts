@@ -33,7 +33,6 @@ import { type JsonObject, JsonText } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import {
   type Client,
-  type ClientProfile,
   type Owner,
   type ServerMessage,
   type ServerNotification,
@@ -155,21 +154,9 @@ export class AggregateSession implements McpSession {
     this.#row = this.#deps.sessions.keep(this, true);
   }
 
-  get ownerId(): string {
-    return this.#value.ownerId;
-  }
-
   /** The view that it is with; undefined for all templates. */
   get view(): string | undefined {
     return viewIdOf(this.#value);
-  }
-
-  get profile(): ClientProfile {
-    return this.#value.profile;
-  }
-
-  get logLevel(): string | undefined {
-    return this.#value.logLevel;
   }
 
   /** False when its owner may use other templates than at its start, or call other tools than before. */
@@ -320,7 +307,7 @@ export class AggregateSession implements McpSession {
       if (end.answering !== undefined) return toTemplate(end.answering.template, end.answering.request);
       return of(localAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
     }
-    return this.#deps.route(request, { owner: this.#owner, profile: this.profile }, toTemplate, bound);
+    return this.#deps.route(request, { owner: this.#owner, profile: this.#value.profile }, toTemplate, bound);
   }
 
   /** A call waits for a session that is being opened until its own deadline. The session is opened in any case. */
@@ -365,7 +352,7 @@ export class AggregateSession implements McpSession {
     const backends = this.#deps.backendsOf(template);
     const unsafeMark = this.#row && this.#marksOf(this.#row).of(template);
     const part = { unsafeMark, isRecovered: this.generation !== undefined };
-    return backends.openSession(this.#owner, this.profile, { part });
+    return backends.openSession(this.#owner, this.#value.profile, { part });
   }
 
   #marksOf(row: SessionRow): UnsafeMarks {
@@ -407,7 +394,7 @@ export class AggregateSession implements McpSession {
    * may have been missed.
    */
   #restoreState(template: string, session: McpSession): void {
-    const level = session.handshake.capabilities.logging === undefined ? undefined : this.logLevel;
+    const level = session.handshake.capabilities.logging === undefined ? undefined : this.#value.logLevel;
     if (level !== undefined) this.#send(session, { method: 'logging/setLevel', params: { level } });
     const uris = () => subscribedUris(this.#value, template);
     if (uris().size === 0) return;
