@@ -18,7 +18,7 @@ import type {
 } from '../../src/domain/mcp/client.ts';
 import type { Handshake, Tool, WantedChanges } from '../../src/domain/mcp/mcp.ts';
 import type { SessionOpening } from '../../src/domain/sessions/all-sessions.ts';
-import type { McpSession, Reservation } from '../../src/domain/sessions/mcp-session.ts';
+import { type McpSession, type Reservation, SessionActivity } from '../../src/domain/sessions/mcp-session.ts';
 import { type AnySessionValue, greetedOf } from '../../src/domain/sessions/session-value.ts';
 import type { Backends } from '../../src/protocol/endpoint-backends.ts';
 import { AnsweredExchange, HANDSHAKE as SILENT_HANDSHAKE } from '../helpers/scripted-transport.ts';
@@ -87,9 +87,7 @@ export class ScriptedSession implements McpSession {
   readonly isStreaming = false;
   readonly isRecoverable = false;
   calls = 0;
-  openedAtMs = 0;
-  usedAtMs = 0;
-  isIdle = false;
+  readonly activity = new SessionActivity();
 
   constructor(id: string, ownerId: string, profile: ClientProfile, handshake: Handshake) {
     this.id = id;

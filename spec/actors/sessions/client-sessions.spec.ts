@@ -112,24 +112,24 @@ test('unused sessions are idle, and continue at the next message', async () => {
   await harness.add('a');
   const session = await harness.openSession();
   await rest();
-  assert.is(session.isIdle, true);
+  assert.is(session.activity.isIdle, true);
   assert.is(harness.sessions.find(session.id), session);
-  assert.is(session.isIdle, true);
+  assert.is(session.activity.isIdle, true);
   assert.is(await resultOf(ask(session, 'read')), 'a');
-  assert.is(session.isIdle, false);
+  assert.is(session.activity.isIdle, false);
   await rest();
   session.notify('notifications/custom', {});
-  assert.is(session.isIdle, false);
+  assert.is(session.activity.isIdle, false);
   await rest();
   listenTo(session).subscription.unsubscribe();
-  assert.is(session.isIdle, false);
+  assert.is(session.activity.isIdle, false);
   await rest();
   const release = session.hold();
   await rest();
-  assert.is(session.isIdle, false);
+  assert.is(session.activity.isIdle, false);
   release();
   await rest();
-  assert.is(session.isIdle, true);
+  assert.is(session.activity.isIdle, true);
 });
 
 test('a session has one actor while it is in use, none before its first request and none while it is idle', async () => {
@@ -149,7 +149,7 @@ test('a session has one actor while it is in use, none before its first request 
   await resultOf(ask(session, 'read'));
   const { subscription } = listenTo(session);
   await rest();
-  assert.equal([statuses(), session.isIdle], [['done', 'active'], true]);
+  assert.equal([statuses(), session.activity.isIdle], [['done', 'active'], true]);
   subscription.unsubscribe();
   assert.equal(statuses(), ['done', 'done']);
   await session.close();
@@ -219,7 +219,7 @@ test('one timer serves all sessions', async () => {
   const sessions = [];
   for (let n = 0; n < 5; n += 1) sessions.push(...(await openAll(MAX / 5, `owner ${n}`)));
   await pass(UNUSED_MS + 5_000);
-  assert.ok(sessions.every(({ isIdle }) => isIdle));
+  assert.ok(sessions.every(({ activity }) => activity.isIdle));
   assert.ok(harness.sessionAlarms < 5, `${harness.sessionAlarms} timers were set`);
 });
 

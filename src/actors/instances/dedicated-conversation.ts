@@ -23,7 +23,7 @@ import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.t
 export const EXTENSION_IDLE_MS = 10 * 60_000;
 
 /** The session for which a conversation is dedicated. Its end ends the conversation. */
-export type UsingSession = Pick<McpSession, 'isIdle' | 'usedAtMs' | 'close'>;
+export type UsingSession = Pick<McpSession, 'activity' | 'close'>;
 
 /** One use, those of one owner, or those of all owners; see `sharedBy`. */
 type Sharing = 'oneUse' | 'owner' | 'everyone';
@@ -152,7 +152,8 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
    * monotonic clock. Infinity while the client is present, or without a session.
    */
   get idleSinceMs(): number {
-    return this.session?.isIdle === true ? this.session.usedAtMs : Number.POSITIVE_INFINITY;
+    const { activity } = this.session ?? {};
+    return activity?.isIdle === true ? activity.usedAtMs : Number.POSITIVE_INFINITY;
   }
   get isIdle(): boolean {
     return this.#uses === 0;

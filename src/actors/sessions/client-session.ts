@@ -17,7 +17,7 @@ import type { ServerMessage } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isOfOtherEra, listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
 import type { AllSessions, SessionRow } from '../../domain/sessions/all-sessions.ts';
-import type { McpSession } from '../../domain/sessions/mcp-session.ts';
+import { type McpSession, SessionActivity } from '../../domain/sessions/mcp-session.ts';
 import type { Greeted, SessionValue } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, ExcludedIds, LocalAnswer } from '../calls/call-route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -55,9 +55,7 @@ import { WaitingRequests } from './waiting-requests.ts';
 export class ClientSession implements McpSession, SessionCore {
   readonly id: string;
   readonly group: TemplateGroup;
-  openedAtMs = 0;
-  usedAtMs = 0;
-  isIdle = false;
+  readonly activity = new SessionActivity();
   generation: number | undefined;
   readonly #sessions: AllSessions;
   readonly #binder: Binder;
@@ -201,7 +199,7 @@ export class ClientSession implements McpSession, SessionCore {
       this.used();
       this.#messages ??= new SessionMessages(this);
       this.#messages.addStream(subscriber);
-      return () => this.isIdle && this.#messages?.areObserved === false && this.setIdle();
+      return () => this.activity.isIdle && this.#messages?.areObserved === false && this.setIdle();
     });
     const { lists } = this.#options;
     return lists?.withNotices(messages$, { ...this.#greeted, ownerId: this.value.ownerId }) ?? messages$;

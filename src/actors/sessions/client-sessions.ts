@@ -324,7 +324,7 @@ export class ClientSessions implements AllSessions {
     this.#open.set(session.id, session);
     this.#drain?.add(session);
     this.#idling.used(session);
-    session.openedAtMs = session.usedAtMs;
+    session.activity.openedAtMs = session.activity.usedAtMs;
   }
 
   #drop(session: McpSession, kind: PlaceKind): void {
@@ -347,6 +347,7 @@ export class ClientSessions implements AllSessions {
 
   /** `startMs`: the wall time at the start of the monotonic clock, in ms since 1970. */
   #shown(session: McpSession, startMs: number): ShownSession {
+    const { openedAtMs, usedAtMs } = session.activity;
     const ids = session.value.kind === 'template' ? [session.id] : (session.partIds ?? []);
     const bound = ids.flatMap((id) => this.find(id) ?? []);
     return {
@@ -358,8 +359,8 @@ export class ClientSessions implements AllSessions {
         instanceId: id,
         serverId,
       })),
-      openedAtMs: Math.round(startMs + session.openedAtMs),
-      usedAtMs: Math.round(startMs + session.usedAtMs),
+      openedAtMs: Math.round(startMs + openedAtMs),
+      usedAtMs: Math.round(startMs + usedAtMs),
       isStreaming: session.isStreaming,
     };
   }

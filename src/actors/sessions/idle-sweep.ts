@@ -36,10 +36,9 @@ export class IdleSweep {
     this.#unusedMs = Math.min(UNUSED_MS, idleMs);
   }
 
-  /** Times are in whole ms: fractions in fields of thousands of sessions would be heap objects of their own. */
-  used(session: McpSession): void {
-    session.usedAtMs = Math.round(this.#deps.clock.now());
-    session.isIdle = false;
+  used({ activity }: McpSession): void {
+    activity.usedAtMs = Math.round(this.#deps.clock.now());
+    activity.isIdle = false;
     if (this.#disarm === undefined) this.#sweepIn(this.#unusedMs);
   }
 
@@ -68,12 +67,13 @@ export class IdleSweep {
   #visit(session: McpSession): void {
     const { open, end, clock } = this.#deps;
     if (this.#isStopped || !open.has(session.id) || this.#dueAtMs(session) > clock.now()) return;
-    if (session.isIdle) end(session);
-    else if (session.setIdle()) session.isIdle = true;
-    else session.usedAtMs = Math.round(clock.now());
+    const { activity } = session;
+    if (activity.isIdle) end(session);
+    else if (session.setIdle()) activity.isIdle = true;
+    else activity.usedAtMs = Math.round(clock.now());
   }
 
-  #dueAtMs({ usedAtMs, isIdle }: McpSession): number {
+  #dueAtMs({ activity: { usedAtMs, isIdle } }: McpSession): number {
     return usedAtMs + (isIdle ? this.#idleMs : this.#unusedMs);
   }
 }

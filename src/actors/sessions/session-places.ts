@@ -86,11 +86,12 @@ export function longestAway(
   let longest: McpSession | undefined;
   let sinceMs = nowMs - REPLACEABLE_MS;
   for (const session of sessions) {
-    if (session.usedAtMs > sinceMs) continue; // a busy session counts as used: see ClientSessions
+    const { usedAtMs } = session.activity;
+    if (usedAtMs > sinceMs) continue; // a busy session counts as used: see ClientSessions
     if (ownerId !== undefined && session.value.ownerId !== ownerId) continue;
     if (!hasPlace(session, kind)) continue;
     longest = session;
-    sinceMs = session.usedAtMs;
+    sinceMs = usedAtMs;
   }
   return longest;
 }

@@ -80,7 +80,7 @@ export interface McpSession {
   /** Resolves when nothing is left of it. */
   close(reason?: EndReason): Promise<void>;
 
-  // --- for ClientSessions, which owns the session, and writes the times and `isIdle` -----------------------
+  // --- for ClientSessions, which owns the session ----------------------------------------------------------
 
   /**
    * The session ids of the parts of an aggregate session, which are sessions as well; undefined for a
@@ -93,14 +93,22 @@ export interface McpSession {
   readonly calls: number;
   /** True when another node can continue the session as it is now. */
   readonly isRecoverable: boolean;
-  /** The time of its opening, in ms of the gateway's monotonic clock, like `usedAtMs`. */
-  openedAtMs: number;
-  usedAtMs: number;
-  isIdle: boolean;
+  readonly activity: SessionActivity;
   /** Releases resources that an idle session does not need. Returns false while the session is busy, and may not expire. */
   setIdle(): boolean;
   /** Ends the calls that wait between two rounds. Default: the session has none of its own. */
   dismiss?(error: GatewayError): void;
+}
+
+/**
+ * When a session was opened and last used, and whether it is idle. ClientSessions alone writes it. Times are in whole ms of the
+ * gateway's monotonic clock: fractions in fields of thousands of sessions would be heap objects of their own.
+ */
+export class SessionActivity {
+  openedAtMs = 0;
+  usedAtMs = 0;
+  /** True some time after the last use: see `setIdle`. */
+  isIdle = false;
 }
 
 /** A reservation for the next round of a call. */

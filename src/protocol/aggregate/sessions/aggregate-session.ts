@@ -41,7 +41,7 @@ import {
 import { RPC } from '../../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isLogLevel, type ListChange } from '../../../domain/mcp/mcp.ts';
 import type { AllSessions, SessionRow } from '../../../domain/sessions/all-sessions.ts';
-import type { McpSession } from '../../../domain/sessions/mcp-session.ts';
+import { type McpSession, SessionActivity } from '../../../domain/sessions/mcp-session.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { ticks$ } from '../../../domain/time/clock-streams.ts';
@@ -94,9 +94,7 @@ export interface AggregateSessionDeps {
 
 /** One client's session. Closing removes it from AllSessions. */
 export class AggregateSession implements McpSession {
-  openedAtMs = 0;
-  usedAtMs = 0;
-  isIdle = false;
+  readonly activity = new SessionActivity();
   readonly id: string;
   readonly handshake: Handshake;
   readonly isShared = false;
