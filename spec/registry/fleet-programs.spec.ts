@@ -2,7 +2,6 @@
 
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
-import type { LeasedPrograms } from '../../src/domain/nodes/nodes.ts';
 import { Gateway } from '../../src/gateway/gateway.ts';
 import { instanceRecord } from '../../src/http/records/instance-record.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
@@ -48,21 +47,17 @@ test('the view of an instance names the node that runs it', async () => {
 test.run();
 
 async function withProgram(requires: readonly string[]) {
-  let programs: LeasedPrograms | undefined;
   const gateway = new Gateway(new MemoryStore(), {
     node: { id: 'a' },
     definitions: [{ id: 'near', requires: [...requires] }],
-    others: {
-      leasePrograms: (leased) => {
-        programs = leased;
-      },
-    },
+    others: { leasesPrograms: true },
   });
   opened.push(gateway);
   await gateway.internals.load();
   await gateway.register('near', {
     ...{ id: 'one', command: process.execPath, args: ['-e', 'process.exit(7)'], node: 'any' },
   });
+  const { leasedPrograms: programs } = gateway.internals;
   if (programs === undefined) throw new Error('it shares none');
   return { gateway, programs };
 }

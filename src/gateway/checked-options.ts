@@ -40,7 +40,7 @@ const NODE = {
 } satisfies Group<'node'>;
 
 const OTHERS = {
-  leasePrograms: KNOWN,
+  leasesPrograms: KNOWN,
   decideSession: KNOWN,
   openElsewhere: KNOWN,
   successorOf: KNOWN,

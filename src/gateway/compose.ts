@@ -122,7 +122,7 @@ function instancesOf(base: Base) {
   const systemLookups = new SystemLookups({ clock: ownClock });
 
   const reaper = new Reaper({ pipe: programs.reaperPipe });
-  const leaseReaper = others.leasePrograms && new LeaseReaper(reaper);
+  const leaseReaper = others.leasesPrograms === true ? new LeaseReaper(reaper) : undefined;
   const { vault, backendAccounts } = backendAccountsOf(base, systemLookups, () => fleet);
   const openTransport = openTransportOf({
     clock: ownClock,
@@ -167,7 +167,6 @@ function instancesOf(base: Base) {
   // The programs that any node may run, if there are other nodes.
   const fleetPrograms =
     leaseReaper && new FleetPrograms({ fleet, reaper: leaseReaper, nodeId: base.ownNode });
-  if (fleetPrograms) others.leasePrograms?.(fleetPrograms);
   const { id: nodeId, worker, isAnyDefault, hasEphemeralNodes } = node;
   const usable = options.backendAccounts?.hasUsers === false ? 'shared' : 'all';
   const registry = new Registry({

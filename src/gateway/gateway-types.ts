@@ -15,7 +15,6 @@ import type { JsonObject } from '../domain/json/json.ts';
 import type { DedicatedBounds } from '../domain/limits.ts';
 import type { Era, WithheldItem } from '../domain/mcp/mcp.ts';
 import type { ByteBounds, InstanceHeldBytes } from '../domain/memory/held-bytes.ts';
-import type { LeasedPrograms } from '../domain/nodes/nodes.ts';
 import type { SessionHolders } from '../domain/sessions/session-holder.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type {
@@ -163,11 +162,8 @@ interface NodeOptions {
 
 /** What a node asks about the others that share its store. */
 export interface OthersOptions extends SessionHolders {
-  /**
-   * Gets the programs that any node may run, once: the nodes of the store decide together where they run. Default:
-   * they run here.
-   */
-  readonly leasePrograms?: ((programs: LeasedPrograms) => void) | undefined;
+  /** True when the nodes of the store decide together where programs run that any node may run. Default: false, and they run here. */
+  readonly leasesPrograms?: boolean | undefined;
   /** Opens the way to an instance that another node runs. Default: such instances are only listed. */
   readonly openElsewhere?: ((definition: InstanceDefinition, answers: InstanceHeldBytes) => Open) | undefined;
   /**

@@ -5,6 +5,7 @@ import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
 import type { InstanceHost } from '../cluster/channel/instances/instance-host.ts';
 import type { TrafficCounts } from '../counts/traffic-counts.ts';
 import type { ByteBudget } from '../domain/memory/held-bytes.ts';
+import type { LeasedPrograms } from '../domain/nodes/nodes.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { DefinitionRegistry } from '../registry/definition-registry.ts';
@@ -24,6 +25,8 @@ export class GatewayInternals {
   readonly scheduler: TaskScheduler;
   /** The instances of this node, for calls that other nodes run. */
   readonly host: InstanceHost;
+  /** The programs of this node that other nodes may run; undefined unless nodes decide together where they run. */
+  readonly leasedPrograms: LeasedPrograms | undefined;
   /** Accounts at backends that want OAuth; undefined where there are none. */
   readonly backendAccounts: AccountsAtBackends | undefined;
   /** Drains the gateway, and announces its stop. */
@@ -47,6 +50,7 @@ export class GatewayInternals {
     ({ requestBytes: this.requestBytes, scheduler: this.scheduler, host: this.host } = deps);
     ({ backendAccounts: this.backendAccounts, approvals: this.approvals, traffic: this.traffic } = deps);
     this.clock = deps.ownClock;
+    this.leasedPrograms = deps.fleetPrograms;
     this.definitions = deps.registry.definitions;
   }
 

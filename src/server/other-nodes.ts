@@ -16,7 +16,7 @@ import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { ClusterCounts } from '../counts/cluster-counts.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
-import type { LeasedPrograms, ShownNode } from '../domain/nodes/nodes.ts';
+import type { ShownNode } from '../domain/nodes/nodes.ts';
 import { type OwnWorker, workerSocket } from '../domain/nodes/workers.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { VERSION } from '../domain/version.ts';
@@ -81,8 +81,6 @@ export class OtherNodes {
   #table: NodeTable | undefined;
   #channel: PeerChannel | undefined;
   #closeTable: (() => Promise<void>) | undefined;
-  /** The programs of this node that others may run, once the gateway exists. */
-  #programs: LeasedPrograms | undefined;
   #serveQuestion: ServeQuestion | undefined;
   /** The list of nodes before this one has joined. */
   #alone: () => ShownNode[] = () => [];
@@ -110,9 +108,6 @@ export class OtherNodes {
   /** What a gateway asks about the others. It serves nothing before this node has joined. */
   forGateway(): OthersOptions {
     const { exist, config } = this.#options;
-    const leasePrograms = (programs: LeasedPrograms): void => {
-      this.#programs = programs;
-    };
     const openElsewhere: OthersOptions['openElsewhere'] = (...instance) => {
       if (this.#channel === undefined) throw new Error('instances are opened once the channel is');
       return this.#channel.openInstance(...instance);
@@ -122,7 +117,7 @@ export class OtherNodes {
       return this.#table.decideSession(row);
     };
     return {
-      leasePrograms: exist ? leasePrograms : undefined,
+      leasesPrograms: exist,
       decideSession: exist ? decideSession : undefined,
       openElsewhere: exist && config.cluster.forward ? openElsewhere : undefined,
       successorOf: (key) => this.#table?.successorOf(key),
@@ -209,6 +204,7 @@ export class OtherNodes {
     const { config, store, log, gatewayId, worker, secrets, keys } = this.#options;
     const { PeerProber } = await import('../cluster/channel/peer-prober.ts');
     const { NodeTable } = await import('../cluster/node-table/node-table.ts');
+    const { beginLife, leasedPrograms } = gateway.internals;
     const prober = new PeerProber({ keys, clock: systemClock, life: () => table.life });
     const table = new NodeTable({
       own,
@@ -222,12 +218,10 @@ export class OtherNodes {
       clock: systemClock,
       addressOf: worker && addressesOfWorkers(worker, gatewayId),
       sessionIdleMs: config.sessions.idleMs,
-      programs: this.#programs && { store: store.programs, host: this.#programs },
+      programs: leasedPrograms && { store: store.programs, host: leasedPrograms },
       takesNoPrograms: !config.cluster.programs,
       onNextLife: (next) =>
-        gateway.internals
-          .beginLife(next)
-          .catch((error) => log.error({ err: error }, 'sessions of the ended life remain')),
+        beginLife(next).catch((error) => log.error({ err: error }, 'sessions of the ended life remain')),
       onNotice: (line) => log.warn(line),
     });
     this.#closeTable = async () => {
