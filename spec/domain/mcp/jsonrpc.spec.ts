@@ -54,6 +54,14 @@ test('share the bytes of a result without a copy', () => {
   assert.is(message?.kind === 'result' && message.result.bytes.buffer, bytes.buffer);
 });
 
+test('have a copy of a result that is a small part of a large buffer', () => {
+  const text = `{"jsonrpc":"2.0","id":1,"other":"${'x'.repeat(60_000)}","result":{"tools":[]}}`;
+  const message = readMessage(Buffer.from(text));
+  const bytes = message?.kind === 'result' ? message.result.bytes : undefined;
+  assert.is(bytes?.toString(), '{"tools":[]}');
+  assert.ok(Number(bytes?.buffer.byteLength) <= Buffer.poolSize, 'nothing else is kept with it');
+});
+
 test('may be a window of a larger buffer', () => {
   const text = ORDERS['id first'](5, '{"a":1}');
   const window = Buffer.from(`..${text}..`).subarray(2, 2 + text.length);

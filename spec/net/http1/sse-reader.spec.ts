@@ -79,6 +79,23 @@ test('forwards the data of a single line without copying it', () => {
   assert.is(data?.buffer, chunk.buffer);
 });
 
+test('an event that is not complete keeps its lines, and not the comments around them', () => {
+  const kept: number[] = [];
+  const reader = new SseReader(1_000, (data) => {
+    assert.is(data.toString(), '1\n2\n3\n4');
+    kept.push(data.buffer.byteLength);
+  });
+  const comment = `:${'c'.repeat(60_000)}\n`;
+  reader.push(Buffer.from(`${comment}data: 1\n${comment}data: 2\nda`));
+  reader.push(Buffer.from(`ta: 3\n${comment}data: 4`));
+  reader.push(Buffer.from('\n\n'));
+  // A single line, which is not copied once more.
+  const single = new SseReader(1_000, (data) => kept.push(data.buffer.byteLength));
+  single.push(Buffer.from(`data: 1\n${comment}`));
+  single.push(Buffer.from('\n'));
+  assert.ok(kept.length === 2 && kept.every((bytes) => bytes <= Buffer.poolSize), String(kept));
+});
+
 test('push returns false once an unfinished event exceeds the limit, in one line or in many', () => {
   const inOneLine = new SseReader(1_000, () => {});
   assert.ok(inOneLine.push(Buffer.from(`data: ${'x'.repeat(500)}`)));

@@ -211,4 +211,65 @@ for (const [callers, unfinished] of [
   );
 }
 
+/** A server whose lists are short, in messages of 50 MB, and whose event streams have one character in 64 KiB. */
+function openHidingBackend() {
+  const padding = `"padding":"${'x'.repeat(50_000_000)}"`;
+  const piece = Buffer.from(`data:x\n:${'c'.repeat(65_000)}\n`);
+  return startToolServer(
+    {
+      hidden: (response) => {
+        response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+        const write = (left: number): void => {
+          let more = left;
+          while (more > 0 && response.write(piece)) more -= 1;
+          if (more > 0) response.once('drain', () => write(more - 1));
+          else response.end();
+        };
+        write(30_000);
+      },
+    },
+    { tools: {}, prompts: {} },
+    {
+      'prompts/list': (response, { id }) => {
+        response.writeHead(200, { 'Content-Type': 'application/json' });
+        response.end(`{"jsonrpc":"2.0","id":${id},${padding},"result":{"prompts":[]}}`);
+      },
+    },
+  );
+}
+
+withLimit('survives what servers hide around short answers', async () => {
+  const memory = new MemoryLimit(1024 * MIB);
+  const backend = await openHidingBackend();
+  const harness = await startGuarded({ memory, env: { GATEWAY_LOG_LEVEL: 'warn' } });
+  try {
+    await register(harness.admin, 'hiding', [{ id: 'one', endpoint: backend.url }]);
+    const statuses: unknown[] = [];
+    const credentials = await newKey(harness.admin, 'attacker');
+    for (let turn = 0; turn < 30; turn += 1) {
+      // Lists are kept for each kind of client.
+      const capabilities = { experimental: { [`of ${turn}`]: {} } };
+      const client = new ModernClient(harness.wire, '/mcp/hiding', {
+        capabilities,
+        headers: credentials.headers,
+      });
+      statuses.push((await client.ask('prompts/list')).result?.prompts);
+    }
+    assert.equal(statuses, Array(30).fill([]));
+    const call = { name: 'hidden', arguments: {} };
+    const { status } = await caller(
+      harness.url,
+      credentials.headers,
+      60_000,
+    )('POST /mcp/hiding/tools/call', call);
+    assert.is(status, 503);
+    assert.is(harness.program.process.exitCode, null, harness.program.err);
+    process.stdout.write(`  hidden bytes; peak ${Math.round(memory.peakBytes / MIB)} MiB\n`);
+  } finally {
+    await backend.close();
+    await harness.remove();
+    await memory.remove();
+  }
+});
+
 test.run();

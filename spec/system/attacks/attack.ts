@@ -26,6 +26,7 @@ export const toolsOf = (names: readonly string[]) => ({
 export function startToolServer(
   tools: Answers,
   capabilities: object = INITIALIZED.capabilities,
+  others: Answers = {},
 ): Promise<RawServer> {
   const call: Answer = (response, asked) => {
     response.on('error', () => {}); // clients may disconnect at any time
@@ -37,7 +38,7 @@ export function startToolServer(
     ping: result({}),
     'tools/list': list,
   };
-  return startRawServer(serving({ ...answers, 'tools/call': call }, [], messageWithoutArguments));
+  return startRawServer(serving({ ...answers, ...others, 'tools/call': call }, [], messageWithoutArguments));
 }
 
 /**

@@ -28,6 +28,7 @@ import {
   skipValue,
 } from '../json/json-scanner.ts';
 import { LIMITS } from '../limits.ts';
+import { withoutRest } from '../memory/held-bytes.ts';
 
 /** An integer beyond 2^53 is a bigint: `idValue` serializes it. */
 export type JsonRpcId = string | number | bigint;
@@ -206,7 +207,7 @@ function readAnswer(buffer: Buffer, start: number): ResultMessage | undefined {
   const isWhole = buffer[at] === CLOSE_BRACE && skipSpace(buffer, at + 1) === buffer.length;
   if (!isWhole || !hasVersion || id === undefined || result === undefined || !isUtf8(buffer))
     return undefined;
-  return { kind: 'result', id, result: JsonText.ofBytes(result) };
+  return { kind: 'result', id, result: JsonText.ofBytes(withoutRest(result)) };
 }
 
 /** True when these bytes are `word`. Making a string of a few bytes would take ten times as long. */

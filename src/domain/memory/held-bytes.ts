@@ -121,6 +121,26 @@ export const UNCOUNTED_KEPT_BYTES = 4 * 1024;
 export const UNCOUNTED_BYTES = 16 * 1024;
 /** Counted for each piece besides its bytes. */
 export const PIECE_BYTES = 256;
+/** What small buffers of Node share. A holding may keep as much besides its bytes. */
+const SHARED_BYTES = Buffer.poolSize;
+
+/**
+ * The bytes for those that keep them: a copy when they are a small part of a buffer over SHARED_BYTES, which they would keep
+ * whole. A budget counts only their length.
+ */
+export function withoutRest(bytes: Buffer): Buffer {
+  const kept = bytes.buffer.byteLength;
+  return kept <= SHARED_BYTES || bytes.length * 2 >= kept ? bytes : Buffer.from(bytes);
+}
+
+/** The same for many of them, each of which counts PIECE_BYTES: it shares nothing. */
+export function inOwnMemory(bytes: Buffer): Buffer {
+  if (bytes.length * 2 >= bytes.buffer.byteLength) return bytes;
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(own);
+  return own;
+}
+
 /** An owner, or the whole budget, is under pressure above this part of its bound. */
 const PRESSED = 0.75;
 

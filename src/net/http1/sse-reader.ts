@@ -1,7 +1,7 @@
 // Reads server-sent events from bytes as they arrive. The data of an event is a view of the bytes of the socket, so that a large
 // result is neither decoded nor copied. Those who read a stream interpret the events. Source: WHATWG HTML, "Server-sent events".
 
-import { PIECE_BYTES } from '../../domain/memory/held-bytes.ts';
+import { inOwnMemory, PIECE_BYTES } from '../../domain/memory/held-bytes.ts';
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
@@ -26,6 +26,8 @@ export class SseReader {
   /** Pieces of a line whose end has not arrived. */
   #pieces: Buffer[] = [];
   #data: Buffer[] = [];
+  /** The first of them, which came with earlier chunks. */
+  #keptLines = 0;
   #type = '';
   heldBytes = 0;
   #hasStarted = false;
@@ -66,10 +68,19 @@ export class SseReader {
       if (carriage !== -1 && carriage < start) carriage = chunk.indexOf(CARRIAGE_RETURN, start);
     }
     if (start < chunk.length) {
-      this.#pieces.push(chunk.subarray(start));
+      this.#pieces.push(inOwnMemory(chunk.subarray(start)));
       this.heldBytes += chunk.length - start + PIECE_BYTES;
     }
+    if (this.#data.length > this.#keptLines) this.#keepLines();
     return this.heldBytes <= this.#limitBytes;
+  }
+
+  /** The lines of an event whose end has not arrived, without the comments around them. */
+  #keepLines(): void {
+    const lines = this.#data.splice(this.#keptLines);
+    this.#data.push(inOwnMemory(joinLines(lines)));
+    this.#keptLines = this.#data.length;
+    this.heldBytes += PIECE_BYTES;
   }
 
   /** Whether the line is empty. */
@@ -115,18 +126,20 @@ export class SseReader {
   }
 
   #endEvent(): void {
-    const [first, second] = this.#data;
     const type = this.#type === '' ? 'message' : this.#type;
     this.#type = '';
     this.lastEventId = this.#eventId;
-    if (first === undefined) return;
-    const data = second === undefined ? first : joinLines(this.#data);
+    if (this.#data.length === 0) return;
+    const data = joinLines(this.#data);
     this.#data = [];
+    this.#keptLines = 0;
     this.heldBytes = 0;
     this.#onEvent(data, type);
   }
 }
 
 function joinLines(lines: readonly Buffer[]): Buffer {
+  const [only] = lines;
+  if (only !== undefined && lines.length === 1) return only;
   return Buffer.concat(lines.flatMap((line, index) => (index === 0 ? [line] : [NEWLINE, line])));
 }

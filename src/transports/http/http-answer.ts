@@ -7,6 +7,7 @@ import { type BackendMessage, readBatch, readMessage, unparsedSize } from '../..
 import {
   type Holding,
   type InstanceHeldBytes,
+  inOwnMemory,
   PIECE_BYTES,
   UNCOUNTED_BYTES,
 } from '../../domain/memory/held-bytes.ts';
@@ -216,7 +217,7 @@ export class HttpAnswer implements AnswerReceiver {
     this.#bytes += chunk.length;
     let isWithin: boolean;
     if (this.#reader === undefined) {
-      this.#chunks.push(chunk);
+      this.#chunks.push(this.#chunks.length === 0 ? chunk : inOwnMemory(chunk));
       if (this.#refusal !== undefined && this.#bytes > MAX_REFUSAL_BYTES && !isJson(this.#refusal)) {
         this.#endRefusal();
         return;
