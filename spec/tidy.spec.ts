@@ -56,6 +56,11 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
     ['src/a.ts', 'interface A {\n  /** It has ended. */\n  readonly isOver: boolean;\n}'],
   ],
   'an exported class has a docblock': [['src/a.ts', '/* A */\nexport class A {}']],
+  'an exported name is declared once': [
+    ['src/http/a.ts', 'export interface A {}'],
+    ['src/cli/a.ts', 'export async function A() {}'],
+    ['src/index.ts', ''],
+  ],
   'nothing is left for later in a comment': [['src/a.ts', '// TODO mend']],
   'timers are set and clocks are read by Clock only': [['src/actors/a.ts', 'timer(1).subscribe(f);']],
   'a kind of transport is asked for by its traits, not by its name': [

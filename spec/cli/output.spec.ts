@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { shownReasonOf, shownStateOf } from '../../src/cli/answers.ts';
 import { CommandInput } from '../../src/cli/command.ts';
-import { detailLines, duration, json, printable, stateWord, table } from '../../src/cli/output.ts';
+import { detailLines, duration, indentedJson, printable, stateWord, table } from '../../src/cli/output.ts';
 import { suite } from '../helpers/suite.ts';
 import { recordingTerminal } from './recording-terminal.ts';
 
@@ -98,10 +98,10 @@ test('lets no control characters of a backend reach the terminal', () => {
 });
 
 test('prints JSON that a program can read back', () => {
-  assert.equal(JSON.parse(json({ a: [1, 'ü'] })), { a: [1, 'ü'] });
+  assert.equal(JSON.parse(indentedJson({ a: [1, 'ü'] })), { a: [1, 'ü'] });
   const hostile = { a: 'b\u202ec\u009bd\u{1f600}\u{e0041}' };
-  assert.match(json(hostile), 'b\\u202ec\\u009bd\u{1f600}\\udb40\\udc41');
-  assert.equal(JSON.parse(json(hostile)), hostile);
+  assert.match(indentedJson(hostile), 'b\\u202ec\\u009bd\u{1f600}\\udb40\\udc41');
+  assert.equal(JSON.parse(indentedJson(hostile)), hostile);
 });
 
 test('shows a healthy instance that is ejected as ejected, with the reason', () => {

@@ -9,9 +9,9 @@ import { CommandInput } from '../../src/cli/command.ts';
 import { freePort } from '../../src/cli/demo-servers.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from '../../src/cli/failures.ts';
 import {
-  entriesOf,
   findGateway as find,
   gatewayOf,
+  pagedEntries,
   type Remote,
   StreamBroken,
 } from '../../src/cli/remote.ts';
@@ -85,7 +85,7 @@ test('pages without end hold a command for a bounded time', async () => {
     const next = pages > 500 ? {} : { next_cursor: String(pages) };
     response.end(JSON.stringify({ sessions: [{ id: 'a' }], ...next }));
   });
-  const listing = entriesOf(await findGateway(endless), '/gateway/sessions', 'sessions', { longestMs: 0 });
+  const listing = pagedEntries(await findGateway(endless), '/gateway/sessions', 'sessions', { longestMs: 0 });
   await rejects(listing, CommandFailure, /took more than 0 s to answer with its pages$/);
   assert.is(pages, 1);
 });

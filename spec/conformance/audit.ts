@@ -10,7 +10,7 @@ import {
   CallBlockWriter,
   type CallEntry,
   idAt,
-  timeOf,
+  timeOfId,
 } from '../../src/domain/events/audit.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
@@ -160,7 +160,7 @@ function entry(number: number): AuditEntry {
 }
 
 function numberOf({ id }: AuditEntry): number {
-  return timeOf(id) - START_MS;
+  return timeOfId(id) - START_MS;
 }
 
 function call(number: number, more: Partial<AuditedCall>): CallEntry {

@@ -2,7 +2,7 @@
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { sumOf, TrafficCounts } from '../../src/counts/traffic-counts.ts';
+import { summedClients, TrafficCounts } from '../../src/counts/traffic-counts.ts';
 import type { CallOutcome } from '../../src/domain/calls/exchange-event.ts';
 import type { GatewayEvent } from '../../src/domain/events/events.ts';
 import type { TransportKind } from '../../src/domain/instances/transport-kinds.ts';
@@ -76,7 +76,7 @@ test('counts sessions by template and by instance, wherever they move', () => {
   opened('other', 'u');
   assert.equal(metrics.clients().get('t')?.sessions, { open: 1, opened: 3, lost: 1, moved: 1 });
   assert.equal(metrics.clients().get('u')?.sessions, { ...NO_SESSIONS, open: 1, opened: 1 });
-  assert.equal(sumOf(metrics.clients().values()).sessions, {
+  assert.equal(summedClients(metrics.clients().values()).sessions, {
     ...{ open: 2, opened: 4, lost: 1, moved: 1 },
   });
 });
@@ -95,7 +95,7 @@ test('a dedicated process of another node is counted there', () => {
   const fact = { ...clientFact('a'), transport: 'stdio', isElsewhere: true } as const;
   events.next({ type: 'upstream.opened', ...fact });
   events.next({ type: 'upstream.ended', ...fact, reason: 'it ended', isLost: true });
-  assert.equal(sumOf(metrics.clients().values()).ownProcesses, { running: 0, started: 0, lost: 0 });
+  assert.equal(summedClients(metrics.clients().values()).ownProcesses, { running: 0, started: 0, lost: 0 });
 });
 
 test('remembers no instance where nothing is open', () => {

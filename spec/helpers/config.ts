@@ -4,14 +4,15 @@ import { resolve } from 'node:path';
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../../src/config/config.ts';
 import { ConfigError } from '../../src/config/config-error.ts';
-import type { Environment, Flags } from '../../src/config/sources.ts';
+import type { Flags } from '../../src/config/sources.ts';
+import type { Variables } from '../../src/domain/instances/command.ts';
 
 /** The working folder of the gateway in these specs; it need not exist. */
 export const cwd = resolve('/srv/gateway');
 /** The settings of each source. */
 export interface Written {
   readonly flags?: Flags;
-  readonly env?: Environment;
+  readonly env?: Variables;
   /** Text of gateway.yaml. */
   readonly yaml?: string;
   /** Texts of further files by their path in `cwd`. */

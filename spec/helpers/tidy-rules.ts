@@ -118,6 +118,12 @@ const namesTransports =
 const readsCommands =
   /^src\/(?:cli\/|discovery\/|templates\/|domain\/(?:registration\/|instances\/transport-kinds)|http\/records\/server-input)/;
 
+/** An exported declaration, with its name. */
+const DECLARED = /^export (?:abstract )?(?:async )?(?:const|function\*?|class|interface|type) (\w+)/gm;
+
+/** What each variant of a table exports under the same name: a kind of transport, the migrations of a database. */
+const VARIANTS: ReadonlySet<string> = new Set(['open', 'migrations']);
+
 const isSource = (path: string): boolean => path.startsWith('src/');
 const isSpec = (path: string): boolean => path.endsWith('.spec.ts');
 const everywhere = (): boolean => true;
@@ -174,6 +180,21 @@ export const rules: readonly Rule[] = [
         const isDocblock = before.endsWith('*/') && before.startsWith('/**', before.lastIndexOf('/*'));
         return isDocblock ? [] : [`${name} has none`];
       });
+    },
+  },
+  {
+    // The same name for two things has to be looked up at each use.
+    name: 'an exported name is declared once',
+    check: ({ path }, repository) => {
+      if (path !== 'src/index.ts') return [];
+      const places = new Map<string, Set<string>>();
+      for (const source of repository.values())
+        if (isSource(source.path))
+          for (const [, name = ''] of source.code.matchAll(DECLARED))
+            if (!VARIANTS.has(name)) places.set(name, (places.get(name) ?? new Set()).add(source.path));
+      return [...places].flatMap(([name, files]) =>
+        files.size > 1 ? [`${name} is in ${[...files].join(', ')}`] : [],
+      );
     },
   },
   inComments('nothing is left for later in a comment', everywhere, /\b(?:TODO|FIXME|XXX)\b/g),

@@ -3,7 +3,13 @@
 import { copyFile, rename } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
 import { AuditLog } from '../../src/auth/audit/audit.ts';
-import { type AuditEntry, CALL_ACTION, type CallEntry, idAt, timeOf } from '../../src/domain/events/audit.ts';
+import {
+  type AuditEntry,
+  CALL_ACTION,
+  type CallEntry,
+  idAt,
+  timeOfId,
+} from '../../src/domain/events/audit.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { openStore } from '../../src/persistence/open.ts';
 import { blockOf } from '../conformance/audit.ts';
@@ -150,7 +156,7 @@ function entry(number: number): AuditEntry {
 }
 
 function numberOf({ id }: AuditEntry): number {
-  return timeOf(id);
+  return timeOfId(id);
 }
 
 function call(number: number, tool = 'echo'): CallEntry {

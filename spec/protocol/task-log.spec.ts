@@ -5,7 +5,13 @@ import * as assert from 'uvu/assert';
 import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
-import { isTaskId, MAX_ASKING, TaskLog, type TaskOnNode, taskIdIn } from '../../src/protocol/task-log.ts';
+import {
+  isTaskId,
+  MAX_ASKED_TASKS,
+  TaskLog,
+  type TaskOnNode,
+  taskIdIn,
+} from '../../src/protocol/task-log.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -82,14 +88,14 @@ test('asks again about an unknown task after a minute, and at once where a node 
 
 test('asks about 64 tasks at a time at most, of one owner about a share of them, and refuses others', async () => {
   const { log, asked, answer } = asking();
-  const share = MAX_ASKING * LIMITS.ownerShare;
+  const share = MAX_ASKED_TASKS * LIMITS.ownerShare;
   const ask = (owner: string, id: number) => log.untilKnown({ owner: { id: owner }, pathName: 't' }, `${id}`);
   const all = Array.from({ length: share }, (_, id) => ask('ann', id));
   // Without an answer it would be unknown, and might be a task of another owner.
   assert.is(await codeOf(() => ask('ann', share)), 'QUEUE_FULL');
-  for (let owner = 1; owner * share < MAX_ASKING; owner += 1)
+  for (let owner = 1; owner * share < MAX_ASKED_TASKS; owner += 1)
     for (let id = 0; id < share; id += 1) all.push(ask(`owner ${owner}`, id));
-  assert.equal([asked.length, await codeOf(() => ask('eve', 0))], [MAX_ASKING, 'QUEUE_FULL']);
+  assert.equal([asked.length, await codeOf(() => ask('eve', 0))], [MAX_ASKED_TASKS, 'QUEUE_FULL']);
   answer(NOWHERE);
   await Promise.all(all);
   assert.ok(log.untilKnown(ANN, 'later'));

@@ -17,7 +17,7 @@ import type { Tokens } from './accounts/tokens.ts';
 import {
   CredentialCache,
   ENTRIES,
-  entriesOf,
+  entryCountOf,
   LONGEST_UNCHECKED_MS,
   SharedRights,
   type StoreChange,
@@ -117,7 +117,7 @@ export interface AuthenticatorOptions {
  */
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
-  readonly #cache = new CredentialCache<CachedIdentity>(entriesOf);
+  readonly #cache = new CredentialCache<CachedIdentity>(entryCountOf);
   readonly #rights = new SharedRights();
   readonly #digests = new Repeated(digestOf);
   /** Credentials that were refused, until an account changes. */

@@ -71,7 +71,7 @@ export class CredentialCache<V extends Verified> {
 const ENTRY_BYTES = 13_422;
 
 /** The number of entries of the cache for which a caller counts. */
-export function entriesOf({ principal }: { readonly principal: Rights }): number {
+export function entryCountOf({ principal }: { readonly principal: Rights }): number {
   return 1 + Math.floor(rightsBytes(principal) / ENTRY_BYTES);
 }
 

@@ -6,22 +6,24 @@ export function fields(value: unknown): Fields {
   return typeof value === 'object' && value !== null ? (value as Fields) : {};
 }
 
-export function itemsOf(value: unknown): readonly unknown[] {
+export function elementsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
 /** The value as a list of objects; empty for any other value. */
-export function listOf(value: unknown): readonly Fields[] {
-  return itemsOf(value).map(fields);
+export function objectsOf(value: unknown): readonly Fields[] {
+  return elementsOf(value).map(fields);
 }
 
 export function instancesOf(registry: unknown): readonly Fields[] {
-  return Object.values(fields(fields(registry).templates)).flatMap((each) => listOf(fields(each).instances));
+  return Object.values(fields(fields(registry).templates)).flatMap((each) =>
+    objectsOf(fields(each).instances),
+  );
 }
 
 /** The lines of an answer about the nodes that say what they should have in common and do not. */
 export function warningsOf(answer: unknown): readonly string[] {
-  return itemsOf(fields(answer).warnings).map(String);
+  return elementsOf(fields(answer).warnings).map(String);
 }
 
 /** The state of an instance in one word: `ejected` for a healthy instance that gets no calls. */
@@ -39,5 +41,5 @@ export function shownReasonOf({ reason, ejection }: Fields): string {
 /** One issue about invalid input, as a clause: `body.instance.weight: Input should be ...`. */
 export function issueText(item: unknown): string {
   const { loc, msg } = fields(item);
-  return `${itemsOf(loc).join('.')}: ${String(msg)}`;
+  return `${elementsOf(loc).join('.')}: ${String(msg)}`;
 }

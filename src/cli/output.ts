@@ -12,20 +12,20 @@ export function printResult(
   record: unknown,
   text: string | (() => string),
 ): number {
-  if (input.has('json')) terminal.print(json(record));
+  if (input.has('json')) terminal.print(indentedJson(record));
   else terminal.print(typeof text === 'string' ? text : text());
   return 0;
 }
 
 /** JSON for programs, indented by two spaces. Characters that change how a terminal shows text are escaped. */
-export function json(value: unknown): string {
+export function indentedJson(value: unknown): string {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
   return JSON.stringify(value, null, 2).replace(/[^\n -~]/gu, (letter) =>
     hasInvisible(letter) ? letter.split('').map(escaped).join('') : letter,
   );
 }
 
-export type Columns<Row> = Readonly<Record<string, (keyof Row & string) | ((row: Row) => unknown)>>;
+export type TableColumns<Row> = Readonly<Record<string, (keyof Row & string) | ((row: Row) => unknown)>>;
 
 /**
  * A table without borders: headings, then one line per row. On a terminal it fits: the widest columns are wrapped, between words
@@ -34,7 +34,7 @@ export type Columns<Row> = Readonly<Record<string, (keyof Row & string) | ((row:
  */
 export function table<Row>(
   terminal: Terminal,
-  columns: Columns<Row>,
+  columns: TableColumns<Row>,
   rows: readonly Row[],
   input?: CommandInput,
 ): string {

@@ -9,7 +9,7 @@ import { type RequestCredentials, requestCredentials } from './accounts/credenti
 import { PROVEN_MS } from './accounts/proof.ts';
 import { trustUrl } from './accounts/stored-tokens.ts';
 import { answeringUrl, textWithin } from './answering-url.ts';
-import { type Fields, fields, issueText, itemsOf, listOf } from './answers.ts';
+import { elementsOf, type Fields, fields, issueText, objectsOf } from './answers.ts';
 import { DEFAULT_URLS, daemonHere, otherUrlHere } from './background/daemon-files.ts';
 import { secured, speaksHttps } from './certificate-fault.ts';
 import type { CommandInput, OptionTable } from './command.ts';
@@ -69,7 +69,7 @@ export interface RemoteEvent {
 export class StreamBroken extends CommandFailure {}
 
 /** Longest wait for an answer unless the request says otherwise, in ms. The gateway waits up to 16 s for a silent database. */
-export const ANSWER_MS = 20_000;
+export const GATEWAY_ANSWER_MS = 20_000;
 /** Longest silence of a stream: its gateway writes a comment every 15 s. */
 const SILENCE_MS = 60_000;
 /** Bytes of one event; the result of a tool may be as long as a message of a backend. */
@@ -110,7 +110,7 @@ export class Remote {
     path: string,
     request: RemoteRequest,
   ): Promise<{ readonly status: number; readonly body: unknown }> {
-    const { method = 'GET', timeoutMs = ANSWER_MS, signal } = request;
+    const { method = 'GET', timeoutMs = GATEWAY_ANSWER_MS, signal } = request;
     const address = this.#addressOf(path);
     const timeout = AbortSignal.timeout(timeoutMs);
     const { response, text } = await this.#busy(`waiting for ${this.url}`, async () => {
@@ -203,7 +203,7 @@ export class Remote {
   }
 
   /** Before a request with credentials: a token with some time left, and a gateway that knows it. */
-  async #prove(timeoutMs = ANSWER_MS): Promise<void> {
+  async #prove(timeoutMs = GATEWAY_ANSWER_MS): Promise<void> {
     const { renew, prove } = this.#credentials;
     try {
       await renew?.(timeoutMs);
@@ -241,7 +241,7 @@ export class Remote {
 
   /** One line, once for the same nodes: a command may ask several questions. */
   #noteMissing(partial: unknown): void {
-    const nodes = itemsOf(partial).map(String).join(', ');
+    const nodes = elementsOf(partial).map(String).join(', ');
     if (nodes === '' || nodes === this.#missing) return;
     this.#missing = nodes;
     this.#note(`without the part of nodes that did not answer: ${nodes}`);
@@ -317,7 +317,7 @@ const LIST_MS = 120_000;
  * At most `most` entries, from all pages. Throws as `ask`; CommandFailure when the pages take longer than `longestMs`, those with
  * entries not counted where `most` bounds their number.
  */
-export async function entriesOf(
+export async function pagedEntries(
   gateway: Remote,
   path: string,
   name: string,
@@ -333,7 +333,7 @@ export async function entriesOf(
       );
     if (cursor !== '') query.set('cursor', cursor);
     const page = fields(await gateway.request(`${path}?${query}`));
-    const found = listOf(page[name]);
+    const found = objectsOf(page[name]);
     entries.push(...found);
     if (found.length > 0 && Number.isFinite(most)) endsAtMs = performance.now() + longestMs;
     cursor = page.next_cursor;
@@ -369,7 +369,7 @@ async function guessOf(
     const { tools } = await answerOf(`/mcp/${encodeURIComponent(template)}/tools/list`);
     return didYouMean(
       tool,
-      listOf(tools).map(({ name }) => String(name)),
+      objectsOf(tools).map(({ name }) => String(name)),
     );
   }
   if (code !== 'TEMPLATE_NOT_FOUND' && code !== 'SERVER_NOT_FOUND') return undefined;
@@ -378,6 +378,6 @@ async function guessOf(
   const { instances } = fields(templates[template]);
   return didYouMean(
     id,
-    listOf(instances).map((each) => String(each.id)),
+    objectsOf(instances).map((each) => String(each.id)),
   );
 }

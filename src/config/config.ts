@@ -3,7 +3,7 @@
 // discovery/ finds engines and clusters by the variables of their own tools.
 
 import { hostname } from 'node:os';
-import { hostAndPort } from '../domain/local-address.ts';
+import { joinHostPort } from '../domain/local-address.ts';
 import { ConfigError, ConfigErrors } from './config-error.ts';
 import { undefinedRoles } from './role-settings.ts';
 import { isLoopback, readAll, type Setting, type ValuesOf } from './setting-types.ts';
@@ -238,7 +238,7 @@ function resolveListeners(sources: Sources, errors: ConfigErrors) {
     const source = ofPort === ofHost ? ofPort : `port: ${ofPort}; host: ${ofHost}`;
     if (isTwin) return;
     listeners.push(listener);
-    const value = hostAndPort(listener.host, listener.port);
+    const value = joinHostPort(listener.host, listener.port);
     const sourceKind = (port ?? hostFound)?.kind ?? 'default';
     rows.push({ name: 'listen', value, typed: listener, source, sourceKind });
   }

@@ -59,11 +59,11 @@ export function roleIn(value: unknown, fail: Fail): GroupRole {
   return {
     role,
     ...definedFields({ scopes: granted }),
-    ...listsIn({ templates, views, tools }, fail),
+    ...checkedLists({ templates, views, tools }, fail),
   };
 }
 
-export function listsIn(value: { readonly [L in keyof RightsLists]: unknown }, fail: Fail): RightsLists {
+export function checkedLists(value: { readonly [L in keyof RightsLists]: unknown }, fail: Fail): RightsLists {
   const read = (name: keyof RightsLists, form: RegExp, what: string) => {
     if (value[name] === undefined) return {};
     const list = textsIn(value[name]);

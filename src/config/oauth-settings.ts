@@ -34,7 +34,7 @@ export const OAUTH = {
   signInsPerMinute: setting({
     key: 'auth.sign_ins_per_minute',
     mustAgree: true,
-    kind: types.integer(10, 10_000),
+    kind: types.integerWithin(10, 10_000),
     default: 60,
     doc: 'Sign-ins that browsers of one address (IPv6: one /64 network) may begin in a minute, of MCP clients and at each identity provider; more where many users share an address.',
   }),
@@ -42,7 +42,7 @@ export const OAUTH = {
   clientNetworks: setting({
     key: 'auth.client_networks',
     mustAgree: true,
-    kind: types.list(types.network),
+    kind: types.commaSeparated(types.network),
     default: [],
     doc: 'Networks besides the public ones from which the gateway may fetch documents and keys of MCP clients.',
   }),

@@ -39,7 +39,7 @@ function typeOf({ values, read }: AnyRow['kind']): types.SettingType<unknown> {
         new RegExp(values.pattern),
       );
     case 'whole':
-      return types.integer(values.least, values.most);
+      return types.integerWithin(values.least, values.most);
     case 'seconds':
       return types.seconds(values.least, values.most);
     case 'secondsByTool':

@@ -10,7 +10,7 @@ import {
 } from '../domain/accounts/account.ts';
 import { isJsonObject, jsonIn } from '../domain/json/json.ts';
 import { ConfigError } from './config-error.ts';
-import { type Fail, type GroupRole, type GroupRoles, listsIn, textsIn } from './group-roles.ts';
+import { checkedLists, type Fail, type GroupRole, type GroupRoles, textsIn } from './group-roles.ts';
 import { type SettingType, setting } from './setting-types.ts';
 
 const MAX_DEFINED = 100;
@@ -55,7 +55,7 @@ function roleIn(name: string, value: unknown): RoleRights {
   const granted = SCOPES.filter((scope) => wanted.includes(scope));
   if (granted.length === 0 || granted.length !== wanted.length)
     fail(`\`scopes\` must be a list of scopes: ${SCOPES.join(', ')}`);
-  const lists = listsIn({ templates, views, tools }, fail);
+  const lists = checkedLists({ templates, views, tools }, fail);
   // As for the role `admin`: this scope implies the others.
   return { scopes: granted.includes('admin') ? SCOPES : granted, ...lists };
 }

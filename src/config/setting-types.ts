@@ -201,13 +201,13 @@ export const boolean: SettingType<boolean> = {
 };
 
 /** A whole number from `least` to `most`, both included. `what` is a unit, or a noun with an article: `bytes`, `a port`. */
-export function integer(least: number, most: number, what = 'a whole number'): SettingType<number> {
+export function integerWithin(least: number, most: number, what = 'a whole number'): SettingType<number> {
   return numbers(what, least, most, { isWhole: true });
 }
 
 /** A whole number, or the word `auto`. */
 export function integerOrAuto(least: number, most: number): SettingType<number | 'auto'> {
-  const number = integer(least, most);
+  const number = integerWithin(least, most);
   return {
     type: `auto, or ${number.type}`,
     read: (raw, folder) => (asWord(raw) === 'auto' ? 'auto' : number.read(raw, folder)),
@@ -246,7 +246,7 @@ function numbers(
 
 /** A whole percentage; the value is a fraction. */
 export function percent(least: number, most: number): SettingType<number> {
-  const written = integer(least, most, 'percent');
+  const written = integerWithin(least, most, 'percent');
   return {
     ...written,
     read: (raw, folder) => {
@@ -360,7 +360,10 @@ export const webAddress = text('an http or https URL', (raw) => {
   return new URL(raw).href.replace(/\/+$/, '');
 });
 
-/** `any`, `known`, or host names in lower case. */
+/**
+ * Which clients may sign users in: any, those that an admin added (`known`), or those of these hosts as well, which are in
+ * lower case.
+ */
 export type ClientRule = 'any' | 'known' | readonly string[];
 
 export const clientRule: SettingType<ClientRule> = {
@@ -368,7 +371,7 @@ export const clientRule: SettingType<ClientRule> = {
   read: (raw, folder) => {
     const word = asWord(raw);
     if (word === 'any' || word === 'known') return word;
-    const hosts = list(hostHeader).read(raw, folder);
+    const hosts = commaSeparated(hostHeader).read(raw, folder);
     return hosts !== undefined && hosts.length > 0 ? hosts : undefined;
   },
   show: (value) => (typeof value === 'string' ? value : value.join(', ')),
@@ -400,7 +403,7 @@ function readNetwork(text: string): string | undefined {
 export const network = text('addresses or networks such as 10.0.0.0/8', readNetwork);
 
 /** Several values of a type: a YAML list, or text with commas. The word `none` is the empty list. */
-export function list<T>(item: SettingType<T>): SettingType<readonly T[]> {
+export function commaSeparated<T>(item: SettingType<T>): SettingType<readonly T[]> {
   return {
     type: `${item.type}, separated by commas`,
     read: (raw, folder) => {

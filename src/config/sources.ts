@@ -2,6 +2,7 @@
 
 import { dirname, resolve } from 'node:path';
 import { codeOf, messageOf } from '../domain/errors/errors.ts';
+import type { Variables } from '../domain/instances/command.ts';
 import { isJsonObject } from '../domain/json/json.ts';
 import { nearest, nearMiss } from '../domain/nearest.ts';
 import { utf8Text } from '../domain/text.ts';
@@ -13,12 +14,10 @@ import { readYaml } from './yaml.ts';
 /** Values of the command line by flag name without dashes; a flag without value is `true`, `--no-x` is `x: false`. */
 export type Flags = Readonly<Record<string, string | boolean | undefined>>;
 
-/** Variables by name; an empty variable counts as not set. */
-export type Environment = Readonly<Record<string, string | undefined>>;
-
 export interface SourcesInput {
   readonly flags?: Flags;
-  readonly env?: Environment;
+  /** An empty variable counts as not set. */
+  readonly env?: Variables;
   /** The folder of gateway.yaml, and the base of relative paths. */
   readonly cwd: string;
   /** Text of a file, undefined when there is none. Default: the file system. */
@@ -162,7 +161,7 @@ const SERVICE_LINK = /^(SERVICE_(HOST|PORT(_.+)?)|PORT_\d+_.+)$/;
  * One line for each variable that looks like a setting but is none, with the nearest name and without the
  * value. Other programs also have variables that begin with GATEWAY_: only near misses of those count.
  */
-export function unknownVariables(environment: Environment, settings: readonly SettingNames[]): string[] {
+export function unknownVariables(environment: Variables, settings: readonly SettingNames[]): string[] {
   const known = settings.flatMap(({ variable, secret }) =>
     secret ? [variable, `${variable}_FILE`] : [variable],
   );

@@ -177,7 +177,7 @@ export class TrafficCounts {
 
   /** By template, of those that had a session or a process of a client since they were created. */
   clients(): ReadonlyMap<string, ClientCounts> {
-    return new Map([...this.#clients].map(([template, tally]) => [template, sumOf([tally])]));
+    return new Map([...this.#clients].map(([template, tally]) => [template, summedClients([tally])]));
   }
 
   /** The open sessions and dedicated processes at the instance of that server id. */
@@ -315,11 +315,11 @@ export class TrafficCounts {
   }
 
   #tallyOf(template: string): ClientTally {
-    return getOrInsert(this.#clients, template, () => sumOf([]));
+    return getOrInsert(this.#clients, template, () => summedClients([]));
   }
 
   #forgetClients(template: string): void {
-    const { sessions, ownProcesses } = this.#clients.get(template) ?? sumOf([]);
+    const { sessions, ownProcesses } = this.#clients.get(template) ?? summedClients([]);
     const isUsed = sessions.open > 0 || ownProcesses.running > 0;
     if (!isUsed && !this.#hasTemplate(template)) this.#clients.delete(template);
   }
@@ -400,7 +400,7 @@ function share(part: number, whole: number): number {
 }
 
 /** The counts of several templates together; a new object. */
-export function sumOf(counts: Iterable<ClientCounts>): ClientTally {
+export function summedClients(counts: Iterable<ClientCounts>): ClientTally {
   const sum: ClientTally = {
     sessions: { open: 0, opened: 0, lost: 0, moved: 0 },
     ownProcesses: { running: 0, started: 0, lost: 0 },

@@ -9,9 +9,9 @@ import type { ContainerInspectInfo } from 'dockerode';
 import { from, lastValueFrom, mergeMap, toArray } from 'rxjs';
 import { codeOf, messageOf } from '../domain/errors/errors.ts';
 import { commandWords, type WrittenCommand } from '../domain/instances/command.ts';
-import type { FoundInstance, Listing, SkippedInstance } from '../domain/instances/found-instances.ts';
+import type { FoundInstance, SkippedInstance, SourceListing } from '../domain/instances/found-instances.ts';
 import { type InstanceInput, instanceIdOf } from '../domain/instances/instance.ts';
-import { hostAndPort } from '../domain/local-address.ts';
+import { joinHostPort } from '../domain/local-address.ts';
 import { isTemplateId } from '../domain/template-name.ts';
 import { systemClock, timeLimit } from '../domain/time/clock.ts';
 import {
@@ -69,7 +69,7 @@ function containerSource(address: string, { hintsOf, signal }: DiscoveryContext)
 }
 
 async function inspectAll(address: string, signal: AbortSignal): Promise<readonly ContainerInspectInfo[]> {
-  const engine = await connect(address);
+  const engine = await connectEngine(address);
   const ended = AbortSignal.any([signal, timeLimit(systemClock, LIST_MS)]);
   const within = () => AbortSignal.any([ended, timeLimit(systemClock, ANSWER_MS)]);
   const lists = await Promise.all(
@@ -94,7 +94,7 @@ function listingOf(
   containers: readonly ContainerInspectInfo[],
   engine: string,
   hintsOf: DiscoveryContext['hintsOf'],
-): Omit<Listing, 'origin'> {
+): Omit<SourceListing, 'origin'> {
   const found: FoundInstance[] = [];
   const skipped: SkippedInstance[] = [];
   for (const details of containers) {
@@ -157,7 +157,7 @@ function endpointOf(details: ContainerInspectInfo, wanted: number | undefined, e
   const port = wanted ?? (exposed.length === 1 ? Number(exposed[0]) : undefined);
   if (port === undefined)
     return `its address is unknown: set the label ${PORT} or ${COMMAND}, or give the template a port`;
-  if (details.HostConfig?.NetworkMode === 'host') return `http://${hostAndPort(host, port)}`;
+  if (details.HostConfig?.NetworkMode === 'host') return `http://${joinHostPort(host, port)}`;
   const bindings: readonly { HostIp?: string; HostPort?: string }[] = published?.[`${port}/tcp`] ?? [];
   const binding = bindings.find(({ HostIp: ip = '' }) => !ip.includes(':')) ?? bindings[0];
   const address = Object.values(networks ?? {}).find((each) => each?.IPAddress)?.IPAddress;
@@ -165,9 +165,9 @@ function endpointOf(details: ContainerInspectInfo, wanted: number | undefined, e
   const isInContainer = existsSync('/.dockerenv') || existsSync('/run/.containerenv');
   if (binding?.HostPort && !(isInContainer && address)) {
     const ip = /^(0\.0\.0\.0|::|)$/.test(binding.HostIp ?? '') ? host : String(binding.HostIp);
-    return `http://${hostAndPort(ip, binding.HostPort)}`;
+    return `http://${joinHostPort(ip, binding.HostPort)}`;
   }
-  if (address) return `http://${hostAndPort(address, port)}`;
+  if (address) return `http://${joinHostPort(address, port)}`;
   return `its port ${port} is not published, and it has no address of its own`;
 }
 
@@ -180,7 +180,7 @@ async function watch(
   onOpen: () => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const engine = await connect(address);
+  const engine = await connectEngine(address);
   const events = await engine.getEvents({ filters: { type: ['container'] }, abortSignal: signal });
   onOpen();
   try {
@@ -229,7 +229,7 @@ function urlOf(address: string): URL {
   return new URL(address.replace(/^https?:/, 'tcp:'));
 }
 
-export async function connect(address: string): Promise<Docker> {
+export async function connectEngine(address: string): Promise<Docker> {
   const { default: Engine } = await import('dockerode');
   if (address.startsWith('unix://')) return new Engine({ socketPath: address.slice('unix://'.length) });
   const { hostname, port } = urlOf(address);

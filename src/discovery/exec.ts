@@ -7,7 +7,7 @@ import { addAbortSignal } from 'node:stream';
 import type Docker from 'dockerode';
 import type { ProgramOutput, RunInContainer } from '../domain/instances/found-instances.ts';
 import { sleep, systemClock, timeLimit } from '../domain/time/clock.ts';
-import { connect, isAboutRemoved } from './containers.ts';
+import { connectEngine, isAboutRemoved } from './containers.ts';
 
 const VARIABLE = 'STAGEDOOR_PROGRAM';
 
@@ -33,7 +33,7 @@ const END_CHECK_MS = 50;
 const ENGINE_MS = 5_000;
 
 export const runInContainer: RunInContainer = async ({ engine: address, id }, words, output, abortSignal) => {
-  const container = (await connect(address)).getContainer(id);
+  const container = (await connectEngine(address)).getContainer(id);
   const variable = `${VARIABLE}=${randomBytes(12).toString('hex')}`;
   const exec = await container.exec({
     Cmd: [...words],

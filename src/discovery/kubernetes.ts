@@ -2,10 +2,10 @@
 // one instance. cluster.ts has the connection to the API server.
 
 import { hash } from 'node:crypto';
-import type { FoundInstance, Listing, SkippedInstance } from '../domain/instances/found-instances.ts';
+import type { FoundInstance, SkippedInstance, SourceListing } from '../domain/instances/found-instances.ts';
 import { instanceIdOf } from '../domain/instances/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json/json.ts';
-import { hostAndPort } from '../domain/local-address.ts';
+import { joinHostPort } from '../domain/local-address.ts';
 import { isTemplateId } from '../domain/template-name.ts';
 import { Cluster, clusterAccess, type Resource } from './cluster.ts';
 import type { DiscoveryContext, Provider, Source } from './provider.ts';
@@ -36,7 +36,7 @@ function clusterSource(cluster: Cluster, { namespace, hintsOf, signal }: Discove
   return {
     address: `${cluster.address} (${where})`,
     origin,
-    list: async (): Promise<Listing> => {
+    list: async (): Promise<SourceListing> => {
       const lists = await Promise.all(RESOURCES.map((resource) => cluster.list(resource)));
       return { origin, ...listingOf(lists, hintsOf, originOf) };
     },
@@ -64,7 +64,7 @@ function listingOf(
   [services = [], slices = [], deployments = []]: readonly (readonly JsonObject[])[],
   hintsOf: DiscoveryContext['hintsOf'],
   originOf: (namespace: unknown) => string,
-): Omit<Listing, 'origin'> {
+): Omit<SourceListing, 'origin'> {
   const found = new Map<string, FoundInstance>();
   const skipped = new Map<string, SkippedInstance>();
   for (const service of services) {
@@ -99,7 +99,7 @@ function listingOf(
             name: `${namespace}/${pod}`,
             origin: originOf(namespace),
             input: {
-              endpoint: `http://${hostAndPort(address, port)}`,
+              endpoint: `http://${joinHostPort(address, port)}`,
               ...(isSse ? { transport: 'sse' as const } : {}),
             },
           });

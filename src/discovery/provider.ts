@@ -1,6 +1,6 @@
 // A provider finds its sources and queries them. gateway/sync.ts has the table of providers.
 
-import type { Listing } from '../domain/instances/found-instances.ts';
+import type { SourceListing } from '../domain/instances/found-instances.ts';
 import type { InstanceInput } from '../domain/instances/instance.ts';
 import { cutText } from '../domain/text.ts';
 
@@ -44,7 +44,7 @@ export interface Source {
   readonly address: string;
   readonly origin: string;
   /** Rejects with a SourceError when the source does not answer. */
-  list(): Promise<Listing>;
+  list(): Promise<SourceListing>;
   /**
    * Reports changes until the signal of the context aborts, with the id of a container that ended; the source must
    * be listed again after each. Calls `onOpen` once no further change can be missed. Resolves earlier when changes

@@ -5,10 +5,10 @@ const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::
 
 /** The URL that reaches a listener at this address from this machine. */
 export function localUrl(host: string, port: number, scheme: 'http' | 'https' = 'http'): string {
-  return `${scheme}://${hostAndPort(LOOPBACK[host] ?? host, port)}`;
+  return `${scheme}://${joinHostPort(LOOPBACK[host] ?? host, port)}`;
 }
 
-export function hostAndPort(host: string, port: number | string): string {
+export function joinHostPort(host: string, port: number | string): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 

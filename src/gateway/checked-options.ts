@@ -10,7 +10,7 @@ import { PolicyOptions } from '../balancing/policy-schemas.ts';
 import type { ExchangeOptions, ExchangeRequest } from '../domain/calls/exchange.ts';
 import type { GatewayError, ValidationItem } from '../domain/errors/errors.ts';
 import { validationFailed } from '../domain/errors/request-errors.ts';
-import { compileShape, locatedAt, refuse } from '../domain/errors/validation.ts';
+import { compileShape, locatedAt, refuseIssues } from '../domain/errors/validation.ts';
 import { EVENTS, type EventName } from '../domain/events/events.ts';
 import type { InstanceInput } from '../domain/instances/instance.ts';
 import { definedFields } from '../domain/json/json.ts';
@@ -21,7 +21,7 @@ import type { GatewayOptions, InProcessInput } from './gateway-types.ts';
 /** The options, without undefined fields in the policy. VALIDATION_ERROR names each invalid option, and what is expected. */
 export function checkedOptions(options: GatewayOptions): GatewayOptions {
   const items = locatedAt(['options'], shape.issues(options));
-  refuse(items.length > 0 ? items : unsafeOptions(options), 'The argument of createGateway');
+  refuseIssues(items.length > 0 ? items : unsafeOptions(options), 'The argument of createGateway');
   const { policy } = options;
   return policy === undefined ? options : { ...options, policy: definedFields(policy) };
 }

@@ -5,7 +5,7 @@ import { filter, map, type Observable, startWith, throwError } from 'rxjs';
 import type { InstanceStatus } from '../actors/template-group.ts';
 import type { TemplatePolicy } from '../balancing/policy.ts';
 import type { LoadBalancerChange } from '../balancing/policy-schemas.ts';
-import { sumOf } from '../counts/traffic-counts.ts';
+import { summedClients } from '../counts/traffic-counts.ts';
 import type { ExchangeOptions, ExchangeRequest, SourcedEvent } from '../domain/calls/exchange.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
 import { serverNotFound } from '../domain/errors/registry-errors.ts';
@@ -375,7 +375,7 @@ export class Gateway {
       const group = fleet.group(template);
       return {
         ...{ template, queued: group.queue.length, inFlight: group.inFlight },
-        ...{ elsewhere: group.elsewhere, clients: clients.get(template) ?? sumOf([]) },
+        ...{ elsewhere: group.elsewhere, clients: clients.get(template) ?? summedClients([]) },
         get instances() {
           return group.statuses().map(({ snapshot }) => snapshot);
         },

@@ -11,7 +11,7 @@ import { SharedTimer, type Waiter } from '../domain/time/shared-timer.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { shownInstance } from './aggregate/names.ts';
 import type { FaultListener } from './endpoint-types.ts';
-import { faultOf, type RpcFailure } from './rpc.ts';
+import { internalFaultOf, type RpcFailure } from './rpc.ts';
 
 /** Makes the timer that reports slow answers to their calls. */
 export function slowAnswers(clock: Clock, scheduler: TaskScheduler): SharedTimer {
@@ -100,7 +100,7 @@ export abstract class ClientCall<A> implements Waiter {
     if (this.#isOver) return;
     const failure = this.failureOf(thrown);
     this.report.ended({ kind: 'failed', code: failure.errorCode ?? failure.error.code });
-    const fault = faultOf(failure);
+    const fault = internalFaultOf(failure);
     if (fault !== undefined) this.#onFault(fault);
     this.refuse(failure, thrown);
   }

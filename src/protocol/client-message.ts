@@ -12,7 +12,7 @@ import {
 } from '../domain/json/json.ts';
 import {
   hasMoreValues,
-  NONE,
+  NO_INDEX,
   readFields,
   requestIdIn,
   type Scanned,
@@ -59,7 +59,7 @@ function readJson(buffer: Buffer): unknown {
       RPC.invalidRequest,
     );
   }
-  if (end === NONE || skipSpace(buffer, end) !== buffer.length) {
+  if (end === NO_INDEX || skipSpace(buffer, end) !== buffer.length) {
     throw parseError('the body is not valid JSON'); // the message repeats nothing of the body
   }
   if (values.length > LIMITS.batchMessages) {
@@ -82,9 +82,9 @@ function readMessages(source: Scanned, start: number, values: unknown[]): number
   if (bytes[at] === CLOSE_BRACKET) return at + 1;
   for (;;) {
     at = readMessage(source, at, 1, values);
-    if (at === NONE) return NONE;
+    if (at === NO_INDEX) return NO_INDEX;
     at = skipSpace(bytes, at);
-    if (bytes[at] !== COMMA) return bytes[at] === CLOSE_BRACKET ? at + 1 : NONE;
+    if (bytes[at] !== COMMA) return bytes[at] === CLOSE_BRACKET ? at + 1 : NO_INDEX;
     at = skipSpace(bytes, at + 1);
   }
 }
@@ -96,7 +96,7 @@ function readMessage(source: Scanned, start: number, depth: number, values: unkn
   const end = isObject
     ? readFields(source, start, fields, 'params', depth + 1)
     : skipValue(source, start, depth);
-  if (end === NONE) return NONE;
+  if (end === NO_INDEX) return NO_INDEX;
   if (isObject && Object.hasOwn(fields, 'id') && isFields(fields.params)) {
     values.push(fields);
     return end;
@@ -104,7 +104,7 @@ function readMessage(source: Scanned, start: number, depth: number, values: unkn
   // The whole request is counted, because all of it is parsed.
   if (hasMoreValues(source.bytes.subarray(start, end), BOUNDS.values)) {
     source.excess = 'values';
-    return NONE;
+    return NO_INDEX;
   }
   values.push(parseExact(textOf(source, start, end)));
   return end;

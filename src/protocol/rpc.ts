@@ -60,7 +60,7 @@ export function rpcFailureOf(thrown: unknown, id: JsonRpcId | null = null): RpcF
 }
 
 /** The internal error behind a failure, which the answer does not show; undefined for any other failure. */
-export function faultOf({ cause }: RpcFailure): GatewayError | undefined {
+export function internalFaultOf({ cause }: RpcFailure): GatewayError | undefined {
   return cause instanceof GatewayError && cause.code === 'INTERNAL_ERROR' ? cause : undefined;
 }
 

@@ -52,7 +52,7 @@ const ASKED_MS = 60_000;
  * The most tasks that the other nodes are asked for concurrently; an owner has a share of them (LIMITS.ownerShare).
  * Further requests are refused.
  */
-export const MAX_ASKING = 64;
+export const MAX_ASKED_TASKS = 64;
 
 /** The templates of a view; undefined for the name of a template. */
 export type TemplatesOfView = (name: string) => readonly string[] | undefined;
@@ -76,7 +76,7 @@ export class TaskLog {
    */
   readonly #owners = new LruMap<LruMap<readonly string[]>>(OWNERS);
   readonly #asked = new LruMap<Asked>(MAX_ASKED);
-  readonly #asking = new UserShares(MAX_ASKING);
+  readonly #asking = new UserShares(MAX_ASKED_TASKS);
   readonly #templatesOf: TemplatesOfView;
   #peers: TaskPeers | undefined;
 

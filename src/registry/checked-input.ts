@@ -5,7 +5,7 @@ import Type from 'typebox';
 import { LoadBalancerChange } from '../balancing/policy-schemas.ts';
 import type { TemplateChange } from '../balancing/template-settings.ts';
 import { TemplateId } from '../domain/accounts/input-schemas.ts';
-import { compileShape, locatedAt, refuse, type Shape } from '../domain/errors/validation.ts';
+import { compileShape, locatedAt, refuseIssues, type Shape } from '../domain/errors/validation.ts';
 import { InstanceChange, InstanceInput, type TemplateAuth } from '../domain/instances/instance.ts';
 import {
   checkedInput,
@@ -46,7 +46,7 @@ export function checkedInstanceChange(change: InstanceChange): InstanceChange {
 
 /** VALIDATION_ERROR for an invalid name of a template. */
 export function checkName(template: string): void {
-  refuse(nameShape.issues({ template_name: template }));
+  refuseIssues(nameShape.issues({ template_name: template }));
 }
 
 /** A valid copy. VALIDATION_ERROR. */
@@ -56,7 +56,7 @@ export function checkedTemplate(
   auth?: TemplateAuth | null,
 ): TemplateChange {
   // Not through JSON, where NaN would become null, which removes a setting.
-  refuse(locatedAt(['body', 'load_balancer'], settingsShape.issues(change)));
+  refuseIssues(locatedAt(['body', 'load_balancer'], settingsShape.issues(change)));
   const loadBalancer = { ...change };
   if (auth === undefined || auth === null) return { name, loadBalancer, auth };
   return { name, loadBalancer, auth: checkedTemplateAuth(auth, ['body', 'auth']) };

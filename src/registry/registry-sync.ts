@@ -8,8 +8,8 @@ import { databaseUnavailable } from '../domain/errors/gateway-errors.ts';
 import type {
   FoundInstance,
   ImportReport,
-  Listing,
   SkippedInstance,
+  SourceListing,
   SyncedInstance,
   SyncOptions,
   SyncReport,
@@ -24,7 +24,7 @@ import { importViews } from './view-import.ts';
 /** Synchronizes with the listing of a source. DATABASE_UNAVAILABLE. */
 export async function syncListing(
   registry: Registry,
-  { origin, found, skipped }: Listing,
+  { origin, found, skipped }: SourceListing,
   rules: SyncOptions = {},
 ): Promise<SyncReport> {
   await registry.refresh();

@@ -4,7 +4,7 @@ import type { IncomingMessage, RequestListener, Server, ServerOptions, ServerRes
 import { Server as NetServer, Socket } from 'node:net';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { OperatorError } from '../domain/errors/errors.ts';
-import { hostAndPort, localUrl } from '../domain/local-address.ts';
+import { joinHostPort, localUrl } from '../domain/local-address.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { BodyRequest } from '../http/body/body-request.ts';
@@ -201,7 +201,7 @@ class Listener {
   }
 
   get address(): string {
-    const bound = hostAndPort(this.#wanted.host, this.#port);
+    const bound = joinHostPort(this.#wanted.host, this.#port);
     return this.url.endsWith(`//${bound}`) ? this.url : `${bound} (${this.url} here)`;
   }
 

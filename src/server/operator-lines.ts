@@ -50,7 +50,7 @@ export function countsOf({
 }
 
 /** A line for each unusable entry, and for each problem of the source. */
-export function linesOf(source: string, problems: readonly string[], { skipped }: SyncReport): string[] {
+export function syncLines(source: string, problems: readonly string[], { skipped }: SyncReport): string[] {
   const skips = skipped.map(({ template, name, reason }) => `${template}/${name} is skipped: ${reason}`);
   return [...problems, ...skips].map((line) => `${source}: ${line}`);
 }

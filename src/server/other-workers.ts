@@ -2,7 +2,7 @@
 // and one that stops asks them to read the members, instead of waiting until they do.
 
 import { socketAddress } from '../cluster/reachable-life.ts';
-import { gatewayOf, type ShownNode, workerOf } from '../domain/nodes/nodes.ts';
+import { gatewayIdOf, type ShownNode, workerOf } from '../domain/nodes/nodes.ts';
 import { type OwnWorker, workerSocket } from '../domain/nodes/workers.ts';
 
 /** Resolves when the other workers have read the members. Undefined where nodes of other gateways must read them, too. */
@@ -11,7 +11,7 @@ export function readByWorkers(
   gateway: string,
   worker: OwnWorker | undefined,
 ): (() => Promise<unknown>) | undefined {
-  const isOther = ({ id, state }: ShownNode) => state !== 'ended' && gatewayOf(id) !== gateway;
+  const isOther = ({ id, state }: ShownNode) => state !== 'ended' && gatewayIdOf(id) !== gateway;
   if (worker === undefined || table.list().some(isOther)) return undefined;
   return () => worker.ask({ kind: 'members' });
 }

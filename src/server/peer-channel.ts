@@ -20,7 +20,7 @@ import { type ReachableLife, socketAddress } from '../cluster/reachable-life.ts'
 import { type Config, isLoopback } from '../config/config.ts';
 import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import { OperatorError, reasonOf } from '../domain/errors/errors.ts';
-import { hostAndPort } from '../domain/local-address.ts';
+import { joinHostPort } from '../domain/local-address.ts';
 import { systemClock } from '../domain/time/clock.ts';
 
 /** Refusals that the audit log records in a minute; further ones are counted. */
@@ -112,7 +112,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
       const isSecure = options.hasCertificates || !isLocal;
       const listener = await openPeerListener({ ...common, ...listen, tls: isSecure ? keys.tls : undefined });
       listeners.push(listener);
-      address = `${isSecure ? 'https' : 'http'}://${hostAndPort(advertise.host, advertise.port ?? listener.port)}`;
+      address = `${isSecure ? 'https' : 'http'}://${joinHostPort(advertise.host, advertise.port ?? listener.port)}`;
     }
     nodes = await join({ node: nodeId, life, address });
   } catch (thrown) {

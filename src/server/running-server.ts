@@ -100,17 +100,17 @@ async function closeServer(options: RunningServerOptions): Promise<void> {
     databaseLog.unsubscribe();
     app.closeStreams();
     // The audit log is closed after the last answer, so that it contains the entry of that answer.
-    await closeQuietly(() => listeners.close(LAST_ANSWERS_MS), log);
+    await closeOrLog(() => listeners.close(LAST_ANSWERS_MS), log);
     // A request of another node that arrives meanwhile is answered that its session has moved; after the close it would be lost.
-    await closeQuietly(() => others.leave(), log);
-    await closeQuietly(() => others.closeChannel(LAST_ANSWERS_MS), log);
-    await closeQuietly(async () => scrapes?.close(LAST_ANSWERS_MS), log);
-    for (const last of opened) await closeQuietly(last, log);
+    await closeOrLog(() => others.leave(), log);
+    await closeOrLog(() => others.closeChannel(LAST_ANSWERS_MS), log);
+    await closeOrLog(async () => scrapes?.close(LAST_ANSWERS_MS), log);
+    for (const last of opened) await closeOrLog(last, log);
   }
 }
 
 /** Logs an error: one part that cannot be closed must not leave the others open. */
-export async function closeQuietly(close: Close, log: Logger | undefined): Promise<void> {
+export async function closeOrLog(close: Close, log: Logger | undefined): Promise<void> {
   try {
     await close();
   } catch (error) {

@@ -32,10 +32,10 @@ import { namesCollector } from '../tracing/tracing.ts';
 import { configuredApp } from './configured-app.ts';
 import { configuredGateway } from './configured-gateway.ts';
 import { lockNodeOfFile, lockNodeOfServer } from './node-lock.ts';
-import { countsOf, foreignGrants, foreignPrograms, linesOf, logDatabase } from './operator-lines.ts';
+import { countsOf, foreignGrants, foreignPrograms, logDatabase, syncLines } from './operator-lines.ts';
 import { openOtherNodes } from './other-nodes.ts';
 import { type OpenPorts, Ports, publicTlsOf } from './ports.ts';
-import { type Close, closeQuietly, type RunningServer, runningServer } from './running-server.ts';
+import { type Close, closeOrLog, type RunningServer, runningServer } from './running-server.ts';
 import { openServerAuth } from './server-auth.ts';
 import { openStorage, reaperPipeOf } from './storage.ts';
 
@@ -72,7 +72,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
   try {
     return await start(config, options, opened);
   } catch (error) {
-    for (const close of opened) await closeQuietly(close, options.log);
+    for (const close of opened) await closeOrLog(close, options.log);
     throw error;
   }
 }
@@ -343,7 +343,7 @@ async function serve(
   options.onGateway?.(gateway);
   const { document } = parts.files;
   // Thousands of instances may take minutes: a closing gateway starts no more of them.
-  const endLoading = (): void => void closeQuietly(() => gateway.close({ graceMs: 0 }), log);
+  const endLoading = (): void => void closeOrLog(() => gateway.close({ graceMs: 0 }), log);
   options.signal?.addEventListener('abort', endLoading);
   const loaded = loadRegistry(gateway, isFirst ? { document, isSynced: config.sync.isEnabled } : {}, log);
   loaded.catch(() => undefined); // awaited below
@@ -384,12 +384,12 @@ async function loadRegistry(
     if (document !== undefined) {
       const report = await gateway.importFile(document);
       log.info({ ...countsOf(report), problems: document.problems.length }, 'registry file applied');
-      problems = linesOf('registry file', document.problems, report);
+      problems = syncLines('registry file', document.problems, report);
     }
     if (isSynced) {
       const report = await gateway.followSources();
       log.info(countsOf(report), 'deployments synced');
-      problems = problems.concat(linesOf('sync', report.warnings, report));
+      problems = problems.concat(syncLines('sync', report.warnings, report));
     }
   });
   return problems;

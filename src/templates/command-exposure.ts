@@ -6,7 +6,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, normalize, resolve } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ProgramUser } from '../domain/instances/command.ts';
+import type { ProgramUser, Variables } from '../domain/instances/command.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { runsProgram } from '../domain/instances/transport-kinds.ts';
 import { sleep, systemClock } from '../domain/time/clock.ts';
@@ -23,8 +23,6 @@ export interface ProtectedPath {
 }
 
 export type ExposedProgram = Pick<InstanceDefinition, 'command' | 'args' | 'workingDir' | 'env' | 'force'>;
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * A check ends after so many steps without an answer of the file system (2 s; a network folder may not answer), and after so many
@@ -102,7 +100,7 @@ export async function exposureOf(
 }
 
 /** The tokens of this user that `gateway login` stores. */
-export function credentialsPath(env: Environment, platform: NodeJS.Platform = process.platform): string {
+export function credentialsPath(env: Variables, platform: NodeJS.Platform = process.platform): string {
   const home = homeFolder(env);
   const named = (platform === 'win32' ? env.APPDATA : env.XDG_CONFIG_HOME) ?? '';
   // A relative path must be ignored. Source: XDG Base Directory Specification.
@@ -111,7 +109,7 @@ export function credentialsPath(env: Environment, platform: NodeJS.Platform = pr
 }
 
 /** `HOME`, else the folder of the account; `/`, as in containers, for a user without an account. */
-export function homeFolder(env: Environment): string {
+export function homeFolder(env: Variables): string {
   if (env.HOME) return env.HOME;
   try {
     return homedir();

@@ -15,10 +15,11 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
 import { reasonOf } from '../domain/errors/errors.ts';
+import type { Variables } from '../domain/instances/command.ts';
 import { definedFields, jsonIn } from '../domain/json/json.ts';
 import { settlesWithin, systemClock } from '../domain/time/clock.ts';
 import { VERSION } from '../domain/version.ts';
-import { type Environment, isRegistered } from './tracing.ts';
+import { isRegistered } from './tracing.ts';
 
 /** Longest wait for the collector to accept the last spans at a stop, in ms. */
 const FLUSH_MS = 2_000;
@@ -30,7 +31,7 @@ type Log = Pick<Logger, 'warn'>;
 /** Starts the exporter. Undefined when the program has registered another tracer provider, which then gets the spans. `close`
  * unregisters the provider and sends the remaining spans, for at most FLUSH_MS.
  */
-export async function startOtlp(env: Environment, log: Log) {
+export async function startOtlp(env: Variables, log: Log) {
   const warn = warningOf(log);
   const report = oncePerMinute(warn);
   // An empty variable counts as not set.

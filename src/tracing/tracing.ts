@@ -1,6 +1,8 @@
 // Whether this process traces, checked once per request. The API of OpenTelemetry costs 14 ms and 6 MB, so it
 // is loaded only after an embedding program or otlp.ts registered a tracer provider. Source: ADR 76.
 
+import type { Variables } from '../domain/instances/command.ts';
+
 type Spans = typeof import('./spans.ts');
 
 /** The global property under which every copy of the API registers providers. */
@@ -34,10 +36,8 @@ interface OpenTelemetryGlobal extends Partial<typeof globalThis> {
   readonly [REGISTRY]?: { readonly trace?: unknown };
 }
 
-export type Environment = Readonly<Record<string, string | undefined>>;
-
 /** True when the standard variables of OpenTelemetry name a collector and do not disable tracing: otlp.ts is loaded only then. */
-export function namesCollector(env: Environment): boolean {
+export function namesCollector(env: Variables): boolean {
   const isDisabled = env.OTEL_SDK_DISABLED?.trim().toLowerCase() === 'true';
   const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: ofTraces, OTEL_EXPORTER_OTLP_ENDPOINT: all } = env;
   return (

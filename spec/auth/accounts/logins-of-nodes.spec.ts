@@ -5,7 +5,7 @@ import {
   type LoginCounts,
   type LoginKeys,
   LoginThrottle,
-  MAX_ASKING,
+  MAX_ASKING_ATTEMPTS,
 } from '../../../src/auth/accounts/login-throttle.ts';
 import { thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -171,11 +171,13 @@ test('while too many attempts wait for other nodes, a node admits its share of t
   const { gate, asked, attempt, fail } = nodesOf(2);
   const answer = Promise.withResolvers<void>();
   gate.open = answer.promise;
-  const waiting = Array.from({ length: MAX_ASKING }, (_, count) => attempt(0, 'ada', `10.0.1.${count}`));
-  assert.is(asked.length, MAX_ASKING);
+  const waiting = Array.from({ length: MAX_ASKING_ATTEMPTS }, (_, count) =>
+    attempt(0, 'ada', `10.0.1.${count}`),
+  );
+  assert.is(asked.length, MAX_ASKING_ATTEMPTS);
   const codes: string[] = [];
   for (let count = 0; count < 8; count += 1) codes.push(await fail(0));
-  assert.is(asked.length, MAX_ASKING);
+  assert.is(asked.length, MAX_ASKING_ATTEMPTS);
   assert.is(codes.filter((code) => code === 'none').length, 5);
   answer.resolve();
   for (const counted of await Promise.all(waiting)) counted.settle('right');

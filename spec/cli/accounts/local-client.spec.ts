@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { type AccountClient, withLocalClient } from '../../../src/cli/accounts/local-client.ts';
-import { type Fields, fields, listOf } from '../../../src/cli/answers.ts';
+import { type Fields, fields, objectsOf } from '../../../src/cli/answers.ts';
 import { CommandInput } from '../../../src/cli/command.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
 import { idAt } from '../../../src/domain/events/audit.ts';
@@ -37,10 +37,10 @@ test('creates, changes, lists and deletes users in the form of the API, and refu
     const bo = await create(client, { ...ada, username: 'bo', role: 'user' });
     const change = { password: 'battery staple', templates: null };
     await client.request(`/auth/users/${id}`, { method: 'PATCH', body: change });
-    const names = listOf(await client.request('/auth/users')).map(({ username }) => username);
+    const names = objectsOf(await client.request('/auth/users')).map(({ username }) => username);
     assert.equal(names, ['ada', 'bo']);
     await remove(client, `/auth/users/${bo.id}`);
-    assert.is(listOf(await client.request('/auth/users')).length, 1);
+    assert.is(objectsOf(await client.request('/auth/users')).length, 1);
   });
   const refused = (work: Work<unknown>, reason: RegExp) => rejects(use(work), CommandFailure, reason);
   await refused(
@@ -76,7 +76,7 @@ test('lists keys whose JSON is longer than a piece of an answer', async () => {
       const body = { ...key, name: `key-${n}`, tools };
       made.push(fields(await client.request('/auth/api-keys', { method: 'POST', body })).id);
     }
-    const listed = listOf(await client.request('/auth/api-keys'));
+    const listed = objectsOf(await client.request('/auth/api-keys'));
     assert.ok(JSON.stringify(listed).length > 524_288);
     assert.equal(
       listed.map(({ id }) => id),

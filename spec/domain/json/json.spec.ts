@@ -16,7 +16,7 @@ import {
   type Excess,
   hasMoreValues,
   memberBytes,
-  NONE,
+  NO_INDEX,
   readFields,
   scanned,
   skipValue,
@@ -236,7 +236,7 @@ test('counts the values of fields, also of repeated objects that are read into f
       const json = `{${Array(times).fill(field)}}`;
       const source = scanned(Buffer.from(json), { levels: 128, values: LIMITS.bodyValues });
       const end = readFields(source, 0, {}, field.startsWith('"params') ? 'params' : '_meta');
-      assert.equal([source.excess, end], [excess, excess === undefined ? json.length : NONE], field);
+      assert.equal([source.excess, end], [excess, excess === undefined ? json.length : NO_INDEX], field);
     }
   }
 });

@@ -21,7 +21,7 @@ import {
   readDirect,
 } from '../../../src/http/body/read.ts';
 import { body } from '../../../src/http/middleware/body.ts';
-import { drain } from '../../../src/http/middleware/errors.ts';
+import { drainBody } from '../../../src/http/middleware/errors.ts';
 import { json } from '../../../src/http/replies/reply.ts';
 import { respond } from '../../../src/http/replies/respond.ts';
 import { ClientGone } from '../../../src/http/request.ts';
@@ -204,7 +204,7 @@ bytes('over 64 KiB are parsed in a turn of the scheduler, with or without a leng
 
 bytes('are drained up to a limit, after which the request is destroyed', async () => {
   const request = new PassThrough();
-  drain(request, 10);
+  drainBody(request, 10);
   request.write('12345');
   request.write('1234567');
   await once(request, 'close');

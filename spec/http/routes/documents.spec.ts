@@ -1,7 +1,7 @@
 // The API description, the two pages that show it and their files: their content, and over HTTP.
 
 import * as assert from 'uvu/assert';
-import { ASSETS, pageOf, readAsset, redocPage, swaggerPage } from '../../../src/http/docs/documents.ts';
+import { ASSETS, documentPage, readAsset, redocPage, swaggerPage } from '../../../src/http/docs/documents.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import { head, sendRaw } from '../../helpers/http-raw.ts';
@@ -67,7 +67,7 @@ test('allow inline scripts and styles by hash, and otherwise only files of the g
   const empty = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='";
   const alert = "'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='";
   const html = '<style></style><script src="x"></script><script>alert(1)</script>';
-  const [name, policy = '', ...others] = pageOf(html).headers;
+  const [name, policy = '', ...others] = documentPage(html).headers;
   assert.is(name, 'Content-Security-Policy');
   assert.equal(policy.split('; '), [
     ...["default-src 'none'", `script-src 'self' ${alert}`, `style-src 'self' ${empty}`],

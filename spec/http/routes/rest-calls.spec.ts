@@ -7,7 +7,7 @@ import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { jsonPieces } from '../../../src/domain/json/json-pieces.ts';
-import { ToolList, toolRecord } from '../../../src/http/routes/rest-calls.ts';
+import { ToolListAnswer, toolRecord } from '../../../src/http/routes/rest-calls.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
@@ -59,7 +59,7 @@ for (const [template, id, name] of [
     assert.equal([answer.status, answer.body], [200, { content: [{ type: 'text', text: name }] }]);
     const list = await app.ask('GET', `/mcp/${template}/tools/list`);
     assert.equal([list.status, list.body.count], [200, Object.keys(tools).length]);
-    assert.ok(Compile(ToolList).Check(list.body));
+    assert.ok(Compile(ToolListAnswer).Check(list.body));
     for (const { headers } of [answer, list]) assert.is(headers.get('x-instance-id'), id);
   });
 

@@ -11,7 +11,7 @@ import {
   DirectStep,
   type ExcludedIds,
   FULL,
-  NONE,
+  NO_STEP,
   type RunningCall,
   type Step,
 } from './call-route.ts';
@@ -39,7 +39,7 @@ export class BalancedRoute implements CallRoute, StrategyRequest {
   step({ excluded }: RunningCall): Step {
     const ref = this.next(excluded);
     if (ref !== undefined) return new DirectStep(ref, this.#request);
-    return this.isOnlyFull(excluded) ? FULL : NONE;
+    return this.isOnlyFull(excluded) ? FULL : NO_STEP;
   }
 
   /**

@@ -9,7 +9,7 @@ import {
   DirectStep,
   type ExcludedIds,
   FULL,
-  NONE,
+  NO_STEP,
   type RunningCall,
   type Step,
 } from './call-route.ts';
@@ -38,7 +38,7 @@ export class BoundRoute implements CallRoute {
   step({ excluded }: RunningCall): Step {
     const ref = this.next(excluded);
     if (ref !== undefined) return new DirectStep(ref, this.#request, this.#options.conversation);
-    return this.isOnlyFull(excluded) ? FULL : NONE;
+    return this.isOnlyFull(excluded) ? FULL : NO_STEP;
   }
 
   next(excluded: ExcludedIds): InstanceRef | undefined {

@@ -40,7 +40,7 @@ export type Step = SendStep | WaitStep | { readonly kind: 'full' | 'none' };
 
 /** The steps without data: one shared object each, since every call uses them. */
 export const FULL: Step = { kind: 'full' };
-export const NONE: Step = { kind: 'none' };
+export const NO_STEP: Step = { kind: 'none' };
 
 /** The step that sends the call to this instance now, in the same synchronous block (see Pool.pick). */
 export interface SendStep {

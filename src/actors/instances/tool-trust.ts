@@ -7,7 +7,7 @@ import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { arrayOf, editedFields } from '../../domain/json/json-fields.ts';
 import { memberBytes, memberText } from '../../domain/json/json-scanner.ts';
-import { partsOf, readPage } from '../../domain/lists/list-pages.ts';
+import { itemsInParts, readPage } from '../../domain/lists/list-pages.ts';
 import type { Tool } from '../../domain/mcp/mcp.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { ToolHints } from '../../domain/views/view.ts';
@@ -90,7 +90,7 @@ async function listWithout(
 ): Promise<JsonText> {
   const groups: Buffer[] = [];
   let place = 0;
-  await scheduler.each(partsOf(memberBytes(bytes, 'tools') ?? NO_TOOLS), (part) => {
+  await scheduler.each(itemsInParts(memberBytes(bytes, 'tools') ?? NO_TOOLS), (part) => {
     const from = place;
     place += part.length;
     const kept = part.filter((_, index) => !withheld.has(listed[from + index]));
@@ -113,7 +113,7 @@ export async function withHints(
   if (event.kind !== 'result' || listed === undefined) return sourced;
   const pieces: Buffer[] = [];
   let keptFrom = 0;
-  await scheduler.each(partsOf(listed), (part) => {
+  await scheduler.each(itemsInParts(listed), (part) => {
     for (const tool of part) {
       const name = memberText(tool, 'name');
       if (name === undefined || !Object.hasOwn(hints, name)) continue;

@@ -27,7 +27,7 @@ import { isLogLevel, SET_LEVEL, SUBSCRIBE } from '../../domain/mcp/mcp.ts';
 import { answerOf } from '../../transports/own-exchange.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
-import { ANSWER_MS, type SharedSubscription } from '../subscriptions/resource-subscriptions.ts';
+import { BACKEND_ANSWER_MS, type SharedSubscription } from '../subscriptions/resource-subscriptions.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-core.ts';
 
@@ -178,9 +178,11 @@ export class BackendState {
     if (isKnown || !hasOwnState(binding)) return shared?.answer;
     const request = { method: SUBSCRIBE, params: { uri } };
     // The conversation itself reports its end.
-    return answerOf(binding.conversation.exchange(request), ANSWER_MS, this.#session.deps.clock).catch(
-      () => undefined,
-    );
+    return answerOf(
+      binding.conversation.exchange(request),
+      BACKEND_ANSWER_MS,
+      this.#session.deps.clock,
+    ).catch(() => undefined);
   }
 }
 

@@ -26,7 +26,7 @@ import {
   type ExcludedIds,
   FULL,
   type LocalAnswer,
-  NONE,
+  NO_STEP,
   type RunningCall,
   type SendStep,
   type Step,
@@ -94,7 +94,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (reason?.kind === 'hedge') return this.#hedge(call.excluded);
     const binding = this.#current?.binding;
     if (reason === undefined || binding === undefined) return this.#next();
-    return this.#isRetried(reason, binding) ? this.#waitBeforeRetry(call) : NONE;
+    return this.#isRetried(reason, binding) ? this.#waitBeforeRetry(call) : NO_STEP;
   }
 
   // --- for its attempts ------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const { route } = this.#current;
     if (route.next(undefined) !== undefined)
       return this.#untilMarked(binding) ?? new SessionStep(this, binding, request, true);
-    return route.isOnlyFull(undefined) ? FULL : NONE;
+    return route.isOnlyFull(undefined) ? FULL : NO_STEP;
   }
 
   /**
@@ -206,12 +206,12 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const { binding } = this;
     const request = this.#request;
     const { method } = request;
-    if (!this.isCertain) return NONE;
+    if (!this.isCertain) return NO_STEP;
     // A cursor or a task in the answer is known at one instance only.
     const mayBeElsewhere = !setsBackendState(method) && listOf(method) === undefined && !isAboutTask(request);
-    if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return NONE;
+    if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return NO_STEP;
     if (this.#nextHedge !== undefined) return new SessionStep(this, this.#nextHedge, request, false);
-    if (!this.#mayHedgeBeside(binding, excluded)) return NONE;
+    if (!this.#mayHedgeBeside(binding, excluded)) return NO_STEP;
     return { kind: 'wait', until$: this.#hedgeBinding(binding, excluded) };
   }
 

@@ -30,7 +30,7 @@ export interface SharedSubscription {
 }
 
 /** The longest wait for the answer to one request, in ms. */
-export const ANSWER_MS = 30_000;
+export const BACKEND_ANSWER_MS = 30_000;
 /** Wait before a failed request is repeated, in ms. */
 const RETRY_MS = 5_000;
 /** The most unanswered requests at a backend, of which an owner has a share; further ones wait. */
@@ -358,7 +358,7 @@ export class ResourceSubscriptions {
   async #answerTo({ uri, callerId }: ResourceEntry, method: string): Promise<FinalEvent> {
     return answerOf(
       this.#conversation.exchange({ method, params: { uri }, callerId }),
-      ANSWER_MS,
+      BACKEND_ANSWER_MS,
       this.#clock,
     );
   }

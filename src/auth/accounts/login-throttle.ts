@@ -16,7 +16,7 @@ const PER_ADDRESS = 60;
 const COUNTED_KEYS = 20_000;
 const windows = () => new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_KEYS });
 /** Attempts that wait for the counts of other nodes at a time. Over it a node admits its share of the limits. */
-export const MAX_ASKING = 64;
+export const MAX_ASKING_ATTEMPTS = 64;
 /** A window of another node that ends within this time is not joined: a window of nearly no length would bound nothing. In ms. */
 const LEAST_JOINED_MS = 1_000;
 
@@ -107,7 +107,7 @@ export class LoginThrottle {
     const others = this.#peers?.lives().slice(1) ?? [];
     if (this.#peers === undefined || others.length === 0) return alone;
     // Many attempts at once must not turn into any number of questions.
-    const counts = this.#asking < MAX_ASKING ? await this.#ask(taken, this.#peers, others) : [];
+    const counts = this.#asking < MAX_ASKING_ATTEMPTS ? await this.#ask(taken, this.#peers, others) : [];
     return this.#judge(taken, counts, (counts.length + 1) / (others.length + 1));
   }
 

@@ -16,7 +16,7 @@ const texts = Type.Array(Type.String());
 /** Any text: a later release may have stored scopes that this one does not know. */
 export const StoredScopes = Type.Array(Type.Unsafe<Scope>(Type.String()));
 
-export const StoredLists = Type.Object({
+export const StoredRightsLists = Type.Object({
   templates: Type.Optional(texts),
   views: Type.Optional(texts),
   tools: Type.Optional(texts),
@@ -28,7 +28,7 @@ const readValue: (row: OAuthRow) => GrantValue = rowReader(
     clientName: Type.String(),
     resource: Type.String(),
     scopes: StoredScopes,
-    lists: Type.Optional(StoredLists),
+    lists: Type.Optional(StoredRightsLists),
     subject: Type.Optional(Type.Object({ issuer: Type.String(), name: Type.String(), groups: texts })),
     isAsserted: Type.Optional(Type.Literal(true)),
   }),

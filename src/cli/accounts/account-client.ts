@@ -3,11 +3,11 @@
 
 import { templatesIn } from '../../domain/accounts/rights.ts';
 import { didYouMean } from '../../domain/nearest.ts';
-import { type Fields, fields, listOf } from '../answers.ts';
+import { type Fields, fields, objectsOf } from '../answers.ts';
 import { daemonHere } from '../background/daemon-files.ts';
 import type { CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
-import type { Columns } from '../output.ts';
+import type { TableColumns } from '../output.ts';
 import { findGateway, Remote } from '../remote.ts';
 import { DATABASE_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
@@ -16,7 +16,7 @@ import type { AccountClient } from './local-client.ts';
 
 export async function findUser(client: AccountClient, username: string): Promise<Fields> {
   const wanted = username.toLowerCase();
-  const users = listOf(await client.request('/auth/users'));
+  const users = objectsOf(await client.request('/auth/users'));
   const user = users.find((each) => String(each.username).toLowerCase() === wanted);
   if (user === undefined) throw new CommandFailure(`user "${username}" not found`);
   return user;
@@ -24,7 +24,7 @@ export async function findUser(client: AccountClient, username: string): Promise
 
 /** The key with that id, or with that name when only one key has it. */
 export async function findApiKey(client: AccountClient, idOrName: string): Promise<Fields> {
-  const keys = listOf(await client.request('/auth/api-keys'));
+  const keys = objectsOf(await client.request('/auth/api-keys'));
   const named = keys.filter(({ name }) => name === idOrName);
   const key = keys.find(({ id }) => id === idOrName) ?? named[0];
   if (key === undefined) throw new CommandFailure(`API key "${idOrName}" not found`);
@@ -34,7 +34,7 @@ export async function findApiKey(client: AccountClient, idOrName: string): Promi
 }
 
 /** The columns of the lists of rights: those of views and tools only where an account has some. */
-export function rightsColumns(accounts: readonly Fields[]): Columns<Fields> {
+export function rightsColumns(accounts: readonly Fields[]): TableColumns<Fields> {
   const has = (list: string) => accounts.some((account) => Array.isArray(account[list]));
   return {
     TEMPLATES: ({ templates }) => shownList(templates),

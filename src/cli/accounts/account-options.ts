@@ -29,7 +29,7 @@ export function keyRightsOf(input: CommandInput): {
 } {
   const role = roleOf(input);
   const known = role !== undefined && isBuiltIn(role) ? ROLE_SCOPES[role] : SCOPES;
-  const words = wordsOf(input, 'permissions')?.map((word) => oneOf('permissions', known, word));
+  const words = wordsOption(input, 'permissions')?.map((word) => oneOf('permissions', known, word));
   return { role, permissions: words ?? (role === undefined ? ROLE_SCOPES.user : undefined) };
 }
 
@@ -39,20 +39,20 @@ function oneOf<T extends string>(option: string, known: readonly T[], written: s
   throw new UsageError(`--${option} must be ${known.join(' or ')}, not "${written}"`);
 }
 
-/** The option of `scopesOf`. */
+/** The option of `scopesOption`. */
 export const SCOPES_OPTION: OptionTable = {
   '--scopes <list>': `Scopes of the role to which the user is limited: ${SCOPES.join(', ')}; "all" for all of the role`,
 };
 
 /** Scopes in `--scopes`; null for all of the role, undefined without the option. */
-export function scopesOf(input: CommandInput): readonly Scope[] | null | undefined {
-  const words = wordsOf(input, 'scopes');
+export function scopesOption(input: CommandInput): readonly Scope[] | null | undefined {
+  const words = wordsOption(input, 'scopes');
   if (words?.join() === 'all') return null;
   return words?.map((word) => oneOf('scopes', SCOPES, word));
 }
 
 /** The words of an option, which commas separate; undefined without the option. */
-export function wordsOf(input: CommandInput, option: string): readonly string[] | undefined {
+export function wordsOption(input: CommandInput, option: string): readonly string[] | undefined {
   return input
     .text(option)
     ?.split(',')
@@ -78,7 +78,7 @@ export interface WrittenRights {
 /** What `rightsOptions` gave: "all" removes a list, and "none" is an empty one. */
 export function rightsOf(input: CommandInput): WrittenRights {
   const of = (option: string) => {
-    const words = wordsOf(input, option);
+    const words = wordsOption(input, option);
     if (words?.join() === 'all') return null;
     return words?.join() === 'none' ? [] : words;
   };

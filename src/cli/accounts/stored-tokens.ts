@@ -3,7 +3,7 @@
 import { readRegularFile } from '../../config/read-file.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
-import { fields, itemsOf } from '../answers.ts';
+import { elementsOf, fields } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 import { writePrivateFile } from '../private-file.ts';
 import type { Provable } from './proof.ts';
@@ -92,7 +92,7 @@ function readCredentials(path: string): StoredCredentials {
     // An invalid document holds none: the next login replaces it.
     const { tokens, trusted } = fields(jsonIn(readRegularFile(path).toString('utf8')));
     const valid = Object.entries(fields(tokens)).filter(([, token]) => 'access_token' in fields(token));
-    const urls = itemsOf(trusted).map(String);
+    const urls = elementsOf(trusted).map(String);
     return { tokens: new Map(valid as [url: string, StoredToken][]), trusted: new Set(urls) };
   } catch (error) {
     const code = codeOf(error);

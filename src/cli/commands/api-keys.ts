@@ -9,9 +9,9 @@ import {
   withAccountClient,
 } from '../accounts/account-client.ts';
 import { keyRightsOf, LIFETIME_MS, rightsOf, rightsOptions } from '../accounts/account-options.ts';
-import { type Fields, fields, listOf } from '../answers.ts';
+import { type Fields, fields, objectsOf } from '../answers.ts';
 import { type Command, timeOf } from '../command.ts';
-import { type Columns, minute, printResult, table } from '../output.ts';
+import { minute, printResult, type TableColumns, table } from '../output.ts';
 
 export const apiKeys: Command = {
   name: 'gateway api-keys',
@@ -20,14 +20,14 @@ export const apiKeys: Command = {
   examples: ['gateway api-keys'],
   run: async (input, terminal) => {
     const path = '/auth/api-keys';
-    const found = listOf(await withAccountClient(input, terminal, (client) => client.request(path)));
+    const found = objectsOf(await withAccountClient(input, terminal, (client) => client.request(path)));
     return printResult(input, terminal, found, () =>
       found.length === 0 ? 'There is no API key.' : table(terminal, keyColumns(found), found),
     );
   },
 };
 
-const keyColumns = (found: readonly Fields[]): Columns<Fields> => ({
+const keyColumns = (found: readonly Fields[]): TableColumns<Fields> => ({
   ID: 'id',
   NAME: 'name',
   PERMISSIONS: 'permissions',

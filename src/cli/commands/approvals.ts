@@ -1,9 +1,9 @@
 // `stagedoor template tools | approve` and `stagedoor view tools | approve`: the tools of a template or of a view,
 // and the approval of those of a pinned one.
 
-import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
+import { elementsOf, type Fields, fields, objectsOf } from '../answers.ts';
 import type { Command } from '../command.ts';
-import { type Columns, printResult, table } from '../output.ts';
+import { printResult, type TableColumns, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote } from '../remote.ts';
 
 interface Kind {
@@ -42,7 +42,7 @@ function toolsCommand(kind: Kind): Command {
       const id = input.positional(0);
       const gateway = await gatewayOf(input, terminal);
       const answer = fields(await kind.explained(gateway, id, () => gateway.request(pathOf(kind, id))));
-      const tools = listOf(answer.tools);
+      const tools = objectsOf(answer.tools);
       return printResult(input, terminal, answer, () =>
         tools.length === 0 ? `The ${kind.name} ${id} has no tools.` : table(terminal, COLUMNS, tools),
       );
@@ -50,7 +50,7 @@ function toolsCommand(kind: Kind): Command {
   };
 }
 
-const COLUMNS: Columns<Fields> = {
+const COLUMNS: TableColumns<Fields> = {
   TOOL: 'name',
   STATE: 'state',
   REASON: ({ reason }) => reason ?? '',
@@ -73,7 +73,7 @@ function approveCommand(kind: Kind): Command {
       const answer = fields(
         await kind.explained(gateway, id, () => gateway.request(path, { method: 'POST', body })),
       );
-      const approved = itemsOf(answer.approved);
+      const approved = elementsOf(answer.approved);
       return printResult(
         input,
         terminal,

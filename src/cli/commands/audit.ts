@@ -2,8 +2,8 @@
 
 import { type Fields, fields } from '../answers.ts';
 import { type Command, timeOf } from '../command.ts';
-import { type Columns, printResult, table } from '../output.ts';
-import { CLIENT_OPTIONS, entriesOf, gatewayOf, WIDE_OPTION } from '../remote.ts';
+import { printResult, type TableColumns, table } from '../output.ts';
+import { CLIENT_OPTIONS, gatewayOf, pagedEntries, WIDE_OPTION } from '../remote.ts';
 
 /** Most entries of one output, and its default. */
 const MOST = 100_000;
@@ -43,7 +43,7 @@ export const audit: Command = {
         query.set(name, name === 'from' || name === 'to' ? timeOf(name, value, AGE_MS) : value);
     }
     const bounds = { query, most: limit };
-    const entries = await entriesOf(await gatewayOf(input, terminal), '/gateway/audit', 'entries', bounds);
+    const entries = await pagedEntries(await gatewayOf(input, terminal), '/gateway/audit', 'entries', bounds);
     return printResult(input, terminal, entries, () =>
       entries.length === 0 ? 'no entries' : table(terminal, COLUMNS, entries, input),
     );
@@ -52,7 +52,7 @@ export const audit: Command = {
 
 const AGE_MS = { s: -1_000, m: -60_000, h: -3_600_000, d: -86_400_000 };
 
-const COLUMNS: Columns<Fields> = {
+const COLUMNS: TableColumns<Fields> = {
   TIME: 'at',
   ACTOR: 'actor_name',
   ACTION: 'action',

@@ -1,10 +1,10 @@
 // `stagedoor gateway clients`: the MCP clients that may send users to the sign-in of a running gateway.
 
-import { rightsOf, rightsOptions, wordsOf } from '../accounts/account-options.ts';
-import { type Fields, fields, listOf } from '../answers.ts';
+import { rightsOf, rightsOptions, wordsOption } from '../accounts/account-options.ts';
+import { type Fields, fields, objectsOf } from '../answers.ts';
 import type { Command, CommandInput } from '../command.ts';
 import { UsageError } from '../failures.ts';
-import { type Columns, minute, printResult, table } from '../output.ts';
+import { minute, printResult, type TableColumns, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -33,7 +33,7 @@ export const clients: Command = {
   },
 };
 
-const COLUMNS: Columns<Fields> = {
+const COLUMNS: TableColumns<Fields> = {
   ID: 'client_id',
   NAME: 'name',
   SOURCE: 'source',
@@ -43,7 +43,7 @@ const COLUMNS: Columns<Fields> = {
 
 async function listAll(input: CommandInput, terminal: Terminal): Promise<number> {
   const gateway = await gatewayOf(input, terminal);
-  const found = listOf(await gateway.request(PATH));
+  const found = objectsOf(await gateway.request(PATH));
   return printResult(input, terminal, found, () =>
     found.length === 0 ? 'There is no client.' : table(terminal, COLUMNS, found),
   );
@@ -53,7 +53,7 @@ async function add(name: string, input: CommandInput, terminal: Terminal): Promi
   const body = {
     name,
     redirect_uris: input.texts('redirect'),
-    scopes: wordsOf(input, 'scopes'),
+    scopes: wordsOption(input, 'scopes'),
     ...rightsOf(input),
     confidential: input.has('confidential'),
   };

@@ -3,7 +3,7 @@
 import type { ConfigRow } from '../../config/config.ts';
 import { fields } from '../answers.ts';
 import type { Command } from '../command.ts';
-import { type Columns, printResult, table } from '../output.ts';
+import { printResult, type TableColumns, table } from '../output.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 
 export const config: Command = {
@@ -20,7 +20,7 @@ export const config: Command = {
   },
 };
 
-const COLUMNS: Columns<ConfigRow> = {
+const COLUMNS: TableColumns<ConfigRow> = {
   SETTING: 'name',
   SOURCE: 'source',
   VALUE: ({ value, setting, typed }) => (setting === undefined ? `${value} (${fields(typed).label})` : value),

@@ -20,7 +20,7 @@ import { type Command, type CommandInput, pairsOf } from '../command.ts';
 import type { Verification } from '../connect/verify.ts';
 import type { Person } from '../connect/verify-sign-in.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
-import { json, printable } from '../output.ts';
+import { indentedJson, printable } from '../output.ts';
 import { resultWriter } from '../private-file.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
@@ -242,7 +242,7 @@ function textOf(
   isFile: boolean,
 ): string {
   if (input.has('json')) {
-    return json({ template: input.positionals[0] ?? null, integrations: integrations.map(recordOf) });
+    return indentedJson({ template: input.positionals[0] ?? null, integrations: integrations.map(recordOf) });
   }
   const [only] = integrations;
   if (isFile && only !== undefined && integrations.length === 1) return only.kind.snippet(only.target);

@@ -1,8 +1,8 @@
 // `stagedoor gateway connections list | add | confirm | remove`: the connected accounts at servers that want OAuth.
 
-import { type Fields, fields, listOf } from '../answers.ts';
+import { type Fields, fields, objectsOf } from '../answers.ts';
 import type { Command } from '../command.ts';
-import { type Columns, minute, printResult, table } from '../output.ts';
+import { minute, printResult, type TableColumns, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
 
 const PATH = '/gateway/connections';
@@ -13,14 +13,14 @@ export const connections: Command = {
   options: CLIENT_OPTIONS,
   examples: ['gateway connections list'],
   run: async (input, terminal) => {
-    const found = listOf(await (await gatewayOf(input, terminal)).request(PATH));
+    const found = objectsOf(await (await gatewayOf(input, terminal)).request(PATH));
     return printResult(input, terminal, found, () =>
       found.length === 0 ? 'No account is connected.' : table(terminal, COLUMNS, found),
     );
   },
 };
 
-const COLUMNS: Columns<Fields> = {
+const COLUMNS: TableColumns<Fields> = {
   ID: 'id',
   TEMPLATES: 'templates',
   USER: ({ username, user_id, who }) => String(who === 'shared' ? 'all (shared)' : (username ?? user_id)),

@@ -6,7 +6,7 @@ import { counted } from '../../domain/text.ts';
 import type { Command } from '../command.ts';
 import type { DatabaseReport } from '../database/open-database.ts';
 import { CommandFailure } from '../failures.ts';
-import { detailLines, json, printable, printResult } from '../output.ts';
+import { detailLines, indentedJson, printable, printResult } from '../output.ts';
 import { resultWriter } from '../private-file.ts';
 import { DATABASE_OPTIONS, readSettings } from '../setting-options.ts';
 
@@ -90,7 +90,7 @@ export const dbExport: Command = {
     // A backup must be complete: a gap would be noticed only when it is restored.
     if (unreadable.length > 0) throw new CommandFailure(unreadable.join('; '));
     const count = Object.values(document.templates).flatMap(({ instances }) => instances).length;
-    write(json(document), `, ${counted(count, 'instance')}`);
+    write(indentedJson(document), `, ${counted(count, 'instance')}`);
     if (withheld.length > 0) {
       const names = withheld.join(', ');
       terminal.note(

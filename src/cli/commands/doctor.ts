@@ -2,7 +2,7 @@
 
 import { counted } from '../../domain/text.ts';
 import type { Command, CommandInput, OptionTable } from '../command.ts';
-import type { Examination } from '../doctor/checks.ts';
+import type { NamedCheckResult } from '../doctor/checks.ts';
 import type { ServerReport } from '../doctor/server.ts';
 import { wrapLines } from '../help.ts';
 import { printable, printResult } from '../output.ts';
@@ -65,7 +65,7 @@ function serverText({ id, era, lists, findings }: ServerReport['instances'][numb
 const TEXT_AT = 17;
 const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 
-function lines(terminal: Terminal, { check, status, text, advice }: Examination): string {
+function lines(terminal: Terminal, { check, status, text, advice }: NamedCheckResult): string {
   const head = `${terminal.paint(COLOURS[status], status.padEnd(4))}  ${check.padEnd(9)}  `;
   const width = (terminal.columns ?? Number.POSITIVE_INFINITY) - TEXT_AT;
   const texts = [text, ...(advice === null ? [] : [advice])].flatMap((each) => wrapLines(each, width));

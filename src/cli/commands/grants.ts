@@ -1,9 +1,9 @@
 // `stagedoor gateway grants list | revoke`: what MCP clients may do for their users, at a running gateway or in its database.
 
 import { ACCOUNT_CLIENT_OPTIONS, withAccountClient } from '../accounts/account-client.ts';
-import { type Fields, listOf } from '../answers.ts';
+import { type Fields, objectsOf } from '../answers.ts';
 import type { Command } from '../command.ts';
-import { type Columns, minute, printResult, table } from '../output.ts';
+import { minute, printResult, type TableColumns, table } from '../output.ts';
 
 export const grants: Command = {
   name: 'gateway grants list',
@@ -12,14 +12,14 @@ export const grants: Command = {
   examples: ['gateway grants list'],
   run: async (input, terminal) => {
     const path = '/auth/grants';
-    const found = listOf(await withAccountClient(input, terminal, (client) => client.request(path)));
+    const found = objectsOf(await withAccountClient(input, terminal, (client) => client.request(path)));
     return printResult(input, terminal, found, () =>
       found.length === 0 ? 'No MCP client was allowed anything.' : table(terminal, COLUMNS, found),
     );
   },
 };
 
-const COLUMNS: Columns<Fields> = {
+const COLUMNS: TableColumns<Fields> = {
   ID: 'id',
   CLIENT: 'client_name',
   USER: 'username',

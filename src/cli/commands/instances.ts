@@ -9,13 +9,13 @@ import { isMissing } from '../../domain/instances/start-failure.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import { ownCommand } from '../../domain/version.ts';
-import { type Fields, fields, itemsOf, listOf, shownReasonOf, warningsOf } from '../answers.ts';
+import { elementsOf, type Fields, fields, objectsOf, shownReasonOf, warningsOf } from '../answers.ts';
 import { DAEMON_OPTIONS, NODE_ID_VARIABLE } from '../background/daemon-files.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';
 import { readCommandLine } from '../command-line.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { detailLines, printable, printResult, stateWord, table } from '../output.ts';
-import { ANSWER_MS, CLIENT_OPTIONS, gatewayOf, ofTemplate } from '../remote.ts';
+import { CLIENT_OPTIONS, GATEWAY_ANSWER_MS, gatewayOf, ofTemplate } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import { start } from './start.ts';
@@ -74,7 +74,7 @@ export const register: Command = {
     const { status, body } = await gateway.ask(`${isDefined ? '/servers' : '/gateway/register'}${query}`, {
       method: 'POST',
       body: { template_name: template, ...content },
-      timeoutMs: ANSWER_MS + (waitSeconds ?? 0) * 1000,
+      timeoutMs: GATEWAY_ANSWER_MS + (waitSeconds ?? 0) * 1000,
     });
 
     const record = fields(body);
@@ -380,9 +380,9 @@ export const sync: Command = {
     const answer = await gateway.request('/gateway/sync', { method: 'POST', body, timeoutMs: SYNC_MS });
     const done = fields(answer);
     printResult(input, terminal, answer, () => summary(terminal, done));
-    const hasReached = itemsOf(done.reached).length > 0;
+    const hasReached = elementsOf(done.reached).length > 0;
     const report = hasReached ? terminal.note : terminal.complain;
-    for (const warning of itemsOf(done.warnings)) report(`warning: ${warning}`);
+    for (const warning of elementsOf(done.warnings)) report(`warning: ${warning}`);
     return hasReached ? 0 : 1;
   },
 };
@@ -391,15 +391,15 @@ const ROWS = ['added', 'changed', 'removed', 'skipped'] as const;
 
 function summary(terminal: Terminal, done: Fields): string {
   const rows: Fields[] = [
-    ...ROWS.flatMap((action) => listOf(done[action]).map((each) => ({ ...each, action }))),
-    ...itemsOf(done.settings).map((template) => ({
+    ...ROWS.flatMap((action) => objectsOf(done[action]).map((each) => ({ ...each, action }))),
+    ...elementsOf(done.settings).map((template) => ({
       action: 'changed',
       template_name: template,
       reason: 'settings of the template',
     })),
   ];
-  const unchanged = itemsOf(done.unchanged).length;
-  const counts = [...ROWS.map((what) => `${listOf(done[what]).length} ${what}`), `${unchanged} unchanged`];
+  const unchanged = elementsOf(done.unchanged).length;
+  const counts = [...ROWS.map((what) => `${objectsOf(done[what]).length} ${what}`), `${unchanged} unchanged`];
   const last = `${counts.join(', ')}${done.dry_run === true ? '; nothing was changed (--dry-run)' : ''}`;
   if (rows.length === 0) return last;
   const columns = {

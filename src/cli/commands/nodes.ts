@@ -1,6 +1,6 @@
 // `stagedoor gateway nodes | drain-node | resume-node`: the nodes of the deployment, as the gateway that answers sees them.
 
-import { type Fields, fields, listOf, warningsOf } from '../answers.ts';
+import { type Fields, fields, objectsOf, warningsOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { duration, printable, printResult, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
@@ -14,7 +14,7 @@ export const nodes: Command = {
   run: async (input, terminal) => {
     const gateway = await gatewayOf(input, terminal);
     const answer = await gateway.request('/gateway/nodes');
-    const all = listOf(fields(answer).nodes);
+    const all = objectsOf(fields(answer).nodes);
     const warnings = warningsOf(answer);
     const shown = warnings.length === 0 ? { nodes: all } : { nodes: all, warnings };
     const lines = warnings.map((warning) => `\nwarning: ${printable(warning)}`).join('');

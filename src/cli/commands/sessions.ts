@@ -1,9 +1,9 @@
 // `stagedoor gateway sessions | end-session`: the open sessions of MCP clients at a running gateway.
 
-import { type Fields, fields, listOf } from '../answers.ts';
+import { type Fields, fields, objectsOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { duration, printResult, table } from '../output.ts';
-import { CLIENT_OPTIONS, entriesOf, gatewayOf } from '../remote.ts';
+import { CLIENT_OPTIONS, gatewayOf, pagedEntries } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const sessions: Command = {
@@ -12,7 +12,7 @@ export const sessions: Command = {
   options: CLIENT_OPTIONS,
   examples: ['gateway sessions', 'gateway sessions --json'],
   run: async (input, terminal) => {
-    const all = await entriesOf(await gatewayOf(input, terminal), '/gateway/sessions', 'sessions');
+    const all = await pagedEntries(await gatewayOf(input, terminal), '/gateway/sessions', 'sessions');
     return printResult(input, terminal, { sessions: all }, () => listing(terminal, all));
   },
 };
@@ -42,7 +42,7 @@ function listing(terminal: Terminal, all: readonly Fields[]): string {
       CLIENT: ({ client }) =>
         [fields(client).name, fields(client).version].filter((word) => typeof word === 'string').join(' '),
       'BOUND TO': ({ bindings }) =>
-        listOf(bindings).map(({ template, instance_id: id }) => `${template}/${id}`),
+        objectsOf(bindings).map(({ template, instance_id: id }) => `${template}/${id}`),
       'OPEN FOR': ({ created_at: at }) => since(at),
       'UNUSED FOR': ({ last_used_at: at }) => since(at),
     },

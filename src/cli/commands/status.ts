@@ -3,17 +3,17 @@
 
 import { ownCommand } from '../../domain/version.ts';
 import {
+  elementsOf,
   type Fields,
   fields,
   instancesOf,
-  itemsOf,
-  listOf,
+  objectsOf,
   shownReasonOf,
   shownStateOf,
 } from '../answers.ts';
 import type { Command, CommandInput } from '../command.ts';
 import { GatewayRefusal, UsageError } from '../failures.ts';
-import { type Columns, detailLines, duration, printResult, stateWord, table } from '../output.ts';
+import { detailLines, duration, printResult, stateWord, type TableColumns, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote, WIDE_OPTION } from '../remote.ts';
 import { pause, untilSignal } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
@@ -35,7 +35,7 @@ export const list: Command = {
 async function hasSeveralNodes(gateway: Remote, registry: unknown): Promise<boolean> {
   if (instancesOf(registry).every(({ node_id: node }) => typeof node !== 'string')) return false;
   const answer = await gateway.request('/gateway/nodes').catch(() => undefined); // the list is shown without them
-  return listOf(fields(answer).nodes).filter(({ state }) => state !== 'ended').length > 1;
+  return objectsOf(fields(answer).nodes).filter(({ state }) => state !== 'ended').length > 1;
 }
 
 /** The node that runs the program of an instance; empty while none does, and for an endpoint. */
@@ -61,7 +61,7 @@ function listing(input: CommandInput, terminal: Terminal, registry: unknown, has
       'DEDICATED PROCESSES': 'own_processes',
       // The command of the instance, else its address.
       BACKEND: ({ command, args, endpoint }) =>
-        typeof command === 'string' ? [command, ...itemsOf(args)].join(' ') : endpoint,
+        typeof command === 'string' ? [command, ...elementsOf(args)].join(' ') : endpoint,
       REASON: shownReasonOf,
     },
     records,
@@ -122,7 +122,7 @@ function summary(
   ].join('\n\n');
 }
 
-const TEMPLATE_COLUMNS: Columns<Fields> = {
+const TEMPLATE_COLUMNS: TableColumns<Fields> = {
   TEMPLATE: 'name',
   HEALTHY: ({ healthy_instances: healthy, total_instances: total }) => `${healthy} of ${total}`,
   STRATEGY: 'load_balancer_strategy',
@@ -183,11 +183,11 @@ function templateHealth(terminal: Terminal, template: string, answer: Fields): s
   const records = recordsOf(answer.instances, 'id');
   const { healthy_instances: healthy, total_instances: total } = answer;
   const title = `${template}: ${healthy} of ${total} healthy`;
-  const withheld = listOf(answer.withheld).map(
+  const withheld = objectsOf(answer.withheld).map(
     ({ list, name, reason }) => `withheld from ${String(list)} at /mcp: ${String(name)} (${String(reason)})`,
   );
   if (records.length === 0) return [title, ...withheld].join('\n');
-  const columns: Columns<Fields> = {
+  const columns: TableColumns<Fields> = {
     INSTANCE: 'id',
     STATE: (record) => stateWord(terminal, shownStateOf(record)),
     LATENCY: ({ latency_ms: ms }) => (typeof ms === 'number' ? `${ms} ms` : ''),
@@ -265,7 +265,7 @@ function tableOf(
   const earlier = fields(fields(before?.stats).instances);
   const records = instancesOf(now.registry);
   const countsOf = ({ server_id: id }: Fields) => fields(of[String(id)]);
-  const columns: Columns<Fields> = {
+  const columns: TableColumns<Fields> = {
     TEMPLATE: 'template_name',
     INSTANCE: 'id',
     STATE: (record) => stateWord(terminal, shownStateOf(record)),

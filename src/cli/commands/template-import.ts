@@ -13,7 +13,7 @@ import type { Command, CommandInput } from '../command.ts';
 import { Cancelled, CommandFailure, UsageError } from '../failures.ts';
 import type { Placeholders } from '../import/placeholders.ts';
 import type { PlannedImport } from '../import/plan.ts';
-import { type Columns, json, printable, table } from '../output.ts';
+import { indentedJson, printable, type TableColumns, table } from '../output.ts';
 import { CLIENT_OPTIONS, findGateway, gatewayOf, type Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 import { REGISTRY_OPTION, registryOf } from './template-search.ts';
@@ -65,7 +65,7 @@ export const templateImport: Command = {
       }
     if (!isDry && gateway !== undefined) await complainOfMissing(rows, gateway, terminal);
     const refused = read.refused.map(refusedRow);
-    if (input.has('json')) terminal.print(json({ servers: [...rows, ...refused] }));
+    if (input.has('json')) terminal.print(indentedJson({ servers: [...rows, ...refused] }));
     else for (const row of refused) report(row, terminal);
     return [...rows, ...refused].some(({ outcome }) => outcome === 'failed') ? 1 : 0;
   },
@@ -89,10 +89,13 @@ async function readServers(file: string, input: CommandInput, terminal: Terminal
     import('../../templates/definition.ts'),
   ]);
   const text = input.has('from-registry')
-    ? await (await import('../import/registry-client.ts')).documentOf(registryOf(input, terminal), file)
+    ? await (await import('../import/registry-client.ts')).publishedDocument(
+        registryOf(input, terminal),
+        file,
+      )
     : file === '-'
       ? await standardInput()
-      : await textOf(resolve(terminal.folder, file));
+      : await fileText(resolve(terminal.folder, file));
   try {
     return readImported(text, file === '-' ? 'standard input' : basename(file));
   } catch (thrown) {
@@ -102,7 +105,7 @@ async function readServers(file: string, input: CommandInput, terminal: Terminal
 }
 
 /** Reads a file, a pipe or a device. CommandFailure. */
-export async function textOf(path: string): Promise<string> {
+export async function fileText(path: string): Promise<string> {
   try {
     return await wholeText(filePieces(path), path);
   } catch (thrown) {
@@ -127,12 +130,12 @@ async function wholeText(pieces: AsyncIterable<Uint8Array>, name: string): Promi
 
 async function show(input: CommandInput, terminal: Terminal, plan: readonly PlannedImport[]): Promise<void> {
   if (input.has('json') && (input.has('yes') || input.has('dry-run'))) return;
-  const { targetOf } = await import('../import/plan.ts');
-  const columns: Columns<PlannedImport> = {
+  const { shownTarget } = await import('../import/plan.ts');
+  const columns: TableColumns<PlannedImport> = {
     TEMPLATE: 'template',
     'IN THE FILE': ({ server }) => server.name,
     STATE: 'state',
-    'RUNS OR CONNECTS TO': ({ server }) => targetOf(server),
+    'RUNS OR CONNECTS TO': ({ server }) => shownTarget(server),
     NEEDS: ({ server }) => server.needs.join(', '),
   };
   const lines = plan.length === 0 ? 'No server to import.' : table(terminal, columns, plan);
@@ -164,14 +167,14 @@ async function importOne(planned: PlannedImport, gateway: Remote, values: Placeh
     if (!isFiled)
       await gateway.request(path, { method: 'PUT', body: { id: template, ...server.definition } });
     if (instance === undefined) return rowOf(planned, 'imported');
-    const [{ instanceIdOf }, { digestOf }] = await Promise.all([
+    const [{ firstInstanceId }, { entryDigestOf }] = await Promise.all([
       import('../import/plan.ts'),
       import('../import/placeholders.ts'),
     ]);
-    const id = instanceIdOf(template);
+    const id = firstInstanceId(template);
     const body = {
       template_name: template,
-      instance: { id, ...instance, metadata: { imported: digestOf(server.instance) } },
+      instance: { id, ...instance, metadata: { imported: entryDigestOf(server.instance) } },
     };
     try {
       await gateway.request('/gateway/register', { method: 'POST', body });

@@ -2,10 +2,10 @@
 // server of the registry, asks it.
 
 import { ownCommand } from '../../domain/version.ts';
-import { type Fields, listOf } from '../answers.ts';
+import { type Fields, objectsOf } from '../answers.ts';
 import type { Command, CommandInput } from '../command.ts';
 import { UsageError } from '../failures.ts';
-import { type Columns, printable, printResult, table } from '../output.ts';
+import { printable, printResult, type TableColumns, table } from '../output.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -42,13 +42,13 @@ export const templateSearch: Command = {
   },
 };
 
-const COLUMNS: Columns<Fields> = {
+const COLUMNS: TableColumns<Fields> = {
   NAME: 'name',
   VERSION: 'version',
   KINDS: ({ packages, remotes }) => {
     const kinds = [
-      ...listOf(packages).map(({ registryType }) => String(registryType)),
-      ...listOf(remotes).map(() => 'remote'),
+      ...objectsOf(packages).map(({ registryType }) => String(registryType)),
+      ...objectsOf(remotes).map(() => 'remote'),
     ];
     return [...new Set(kinds)].join(', ');
   },

@@ -9,10 +9,10 @@ import { definedFields, jsonIn } from '../../domain/json/json.ts';
 import { didYouMean } from '../../domain/nearest.ts';
 import { ownCommand } from '../../domain/version.ts';
 import type { Remark } from '../../templates/tolerant.ts';
-import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
+import { elementsOf, type Fields, fields, objectsOf } from '../answers.ts';
 import { type Command, type CommandInput, type OptionTable, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError, writeFailure } from '../failures.ts';
-import { type Columns, detailLines, json, printable, printResult, table } from '../output.ts';
+import { detailLines, indentedJson, printable, printResult, type TableColumns, table } from '../output.ts';
 import { replaceFile } from '../private-file.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate, WIDE_OPTION } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
@@ -42,7 +42,7 @@ export const templateList: Command = {
   },
 };
 
-const COLUMNS: Columns<Fields> = {
+const COLUMNS: TableColumns<Fields> = {
   TEMPLATE: 'id',
   VERSION: 'version',
   INSTANCES: 'instances',
@@ -76,11 +76,11 @@ function settingsOf({ config_schema }: Fields): readonly Fields[] {
   const { properties, required } = fields(config_schema);
   return Object.entries(fields(properties)).map(([name, property]) => ({
     ...fields(property),
-    setting: name + (itemsOf(required).includes(name) ? ' (required)' : ''),
+    setting: name + (elementsOf(required).includes(name) ? ' (required)' : ''),
   }));
 }
 
-const SETTING_COLUMNS: Columns<Fields> = {
+const SETTING_COLUMNS: TableColumns<Fields> = {
   SETTING: 'setting',
   TYPE: ({ enum: values, type, sensitive }) =>
     (Array.isArray(values) ? values : [type].flat()).join(' | ') + (sensitive === true ? ', secret' : ''),
@@ -92,12 +92,12 @@ async function templatesOf(input: CommandInput, terminal: Terminal): Promise<rea
   const tag = input.text('tag');
   if (readsLocally(input)) {
     const records = await localTemplates(input, terminal);
-    return records.filter(({ tags }) => tag === undefined || itemsOf(tags).includes(tag));
+    return records.filter(({ tags }) => tag === undefined || elementsOf(tags).includes(tag));
   }
   const gateway = await gatewayOf(input, terminal);
   const query = new URLSearchParams({ include_details: 'true', ...definedFields({ tag }) });
   const { details } = fields(await gateway.request(`/gateway/templates?${query}`));
-  return listOf(details);
+  return objectsOf(details);
 }
 
 async function templateOf(input: CommandInput, terminal: Terminal, id: string): Promise<Fields> {
@@ -239,7 +239,7 @@ export const templateValidate: Command = {
     const isValid = violations.length === 0 && (warnings.length === 0 || !input.has('strict'));
     const lineOf = ({ pointer, message }: Remark): string =>
       printable(`${file}: ${pointer === '' ? '' : `${pointer} `}${message}`);
-    if (input.has('json')) terminal.print(json({ valid: isValid, violations, warnings, readings }));
+    if (input.has('json')) terminal.print(indentedJson({ valid: isValid, violations, warnings, readings }));
     else {
       for (const reading of readings) terminal.print(`read: ${lineOf(reading)}`);
       for (const violation of violations) terminal.complain(lineOf(violation));

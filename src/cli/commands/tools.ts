@@ -2,10 +2,10 @@
 
 import { messageOf } from '../../domain/errors/errors.ts';
 import { isJsonObject, jsonIn, parseExact } from '../../domain/json/json.ts';
-import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
+import { elementsOf, type Fields, fields, objectsOf } from '../answers.ts';
 import { type Command, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
-import { type Columns, json, printable, printResult, table } from '../output.ts';
+import { indentedJson, printable, printResult, type TableColumns, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote, type RemoteEvent } from '../remote.ts';
 
 export const tools: Command = {
@@ -20,8 +20,12 @@ export const tools: Command = {
     const path = `/mcp/${encodeURIComponent(template)}/tools/list`;
     const answer = await ofTemplate(gateway, template, () => gateway.request(path));
     return printResult(input, terminal, answer, () => {
-      const tools = listOf(fields(answer).tools);
-      const columns: Columns<Fields> = { TOOL: 'name', ARGUMENTS: argumentsOf, DESCRIPTION: 'description' };
+      const tools = objectsOf(fields(answer).tools);
+      const columns: TableColumns<Fields> = {
+        TOOL: 'name',
+        ARGUMENTS: argumentsOf,
+        DESCRIPTION: 'description',
+      };
       return tools.length === 0 ? `${template} has no tools` : table(terminal, columns, tools);
     });
   },
@@ -34,7 +38,7 @@ function argumentsOf({ parameters }: Fields): string {
     .map(([name, schema]) => {
       const { type } = fields(schema);
       const written = `${name}:${Array.isArray(type) ? type.join('|') : type}`;
-      return itemsOf(required).includes(name) ? written : `[${written}]`;
+      return elementsOf(required).includes(name) ? written : `[${written}]`;
     })
     .join(' ');
 }
@@ -71,7 +75,7 @@ export const call: Command = {
       { tool },
     );
     const hasFailed = value.isError === true;
-    if (input.has('json')) terminal.print(json(value));
+    if (input.has('json')) terminal.print(indentedJson(value));
     else if (hasFailed) {
       throw new CommandFailure([`${tool} of ${template} reports an error`, ...linesOf(value)].join('\n'));
     } else terminal.print(linesOf(value).join('\n'));
@@ -105,7 +109,7 @@ function progressTextOf({ name, data }: RemoteEvent): string {
 }
 
 function linesOf({ content, structuredContent }: Fields): string[] {
-  const parts = listOf(content).map(partText);
+  const parts = objectsOf(content).map(partText);
   if (parts.length > 0 || structuredContent === undefined) return parts;
   return [JSON.stringify(structuredContent, null, 2)];
 }
@@ -151,7 +155,7 @@ async function argumentsText(
   path: string,
   tool: string,
 ): Promise<string> {
-  const tools = listOf(fields(await gateway.request(path)).tools);
+  const tools = objectsOf(fields(await gateway.request(path)).tools);
   // The gateway refuses the call of an unknown tool.
   const { parameters } = tools.find(({ name }) => name === tool) ?? {};
   const properties = fields(fields(parameters).properties);
@@ -181,10 +185,10 @@ function typesOf(schema: unknown, whole: Fields, seen = new Set<unknown>()): rea
   seen.add(schema);
   const { type, anyOf, oneOf, allOf, enum: values, $ref } = fields(schema);
   const [, section = '', name = ''] = /^#\/(\$defs|definitions)\/(.+)$/.exec(String($ref)) ?? [];
-  const others = [fields(whole[section])[name], ...[anyOf, oneOf, allOf].flatMap(itemsOf)];
+  const others = [fields(whole[section])[name], ...[anyOf, oneOf, allOf].flatMap(elementsOf)];
   return [
     ...[type].flat().map(String),
-    ...itemsOf(values).map((value) => jsonTypeOf(JSON.stringify(value) ?? '')),
+    ...elementsOf(values).map((value) => jsonTypeOf(JSON.stringify(value) ?? '')),
     ...others.flatMap((other) => typesOf(other, whole, seen)),
   ].filter((each) => each !== 'string');
 }

@@ -17,12 +17,12 @@ import {
   rightsOptions,
   roleOf,
   SCOPES_OPTION,
-  scopesOf,
+  scopesOption,
 } from '../accounts/account-options.ts';
-import { type Fields, fields, listOf } from '../answers.ts';
+import { type Fields, fields, objectsOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { UsageError } from '../failures.ts';
-import { type Columns, minute, printResult, table } from '../output.ts';
+import { minute, printResult, type TableColumns, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
 
 export const users: Command = {
@@ -32,7 +32,7 @@ export const users: Command = {
   examples: ['gateway users'],
   run: async (input, terminal) => {
     const answer = await withAccountClient(input, terminal, (client) => client.request('/auth/users'));
-    const found = listOf(answer);
+    const found = objectsOf(answer);
     return printResult(input, terminal, found, () =>
       found.length === 0
         ? 'There is no user; the first start of a gateway creates an admin.'
@@ -42,7 +42,7 @@ export const users: Command = {
 };
 
 /** The log and the audit log use the id: `user:<id>`. */
-const userColumns = (found: readonly Fields[]): Columns<Fields> => ({
+const userColumns = (found: readonly Fields[]): TableColumns<Fields> => ({
   USER: 'username',
   ROLE: 'role',
   'E-MAIL': 'email',
@@ -78,7 +78,7 @@ export const createUser: Command = {
       // A user name may be an address already.
       email: input.text('email') ?? (username.includes('@') ? username : `${username}@localhost`),
       role: roleOf(input) ?? 'user',
-      ...definedFields({ scopes: scopesOf(input) }),
+      ...definedFields({ scopes: scopesOption(input) }),
       ...rightsOf(input),
     };
     return withAccountClient(input, terminal, async (client) => {
@@ -142,7 +142,7 @@ export const usersSet: Command = {
     const body = definedFields({
       role: roleOf(input),
       email: input.text('email'),
-      scopes: scopesOf(input),
+      scopes: scopesOption(input),
       ...rights,
       is_active: input.has('enable') ? true : input.has('disable') ? false : undefined,
     });

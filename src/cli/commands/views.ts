@@ -2,13 +2,13 @@
 
 import { resolve } from 'node:path';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
-import { type Fields, fields, listOf } from '../answers.ts';
+import { type Fields, fields, objectsOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
-import { type Columns, minute, printable, printResult, table } from '../output.ts';
+import { minute, printable, printResult, type TableColumns, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
-import { standardInput, textOf } from './template-import.ts';
+import { fileText, standardInput } from './template-import.ts';
 
 const PATH = '/gateway/views';
 
@@ -18,7 +18,7 @@ export const views: Command = {
   options: CLIENT_OPTIONS,
   examples: ['view list', 'view list --json'],
   run: async (input, terminal) => {
-    const found = listOf(fields(await (await gatewayOf(input, terminal)).request(PATH)).views);
+    const found = objectsOf(fields(await (await gatewayOf(input, terminal)).request(PATH)).views);
     return printResult(input, terminal, { views: found }, () =>
       found.length === 0
         ? 'There are no views: "stagedoor view set <file>" makes one.'
@@ -27,14 +27,14 @@ export const views: Command = {
   },
 };
 
-const COLUMNS: Columns<Fields> = {
+const COLUMNS: TableColumns<Fields> = {
   ID: 'id',
   TITLE: ({ title }) => title ?? '-',
   TEMPLATES: ({ from }) =>
-    listOf(from)
+    objectsOf(from)
       .map(({ template }) => template)
       .join(', '),
-  PROBLEMS: ({ problems }) => listOf(problems).length,
+  PROBLEMS: ({ problems }) => objectsOf(problems).length,
   CHANGED: ({ updated_at: at }) => minute(at),
 };
 
@@ -96,7 +96,7 @@ export const previewView: Command = {
   run: async (input, terminal) => {
     const gateway = await gatewayOf(input, terminal);
     const preview = fields(await gateway.request(`${pathOf(input.positional(0))}/preview`));
-    const tools = listOf(preview.tools);
+    const tools = objectsOf(preview.tools);
     return printResult(input, terminal, preview, () => {
       const rows = table(
         terminal,
@@ -119,7 +119,7 @@ function confirmedLine({ asks }: Fields): readonly string[] {
 }
 
 function problemLines({ problems }: Fields): readonly string[] {
-  return listOf(problems).map(({ message }) => `problem: ${printable(String(message))}`);
+  return objectsOf(problems).map(({ message }) => `problem: ${printable(String(message))}`);
 }
 
 function firstLine(description: unknown): string {
@@ -131,7 +131,7 @@ const MAX_LINE = 80;
 
 /** JSON is YAML, too. */
 async function definitionIn(file: string, { folder }: Terminal): Promise<JsonObject> {
-  const text = file === '-' ? await standardInput() : await textOf(resolve(folder, file));
+  const text = file === '-' ? await standardInput() : await fileText(resolve(folder, file));
   const { parse } = await import('yaml');
   try {
     const value: unknown = parse(text, { logLevel: 'error' });

@@ -20,7 +20,7 @@ import { PACKAGE_ROOT } from '../../domain/package-root.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
 import { beginningOf } from '../answering-url.ts';
-import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
+import { elementsOf, type Fields, fields, objectsOf } from '../answers.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import type { Remote } from '../remote.ts';
 
@@ -103,8 +103,8 @@ async function instancesOf(gateway: GatewayApi, template: string): Promise<reado
     });
     return [];
   }
-  if (Object.hasOwn(registry, template)) return listOf(fields(registry[template]).instances);
-  const views = listOf(fields(await gateway.request('/gateway/views')).views);
+  if (Object.hasOwn(registry, template)) return objectsOf(fields(registry[template]).instances);
+  const views = objectsOf(fields(await gateway.request('/gateway/views')).views);
   if (views.some(({ id }) => id === template)) return [];
   const help = `"${ownCommand('gateway register --help')}" shows how to register one`;
   const advice = didYouMean(template, Object.keys(registry)) ?? help;
@@ -114,7 +114,7 @@ async function instancesOf(gateway: GatewayApi, template: string): Promise<reado
 /** Whether the gateway adds variables to the programs of the template; their values may be secrets. */
 async function hasVariables(gateway: GatewayApi, template: string): Promise<boolean> {
   const { environment } = fields(await gateway.request(`/gateway/templates/${template}`));
-  return itemsOf(environment).length > 0;
+  return elementsOf(environment).length > 0;
 }
 
 async function requiresKey(url: string): Promise<boolean> {
@@ -141,7 +141,7 @@ async function resourceAt(url: string, path: string): Promise<string | undefined
       signal: AbortSignal.timeout(10_000),
     });
     const { resource, authorization_servers: servers } = fields(jsonIn(await beginningOf(response)));
-    const isUsable = response.ok && itemsOf(servers).length > 0 && typeof resource === 'string';
+    const isUsable = response.ok && elementsOf(servers).length > 0 && typeof resource === 'string';
     return isUsable && /^https?:\/\/[\w.:[\]-]+\/mcp[\w./-]*$/.test(resource) ? resource : undefined;
   } catch {
     return undefined;
@@ -198,5 +198,5 @@ function dependsOnFolder(word: string): boolean {
 
 /** Empty without a command, which is shown only with gateway:write. */
 function wordsOf({ command, args }: Fields): readonly string[] {
-  return typeof command === 'string' ? [command, ...itemsOf(args).map(String)] : [];
+  return typeof command === 'string' ? [command, ...elementsOf(args).map(String)] : [];
 }

@@ -6,7 +6,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { EndpointTarget } from '../../connect/kind.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { beginningOf } from '../answering-url.ts';
-import { type Fields, fields, itemsOf } from '../answers.ts';
+import { elementsOf, type Fields, fields } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 import { FormBrowser } from './form-browser.ts';
 import { endpointDefinition, listedBy, type Verification } from './verify.ts';
@@ -90,7 +90,7 @@ async function serverOf(endpoint: string): Promise<Fields> {
   const { resource, authorization_servers: servers } = await jsonOf(await get(document));
   if (resource !== endpoint)
     throw new CommandFailure(`${document} is about ${resource}, not about ${endpoint}`);
-  const issuer = String(itemsOf(servers)[0]);
+  const issuer = String(elementsOf(servers)[0]);
   const server = await jsonOf(await get(`${issuer}/.well-known/oauth-authorization-server`));
   if (server.issuer !== issuer) throw new CommandFailure(`${issuer} names itself ${server.issuer}`);
   return server;

@@ -14,7 +14,7 @@ import { VERSION } from '../../domain/version.ts';
 import { openTransport } from '../../transports/load-transport.ts';
 import { Reaper } from '../../transports/stdio/reaper.ts';
 import { type RequestCredentials, requestCredentials } from '../accounts/credentials.ts';
-import { fields, listOf } from '../answers.ts';
+import { fields, objectsOf } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 import { Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
@@ -102,7 +102,7 @@ export async function verifyApi(target: ConnectTarget, env: Terminal['env']): Pr
   const gateway = new Remote(target.url, credentials, (_, work) => work(() => {}));
   const path = `/mcp/${target.template}/tools/list`;
   const answer = await gateway.request(path, { timeoutMs: VERIFY_MS });
-  const tools = listOf(fields(answer).tools).map(({ name }) => String(name));
+  const tools = objectsOf(fields(answer).tools).map(({ name }) => String(name));
   return { tools, ms: Math.round(performance.now() - beganAtMs) };
 }
 

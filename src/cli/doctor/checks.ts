@@ -19,7 +19,7 @@ import { readCatalogue } from '../../templates/catalogue.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { unmetRequirement } from '../../templates/requirements.ts';
 import { beginningOf, gatewayAt } from '../answering-url.ts';
-import { fields, instancesOf, listOf, shownReasonOf, shownStateOf, warningsOf } from '../answers.ts';
+import { fields, instancesOf, objectsOf, shownReasonOf, shownStateOf, warningsOf } from '../answers.ts';
 import { filesIn, usualUrls } from '../background/daemon-files.ts';
 import type { CommandInput } from '../command.ts';
 import { type DatabaseReport, databaseReport } from '../database/open-database.ts';
@@ -31,7 +31,7 @@ import type { Terminal } from '../terminal.ts';
 import { type CheckResult, fail, ok, warn } from './result.ts';
 import { checkSignIn } from './sign-in.ts';
 
-export interface Examination extends CheckResult {
+export interface NamedCheckResult extends CheckResult {
   readonly check: string;
 }
 
@@ -55,8 +55,8 @@ const CHECKS: Readonly<Record<string, Check>> = {
 };
 
 /** Runs every check; without usable settings, only those that need none. */
-export async function examine(input: CommandInput, terminal: Terminal): Promise<readonly Examination[]> {
-  const node: Examination = { check: 'node', ...ok(`${process.version}, ${process.execPath}`) };
+export async function examine(input: CommandInput, terminal: Terminal): Promise<readonly NamedCheckResult[]> {
+  const node: NamedCheckResult = { check: 'node', ...ok(`${process.version}, ${process.execPath}`) };
   const advice = `"${ownCommand('config')}" shows where each setting comes from`;
   const named = (check: string, results: readonly CheckResult[]) =>
     results.map((result) => ({ check, ...result }));
@@ -333,7 +333,7 @@ async function checkLists(_config: Config, terminal: Terminal): Promise<readonly
   if (registry instanceof Error) return [ok(`no gateway to ask: ${registry.message}`)];
   const templates = Object.entries(fields(fields(registry).templates));
   const found = templates.flatMap(([template, view]) =>
-    listOf(fields(view).withheld).map(({ list, name, reason }) => {
+    objectsOf(fields(view).withheld).map(({ list, name, reason }) => {
       const isWaiting = Object.values<unknown>(WAITING_REASONS).includes(reason);
       const where = isWaiting ? '' : ` from the ${list} at /mcp`;
       const command = (what: string) => `"${ownCommand(`template ${what} ${template}`)}"`;
@@ -368,7 +368,7 @@ async function checkRoles({ roles }: Config, terminal: Terminal): Promise<readon
   const registry = await attemptAsync(() => gateway.request('/gateway/registry'));
   // checkLists says what to do then.
   if (users instanceof Error) return [ok(`not checked: ${users.message}`)];
-  const lost = listOf(users).filter(({ role }) => {
+  const lost = objectsOf(users).filter(({ role }) => {
     const name = String(role);
     return !isBuiltIn(name) && !Object.hasOwn(roles, name);
   });
@@ -395,8 +395,8 @@ async function checkViews(_config: Config, terminal: Terminal): Promise<readonly
   const answer = await attemptAsync(() => gateway.request('/gateway/views'));
   // checkLists says what to do then.
   if (answer instanceof Error) return [ok(`not checked: ${answer.message}`)];
-  const found = listOf(fields(answer).views).flatMap(({ id, problems }) =>
-    listOf(problems).map(({ code, message }) => {
+  const found = objectsOf(fields(answer).views).flatMap(({ id, problems }) =>
+    objectsOf(problems).map(({ code, message }) => {
       const command = ownCommand(`view ${code === 'tool_withheld' ? 'tools' : 'preview'} ${id}`);
       return warn(printable(`${id}: ${message}`), `"${command}" shows the view`);
     }),

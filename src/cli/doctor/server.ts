@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { InstanceInput } from '../../domain/instances/instance.ts';
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { definedFields } from '../../domain/json/json.ts';
-import { fields, itemsOf, listOf } from '../answers.ts';
+import { elementsOf, fields, objectsOf } from '../answers.ts';
 import { type CommandInput, pairsOf } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { gatewayOf, ofTemplate } from '../remote.ts';
@@ -54,11 +54,11 @@ export async function examineNamed(input: CommandInput, terminal: Terminal): Pro
   const answer = fields(await ofTemplate(gateway, name, () => gateway.request(path, request)));
   return {
     ok: answer.ok === true,
-    instances: listOf(answer.instances).map(({ id, era, lists, findings }) => ({
+    instances: objectsOf(answer.instances).map(({ id, era, lists, findings }) => ({
       id: String(id),
       era: typeof era === 'string' ? era : null,
       lists: Object.fromEntries(Object.entries(fields(lists)).map(([list, count]) => [list, Number(count)])),
-      findings: itemsOf(findings).map((each) => {
+      findings: elementsOf(findings).map((each) => {
         const { code, message, remedy = '', ...rest } = fields(each);
         return { ...rest, code: String(code), message: String(message), remedy: String(remedy) };
       }),

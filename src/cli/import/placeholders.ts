@@ -108,11 +108,11 @@ export class Placeholders {
  * A digest of the entry as it is in the file, by which a later import sees that it is unchanged. Slow to guess: it
  * covers secrets.
  */
-export function digestOf(entry: unknown, salt = randomBytes(12).toString('hex')): string {
+export function entryDigestOf(entry: unknown, salt = randomBytes(12).toString('hex')): string {
   return `${salt}:${scryptSync(JSON.stringify(entry), salt, 24).toString('hex')}`;
 }
 
 export function isDigestOf(digest: unknown, entry: unknown): boolean {
   if (typeof digest !== 'string' || !/^[0-9a-f]{24}:[0-9a-f]{48}$/.test(digest)) return false;
-  return timingSafeEqual(Buffer.from(digest), Buffer.from(digestOf(entry, digest.slice(0, 24))));
+  return timingSafeEqual(Buffer.from(digest), Buffer.from(entryDigestOf(entry, digest.slice(0, 24))));
 }

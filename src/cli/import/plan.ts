@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { freeId, type ImportedServer, identityOf } from '../../templates/imported-server.ts';
 import { shownAddress, withoutSecretWord } from '../../templates/secret-words.ts';
-import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
+import { elementsOf, type Fields, fields, objectsOf } from '../answers.ts';
 import type { Remote } from '../remote.ts';
 import { isDigestOf } from './placeholders.ts';
 
@@ -23,7 +23,7 @@ export async function planImport(
   gateway: Remote | undefined,
 ): Promise<PlannedImport[]> {
   const { details } = fields(await gateway?.request('/gateway/templates?include_details=true'));
-  const records = new Map(listOf(details).map((record) => [String(record.id), record]));
+  const records = new Map(objectsOf(details).map((record) => [String(record.id), record]));
   const templates = fields(fields(await gateway?.request('/gateway/registry')).templates);
   const taken = new Set<string>();
   const planned: PlannedImport[] = [];
@@ -57,7 +57,7 @@ async function ownTemplate(
   for (const [id, { is_defined: isDefined, is_stored: isStored, tags }] of records) {
     const isNamedSo = id === server.id || (isStored === true && id.startsWith(`${server.id}-`));
     if (!isNamedSo || taken.has(id) || isDefined !== true) continue;
-    if (isStored === true ? !itemsOf(tags).includes('imported') : server.instance === undefined) continue;
+    if (isStored === true ? !elementsOf(tags).includes('imported') : server.instance === undefined) continue;
     const definition = await gateway?.request(`/gateway/templates/${encodeURIComponent(id)}/definition`);
     if (!isJsonObject(definition) || identityOf(definition) !== identityOf(server.definition)) continue;
     const isFiled = isStored !== true;
@@ -73,22 +73,22 @@ function stateOf(
   { instances }: Fields,
 ): PlannedImport['state'] {
   if (own === undefined) return 'new';
-  const registered = listOf(instances).find(({ id }) => id === instanceIdOf(template));
+  const registered = objectsOf(instances).find(({ id }) => id === firstInstanceId(template));
   if (own.isFiled && registered === undefined) return 'new';
   if (!own.isFiled && !isDeepStrictEqual(own.definition, { id: template, ...definition })) return 'changed';
   if (instance === undefined) return 'unchanged';
   return isDigestOf(fields(registered?.metadata).imported, instance) ? 'unchanged' : 'changed';
 }
 
-export function instanceIdOf(template: string): string {
+export function firstInstanceId(template: string): string {
   return `${template}-1`;
 }
 
 /** The command or the address, as it may be shown: without secrets. */
-export function targetOf({ definition, instance }: ImportedServer): string {
+export function shownTarget({ definition, instance }: ImportedServer): string {
   const { command, args, endpoint } = instance ?? definition;
   if (typeof command === 'string') {
-    const words = itemsOf(args).map(String);
+    const words = elementsOf(args).map(String);
     const shown = words.map((word, index) => withoutSecretWord(word, words[index - 1]));
     return [command, ...shown]
       .map((word) => (/[\s"']|^$/.test(word) ? JSON.stringify(word) : word))

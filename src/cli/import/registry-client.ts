@@ -7,7 +7,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { plainLine } from '../../domain/text.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { textWithin } from '../answering-url.ts';
-import { type Fields, fields, listOf } from '../answers.ts';
+import { type Fields, fields, objectsOf } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 
 const WAIT_MS = 15_000;
@@ -43,7 +43,7 @@ export async function searchRegistry(
         `${registry} is not a registry of MCP servers: its answer has no list "servers"`,
       );
     const page: readonly unknown[] = answer.servers.slice(0, most - found.length);
-    found.push(...listOf(page).map(({ server }) => fields(server)));
+    found.push(...objectsOf(page).map(({ server }) => fields(server)));
     const { nextCursor } = fields(answer.metadata);
     cursor = typeof nextCursor === 'string' && nextCursor !== '' ? nextCursor : undefined;
     if (cursor !== undefined && cursors.has(cursor))
@@ -58,7 +58,7 @@ export async function searchRegistry(
 }
 
 /** The document of one server, in its latest version, as text. Throws CommandFailure. */
-export async function documentOf(registry: string, name: string): Promise<string> {
+export async function publishedDocument(registry: string, name: string): Promise<string> {
   const path = `/v0.1/servers/${encodeURIComponent(name)}/versions/latest`;
   return JSON.stringify(fields(await asked(registry, path)).server ?? null);
 }

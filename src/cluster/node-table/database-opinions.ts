@@ -6,7 +6,7 @@ import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
 import type { PeerProber } from '../channel/peer-prober.ts';
 import type { LifeAction } from '../rules/own-life.ts';
 import type { Moment } from '../rules/rows.ts';
-import { ANSWER_MS } from '../rules/times.ts';
+import { STORE_ANSWER_MS } from '../rules/times.ts';
 import type { KnownLives } from './known-lives.ts';
 import type { NodeRules } from './node-rules.ts';
 
@@ -43,7 +43,7 @@ export class DatabaseOpinions {
       given.resolve();
     });
     rules.handle({ type: 'asked', from, sent });
-    await settlesWithin(given.promise, ANSWER_MS * 2, clock);
+    await settlesWithin(given.promise, STORE_ANSWER_MS * 2, clock);
     this.#questions.delete(sent);
     return isAway;
   }
@@ -73,7 +73,7 @@ export class DatabaseOpinions {
     const asking = check().then(() => {
       isAnswered = true;
     });
-    await settlesWithin(asking, ANSWER_MS, clock);
+    await settlesWithin(asking, STORE_ANSWER_MS, clock);
     this.#check = undefined;
     return isAnswered;
   }

@@ -6,7 +6,7 @@ import Type from 'typebox';
 import type { Secrets } from '../../auth/secrets/secrets.ts';
 import { compileShape } from '../../domain/errors/validation.ts';
 import { jsonIn } from '../../domain/json/json.ts';
-import { otherVersions, type ShownNode, unreachable } from '../../domain/nodes/nodes.ts';
+import { otherVersions, type ShownNode, unreachableNode } from '../../domain/nodes/nodes.ts';
 import type { StoredLife } from '../../persistence/store.ts';
 import type { ReachableLife } from '../reachable-life.ts';
 import type { Standing } from '../rules/life-watch.ts';
@@ -130,7 +130,7 @@ export class LifeRows {
       node === own.node && profile?.since === since && end?.cause === 'refused';
     const wasRefused = this.#isRefused;
     this.#isRefused = [...known.values()].some(isRefused);
-    if (this.#isRefused && !wasRefused) onNotice(unreachable(` at ${own.address}`));
+    if (this.#isRefused && !wasRefused) onNotice(unreachableNode(` at ${own.address}`));
     return known;
   }
 

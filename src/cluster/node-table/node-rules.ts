@@ -5,7 +5,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { type NodeAction, type NodeEvent, type NodeState, newNode, stepNode } from '../rules/node.ts';
 import { isInDoubt } from '../rules/own-life.ts';
 import type { Moment } from '../rules/rows.ts';
-import { ANSWER_MS } from '../rules/times.ts';
+import { STORE_ANSWER_MS } from '../rules/times.ts';
 
 export interface NodeRulesOptions {
   readonly node: string;
@@ -76,7 +76,7 @@ export class NodeRules {
       this.handle({ type: 'failed', sentAtMs });
       onFailure();
     };
-    const cancel = clock.background.alarm(ANSWER_MS, fail);
+    const cancel = clock.background.alarm(STORE_ANSWER_MS, fail);
     operation
       .then((result) => {
         if (!isOver) onAnswer(result);

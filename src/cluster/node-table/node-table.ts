@@ -8,7 +8,7 @@ import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { RELEASED } from '../../domain/nodes/life.ts';
 import {
-  gatewayOf,
+  gatewayIdOf,
   type LeasedPrograms,
   type NodeLife,
   runsAnywhere,
@@ -29,7 +29,7 @@ import { KEY_SETTING, knowsDeploymentKey, otherKey } from '../deployment-key.ts'
 import type { ReachableLife } from '../reachable-life.ts';
 import { isAlone, type NodeAction, type NodeState, standings } from '../rules/node.ts';
 import type { LifeRow } from '../rules/rows.ts';
-import { ANSWER_MS, KNOWN_MS } from '../rules/times.ts';
+import { KNOWN_MS, STORE_ANSWER_MS } from '../rules/times.ts';
 import { CopiedDatabases } from './copied-databases.ts';
 import { DatabaseOpinions } from './database-opinions.ts';
 import { KnownLives } from './known-lives.ts';
@@ -155,7 +155,7 @@ export class NodeTable {
    */
   takesSessions(life: string): boolean {
     const node = this.#ready.get(life);
-    return node !== undefined && gatewayOf(node) !== gatewayOf(this.#options.own.node);
+    return node !== undefined && gatewayIdOf(node) !== gatewayIdOf(this.#options.own.node);
   }
 
   /** Whether the member with this life does not answer this node, and its life goes on. */
@@ -221,7 +221,7 @@ export class NodeTable {
     if (peer === undefined) return false;
     const { promise, resolve } = Promise.withResolvers<boolean>();
     prober.ping(peer, (result) => resolve(result === 'refused'));
-    return (await settlesWithin(promise, ANSWER_MS, clock)) && promise;
+    return (await settlesWithin(promise, STORE_ANSWER_MS, clock)) && promise;
   }
 
   /** Whether the database is away, for the member with this life. Undefined: this node cannot say. Never rejects. */
@@ -314,7 +314,7 @@ export class NodeTable {
       this.#answeredAtMs = clock.now();
       takeOver = () => this.#takeOver(rows, leases);
     };
-    await settlesWithin(reading(), ANSWER_MS, clock);
+    await settlesWithin(reading(), STORE_ANSWER_MS, clock);
     if (takeOver === undefined) this.#rules.handle({ type: 'failed', sentAtMs });
     return takeOver;
   }

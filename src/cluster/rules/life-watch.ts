@@ -73,7 +73,7 @@ export function seenProcesses(
 }
 
 /** A successful read of the row. */
-export function readRow(watch: LifeWatch | undefined, row: LifeRow, atMs: number): LifeWatch {
+export function watchAfterRead(watch: LifeWatch | undefined, row: LifeRow, atMs: number): LifeWatch {
   const begun = {
     row,
     firstSeenMs: watch?.firstSeenMs ?? atMs,

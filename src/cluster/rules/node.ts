@@ -11,11 +11,11 @@ import {
   isRefusing,
   type LifeWatch,
   REFUSED_AGAIN_MS,
-  readRow,
   type SeenProcess,
   type Standing,
   seenProcesses,
   standingOf,
+  watchAfterRead,
   watchAgain,
 } from './life-watch.ts';
 import {
@@ -276,7 +276,7 @@ function read(before: NodeState, rows: SharedRows, now: Moment): NodeTransition 
   const needed = neededOf(own, rows.lives);
   for (const row of rows.lives) {
     if (row.life === own.life) continue;
-    const watch = readRow(before.watches.get(row.life), row, now.atMs);
+    const watch = watchAfterRead(before.watches.get(row.life), row, now.atMs);
     watches.set(row.life, watch);
     const end = own.former.includes(row.life)
       ? clearedEnd(row)

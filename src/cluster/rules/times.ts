@@ -12,7 +12,7 @@ export const EXPIRY_MS = 10_000;
 /** Interval of reads, in ms: well below the longest gap of a watch, because ticks and answers are late on a busy machine. */
 export const READ_MS = 2_000;
 /** Longest wait for an answer of the store, in ms: two of them fit into a lease. */
-export const ANSWER_MS = 1_500;
+export const STORE_ANSWER_MS = 1_500;
 /** Time in which all members read the rows, in ms. */
 export const KNOWN_MS = READ_MS + 1_000;
 /** Two reads that are further apart, in ms, do not belong to one watch: this node slept, or its database was away. */

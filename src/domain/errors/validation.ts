@@ -298,7 +298,7 @@ const TOO_DEEP: ValidationItem = {
 };
 
 /** Throws VALIDATION_ERROR if there are issues; `what` as in validationFailed. */
-export function refuse(items: readonly ValidationItem[], what?: string): void {
+export function refuseIssues(items: readonly ValidationItem[], what?: string): void {
   if (items.length > 0) throw validationFailed(items, what);
 }
 

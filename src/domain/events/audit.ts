@@ -101,7 +101,7 @@ export function idAt(ms: number): string {
 }
 
 /** The millisecond of an id or of a prefix from `idAt`; Infinity for any other text. */
-export function timeOf(id: string): number {
+export function timeOfId(id: string): number {
   const [, high = '', low = ''] = /^([0-9a-f]{8})-([0-9a-f]{4})/.exec(id) ?? [];
   return high === '' ? Number.POSITIVE_INFINITY : Number.parseInt(high + low, 16);
 }
@@ -168,7 +168,7 @@ export class CallBlockWriter {
   ): boolean {
     const { requestId, status, call } = entry;
     if (id >= this.#endId) this.end();
-    if (this.isEmpty) this.#endId = idAt(timeOf(id) + BLOCK_MS);
+    if (this.isEmpty) this.#endId = idAt(timeOfId(id) + BLOCK_MS);
     const indexes = this.#indexesOf(at, entry, digest, argumentsText);
     this.#lastId = id;
     const values: CallValues = [
@@ -240,7 +240,7 @@ export function auditText(text: string): string {
 }
 
 /** The calls of a block, oldest first. The casts are the types that CallBlockWriter wrote. */
-export function entriesOf({ entries }: Pick<CallBlock, 'entries'>): CallEntry[] {
+export function callsOfBlock({ entries }: Pick<CallBlock, 'entries'>): CallEntry[] {
   const { texts, calls } = JSON.parse(entries) as BlockDocument;
   return calls.map(([id, requestId, status, durationMs, attempts, indexes]) => {
     const named = indexes.map((index) => (index === null ? undefined : texts[index]));

@@ -84,7 +84,7 @@ interface EndFields<Outcome extends RequestOutcome> extends WaitFields {
 }
 
 /** The end of a session or conversation of a client. */
-export interface Ending {
+interface ClientEndFields {
   /** A clause: "exited with code 1". */
   readonly reason: string;
   /** True when neither its client nor the gateway ended it. */
@@ -184,13 +184,13 @@ export const EVENTS = {
     SessionFields & { readonly fromInstanceId: string; readonly fromServerId: string }
   >(),
   /** Once per `session.opened`. `isLost`: no instance could continue it. */
-  'session.ended': fields<SessionFields & Ending>(),
+  'session.ended': fields<SessionFields & ClientEndFields>(),
   /** Followed by one `upstream.ended`. Not emitted for the shared conversation of an instance. */
   'upstream.opened': fields<ConversationFields>(),
   /** The conversation could not be opened. Not emitted when its client disconnected meanwhile. */
   'upstream.failed': fields<ConversationFields & { readonly code: ErrorCode; readonly reason: string }>(),
   /** `isLost`: the gateway did not end it. Its process died, or its HTTP backend forgot it. */
-  'upstream.ended': fields<ConversationFields & Ending>(),
+  'upstream.ended': fields<ConversationFields & ClientEndFields>(),
   'template.changed': fields<EventFields & { readonly template: string }>(),
   /** A view is new, changed or deleted. */
   'view.changed': fields<EventFields & { readonly view: string; readonly change: ViewChange }>(),

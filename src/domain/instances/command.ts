@@ -170,6 +170,7 @@ export const PASS_ENV: readonly string[] = [
   ...['REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE', 'PIP_CERT', 'UV_SYSTEM_CERTS', 'UV_NATIVE_TLS'],
 ];
 
+/** Variables of an environment, by name. */
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 const COMMON_VARIABLES = ['PATH', 'HOME', 'LANG'];

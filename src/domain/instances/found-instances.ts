@@ -26,7 +26,7 @@ export interface SkippedInstance {
 }
 
 /** All instances of one source. */
-export interface Listing {
+export interface SourceListing {
   /** The name of the source, which its instances store. At most 96 characters, without `#`; a name that ends in `/` has parts. */
   readonly origin: string;
   readonly found: readonly FoundInstance[];

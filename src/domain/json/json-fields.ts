@@ -5,7 +5,7 @@ import {
   CLOSE_BRACE,
   COMMA,
   memberBytes,
-  NONE,
+  NO_INDEX,
   OPEN_BRACE,
   OPEN_BRACKET,
   scanned,
@@ -90,7 +90,7 @@ export function* itemsOf(array: Buffer): Generator<ItemSpan> {
   do {
     const start = skipSpace(array, at + 1);
     const end = skipValue(source, start, 1);
-    if (end === NONE) return; // it is empty
+    if (end === NO_INDEX) return; // it is empty
     yield { start, end };
     at = skipSpace(array, end);
   } while (array[at] === COMMA);
@@ -139,9 +139,9 @@ function* fieldsOf(object: Buffer): Generator<FieldSpan> {
   do {
     const start = skipSpace(object, at + 1);
     const keyEnd = skipString(source, start);
-    const value = keyEnd === NONE ? NONE : skipColon(object, keyEnd);
-    const end = value === NONE ? NONE : skipValue(source, value, 1);
-    if (end === NONE) return;
+    const value = keyEnd === NO_INDEX ? NO_INDEX : skipColon(object, keyEnd);
+    const end = value === NO_INDEX ? NO_INDEX : skipValue(source, value, 1);
+    if (end === NO_INDEX) return;
     yield { start, keyEnd, value, end };
     at = skipSpace(object, end);
   } while (object[at] === COMMA);

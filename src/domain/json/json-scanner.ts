@@ -6,7 +6,7 @@
 import { type JsonFields, JsonText, parseExact } from './json.ts';
 
 /** The index that means: not found. */
-export const NONE = -1;
+export const NO_INDEX = -1;
 
 const QUOTE = 0x22;
 export const BACKSLASH = 0x5c;
@@ -78,8 +78,8 @@ export function readFields(
   if (bytes[at] === CLOSE_BRACE) return at + 1;
   for (;;) {
     const keyEnd = skipKey(source, at);
-    const from = keyEnd === NONE ? NONE : skipColon(bytes, keyEnd);
-    if (from === NONE) return NONE;
+    const from = keyEnd === NO_INDEX ? NO_INDEX : skipColon(bytes, keyEnd);
+    if (from === NO_INDEX) return NO_INDEX;
     const key = readString(source, at, keyEnd);
     if (key === nested && bytes[from] === OPEN_BRACE) {
       const inner = {};
@@ -89,11 +89,11 @@ export function readFields(
       const isKept = nested === '_meta';
       at =
         isKept && key === 'arguments' ? skipUncounted(source, from, depth) : skipValue(source, from, depth);
-      if (at !== NONE) setField(fields, key, readValue(source, from, at, isKept));
+      if (at !== NO_INDEX) setField(fields, key, readValue(source, from, at, isKept));
     }
-    if (at === NONE) return NONE;
+    if (at === NO_INDEX) return NO_INDEX;
     at = skipSpace(bytes, at);
-    if (bytes[at] !== COMMA) return bytes[at] === CLOSE_BRACE ? at + 1 : NONE;
+    if (bytes[at] !== COMMA) return bytes[at] === CLOSE_BRACE ? at + 1 : NO_INDEX;
     at = skipSpace(bytes, at + 1);
   }
 }
@@ -164,7 +164,7 @@ export function skipSpace(bytes: Buffer, start: number): number {
 }
 
 export function skipString({ bytes, words, offset }: Scanned, start: number): number {
-  if (bytes[start] !== QUOTE) return NONE;
+  if (bytes[start] !== QUOTE) return NO_INDEX;
   const { length } = words;
   let at = start + 1;
   for (;;) {
@@ -174,14 +174,14 @@ export function skipString({ bytes, words, offset }: Scanned, start: number): nu
       at = (word << 2) - offset;
     }
     const byte = bytes[at];
-    if (byte === undefined || byte < 0x20) return NONE;
+    if (byte === undefined || byte < 0x20) return NO_INDEX;
     if (byte === QUOTE) return at + 1;
     if (byte !== BACKSLASH) {
       at += 1;
       continue;
     }
     at = skipEscape(bytes, at);
-    if (at === NONE) return NONE;
+    if (at === NO_INDEX) return NO_INDEX;
   }
 }
 
@@ -276,9 +276,9 @@ export function requestIdIn(bytes: Buffer): JsonFields[string] {
   do {
     at = skipSpace(bytes, at + 1);
     const keyEnd = skipString(source, at);
-    const from = keyEnd === NONE ? NONE : skipColon(bytes, keyEnd);
-    const end = from === NONE ? NONE : skipAny(source, from);
-    if (end === NONE) break;
+    const from = keyEnd === NO_INDEX ? NO_INDEX : skipColon(bytes, keyEnd);
+    const end = from === NO_INDEX ? NO_INDEX : skipAny(source, from);
+    if (end === NO_INDEX) break;
     const key = textOf(source, at, keyEnd);
     if (key === '"method"') isRequest = true;
     if (key === '"id"' && bytes[from] !== OPEN_BRACE && bytes[from] !== OPEN_BRACKET)
@@ -298,7 +298,7 @@ function skipAny(source: Scanned, start: number): number {
     const byte = bytes[at];
     if (byte === QUOTE) {
       at = skipString(source, at);
-      if (at === NONE) return NONE;
+      if (at === NO_INDEX) return NO_INDEX;
       continue;
     }
     at += 1;
@@ -306,12 +306,12 @@ function skipAny(source: Scanned, start: number): number {
     else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth -= 1;
     if (depth === 0) return at;
   }
-  return NONE;
+  return NO_INDEX;
 }
 
 function exceed(source: Scanned, excess: Excess): number {
   source.excess = excess;
-  return NONE;
+  return NO_INDEX;
 }
 
 function skipKey(source: Scanned, start: number): number {
@@ -322,7 +322,7 @@ function skipKey(source: Scanned, start: number): number {
 /** Skips the colon after a key. Returns the start of the value, or NONE. */
 export function skipColon(bytes: Buffer, keyEnd: number): number {
   const colon = skipSpace(bytes, keyEnd);
-  return bytes[colon] === COLON ? skipSpace(bytes, colon + 1) : NONE;
+  return bytes[colon] === COLON ? skipSpace(bytes, colon + 1) : NO_INDEX;
 }
 
 function skipObject(source: Scanned, start: number, depth: number): number {
@@ -331,13 +331,13 @@ function skipObject(source: Scanned, start: number, depth: number): number {
   if (bytes[at] === CLOSE_BRACE) return at + 1;
   for (;;) {
     at = skipKey(source, at);
-    if (at === NONE) return NONE;
+    if (at === NO_INDEX) return NO_INDEX;
     at = skipColon(bytes, at);
-    if (at === NONE) return NONE;
+    if (at === NO_INDEX) return NO_INDEX;
     at = skipValue(source, at, depth);
-    if (at === NONE) return NONE;
+    if (at === NO_INDEX) return NO_INDEX;
     at = skipSpace(bytes, at);
-    if (bytes[at] !== COMMA) return bytes[at] === CLOSE_BRACE ? at + 1 : NONE;
+    if (bytes[at] !== COMMA) return bytes[at] === CLOSE_BRACE ? at + 1 : NO_INDEX;
     at = skipSpace(bytes, at + 1);
   }
 }
@@ -348,9 +348,9 @@ function skipArray(source: Scanned, start: number, depth: number): number {
   if (bytes[at] === CLOSE_BRACKET) return at + 1;
   for (;;) {
     at = skipValue(source, at, depth);
-    if (at === NONE) return NONE;
+    if (at === NO_INDEX) return NO_INDEX;
     at = skipSpace(bytes, at);
-    if (bytes[at] !== COMMA) return bytes[at] === CLOSE_BRACKET ? at + 1 : NONE;
+    if (bytes[at] !== COMMA) return bytes[at] === CLOSE_BRACKET ? at + 1 : NO_INDEX;
     at = skipSpace(bytes, at + 1);
   }
 }
@@ -368,20 +368,20 @@ function skipEscape(bytes: Buffer, start: number): number {
     case 0x74: // t
       return start + 2;
     case 0x75: // u
-      for (let at = start + 2; at < start + 6; at += 1) if (!isHex(bytes[at])) return NONE;
+      for (let at = start + 2; at < start + 6; at += 1) if (!isHex(bytes[at])) return NO_INDEX;
       return start + 6;
     default:
-      return NONE;
+      return NO_INDEX;
   }
 }
 
 function skipNumber(bytes: Buffer, start: number): number {
   const first = bytes[start] === MINUS ? start + 1 : start;
   let at = skipDigits(bytes, first);
-  if (at === NONE || (bytes[first] === ZERO && at > first + 1)) return NONE;
+  if (at === NO_INDEX || (bytes[first] === ZERO && at > first + 1)) return NO_INDEX;
   if (bytes[at] === POINT) {
     at = skipDigits(bytes, at + 1);
-    if (at === NONE) return NONE;
+    if (at === NO_INDEX) return NO_INDEX;
   }
   if (bytes[at] !== EXPONENT && bytes[at] !== CAPITAL_EXPONENT) return at;
   const sign = bytes[at + 1];
@@ -392,12 +392,12 @@ function skipNumber(bytes: Buffer, start: number): number {
 function skipDigits(bytes: Buffer, start: number): number {
   let at = start;
   while (isDigit(bytes[at])) at += 1;
-  return at > start ? at : NONE;
+  return at > start ? at : NO_INDEX;
 }
 
 function skipWord(bytes: Buffer, start: number, word: readonly number[]): number {
   for (let index = 1; index < word.length; index += 1) {
-    if (bytes[start + index] !== word[index]) return NONE;
+    if (bytes[start + index] !== word[index]) return NO_INDEX;
   }
   return start + word.length;
 }

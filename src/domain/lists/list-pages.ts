@@ -182,7 +182,7 @@ async function parsedPage(
   const result = parsedResult(JsonText.ofBytes(rest), form);
   if (listed === undefined || !isJsonObject(result)) return result;
   const items: unknown[] = [];
-  await scheduler.each(partsOf(listed), (part) => {
+  await scheduler.each(itemsInParts(listed), (part) => {
     for (const item of part) items.push(parsedResult(JsonText.ofBytes(item), form));
   });
   return { ...result, [field]: items };
@@ -193,7 +193,7 @@ const NO_ITEMS = Buffer.from('[]');
 const PART_BYTES = 64 * 1024;
 
 /** The items of an array in order, as many as one task takes. */
-export function* partsOf(listed: Buffer): Generator<readonly Buffer[]> {
+export function* itemsInParts(listed: Buffer): Generator<readonly Buffer[]> {
   let part: Buffer[] = [];
   let bytes = 0;
   for (const { start, end } of itemsOf(listed)) {

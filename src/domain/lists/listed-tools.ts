@@ -13,7 +13,7 @@ import { arrayOf, editedFields } from '../json/json-fields.ts';
 import { memberBytes, memberText } from '../json/json-scanner.ts';
 import { PerList } from '../memory/per-list.ts';
 import type { TaskScheduler } from '../time/task-scheduler.ts';
-import { partsOf } from './list-pages.ts';
+import { itemsInParts } from './list-pages.ts';
 import type { ListReader } from './list-reader.ts';
 
 type Scheduler = Pick<TaskScheduler, 'each'>;
@@ -72,7 +72,7 @@ async function allowedItems(
 ): Promise<readonly Buffer[]> {
   const items: Buffer[] = [];
   const names: (string | null)[] = [];
-  await scheduler.each(partsOf(listed), (part) => {
+  await scheduler.each(itemsInParts(listed), (part) => {
     for (const item of part) {
       items.push(item);
       names.push(memberText(item, 'name') ?? null);

@@ -18,7 +18,7 @@ import {
   CLOSE_BRACKET,
   COMMA,
   hasMoreValues,
-  NONE,
+  NO_INDEX,
   OPEN_BRACE,
   OPEN_BRACKET,
   scanned,
@@ -110,8 +110,8 @@ export function readBatch(whole: Buffer): readonly BackendMessage[] {
   const messages: BackendMessage[] = [];
   do {
     const start = skipSpace(buffer, at + 1);
-    const end = messages.length === LIMITS.batchMessages ? NONE : skipValue(source, start, 1);
-    if (end === NONE) return [];
+    const end = messages.length === LIMITS.batchMessages ? NO_INDEX : skipValue(source, start, 1);
+    if (end === NO_INDEX) return [];
     const message = readMessage(buffer.subarray(start, end));
     if (message !== undefined) messages.push(message);
     at = skipSpace(buffer, end);
@@ -189,9 +189,9 @@ function readAnswer(buffer: Buffer, start: number): ResultMessage | undefined {
   do {
     const key = skipSpace(buffer, at + 1);
     const keyEnd = skipString(source, key);
-    const value = keyEnd === NONE ? NONE : skipColon(buffer, keyEnd);
-    const end = value === NONE ? NONE : skipValue(source, value, 1);
-    if (end === NONE) return undefined;
+    const value = keyEnd === NO_INDEX ? NO_INDEX : skipColon(buffer, keyEnd);
+    const end = value === NO_INDEX ? NO_INDEX : skipValue(source, value, 1);
+    if (end === NO_INDEX) return undefined;
     if (spells(JSONRPC, buffer, key, keyEnd)) {
       if (hasVersion || !spells(VERSION, buffer, value, end)) return undefined;
       hasVersion = true;

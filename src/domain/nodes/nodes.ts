@@ -41,7 +41,7 @@ export function nodeOf(gateway: string, worker: number | undefined): string {
 }
 
 /** The id of the gateway that a node is, or is a worker of. */
-export function gatewayOf(node: string): string {
+export function gatewayIdOf(node: string): string {
   return node.split('/', 1)[0] ?? node;
 }
 
@@ -74,7 +74,7 @@ export function foreignNodes([own, ...others]: readonly ShownNode[]): string[] {
 /** One line for each node that does not answer this one, and for this one. Without addresses: `/readyz` needs no credentials. */
 export function silentNodes(nodes: readonly ShownNode[]): string[] {
   return nodes.flatMap(({ id, state, isRefused }) => {
-    if (isRefused === true) return unreachable();
+    if (isRefused === true) return unreachableNode();
     return state === 'silent' ? `the node "${id}" does not answer this one` : [];
   });
 }
@@ -96,7 +96,7 @@ export function otherDatabase(node: string): string {
 export const COPIED_DATABASE = 'a node with a copy of the database of this one asks this one';
 
 /** The line of a node that others do not reach. */
-export function unreachable(where = ''): string {
+export function unreachableNode(where = ''): string {
   return `other nodes cannot connect to this one${where}: set cluster.advertise to an address that they reach`;
 }
 

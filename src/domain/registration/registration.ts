@@ -12,7 +12,7 @@ import {
   inspect,
   inspectNumbers,
   locatedAt,
-  refuse,
+  refuseIssues,
   type Shape,
 } from '../errors/validation.ts';
 import type { InstanceAuth } from '../instances/account-connection.ts';
@@ -382,8 +382,8 @@ export function checkedInput<T>(written: unknown, shape: Shape<T>, loc: Location
     const msg = 'Input should be a dictionary that JSON can hold';
     throw validationFailed([{ loc, msg, type: 'dict_type' }]);
   }
-  refuse(locatedAt(loc, inspect(copy)));
-  refuse(locatedAt(loc, inspectNumbers(written))); // the copy has null for an infinite one
+  refuseIssues(locatedAt(loc, inspect(copy)));
+  refuseIssues(locatedAt(loc, inspectNumbers(written))); // the copy has null for an infinite one
   if (shape.accepts(copy)) return copy;
   throw validationFailed(locatedAt(loc, shape.issues(copy)));
 }

@@ -18,7 +18,7 @@ export interface AllSessions {
   findAny(id: string): McpSession | undefined;
   /** Reports that a message of its client came, or that a use of the session, such as a call, has begun or ended. */
   used(session: McpSession): void;
-  /** Removes a session of either kind that is over. `isLost`: see Ending in events.ts. Default: false. */
+  /** Removes a session of either kind that is over. `isLost`: see ClientEndFields in events.ts. Default: false. */
   remove(session: McpSession, reason: EndReason, isLost?: boolean): void;
   /**
    * Makes the row of a session, so that it outlives the gateway; undefined when sessions are not stored. `isStored`:

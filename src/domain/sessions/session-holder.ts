@@ -3,7 +3,7 @@
 // Source: ADR 146, 158.
 
 import { type LifeEnd, RELEASED } from '../nodes/life.ts';
-import { gatewayOf, type NodeLife } from '../nodes/nodes.ts';
+import { gatewayIdOf, type NodeLife } from '../nodes/nodes.ts';
 
 /** Where a request of a stored session goes. */
 export type SessionDecision =
@@ -57,5 +57,5 @@ export interface SessionHolders {
 
 /** Whether the holder was this node, the gateway that it is a worker of, or a worker of the gateway that it is. */
 function isOrWas(node: string, holder: string): boolean {
-  return holder === node || holder === gatewayOf(node) || gatewayOf(holder) === node;
+  return holder === node || holder === gatewayIdOf(node) || gatewayIdOf(holder) === node;
 }

@@ -34,7 +34,7 @@ import type {
   OpenTransport,
   ProgramOptions,
 } from '../../transports/open-options.ts';
-import { environmentOf } from '../../transports/stdio/child-process.ts';
+import { programEnvironment } from '../../transports/stdio/child-process.ts';
 import type { LeaseReaper } from '../../transports/stdio/lease-reaper.ts';
 import type { Reaper } from '../../transports/stdio/reaper.ts';
 import type { LazyVault } from '../../vault/lazy-vault.ts';
@@ -171,7 +171,7 @@ async function launch(
   if (!runsProgram(definition) || rules === undefined) return launchOf(definition);
   const launched = launchOf(withTemplateEnvironment(definition, rules));
   const { command = '', env } = launched;
-  const environment = childEnvironment(env, environmentOf(user), process.platform, passEnv);
+  const environment = childEnvironment(env, programEnvironment(user), process.platform, passEnv);
   // As the system looks for it: a name in PATH, a path from the working folder.
   const program = /[/\\]/.test(command) ? resolve(launched.workingDir ?? user?.home ?? '', command) : command;
   const unmet = await unmetRequirement(rules.requires ?? [], program, environment, user);

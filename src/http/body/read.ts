@@ -10,7 +10,7 @@ import { inspect } from '../../domain/errors/validation.ts';
 import { fieldValue, type JsonFields, JsonText } from '../../domain/json/json.ts';
 import {
   type Excess,
-  NONE,
+  NO_INDEX,
   OPEN_BRACE,
   readFields,
   type Scanned,
@@ -169,10 +169,10 @@ export function koaBodyReader(turn: () => Promise<void> = nextTurn): ReadBody<Ko
 }
 
 /** What koa-body needs. */
-export const MODULES = ['zod/v4/locales', 'zod/v4/core', 'zod', 'qs', 'formidable', 'co-body'];
+export const BODY_MODULES = ['zod/v4/locales', 'zod/v4/core', 'zod', 'qs', 'formidable', 'co-body'];
 
 async function load(maxBytes: number, turn: () => Promise<void>) {
-  await loadInTurns(MODULES, turn);
+  await loadInTurns(BODY_MODULES, turn);
   const { koaBody } = await import('koa-body');
   return koaBody({
     text: true,
@@ -217,7 +217,7 @@ export function parseCallBody(bytes: Buffer, fields: Record<string, JsonFields[s
   const isObject = bytes[start] === OPEN_BRACE;
   const end = isObject ? readFields(source, start, fields) : skipValue(source, start);
   refuseExcess(source, LIMITS.bodyValues);
-  if (!isObject || end === NONE || skipSpace(bytes, end) !== bytes.length) return parse(text);
+  if (!isObject || end === NO_INDEX || skipSpace(bytes, end) !== bytes.length) return parse(text);
   for (const name of OPTIONAL_FIELDS) if (fields[name] === null) delete fields[name];
   if (text.includes('\\u')) {
     const names = Object.entries(fields).filter(([, field]) => typeof field === 'string');

@@ -162,7 +162,7 @@ export async function swaggerPage(): Promise<Page> {
   const html = String(context.body)
     .replace(/\s*<link href="https:\/\/fonts\.googleapis\.com[^>]*>/, '')
     .replace(/ style="position:absolute;width:0;height:0"/, ' width="0" height="0"');
-  return pageOf(html);
+  return documentPage(html);
 }
 
 /**
@@ -170,7 +170,7 @@ export async function swaggerPage(): Promise<Page> {
  * ReDoc creates an empty style element and fills it by rules, so the policy allows an empty style element only.
  */
 export function redocPage(): Page {
-  return pageOf(REDOC_HTML, ['']);
+  return documentPage(REDOC_HTML, ['']);
 }
 
 const REDOC_HTML = `<!DOCTYPE html>
@@ -190,7 +190,7 @@ const REDOC_HTML = `<!DOCTYPE html>
 `;
 
 /** The page with the headers that allow its inline scripts and styles, and further styles. */
-export function pageOf(html: string, furtherStyles: readonly string[] = []): Page {
+export function documentPage(html: string, furtherStyles: readonly string[] = []): Page {
   const contents = (pattern: RegExp) => [...html.matchAll(pattern)].map(([, content = '']) => content);
   const scripts = contents(/<script>([\s\S]*?)<\/script>/g);
   const styles = [...contents(/<style>([\s\S]*?)<\/style>/g), ...furtherStyles];

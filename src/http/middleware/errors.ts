@@ -7,7 +7,7 @@ import { asGatewayError, GatewayError, hasCode } from '../../domain/errors/error
 import { NOT_HOLDER, REFUSED_HEADER } from '../../domain/nodes/forwarding.ts';
 import { noteError } from '../../protocol/endpoint-types.ts';
 import { resumesSse } from '../../protocol/legacy/legacy-sse.ts';
-import { faultOf, type RpcFailure, rpcFailureOf } from '../../protocol/rpc.ts';
+import { internalFaultOf, type RpcFailure, rpcFailureOf } from '../../protocol/rpc.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { errorReply } from '../replies/error-reply.ts';
 import { type BytesReply, bytes, LATER_STREAM } from '../replies/reply.ts';
@@ -72,7 +72,7 @@ export function refuse(context: HttpContext, reply: BytesReply): void {
   }
   const isLater = reply.headers?.includes('Retry-After') && !reply.headers.includes(REFUSED_HEADER);
   respond(context, isLater && resumesSse(request) ? LATER_STREAM : reply);
-  drain(request);
+  drainBody(request);
 }
 
 /**
@@ -89,7 +89,7 @@ export function rpcErrors(log: Logger): RouteMiddleware {
 
 function answerRpc(context: HttpContext, failure: RpcFailure, log: Logger): void {
   const { cause, status, body, headers } = failure;
-  const fault = faultOf(failure);
+  const fault = internalFaultOf(failure);
   noteError(context.state, failure.error.code, failure.errorCode);
   if (fault !== undefined) log.error({ err: fault, request_id: context.state.requestId }, 'request failed');
   const instanceId = cause instanceof GatewayError ? cause.facts.instanceId : undefined;
@@ -118,7 +118,7 @@ function mayGoOnAtPeer(cause: unknown): boolean {
  * Discards the rest of a refused body, so that the answer arrives and the connection can be used again: closing at once would
  * reset the connection, and many clients would report that instead of the 413. A body over `mostBytes` ends the connection.
  */
-export function drain(request: Readable, mostBytes: number = HTTP_LIMITS.drainedBytes): void {
+export function drainBody(request: Readable, mostBytes: number = HTTP_LIMITS.drainedBytes): void {
   if (request.readableEnded || request.destroyed) return;
   let left = mostBytes;
   request.on('data', (chunk: Buffer) => {

@@ -22,7 +22,7 @@ import { clientKeyOf, oauthKey } from '../../persistence/oauth-rows.ts';
 import type { OAuthStore } from '../../persistence/oauth-store.ts';
 import type { ClientRecord } from './clients/client-record.ts';
 import type { Clients } from './clients/clients.ts';
-import { type ResourceServerInfo, scopesOf } from './refresh.ts';
+import { type ResourceServerInfo, requestedScopes } from './refresh.ts';
 
 /**
  * Grants stay so long after their last token: many clients renew a token only after a 401, and their sessions
@@ -224,7 +224,7 @@ function resourceOf(
 
 /** What the request, the assertion, the role and the client have in common. */
 function scopesFor(written: unknown, { scopes }: Assertion, client: ClientRecord): readonly Scope[] {
-  const asked = scopesOf(written);
+  const asked = requestedScopes(written);
   const common = scopes
     .filter((scope) => asked === undefined || asked.includes(scope))
     .filter((scope) => CLIENT_SCOPES.includes(scope) || client.scopes.includes(scope));

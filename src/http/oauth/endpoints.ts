@@ -9,6 +9,7 @@ import { jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { networkOf } from '../../net/network-of.ts';
 import { hasManyFields } from '../body/read.ts';
+import { NOT_STORED } from '../records/schemas.ts';
 import { BadClient, metadataOf } from './clients/client-record.ts';
 import type { Clients } from './clients/clients.ts';
 import { DEVICE_PATH, METADATA_PATHS, metadataDocument } from './metadata.ts';
@@ -16,7 +17,6 @@ import {
   copyFor,
   fieldsOf,
   formOf,
-  NOT_STORED,
   type OAuthExchange,
   sendBusy,
   sendJson,

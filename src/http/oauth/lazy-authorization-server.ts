@@ -6,11 +6,12 @@ import type { IncomingMessage } from 'node:http';
 import { loadOnce } from '../../domain/memory/load-once.ts';
 import { networkOf } from '../../net/network-of.ts';
 import type { Proxies } from '../proxies.ts';
+import { NOT_STORED } from '../records/schemas.ts';
 import type { HttpMiddleware } from '../request.ts';
 import type { Clients } from './clients/clients.ts';
 import { loadService } from './load-service.ts';
-import { NOT_STORED, sendJson } from './oauth-exchange.ts';
-import type { Accounts, ConnectionPages } from './pages/connection-pages.ts';
+import { sendJson } from './oauth-exchange.ts';
+import type { BackendAccounts, ConnectionPages } from './pages/connection-pages.ts';
 import type { InteractionOptions } from './pages/interaction.ts';
 import type { OAuthService, OAuthServiceOptions } from './service.ts';
 import { CONSOLE_PATH } from './sign-ins/continuations.ts';
@@ -21,7 +22,7 @@ import { StoreTurns } from './store-turns.ts';
 interface OwnApp extends Pick<InteractionOptions, 'templatesOf'> {
   readonly proxies: Proxies;
   /** The accounts at backends, with their pages; undefined where there are none. */
-  readonly accounts: Accounts | undefined;
+  readonly accounts: BackendAccounts | undefined;
 }
 
 const PREFIX = '/oauth/';
@@ -136,7 +137,7 @@ export class LazyAuthorizationServer {
 }
 
 async function pagesOf(
-  accounts: Accounts,
+  accounts: BackendAccounts,
   signIns: SignIns,
   { auth, log }: OAuthServiceOptions,
   loaded: () => Promise<OAuthService>,

@@ -4,7 +4,7 @@ import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { loadInTurns } from '../load-in-turns.ts';
 
 /** Files of the library. */
-export const MODULES = [
+export const LIBRARY_MODULES = [
   'oidc-provider/lib/helpers/jwt.js',
   'oidc-provider/lib/helpers/configuration.js',
   'oidc-provider/lib/helpers/client_schema.js',
@@ -19,7 +19,7 @@ export const MODULES = [
 export async function loadService(
   turns: Pick<TaskScheduler, 'turn'>,
 ): Promise<typeof import('./service.ts')> {
-  await loadInTurns(MODULES, () => turns.turn());
+  await loadInTurns(LIBRARY_MODULES, () => turns.turn());
   await import('./oauth-library.ts');
   await turns.turn();
   return import('./service.ts');

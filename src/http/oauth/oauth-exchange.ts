@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { hasManyFields } from '../body/read.ts';
+import { NOT_STORED } from '../records/schemas.ts';
 import type { Page } from './pages/page.ts';
 
 export interface OAuthExchange {
@@ -80,8 +81,6 @@ export function sendJson(
 ): void {
   send(response, status, JSON.stringify(value), ['Content-Type', 'application/json', ...further]);
 }
-
-export const NOT_STORED: readonly string[] = ['Cache-Control', 'no-store'];
 
 /** Fields of the form of a client. Undefined when the request was refused, because it has none. */
 export async function fieldsOf({

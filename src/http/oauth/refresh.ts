@@ -127,7 +127,7 @@ class RefreshGrantType {
   ): readonly string[] {
     const { normalise, clock } = this.#options;
     if (stored.exp * 1_000 <= clock.wall()) throw new errors.InvalidGrant('refresh token is expired');
-    const wanted = scopesOf(params.scope);
+    const wanted = requestedScopes(params.scope);
     const granted = stored.scope.split(' ');
     if (wanted?.some((scope) => !granted.includes(scope)))
       throw new errors.InvalidScope('only scopes of the grant can be asked for', wanted.join(' '));
@@ -260,7 +260,7 @@ const IDLE_MS = 31 * DAY_MS;
 const MAX_MS = 180 * DAY_MS;
 
 /** Undefined when nothing in particular is asked for; scopes of OpenID clients are not ours. */
-export function scopesOf(written: unknown): readonly string[] | undefined {
+export function requestedScopes(written: unknown): readonly string[] | undefined {
   const scopes =
     typeof written === 'string' ? written.split(' ').filter((scope) => scope !== '' && !isHabit(scope)) : [];
   return scopes.length === 0 ? undefined : scopes;

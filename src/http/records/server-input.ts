@@ -4,7 +4,7 @@ import Type, { type Static } from 'typebox';
 import type { ValidationItem } from '../../domain/errors/errors.ts';
 import { configIncomplete } from '../../domain/errors/registry-errors.ts';
 import { validationFailed } from '../../domain/errors/request-errors.ts';
-import { compileShape, inspectNumbers, locatedAt, refuse } from '../../domain/errors/validation.ts';
+import { compileShape, inspectNumbers, locatedAt, refuseIssues } from '../../domain/errors/validation.ts';
 import { InstanceInput } from '../../domain/instances/instance.ts';
 import { definedFields, type JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -137,7 +137,7 @@ const CONTRADICTION: ValidationItem = {
 };
 
 function refuseConfig(issues: readonly ValidationItem[]): void {
-  refuse(locatedAt(['body', 'config'], issues));
+  refuseIssues(locatedAt(['body', 'config'], issues));
 }
 
 function unknownSetting(key: string): ValidationItem {

@@ -104,7 +104,12 @@ export const registrationRoutes: readonly Route[] = [
       requireRightTo(principal, template);
       const instance = checkedCommand({ ...wanted, principal, request }, services);
       const { gateway, backendAccounts } = services;
-      const { definition, replaced } = await register({ ...wanted, instance }, query, principal, gateway);
+      const { definition, replaced } = await registerInstance(
+        { ...wanted, instance },
+        query,
+        principal,
+        gateway,
+      );
       const accountWarnings = await warningsOfAccount(backendAccounts, definition, principal);
       const record = registeredRecord(gateway.instance(template, definition.id), principal);
       const registered = {
@@ -178,7 +183,7 @@ function registrationIn(body: Static<typeof RegisterBody>): RegistrationRequest 
   return { template, loadBalancer, instance: rest, locate };
 }
 
-export function register(
+export function registerInstance(
   { template, instance, loadBalancer = {}, locate }: RegistrationRequest,
   { wait = 0 }: Static<typeof WaitQuery>,
   principal: Principal,

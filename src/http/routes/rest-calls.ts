@@ -41,7 +41,7 @@ const Tool = Type.Object({
 /** Present for a list that has no end, or too many items. */
 const ListWarning = Type.String({ examples: ['The list ends early: its cursor repeats.'] });
 
-export const ToolList = named('ToolList', {
+export const ToolListAnswer = named('ToolList', {
   tools: Type.Array(Tool),
   count: Type.Integer(),
   warning: Type.Optional(ListWarning),
@@ -97,7 +97,7 @@ export const restCallRoutes: readonly Route[] = [
     result: CallToolResult,
     errors: ['TOOL_NOT_FOUND', 'INVALID_TOOL_ARGUMENTS', 'CONFIRMATION_REQUIRED'],
   }),
-  listRoute('tools', 'tools', 'tools', Tool, toolRecord, ToolList),
+  listRoute('tools', 'tools', 'tools', Tool, toolRecord, ToolListAnswer),
   listRoute('resources', 'resources', 'resources', Resource),
   listRoute('resourceTemplates', 'resource templates', 'resources', ResourceTemplate),
   requestRoute('resources/read', 'Read a resource from a healthy instance', {

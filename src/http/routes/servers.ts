@@ -28,8 +28,8 @@ import { requireRightTo, visibleServer, visibleServers } from '../visible.ts';
 import {
   checkedCommand,
   REGISTRATION_ERRORS,
-  register,
   registeredRecord,
+  registerInstance,
   WaitQuery,
 } from './registration.ts';
 
@@ -99,7 +99,7 @@ export const serverRoutes: readonly Route[] = [
       const instance = checkedCommand({ template, instance: wanted, principal, request }, services);
       const input = metadata === undefined ? instance : { ...instance, metadata };
       const wantedServer = { template, instance: input, locate: locationIn };
-      const { definition } = await register(wantedServer, query, principal, gateway);
+      const { definition } = await registerInstance(wantedServer, query, principal, gateway);
       const record = registeredRecord(gateway.server(definition.serverId), principal);
       return located(201, `/servers/${definition.serverId}`, record);
     },

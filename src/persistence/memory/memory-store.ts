@@ -1,6 +1,12 @@
 // The store without a database; its contents end with the process.
 
-import { type AuditEntry, entriesOf, isMatch, mostExpired, newestFirst } from '../../domain/events/audit.ts';
+import {
+  type AuditEntry,
+  callsOfBlock,
+  isMatch,
+  mostExpired,
+  newestFirst,
+} from '../../domain/events/audit.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { OAuthStore } from '../oauth-store.ts';
 import type {
@@ -125,7 +131,7 @@ function memoryAudit(): AuditStore {
       changes.push(...added.map(copyOf));
     },
     appendCalls: async (block) => {
-      calls.push(...entriesOf(block));
+      calls.push(...callsOfBlock(block));
     },
     list: ({ limit, before, from, ...filter }, inTurn = (part) => part()) => {
       const isOnPage = (entry: AuditEntry) =>

@@ -12,12 +12,12 @@ import {
   type CallBlock,
   CallBlockWriter,
   type CallEntry,
-  entriesOf,
+  callsOfBlock,
   idAt,
   isMatch,
   mostExpired,
   newestFirst,
-  timeOf,
+  timeOfId,
 } from '../../domain/events/audit.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import type { AuditBounds, AuditPage, AuditStore, InTurn } from '../store.ts';
@@ -132,7 +132,7 @@ export class OrmAudit implements AuditStore {
       text === undefined ? [] : [toDocument(text)],
     );
     // The block of an entry before that id may end after the id.
-    for (let top = before === undefined ? undefined : idAt(timeOf(before) + BLOCK_MS + 1); ; ) {
+    for (let top = before === undefined ? undefined : idAt(timeOfId(before) + BLOCK_MS + 1); ; ) {
       const ids = between(from, top);
       const blocks = await inTurn(() => this.#operations.run((em, tables) => newestBlocks(em, tables, ids)));
       const matching = blocks.filter(({ entries }) => texts.every((text) => entries.includes(text)));
@@ -233,7 +233,7 @@ function changeOf(row: AuditTableRow): AuditEntry {
 }
 
 function callsOf(block: Pick<CallBlock, 'id' | 'entries'>): CallEntry[] {
-  return readRow(CALL_BLOCKS, block.id, () => entriesOf(block));
+  return readRow(CALL_BLOCKS, block.id, () => callsOfBlock(block));
 }
 
 /** The newest blocks with those ids: about CALL_WINDOW calls. */

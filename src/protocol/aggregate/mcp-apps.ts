@@ -13,7 +13,7 @@ export function isPage(uri: string): boolean {
 }
 
 /** The URI of the page of a tool. */
-export function pageOf({ _meta }: JsonObject): string | undefined {
+export function appPageOf({ _meta }: JsonObject): string | undefined {
   if (!isJsonObject(_meta)) return undefined;
   const uri = isJsonObject(_meta.ui) ? (_meta.ui.resourceUri ?? _meta[FLAT]) : _meta[FLAT];
   return typeof uri === 'string' && isPage(uri) ? uri : undefined;

@@ -13,7 +13,7 @@ import { isTooLong } from '../client-bounds.ts';
 import { composedUri, isOfSkill, ownedAs, partsOfComposed, type ResourceTarget } from './composed-uris.ts';
 import { KEY_FIELDS } from './items.ts';
 import type { AggregateLists, GatheredList } from './lists.ts';
-import { isPage, pageOf, withPage } from './mcp-apps.ts';
+import { appPageOf, isPage, withPage } from './mcp-apps.ts';
 
 const MAX_REMEMBERED = 50_000;
 const MAX_READERS = 10_000;
@@ -140,7 +140,7 @@ export class ResourceTargets {
 
   /** The tool with the page that clients read. The same object where that is the own one. */
   shownTool(template: string, tool: JsonObject, owner: Owner): JsonObject {
-    const own = pageOf(tool);
+    const own = appPageOf(tool);
     const uri = own === undefined ? undefined : this.shown(template, own, owner);
     return uri === own || uri === undefined ? tool : withPage(tool, uri);
   }
@@ -330,7 +330,7 @@ export class ResourceTargets {
     const found = complete.map(({ template, items }) => ({
       template,
       uris: items.flatMap((tool) => {
-        const page = pageOf(tool); // few have one, and globs are matched for these only
+        const page = appPageOf(tool); // few have one, and globs are matched for these only
         return page !== undefined && takesTool(template, String(tool.name)) ? page : [];
       }),
     }));

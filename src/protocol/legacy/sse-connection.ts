@@ -15,7 +15,7 @@ import {
   noteError,
   type ReplyWriter,
 } from '../endpoint-types.ts';
-import { faultOf, refused, rpcFailureOf } from '../rpc.ts';
+import { internalFaultOf, refused, rpcFailureOf } from '../rpc.ts';
 import { KeptMessages } from './kept-messages.ts';
 import type { LegacyEndpoint } from './legacy-endpoint.ts';
 import { missedBy } from './legacy-listener.ts';
@@ -198,7 +198,7 @@ export class SseConnection {
     try {
       await this.#deps.legacy.get(listening, this.#replyAs({ log: this.#log }), this.#backends);
     } catch (thrown) {
-      const fault = faultOf(rpcFailureOf(thrown));
+      const fault = internalFaultOf(rpcFailureOf(thrown));
       if (fault !== undefined) this.#deps.onFault(fault);
       this.close();
     }
@@ -228,7 +228,7 @@ export class SseConnection {
   /** The answer to requests that were not begun. */
   #fail(thrown: unknown, reply: ReplyWriter, requests: readonly JsonRpcId[]): void {
     const failure = rpcFailureOf(thrown);
-    const fault = faultOf(failure);
+    const fault = internalFaultOf(failure);
     if (fault !== undefined) this.#deps.onFault(fault);
     noteError(reply.log, failure.error.code, failure.errorCode);
     this.#sendAnswer(failure.body, requests);

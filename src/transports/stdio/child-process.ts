@@ -49,7 +49,7 @@ export function startProcess(
       cwd: program.workingDir ?? user?.home,
       uid: user?.uid,
       gid: user?.gid,
-      env: childEnvironment(program.env, environmentOf(user), process.platform, passEnv),
+      env: childEnvironment(program.env, programEnvironment(user), process.platform, passEnv),
       stdio: ['pipe', 'pipe', 'pipe', gated?.channel],
       shell: false,
       windowsHide: true,
@@ -141,7 +141,7 @@ async function sweep(leader: number, terminateMs: number): Promise<void> {
 }
 
 /** The environment of the gateway, with the home folder of the user that programs run as. */
-export function environmentOf(user: ProgramUser | undefined): NodeJS.ProcessEnv {
+export function programEnvironment(user: ProgramUser | undefined): NodeJS.ProcessEnv {
   return user === undefined ? process.env : { ...process.env, HOME: user.home };
 }
 

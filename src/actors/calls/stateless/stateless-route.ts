@@ -30,7 +30,7 @@ import {
   type ExcludedIds,
   FULL,
   type LocalAnswer,
-  NONE,
+  NO_STEP,
   type Opening,
   type RunningCall,
   type SendStep,
@@ -77,7 +77,7 @@ export class StatelessRoute implements CallRoute {
     if (reason?.kind === 'reopen') this.#reopen(reason);
     const ref = this.#next(excluded);
     if (ref !== undefined) return this.#sendStep(ref, call);
-    return (this.#dedicatedAt ?? this.#viaTransport).isOnlyFull(excluded) ? FULL : NONE;
+    return (this.#dedicatedAt ?? this.#viaTransport).isOnlyFull(excluded) ? FULL : NO_STEP;
   }
 
   #reopen({ plan }: StepReason): void {
@@ -111,12 +111,12 @@ export class StatelessRoute implements CallRoute {
    */
   #hedge(call: RunningCall): Step {
     const ref = this.#input.bound === undefined ? this.#viaTransport.next(call.excluded) : undefined;
-    if (ref === undefined) return NONE;
+    if (ref === undefined) return NO_STEP;
     const choice = this.#conversationFor(ref);
     const isReady = isDedicated(choice)
       ? isNetworked(ref.definition) && this.#isOpen(ref)
       : choice !== 'refused' && choice !== 'unknown';
-    return isReady ? this.#sendStep(ref, call, choice) : NONE;
+    return isReady ? this.#sendStep(ref, call, choice) : NO_STEP;
   }
 
   #sendStep(ref: InstanceRef, call: RunningCall, choice = this.#conversationFor(ref)): SendStep {

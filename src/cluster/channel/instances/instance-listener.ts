@@ -23,7 +23,7 @@ import type { ExchangeAnswer, ServeExchange } from '../multiplexed/multiplexed-l
 import type { PeerRefusal, ServedInstances, ServePeer } from '../peer-listener.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../peer-protocol.ts';
 import type { HostedConversation, InstanceHost, InstanceWay } from './instance-host.ts';
-import { exchangeIn, failureOf, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';
+import { exchangeIn, failureToSend, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';
 
 /** Bytes of messages besides results that a node leaves unread before its answer breaks off. */
 const UNREAD_BYTES = 16 * 1024 * 1024;
@@ -379,7 +379,7 @@ function write(answer: ExchangeAnswer, frame: PeerFrame): void {
 }
 
 function fail(answer: ExchangeAnswer, error: GatewayError): void {
-  if (!answer.isOver) answer.end(frameOf({ kind: 'failed', failure: failureOf(error) }));
+  if (!answer.isOver) answer.end(frameOf({ kind: 'failed', failure: failureToSend(error) }));
 }
 
 /** The spans are those of the node that runs the call. */

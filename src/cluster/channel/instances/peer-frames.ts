@@ -61,7 +61,7 @@ export interface OpenedConversation {
   readonly sharesExchanges?: boolean | undefined;
 }
 
-export interface ConversationRequest {
+export interface PeerConversationRequest {
   readonly template: string;
   readonly id: string;
   /** The client that it is opened for. Default: it is the one that clients share. */
@@ -265,7 +265,7 @@ const CROSSING = [
   'isRepaired',
 ] as const;
 
-export function failureOf({ code, message, facts }: GatewayError): Failure {
+export function failureToSend({ code, message, facts }: GatewayError): Failure {
   const crossing = CROSSING.map((name) => [name, facts[name]] as const);
   const suspicion = facts.health === 'suspicious' ? { health: facts.health } : {};
   const others = Object.fromEntries(crossing.filter(([, fact]) => fact !== undefined));

@@ -35,12 +35,12 @@ import type { PeerClient } from '../peer-client.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../peer-protocol.ts';
 import {
   type ClientAnswerRequest,
-  type ConversationRequest,
   errorIn,
   exchangeBody,
   FrameReader,
   type NotificationRequest,
   type OpenedConversation,
+  type PeerConversationRequest,
   type PeerFrame,
 } from './peer-frames.ts';
 
@@ -104,7 +104,7 @@ class Link {
     this.#options = options;
   }
 
-  get target(): Pick<ConversationRequest, 'template' | 'id' | 'way'> {
+  get target(): Pick<PeerConversationRequest, 'template' | 'id' | 'way'> {
     const { template, id } = this.#options.definition;
     return { template, id, way: this.#way };
   }
@@ -223,7 +223,7 @@ interface Exchange extends Linked {
 }
 
 /** Without `profile`: the conversation that all clients share. */
-type Wanted = Omit<ConversationRequest, 'template' | 'id' | 'way'>;
+type Wanted = Omit<PeerConversationRequest, 'template' | 'id' | 'way'>;
 
 class PeerConversation implements Conversation {
   readonly handshake: Handshake;

@@ -1,7 +1,7 @@
 // Clients as rows of the table `oauth`. Commands load client-record.ts, and not what checks rows.
 
 import Type from 'typebox';
-import { StoredLists, StoredScopes } from '../../../auth/oauth/grant-rows.ts';
+import { StoredRightsLists, StoredScopes } from '../../../auth/oauth/grant-rows.ts';
 import { rowReader } from '../../../persistence/oauth-rows.ts';
 import type { OAuthRow } from '../../../persistence/oauth-store.ts';
 import { AUTH_METHODS, type ClientRecord } from './client-record.ts';
@@ -16,7 +16,7 @@ export const readClient: (row: OAuthRow) => ClientRecord = rowReader(
     authMethod: Type.Enum([...AUTH_METHODS]),
     source: Type.Enum(['registered', 'document', 'added']),
     scopes: StoredScopes,
-    lists: Type.Optional(StoredLists),
+    lists: Type.Optional(StoredRightsLists),
     secret: Type.Optional(Type.String()),
     jwks: Type.Optional(Type.Unknown()),
     jwksUri: Type.Optional(Type.String()),

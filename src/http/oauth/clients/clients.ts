@@ -3,6 +3,7 @@
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
+import type { ClientRule } from '../../../config/setting-types.ts';
 import type { Scope } from '../../../domain/accounts/account.ts';
 import type { RightsLists } from '../../../domain/accounts/rights.ts';
 import { tooManyAttempts } from '../../../domain/errors/account-errors.ts';
@@ -21,9 +22,6 @@ import {
   JWT_BEARER,
 } from './client-record.ts';
 import { readClient } from './client-rows.ts';
-
-/** Which clients may sign users in: any, those that an admin added, or those of these hosts as well. */
-export type ClientRule = 'any' | 'known' | readonly string[];
 
 const DAY_MS = 24 * 3_600_000;
 /** How long a registration that no user has allowed is kept. */

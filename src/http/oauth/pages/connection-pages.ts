@@ -19,7 +19,7 @@ import { connectedPage, connectPage, listPage, othersPage } from './connection-h
 import { faultPage, type Page } from './page.ts';
 
 /** What the gateway knows of them. */
-export interface Accounts {
+export interface BackendAccounts {
   open(): Promise<
     Pick<Vault, 'begin' | 'finish' | 'list' | 'disconnect' | 'find' | 'discover' | 'clientDocument'>
   >;
@@ -33,7 +33,7 @@ export interface Accounts {
 }
 
 export interface ConnectionPagesOptions {
-  readonly accounts: Accounts;
+  readonly accounts: BackendAccounts;
   readonly signIns: SignIns;
   readonly auth: Pick<Auth, 'audit' | 'roles'>;
   /** The form of the other pages: loaded with the first request that has to sign in. */
