@@ -74,6 +74,19 @@ requests('that were not collected are streams', async () => {
   assert.equal(read, ['{"a":1}']);
 });
 
+requests('give small pieces that came together to the stream as one', async () => {
+  const read: unknown[] = [];
+  await serve(
+    (request, response) => {
+      request.on('data', (piece) => read.push(String(piece)));
+      request.on('end', () => response.end('answered'));
+    },
+    `${head('POST /', { 'Transfer-Encoding': 'chunked' })}${'1\r\na\r\n'.repeat(1_000)}0\r\n\r\n`,
+    `${head('POST /', { 'Transfer-Encoding': 'chunked' })}1\r\nb\r\n400\r\n${'c'.repeat(1_024)}\r\n1\r\nd\r\n0\r\n\r\n`,
+  );
+  assert.equal(read, ['a'.repeat(1_000), 'b', 'c'.repeat(1_024), 'd']);
+});
+
 requests('give the rest to the stream when collecting stops', async () => {
   const read: unknown[] = [];
   const server = await startRawServer(

@@ -4,6 +4,9 @@
 /** An `import` of node:http reads all its exports; see server/listeners.ts. */
 const { IncomingMessage } = process.getBuiltinModule('node:http');
 
+/** Smaller pieces of one reading of the socket are joined: as they are, each would take some 200 bytes more. */
+const SMALL_BYTES = 1_024;
+
 /** Gets a body in pieces, then either its end or the loss of the connection. */
 export interface BodySink {
   data(piece: Buffer): void;
@@ -17,6 +20,9 @@ export class BodyRequest extends IncomingMessage {
   /** True once a piece of the body, or its end, was given to the stream. */
   #isStreamed = false;
   #isCollected = false;
+  /** Pieces of this turn, for the stream. */
+  #small: Buffer[] = [];
+  #smallBytes = 0;
 
   // The types of Node declare a property, and it is an accessor.
   static {
@@ -46,7 +52,7 @@ export class BodyRequest extends IncomingMessage {
     const sink = this.#sink;
     if (sink === undefined) {
       this.#isStreamed = true;
-      return super.push(piece, encoding);
+      return this.#stream(piece, encoding);
     }
     if (piece === null) {
       this.#sink = undefined;
@@ -56,9 +62,30 @@ export class BodyRequest extends IncomingMessage {
     return true;
   }
 
+  #stream(piece: Buffer | null, encoding: BufferEncoding | undefined): boolean {
+    if (piece !== null && piece.length < SMALL_BYTES) {
+      // Not a microtask: these run after each piece.
+      if (this.#small.length === 0) setImmediate(() => this.#streamSmall());
+      this.#small.push(piece);
+      this.#smallBytes += piece.length;
+      return this.readableLength + this.#smallBytes < this.readableHighWaterMark;
+    }
+    this.#streamSmall();
+    return super.push(piece, encoding);
+  }
+
+  #streamSmall(): void {
+    const pieces = this.#small;
+    if (pieces.length === 0) return;
+    this.#small = [];
+    this.#smallBytes = 0;
+    super.push(Buffer.concat(pieces));
+  }
+
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     const sink = this.#sink;
     this.#sink = undefined;
+    this.#small = [];
     sink?.gone();
     super._destroy(error, done);
   }
