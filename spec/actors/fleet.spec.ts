@@ -170,12 +170,12 @@ test('reports the crash of an instance and its reason, without a stack', async (
 test('answers the calls of a crashed instance, which is stopped and refuses new ones', async () => {
   const ref = await harness.add('a', silent);
   const states: string[] = [];
-  ref.state$.subscribe({ next: (state) => states.push(state), complete: () => states.push('completed') });
+  ref.watch((state) => states.push(state));
   const running = harness.call('write', { instanceId: 'a' });
   const backend = harness.backend('a');
   await crash('a');
   assert.equal(errorView(await running.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-  assert.equal([states, backend.isClosed], [['healthy', 'stopped', 'completed'], true]);
+  assert.equal([states, backend.isClosed], [['healthy', 'stopped'], true]);
   const types = harness.events
     .map(({ type }) => type)
     .filter((type) => /stopped|crashed|call.finished/.test(type));

@@ -4,7 +4,7 @@
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { filter, firstValueFrom, type Observable, type Subscription } from 'rxjs';
+import { firstValueFrom, type Observable, type Subscription } from 'rxjs';
 import { Dispatcher } from '../../src/actors/calls/dispatcher.ts';
 import { RetryBudget } from '../../src/actors/calls/retries.ts';
 import { StatelessCalls } from '../../src/actors/calls/stateless/stateless-calls.ts';
@@ -246,7 +246,7 @@ export class Harness {
     if (options.isElsewhere) this.fleet.addElsewhere(wanted);
     else this.fleet.add(wanted);
     const ref = this.fleet.group('t').ref(id);
-    await firstValueFrom(ref.state$.pipe(filter((state) => state === 'healthy')));
+    await firstValueFrom(ref.until$(() => ref.state === 'healthy'));
     await settled();
     return ref;
   }

@@ -2,7 +2,7 @@
 // emits their events. Instances of other nodes without a connection are only listed. It makes no calls (dispatcher.ts)
 // and stores nothing (registry.ts).
 
-import { filter, firstValueFrom, Subject } from 'rxjs';
+import { firstValueFrom, Subject } from 'rxjs';
 import { createActor } from 'xstate';
 import type { TemplatePolicy } from '../balancing/policy.ts';
 import { reasonOf } from '../domain/errors/errors.ts';
@@ -185,13 +185,13 @@ export class Fleet {
     const ref = this.#start({ ...this.#options, ...own });
     this.#list(ref);
     ref.onEmission((emission) => this.#emitEmission(ref, emission));
-    ref.state$.subscribe((state) => {
+    ref.watch((state) => {
       group.observe(ref, state);
       if (this.#hasSuccessor(ref)) return;
       this.#options.emit(stateEvent(this.#options.clock, ref, state));
       this.#checkLists(template, id);
     });
-    // After `state$`: a crashed instance has left the pool when its calls are repeated.
+    // After `watch`: a crashed instance has left the pool when its calls are repeated.
     ref.onCrash((error) => this.#afterCrash(ref, error, restarted));
     this.added$.next(ref);
     return ref;
@@ -325,7 +325,7 @@ export class Fleet {
   #dismiss(instance: Instance, withinMs: number): Promise<void> {
     this.#unlist(instance);
     if (!(instance instanceof InstanceRef)) return Promise.resolve();
-    const stopped = firstValueFrom(instance.state$.pipe(filter((state) => state === 'stopped')));
+    const stopped = firstValueFrom(instance.until$(() => instance.state === 'stopped'));
     const ended = this.#track(instance, stopped);
     instance.leave(withinMs);
     return ended;

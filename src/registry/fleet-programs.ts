@@ -168,16 +168,14 @@ export class FleetPrograms implements LeasedPrograms {
 
   async #untilGone(program: string): Promise<void> {
     const refs = [...(this.#refs.get(program) ?? [])];
-    await Promise.all(
-      refs.map(({ state$ }) => firstValueFrom(state$.pipe(filter((state) => state === 'stopped')))),
-    );
+    await Promise.all(refs.map((ref) => firstValueFrom(ref.until$(() => ref.state === 'stopped'))));
   }
 
   #follow(ref: InstanceRef): void {
     const { serverId } = ref;
     const refs = this.#refs.get(serverId) ?? new Set();
     this.#refs.set(serverId, refs.add(ref));
-    ref.state$.subscribe((state) => {
+    ref.watch((state) => {
       if (state === 'healthy') this.#listeners.get(serverId)?.onStarted();
       if (state !== 'stopped') return;
       refs.delete(ref);

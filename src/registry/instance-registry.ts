@@ -2,7 +2,7 @@
 // checked before.
 
 import { randomBytes } from 'node:crypto';
-import { filter, firstValueFrom, race } from 'rxjs';
+import { firstValueFrom, race } from 'rxjs';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { Instance } from '../actors/template-group.ts';
 import { hasCode } from '../domain/errors/errors.ts';
@@ -281,8 +281,8 @@ export class InstanceRegistry {
     if (isWaited) await firstValueFrom(race(fleetPrograms.placed(serverId), late$));
     const instance = isWaited ? (fleet.findByServerId(serverId) ?? made) : made;
     if (!(instance instanceof InstanceRef)) return instance;
-    const settled$ = instance.state$.pipe(
-      filter((state) => state === 'healthy' || state === 'stopped' || isMissing(instance.reason)),
+    const settled$ = instance.until$(
+      () => instance.state === 'healthy' || instance.state === 'stopped' || isMissing(instance.reason),
     );
     await firstValueFrom(race(settled$, timer$(clock, Math.max(0, untilMs - clock.now()))));
     return instance;

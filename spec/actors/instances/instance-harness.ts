@@ -69,7 +69,7 @@ export class Harness {
     this.actor = createActor(instanceMachine, { clock: this.clock, input });
     this.ref = new InstanceRef(this.actor);
     this.ref.onEmission((emission) => this.emissions.push(emission));
-    this.ref.state$.subscribe((state) => this.states.push(state));
+    this.ref.watch((state) => this.states.push(state));
     this.actor.start();
   }
 

@@ -1,21 +1,7 @@
 // The handle of one instance: the only access to it from outside the actors. It reads the snapshot of the actor, sends
 // it commands, and leads calls past its mailbox (calls/attempt.ts). Strategies choose among handles.
 
-import {
-  catchError,
-  defer,
-  distinctUntilChanged,
-  endWith,
-  firstValueFrom,
-  from,
-  map,
-  Observable,
-  of,
-  race,
-  shareReplay,
-  startWith,
-  takeWhile,
-} from 'rxjs';
+import { firstValueFrom, from, Observable, race, take } from 'rxjs';
 import type { Suspension } from '../../balancing/outliers.ts';
 import type { TemplatePolicy } from '../../balancing/policy.ts';
 import type { Candidate } from '../../balancing/strategy.ts';
@@ -38,6 +24,8 @@ import type { InstanceEmission } from './instance-setup.ts';
 import type { OpenedTransport } from './opened-transport.ts';
 import type { ToolCache } from './tool-cache.ts';
 
+type StateListener = (state: InstanceState) => void;
+
 /** The handle of an instance that calls can reach from this node. */
 export class InstanceRef implements Candidate {
   readonly id: string;
@@ -46,13 +34,11 @@ export class InstanceRef implements Candidate {
   readonly capacity: number = LIMITS.inFlightPerInstance;
   /** True when another node runs the instance, and decides about its starts and its drain. */
   readonly isElsewhere: boolean;
-  /** Emits the state on subscription and at each change; completes after `stopped`. Never errors. */
-  readonly state$: Observable<InstanceState>;
   /** The counter in which attempts count themselves. */
   readonly calls: CallCounter;
   readonly #actor: InstanceActor;
   /** The listeners of `watch`; undefined before the first one. */
-  #watchers: Set<() => void> | undefined;
+  #watchers: Set<StateListener> | undefined;
   /**
    * The wall time at zero of the monotonic clock, in ms. It is kept while both clocks advance alike, so that shown
    * times do not change.
@@ -67,26 +53,33 @@ export class InstanceRef implements Candidate {
     this.isElsewhere = isElsewhere;
     this.#actor = actor;
     this.calls = calls;
-    this.state$ = statesOf(actor);
   }
 
-  /**
-   * Calls the listener now, and at each change of the state until the returned function is called. Like `state$`, but
-   * without its operators, which would take too long in one turn for thousands of listeners.
-   */
-  watch(listener: () => void): () => void {
-    const watchers = this.#watchers ?? this.#watchState();
+  /** Calls the listener now, and at each change of the state until the returned function is called. */
+  watch(listener: StateListener): () => void {
+    this.#watchers ??= this.#watchState();
+    const watchers = this.#watchers;
     watchers.add(listener);
-    listener();
+    listener(this.state);
     return () => void watchers.delete(listener);
   }
 
-  #watchState(): Set<() => void> {
-    const watchers = new Set<() => void>();
-    this.#watchers = watchers;
-    this.state$.subscribe(() => {
-      for (const listener of [...watchers]) if (watchers.has(listener)) listener();
-    });
+  /** Emits once, as soon as `isDue` is true: it is asked now and at each change of the state. Cold. */
+  until$(isDue: () => boolean): Observable<void> {
+    return new Observable<void>((subscriber) => this.watch(() => isDue() && subscriber.next())).pipe(take(1));
+  }
+
+  /** Without operators, which would take too long in one turn for thousands of listeners. */
+  #watchState(): Set<StateListener> {
+    const watchers = new Set<StateListener>();
+    let last = this.state;
+    const check = (): void => {
+      const { state } = this;
+      if (state === last) return;
+      last = state;
+      for (const listener of [...watchers]) if (watchers.has(listener)) listener(state);
+    };
+    this.#actor.subscribe({ next: check, error: check, complete: check });
     return watchers;
   }
 
@@ -279,8 +272,8 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * Calls the listener when the actor has crashed through a fault of the gateway; its backend may still run. Earlier
-   * subscribers of `state$` are informed first.
+   * Calls the listener when the actor has crashed through a fault of the gateway; its backend may still run. If `watch` was
+   * called before, its listeners are informed first.
    */
   onCrash(listener: (error: unknown) => void): void {
     this.#actor.subscribe({ error: listener });
@@ -369,16 +362,4 @@ function startingReason({
   if (unmatchedLines > 0)
     return `it is still starting, and wrote ${counted(unmatchedLines, 'line')} other than JSON-RPC`;
   return stderr.length > 0 ? 'it is still starting' : null;
-}
-
-/** The states of an instance. Shared, so that each snapshot of the actor is read once, not once per subscriber. */
-function statesOf(actor: InstanceActor): Observable<InstanceState> {
-  return defer(() => from(actor).pipe(startWith(actor.getSnapshot()))).pipe(
-    map(stateOf),
-    distinctUntilChanged(),
-    catchError(() => of('stopped' as const)),
-    endWith('stopped' as const),
-    takeWhile((state) => state !== 'stopped', true),
-    shareReplay({ bufferSize: 1, refCount: true }),
-  );
 }

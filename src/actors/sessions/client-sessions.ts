@@ -3,7 +3,7 @@
 // themselves. ClientSessions owns the sessions, a session owns its binding, and a dedicated
 // binding owns its conversation.
 
-import { filter, firstValueFrom, race } from 'rxjs';
+import { firstValueFrom, race } from 'rxjs';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { type EndReason, SESSION_ENDS } from '../../domain/errors/session-ends.ts';
 import {
@@ -389,6 +389,6 @@ export class ClientSessions implements AllSessions {
 /** Resolves when the instance is not starting any more, at most after LIMITS.firstOpeningsMs. */
 async function untilNotStarting(instance: Instance | undefined, clock: Clock): Promise<void> {
   if (!(instance instanceof InstanceRef) || !instance.isStarting) return;
-  const known$ = instance.state$.pipe(filter(() => !instance.isStarting));
+  const known$ = instance.until$(() => !instance.isStarting);
   await firstValueFrom(race(known$, timer$(clock, LIMITS.firstOpeningsMs)), { defaultValue: undefined });
 }

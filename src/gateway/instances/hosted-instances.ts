@@ -1,7 +1,7 @@
 // The instances of this node for calls that other nodes run: which conversations they may have, and until when.
 // The attempts count here like those of this node. src/cluster speaks with the other nodes. Source: ADR 170.
 
-import { defer, map, NEVER, Observable, of, take } from 'rxjs';
+import { defer, firstValueFrom, fromEvent, map, NEVER, Observable, of, takeUntil } from 'rxjs';
 import { hostedAttempt } from '../../actors/calls/hosted-attempt.ts';
 import type { Fleet } from '../../actors/fleet.ts';
 import { sharedBy } from '../../actors/instances/dedicated-conversation.ts';
@@ -16,6 +16,7 @@ import type {
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/errors/backend-errors.ts';
+import type { InstanceState } from '../../domain/instances/instance.ts';
 import { fieldValue, JsonText } from '../../domain/json/json.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -87,21 +88,18 @@ export class HostedInstances implements InstanceHost {
   #shared(ref: InstanceRef, way: InstanceWay) {
     const { opened } = ref;
     if (opened === undefined) throw notUp(ref.reason ?? `it is ${ref.state}`);
-    const state$ = new Observable<void>((subscriber) => ref.watch(() => subscriber.next()));
-    const closed$ = new Observable<Closed>((subscriber) =>
-      ref.watch(() => {
-        if (ref.opened === opened && ref.state !== 'unhealthy') return;
-        subscriber.next({ reason: ref.reason ?? 'it starts again', expected: false });
-      }),
+    const state$ = new Observable<InstanceState>((subscriber) =>
+      ref.watch((state) => subscriber.next(state)),
     );
+    const over$ = ref.until$(() => ref.opened !== opened || ref.state === 'unhealthy');
     const hosted = this.#hosted(ref, opened.transport, way);
     const subscriptions = new Subscriptions(opened.feed);
     return {
       ...hosted,
       exchange: subscriptions.exchange(hosted.exchange),
-      isDraining$: state$.pipe(map(() => ref.state === 'draining')),
+      isDraining$: state$.pipe(map((state) => state === 'draining')),
       otherCalls$: this.#changesOf(() => ref.calls.active - way.calls),
-      closed$: closed$.pipe(take(1)),
+      closed$: over$.pipe(map((): Closed => ({ reason: ref.reason ?? 'it starts again', expected: false }))),
       release: () => subscriptions.release(),
     };
   }
@@ -201,22 +199,18 @@ function uriOf({ params }: ExchangeRequest): string {
 }
 
 /** Resolves when the instance is up; rejects once it is neither up nor starting. */
-function untilUp(ref: InstanceRef, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let stop = (): void => {};
-    const settle = (finish: () => void): void => {
-      signal.removeEventListener('abort', cancel);
-      queueMicrotask(() => stop()); // `watch` may call at once
-      finish();
-    };
-    const cancel = (): void => settle(() => reject(openingCancelled()));
-    signal.addEventListener('abort', cancel);
-    stop = ref.watch(() => {
-      const { state, opened } = ref;
-      if (opened !== undefined && (state === 'healthy' || state === 'draining')) settle(resolve);
-      else if (!ref.isStarting) settle(() => reject(notUp(ref.reason ?? `it is ${state}`)));
-    });
-  });
+async function untilUp(ref: InstanceRef, signal: AbortSignal): Promise<void> {
+  const isUp = () => ref.opened !== undefined && (ref.state === 'healthy' || ref.state === 'draining');
+  const known$ = ref.until$(() => isUp() || !ref.isStarting);
+  const isKnown = await firstValueFrom(
+    known$.pipe(
+      map(() => true),
+      takeUntil(fromEvent(signal, 'abort')),
+    ),
+    { defaultValue: false },
+  );
+  if (!isKnown) throw openingCancelled();
+  if (!isUp()) throw notUp(ref.reason ?? `it is ${ref.state}`);
 }
 
 function notUp(reason: string) {
