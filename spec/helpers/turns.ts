@@ -8,6 +8,11 @@ export function untimedScheduler(perTurn: number = TASKS_PER_TURN): TaskSchedule
   return new TaskScheduler({ perTurn, turnMs: Number.POSITIVE_INFINITY });
 }
 
+/** A scheduler some of whose methods are those of a spec. */
+export function schedulerWith(own: Partial<Pick<TaskScheduler, 'run' | 'each' | 'turn'>>): TaskScheduler {
+  return Object.assign(untimedScheduler(), own);
+}
+
 /** Waits for this many turns. */
 export async function passTurns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await immediate();

@@ -16,6 +16,7 @@ import { withListNotices } from '../../src/protocol/list-notices.ts';
 import { CACHE_BYTES, TemplateLists, type TemplateListsOptions } from '../../src/protocol/template-lists.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
+import { schedulerWith } from '../helpers/turns.ts';
 import { answered, PROFILE } from './listing-backends.ts';
 import { HANDSHAKE } from './scripted-backends.ts';
 
@@ -38,7 +39,7 @@ function caching(shared: Cache = new FairLruMap(CACHE_BYTES)) {
     hasHandshakes: () => present.hasHandshakes,
     isThere: (id) => !gone.has(id),
     clock: { ...systemClock, now: () => present.nowMs },
-    run: (task) => task(),
+    scheduler: schedulerWith({ run: (task) => task() }),
     cache: shared,
   });
   const load = (): Observable<SourcedEvent> => {
@@ -179,9 +180,10 @@ test('notifies sessions of changed lists as far as the handshake announced it', 
 test('sends at most one notice a second for a list that changes all the time, and one for the last change', () => {
   const changes$ = new Subject<ListField>();
   const received: string[] = [];
-  withListNotices(NEVER, changes$, { run: (task) => task(), clock: simulatedClock }).subscribe(({ method }) =>
-    received.push(method),
-  );
+  withListNotices(NEVER, changes$, {
+    scheduler: schedulerWith({ run: (task) => task() }),
+    clock: simulatedClock,
+  }).subscribe(({ method }) => received.push(method));
   for (let atMs = 0; atMs < 10_000; atMs += 10) {
     changes$.next('tools');
     mock.timers.tick(10);
@@ -198,9 +200,10 @@ test('notices for many clients are tasks, which a client that leaves meanwhile d
   const tasks: (() => void)[] = [];
   const received: string[] = [];
   const [first] = ['first', 'second'].map((client) =>
-    withListNotices(NEVER, changes$, { run: (task) => tasks.push(task), clock: simulatedClock }).subscribe(
-      () => received.push(client),
-    ),
+    withListNotices(NEVER, changes$, {
+      scheduler: schedulerWith({ run: (task) => tasks.push(task) }),
+      clock: simulatedClock,
+    }).subscribe(() => received.push(client)),
   );
   changes$.next('tools');
   mock.timers.tick(50);

@@ -66,14 +66,14 @@ export type Exchange = (
 ) => Observable<SourcedEvent>;
 
 interface RequestsDeps {
-  readonly scheduler: Pick<TaskScheduler, 'each'>;
+  readonly scheduler: TaskScheduler;
   readonly listReader: ListReader;
 }
 
 /** Requests as promises, and lists page by page, for routes and embedding programs. */
 export class Requests {
   readonly #exchange: Exchange;
-  readonly #scheduler: Pick<TaskScheduler, 'each'>;
+  readonly #scheduler: TaskScheduler;
   readonly #reader: ListReader;
 
   constructor(exchange: Exchange, { scheduler, listReader }: RequestsDeps) {

@@ -18,7 +18,7 @@ export function visibleTemplates(gateway: Pick<Gateway, 'templates'>, principal:
 export async function visibleServers(
   gateway: Pick<Gateway, 'templates' | 'eachServer'>,
   principal: Principal,
-  scheduler: Pick<TaskScheduler, 'each'>,
+  scheduler: TaskScheduler,
 ): Promise<Server[]> {
   const servers: Server[] = [];
   const each = gateway.eachServer(visibleTemplates(gateway, principal));

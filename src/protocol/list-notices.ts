@@ -29,12 +29,12 @@ const THROTTLE_MS = 1_000;
 /**
  * Adds notices of changed lists to messages: at most one per list and THROTTLE_MS, and the last change is always
  * announced. Notices have no params, since those of a backend may be meant for another client. Completes with the
- * messages. Each notice is a task of `run`, because thousands of clients may get it.
+ * messages. Each notice is a task, because thousands of clients may get it.
  */
 export function withListNotices<M extends ServerMessage>(
   messages$: Observable<M>,
   changes$: Observable<ListField>,
-  { run, clock }: { readonly run: TaskScheduler['run']; readonly clock: Clock },
+  { scheduler, clock }: { readonly scheduler: TaskScheduler; readonly clock: Clock },
   own$: Observable<ServerNotification> = EMPTY,
 ): Observable<M | ServerNotification> {
   return messages$.pipe(
@@ -48,7 +48,7 @@ export function withListNotices<M extends ServerMessage>(
             audit(() => timer$(clock, AUDIT_MS)),
             throttle(() => timer$(clock, THROTTLE_MS), BOTH),
           );
-          return limited$.pipe(mergeMap(() => inTask(listNotice(list), { run })));
+          return limited$.pipe(mergeMap(() => inTask(listNotice(list), scheduler)));
         }),
         takeUntil(shared$.pipe(ignoreElements(), endWith(true))),
       ),

@@ -73,8 +73,7 @@ export interface TemplateListsOptions {
   /** False when the instance is gone, so that its next pages cannot be read. */
   readonly isThere: (instanceId: string) => boolean;
   readonly clock: Clock;
-  /** Runs a task, in a later turn of the event loop when many are due. */
-  readonly run: TaskScheduler['run'];
+  readonly scheduler: TaskScheduler;
   /** The lists of all templates, within CACHE_BYTES. The owner is the caller for which a list was read. */
   readonly cache: FairLruMap<StoredAnswer>;
 }

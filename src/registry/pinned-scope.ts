@@ -52,7 +52,7 @@ interface WaitingDefinition {
 export interface PinnedScopeDeps {
   readonly emit: (event: GatewayEvent) => void;
   readonly clock: Clock;
-  readonly scheduler: Pick<TaskScheduler, 'each'>;
+  readonly scheduler: TaskScheduler;
   /** The first list is to be approved. */
   readonly onFirst: (scope: PinnedScope) => void;
 }

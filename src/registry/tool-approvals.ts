@@ -34,7 +34,7 @@ import {
 
 export interface ToolApprovalsDeps extends Pick<PinnedScopeDeps, 'emit' | 'clock'> {
   readonly store: ApprovalStore;
-  readonly scheduler: Pick<TaskScheduler, 'each' | 'turn'>;
+  readonly scheduler: TaskScheduler;
   /** The annotations of tools that the template sets. */
   readonly hintsOf: (template: string) => Readonly<Record<string, ToolHints>>;
   /** What is approved of a template has changed. */
@@ -315,7 +315,7 @@ interface TrustComponents {
   readonly template: string;
   readonly own: PinnedScope | undefined;
   readonly views: readonly PinnedView[];
-  readonly scheduler: Pick<TaskScheduler, 'each'>;
+  readonly scheduler: TaskScheduler;
   /** The annotations that the template sets now. */
   readonly hints: () => Readonly<Record<string, ToolHints>>;
   /** A tool waits for approval since now. */

@@ -8,6 +8,7 @@ import { ListReader, type ReadList } from '../../../src/domain/lists/list-reader
 import { HeldBytes, memoryBounds, memoryOf } from '../../../src/domain/memory/held-bytes.ts';
 import { codeOf, thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
+import { schedulerWith } from '../../helpers/turns.ts';
 
 const test = suite('list reader');
 
@@ -85,10 +86,10 @@ test('knows no shares without authentication, when all callers are one', async (
 test('counts pages for their instance until they are parsed, and cuts one that is needed for others', async () => {
   const answers = new HeldBytes({ totalBytes: 100, ownerBytes: 60 }, () => 0);
   const due: (() => void)[] = [];
-  const scheduler = {
+  const scheduler = schedulerWith({
     each: async () => undefined,
     turn: () => new Promise<void>((resolve) => due.push(resolve)),
-  };
+  });
   const reader = new ListReader({ answers, scheduler });
   const page = (bytes: number) => reader.turn(answerOf(' '.repeat(bytes)));
   const [larger, smaller] = [thrownBy(page(40)), page(30)];

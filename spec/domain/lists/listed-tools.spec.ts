@@ -10,6 +10,7 @@ import { ListReader } from '../../../src/domain/lists/list-reader.ts';
 import { allowedTools, listedAnswers } from '../../../src/domain/lists/listed-tools.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { suite } from '../../helpers/suite.ts';
+import { schedulerWith } from '../../helpers/turns.ts';
 
 const test = suite('listed tools');
 
@@ -124,14 +125,14 @@ test('tools that were read are the same array for equal rights, and others for o
 /** Records of each iteration how many tasks it has. */
 function counted() {
   const tasks: number[] = [];
-  const scheduler = {
+  const scheduler = schedulerWith({
     each: async <T>(items: Iterable<T>, visit: (item: T) => unknown) => {
       const all = [...items];
       tasks.push(all.length);
       for (const item of all) visit(item);
     },
     turn: async () => undefined,
-  };
+  });
   return { tasks, scheduler };
 }
 

@@ -7,6 +7,7 @@ import type { ShownNode } from '../../../src/domain/nodes/nodes.ts';
 import { Deployment } from '../../../src/http/all-nodes/deployment.ts';
 import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
+import { schedulerWith } from '../../helpers/turns.ts';
 
 const test = suite('questions to all nodes');
 
@@ -15,7 +16,7 @@ test('a long answer is parsed in one turn and checked in another one, once for a
   const turns: number[] = [];
   const deployment = new Deployment({
     clock: simulatedClock,
-    scheduler: { turn: async (cost = 1) => void turns.push(cost) },
+    scheduler: schedulerWith({ turn: async (cost = 1) => void turns.push(cost) }),
     nodes: () => [member('a'), member('b')],
     peers: {
       ofLife: () => ({

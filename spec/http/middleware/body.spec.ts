@@ -30,6 +30,7 @@ import { ODD_BODIES, SPEC_BODY_BYTES } from '../../helpers/http-bad-bodies.ts';
 import { startMiddlewares } from '../../helpers/http-middlewares.ts';
 import { head, jsonRequest, openRaw, readAll, readUntil, sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
+import { schedulerWith } from '../../helpers/turns.ts';
 
 const BOUNDS = { totalBytes: 1_000_000, ownerBytes: 1_000_000 };
 const COSTS = {
@@ -186,7 +187,7 @@ bytes('over 64 KiB are parsed in a turn of the scheduler, with or without a leng
   const turn = async () => {
     turns += 1;
   };
-  const costs = { ...COSTS, scheduler: { turn } };
+  const costs = { ...COSTS, scheduler: schedulerWith({ turn }) };
   const app = await startMiddlewares(body(readDirect, 200_000, 'json', costs), (context) =>
     respond(context, json(200, turns)),
   );

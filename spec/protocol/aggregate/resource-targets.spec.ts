@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { ResourceTargets } from '../../../src/protocol/aggregate/resource-targets.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns, untimedScheduler } from '../../helpers/turns.ts';
+import { passTurns, schedulerWith, untimedScheduler } from '../../helpers/turns.ts';
 import { CLIENT } from '../listing-backends.ts';
 
 const test = suite('targets of URIs');
@@ -63,7 +63,7 @@ test('what one long list has pushed out is known again when its own list is read
 
 test('lists that are learned at the same time are learned once', async () => {
   let visits = 0;
-  const scheduler = {
+  const scheduler = schedulerWith({
     each: async <T>(items: Iterable<T>, visit: (item: T) => unknown) => {
       for (const item of items) {
         visits += 1;
@@ -71,7 +71,7 @@ test('lists that are learned at the same time are learned once', async () => {
         await passTurns(1);
       }
     },
-  };
+  });
   const targets = new ResourceTargets({
     lists: { offers: () => true, announces: () => false, gather: async () => [] },
     templates: () => ['a'],
@@ -85,7 +85,7 @@ test('lists that are learned at the same time are learned once', async () => {
 
 test('long lists are learned and shown in many tasks, and what is learned meanwhile waits', async () => {
   const tasks: number[] = [];
-  const scheduler = {
+  const scheduler = schedulerWith({
     each: async <T>(items: Iterable<T>, visit: (item: T) => unknown) => {
       let count = 0;
       for (const item of items) {
@@ -95,7 +95,7 @@ test('long lists are learned and shown in many tasks, and what is learned meanwh
       }
       tasks.push(count);
     },
-  };
+  });
   const targets = new ResourceTargets({
     lists: { offers: () => true, announces: () => false, gather: async () => [] },
     templates: () => ['a', 'b'],

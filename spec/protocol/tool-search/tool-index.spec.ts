@@ -8,6 +8,7 @@ import { TokenCounts } from '../../../src/protocol/tool-search/token-counts.ts';
 import { type FindableTool, ToolIndex } from '../../../src/protocol/tool-search/tool-index.ts';
 import { Vocabulary } from '../../../src/protocol/tool-search/vocabulary.ts';
 import { suite } from '../../helpers/suite.ts';
+import { schedulerWith } from '../../helpers/turns.ts';
 import { isForTuning, type LabelledQuery, labelledQueries, labelledServers } from './labelled-set.ts';
 
 const test = suite('tool index');
@@ -91,13 +92,13 @@ test('reads definitions of any shape', async () => {
 test('adds up the scores, and counts the words of a query, in many tasks', async () => {
   const tasks: unknown[] = [];
   const scheduler = new TaskScheduler();
-  const recorded: Pick<TaskScheduler, 'each'> = {
+  const recorded = schedulerWith({
     each: (items, visit) =>
       scheduler.each(items, (item) => {
         tasks.push(item);
         return visit(item);
       }),
-  };
+  });
   const wordsOf = (tool: number) => Array.from({ length: 100 }, (_, word) => `w${tool}x${word}`).join(' ');
   const large = Array.from({ length: 600 }, (_, tool) => ({
     ...{ name: `t${tool}`, own: `t${tool}`, server: 's' },

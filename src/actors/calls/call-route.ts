@@ -95,7 +95,7 @@ export interface StepReason {
 /** What all calls of one gateway share. */
 export interface CallDeps extends DeadlineDeps {
   /** Runs tasks that come due by the thousand, spread over turns of the event loop. */
-  readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
+  readonly scheduler: TaskScheduler;
   readonly budget: RetryBudget;
   /** False while the gateway closes: no new call is started then. */
   readonly isAccepting: () => boolean;

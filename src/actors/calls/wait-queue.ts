@@ -49,7 +49,7 @@ export interface YieldingCall {
 
 interface WaitQueueDeps {
   readonly clock: Clock;
-  readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
+  readonly scheduler: TaskScheduler;
   /** The longest wait of a call, in ms. Default: QUEUE_WAIT_MS. `Infinity`: until the call itself leaves. */
   readonly waitMs?: number;
 }

@@ -57,7 +57,7 @@ interface TrustedList {
 export async function withTrustedTools(
   sourced: SourcedEvent,
   trust: ToolTrust,
-  scheduler: Pick<TaskScheduler, 'each'>,
+  scheduler: TaskScheduler,
 ): Promise<TrustedList> {
   const { event } = sourced;
   if (event.kind !== 'result') return { trusted: sourced };
@@ -86,7 +86,7 @@ async function listWithout(
   withheld: ReadonlySet<unknown>,
   listed: readonly unknown[],
   { bytes }: JsonText,
-  scheduler: Pick<TaskScheduler, 'each'>,
+  scheduler: TaskScheduler,
 ): Promise<JsonText> {
   const groups: Buffer[] = [];
   let place = 0;
@@ -106,7 +106,7 @@ const NO_TOOLS = Buffer.from('[]');
 export async function withHints(
   sourced: SourcedEvent,
   hints: Hints,
-  scheduler: Pick<TaskScheduler, 'each'>,
+  scheduler: TaskScheduler,
 ): Promise<SourcedEvent> {
   const { event } = sourced;
   const listed = event.kind === 'result' ? memberBytes(event.result.bytes, 'tools') : undefined;

@@ -10,7 +10,7 @@ export const UNUSED_MS = 60_000;
 
 interface IdleSweepDeps {
   readonly clock: Clock;
-  readonly scheduler: Pick<TaskScheduler, 'each'>;
+  readonly scheduler: TaskScheduler;
   /** The open sessions by id. */
   readonly open: ReadonlyMap<string, McpSession>;
   /** Ends a session that was idle for too long. */

@@ -53,7 +53,7 @@ interface ChangeFeedDeps {
   readonly clock: Clock;
   readonly fleet: Pick<Fleet, 'has' | 'group' | 'added$' | 'listChanged$'>;
   readonly statelessConversations: StatelessConversations;
-  readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
+  readonly scheduler: TaskScheduler;
   /** A number in [0, 1), which spreads the reconnections of clients. */
   readonly random: () => number;
 }

@@ -45,7 +45,7 @@ export const MAX_RESOURCES = 10_000;
 export interface SubscriptionDeps {
   readonly clock: Clock;
   /** Spreads many tasks over turns of the event loop. */
-  readonly scheduler: Pick<TaskScheduler, 'each'>;
+  readonly scheduler: TaskScheduler;
 }
 
 /** One resource, where the backend counts owners of one owner: its clients, and its state at the backend. */
@@ -91,7 +91,7 @@ interface Part {
 /** The resource subscriptions in one conversation. */
 export class ResourceSubscriptions {
   readonly #clock: Clock;
-  readonly #scheduler: Pick<TaskScheduler, 'each'>;
+  readonly #scheduler: TaskScheduler;
   readonly #conversation: Pick<Conversation, 'exchange' | 'countsOwners'>;
   readonly #resumed: (uri: string) => void;
   readonly #entries = new Map<string, ResourceEntry>();

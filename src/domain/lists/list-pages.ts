@@ -157,7 +157,7 @@ export async function gatherPages(
 
 const TOO_LARGE = 'it is too large';
 
-type Scheduler = Pick<TaskScheduler, 'each'>;
+type Scheduler = TaskScheduler;
 
 /** A page as a value; a large one is parsed in several tasks. BACKEND_UNAVAILABLE for one that is too large. */
 export async function readPage(field: ListField, page: JsonText, scheduler: Scheduler): Promise<unknown> {

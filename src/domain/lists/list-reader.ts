@@ -28,7 +28,7 @@ export interface ListReaderOptions {
   /** Counts the bytes of pages that wait. Default: unbounded. */
   readonly answers?: HeldBytes;
   /** Default: one of its own. */
-  readonly scheduler?: Pick<TaskScheduler, 'each' | 'turn'>;
+  readonly scheduler?: TaskScheduler;
 }
 
 /** How one list is read. */
@@ -78,7 +78,7 @@ type Count = (values: number, characters: number) => void;
 export class ListReader {
   readonly #values: ByteBudget;
   readonly #answers: HeldBytes;
-  readonly #scheduler: Pick<TaskScheduler, 'each' | 'turn'>;
+  readonly #scheduler: TaskScheduler;
   /** By list and digest of the first page. */
   readonly #known = new LruMap<KnownList>(MAX_LISTS);
   /** Forgets what is known of lists whose items nothing uses. */

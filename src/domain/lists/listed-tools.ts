@@ -16,7 +16,7 @@ import type { TaskScheduler } from '../time/task-scheduler.ts';
 import { itemsInParts } from './list-pages.ts';
 import type { ListReader } from './list-reader.ts';
 
-type Scheduler = Pick<TaskScheduler, 'each'>;
+type Scheduler = TaskScheduler;
 
 export interface AnswersDeps {
   readonly scheduler: Scheduler;

@@ -12,7 +12,7 @@ export const MAX_WAITING_NOTICES = 256;
 export function noticesInTasks(
   deliver: (notice: ServerNotification) => void,
   subscribed: Pick<ReadonlySet<string>, 'has'>,
-  { run }: Pick<TaskScheduler, 'run'>,
+  { run }: TaskScheduler,
 ): (notice: ServerNotification) => void {
   const waiting = new Map<string, ServerNotification>();
   return (given) => {

@@ -17,7 +17,7 @@ export interface Waiter extends Linked {
 
 interface SharedTimerOptions {
   readonly clock: Clock;
-  readonly scheduler: Pick<TaskScheduler, 'run'>;
+  readonly scheduler: TaskScheduler;
   /** How long each waits. */
   readonly waitMs: number;
 }

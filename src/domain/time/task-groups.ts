@@ -13,7 +13,7 @@ const ITEMS_TOGETHER = 50;
 export function eachInGroups<T>(
   items: Iterable<T>,
   visit: (item: T) => void,
-  scheduler: Pick<TaskScheduler, 'each'> = new TaskScheduler(),
+  scheduler: TaskScheduler = new TaskScheduler(),
 ): Promise<void> {
   return scheduler.each(inGroups(items, ITEMS_TOGETHER), (group) => group.forEach(visit));
 }
@@ -23,7 +23,7 @@ export async function viewsByName<Item, View>(
   items: Iterable<Item>,
   nameOf: (item: Item) => string,
   view: (item: Item) => View | undefined,
-  scheduler: Pick<TaskScheduler, 'each'>,
+  scheduler: TaskScheduler,
 ): Promise<Record<string, View>> {
   const views: [string, View][] = [];
   const add = (item: Item): void => {

@@ -4,7 +4,7 @@ import { Observable } from 'rxjs';
 import type { TaskScheduler } from './task-scheduler.ts';
 
 /** Emits the value in a task, and completes. */
-export function inTask<T>(value: T, { run }: Pick<TaskScheduler, 'run'>): Observable<T> {
+export function inTask<T>(value: T, { run }: TaskScheduler): Observable<T> {
   return new Observable((subscriber) => {
     run(() => {
       subscriber.next(value);
@@ -14,7 +14,7 @@ export function inTask<T>(value: T, { run }: Pick<TaskScheduler, 'run'>): Observ
 }
 
 /** Emits each value in a task, until it is unsubscribed from, and completes. */
-export function inTasks<T>(values: Iterable<T>, scheduler: Pick<TaskScheduler, 'each'>): Observable<T> {
+export function inTasks<T>(values: Iterable<T>, scheduler: TaskScheduler): Observable<T> {
   return new Observable((subscriber) => {
     function* whileWanted(): Generator<T> {
       for (const value of values) {
@@ -33,7 +33,7 @@ export function inTasks<T>(values: Iterable<T>, scheduler: Pick<TaskScheduler, '
 export function latestInTasks<T>(
   values$: Observable<T>,
   keyOf: (value: T) => string,
-  { run }: Pick<TaskScheduler, 'run'>,
+  { run }: TaskScheduler,
 ): Observable<T> {
   return new Observable((subscriber) => {
     const waiting = new Map<string, T>();

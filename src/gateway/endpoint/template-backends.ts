@@ -78,7 +78,7 @@ export class TemplateBackends implements Backends {
       hasHandshakes: () => this.#hasHandshakes,
       isThere: (instanceId) => deps.fleet.find(template, instanceId)?.state === 'healthy',
       clock: deps.clock,
-      run: deps.scheduler.run,
+      scheduler: deps.scheduler,
       cache: deps.cache,
     });
   }

@@ -275,7 +275,7 @@ export class Views implements ServedViews {
 async function stillOwned(
   definition: ViewDefinition,
   names: NameTargets = NO_NAMES,
-  scheduler: Pick<TaskScheduler, 'each'>,
+  scheduler: TaskScheduler,
 ): Promise<NameTargets> {
   const view = new CompiledView(definition);
   const kept = { tools: {} as Record<string, string>, prompts: {} as Record<string, string> };

@@ -68,7 +68,7 @@ const NONE: NodeAnswers<never> = { answers: new Map<string, never>(), partial: [
 export interface DeploymentOptions {
   readonly clock: Clock;
   /** Gives long answers turns of the event loop: one to be parsed, and one to be checked. */
-  readonly scheduler: Pick<TaskScheduler, 'turn'>;
+  readonly scheduler: TaskScheduler;
   /** See Services. */
   readonly nodes?: (() => readonly ShownNode[]) | undefined;
   readonly peers?: Pick<Peers, 'ofLife'> | undefined;

@@ -20,7 +20,7 @@ import type { BodyKind } from '../route.ts';
 export interface BodyCosts {
   readonly held: HeldBodies;
   readonly limiter: Pick<RateLimiter, 'take' | 'peek'>;
-  readonly scheduler: Pick<TaskScheduler, 'turn'>;
+  readonly scheduler: TaskScheduler;
   readonly clock: Clock;
   /** Notes a request of an unknown caller before its body is read. Default: none is noted. */
   readonly connections?: { receive(request: IncomingMessage): void } | undefined;

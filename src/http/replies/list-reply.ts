@@ -21,7 +21,7 @@ const SENT_BYTES = 256 * 1024;
 /** Reports do not contain lists. */
 const NO_RESULT = JsonText.ofValue({});
 
-type Scheduler = Pick<TaskScheduler, 'turn'>;
+type Scheduler = TaskScheduler;
 
 export interface AskedList {
   readonly template: string;

@@ -45,7 +45,7 @@ interface Listed<T> {
 }
 
 /** Shares the turns of the event loop between all lists. */
-type Turns = Pick<TaskScheduler, 'turn'>;
+type Turns = TaskScheduler;
 
 /** A list that is longer than a piece is read and written as its client takes it. INVALID_CURSOR. */
 export async function pagedList<T>(

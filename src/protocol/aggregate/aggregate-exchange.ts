@@ -41,7 +41,7 @@ interface AggregateCall {
   readonly extensions: AggregateExtensions;
   readonly clock: Clock;
   /** Spreads the answers of those that wait for one list over several turns. */
-  readonly scheduler: Pick<TaskScheduler, 'turn'>;
+  readonly scheduler: TaskScheduler;
 }
 
 /** Answers a request from the lists of the aggregate, refuses it, or passes it to `toTemplate`. Cold. */

@@ -18,7 +18,7 @@ import { ViewDirectory } from './views/view-directory.ts';
 export function allTemplates(
   lists: AggregateLists,
   templates: () => readonly string[],
-  scheduler: Pick<TaskScheduler, 'each'>,
+  scheduler: TaskScheduler,
   presentation?: Presentation,
   listChanges$: Observable<unknown> = NEVER,
 ): Selection {
@@ -39,7 +39,7 @@ export function allTemplates(
 
 /** The directory of all templates under their own names. No names are kept: they are the same on every node. Source: ADR 253. */
 function bareDirectory(
-  deps: { readonly lists: AggregateLists; readonly scheduler: Pick<TaskScheduler, 'each'> },
+  deps: { readonly lists: AggregateLists; readonly scheduler: TaskScheduler },
   templates: () => readonly string[],
   ofOwner: (owner: Owner) => readonly string[],
   listChanges$: Observable<unknown>,

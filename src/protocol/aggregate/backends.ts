@@ -222,7 +222,7 @@ export class AggregateBackends implements Backends {
     return withListNotices(
       merge(notified$, this.#updates({ owner, profile }, wanted.resources, permitted$)),
       lists$,
-      { run: scheduler.run, clock },
+      { scheduler, clock },
     ).pipe(takeUntil(this.#closed$));
   }
 

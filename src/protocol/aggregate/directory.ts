@@ -82,13 +82,13 @@ export class AggregateDirectory implements Directory {
   readonly #ownNames = new LruMap<ReadonlySet<string>>(MAX_REMEMBERED);
   /** The lists that were named lately, the newest first. */
   #named: readonly NamedList[] = [];
-  readonly #scheduler: Pick<TaskScheduler, 'each'>;
+  readonly #scheduler: TaskScheduler;
   readonly uris: ResourceTargets;
 
   constructor(
     lists: AggregateLists,
     templates: (owner: Owner) => readonly string[],
-    scheduler: Pick<TaskScheduler, 'each'>,
+    scheduler: TaskScheduler,
   ) {
     this.#lists = lists;
     this.#templates = templates;

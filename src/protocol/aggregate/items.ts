@@ -59,7 +59,7 @@ const CHECKED_TOGETHER = 20;
 const TOO_DEEP = { reason: `it is nested deeper than ${LIMITS.nestingDepth} levels` };
 
 /** Keeps the items of one list that clients accept, as they get them, and of each name the first one. */
-export function itemCheck(list: ListField, scheduler: Pick<TaskScheduler, 'each'>): ItemCheck {
+export function itemCheck(list: ListField, scheduler: TaskScheduler): ItemCheck {
   const withheld: WithheldItem[] = [];
   const withhold = (name: string, reason: string) => {
     if (withheld.length >= MAX_WITHHELD) return;

@@ -54,7 +54,7 @@ export function isSameInput(one: readonly GatheredList[], other: readonly Gather
   );
 }
 
-type Scheduler = Pick<TaskScheduler, 'each' | 'turn'>;
+type Scheduler = TaskScheduler;
 
 export interface AggregateListsOptions {
   readonly clock: Clock;

@@ -38,7 +38,7 @@ export interface ResourceTargetsDeps {
   /** False for a tool that is not served. Default: all are. */
   readonly takesTool?: (template: string, name: string) => boolean;
   /** Runs the tasks in which lists are learned and shown. */
-  readonly scheduler: Pick<TaskScheduler, 'each'>;
+  readonly scheduler: TaskScheduler;
 }
 
 interface Found {

@@ -39,7 +39,7 @@ export interface SearchModeOptions {
   readonly directory: FindableToolsDeps['directory'];
   /** Globs on listed names: tools that are listed, too. */
   readonly always: readonly string[];
-  readonly scheduler: Pick<TaskScheduler, 'each'>;
+  readonly scheduler: TaskScheduler;
 }
 
 /**

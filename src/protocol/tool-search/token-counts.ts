@@ -82,7 +82,7 @@ export class TokenCounts {
   }
 
   /** In several turns of the event loop. `tokenCount`: of the vocabulary. */
-  async postings(tokenCount: number, scheduler: Pick<TaskScheduler, 'each'>): Promise<Postings> {
+  async postings(tokenCount: number, scheduler: TaskScheduler): Promise<Postings> {
     /** By field and token: tools that have it there. By token: tools that have it. */
     const having = new Uint32Array(FIELDS.length * tokenCount);
     const begins = new Uint32Array(tokenCount + 1);
@@ -112,7 +112,7 @@ export class TokenCounts {
   }
 
   #eachCount(
-    scheduler: Pick<TaskScheduler, 'each'>,
+    scheduler: TaskScheduler,
     visit: (token: number, tool: number, field: number, count: number) => void,
   ): Promise<void> {
     return scheduler.each(this.#blocks.entries(), ([number, { tokens, tools, fields, counts }]) => {
@@ -141,11 +141,7 @@ function increase(values: Uint32Array | Float32Array, at: number, by = 1): void 
   values[at] = (values[at] as number) + by;
 }
 
-function inBlocks(
-  scheduler: Pick<TaskScheduler, 'each'>,
-  length: number,
-  visit: (at: number) => void,
-): Promise<void> {
+function inBlocks(scheduler: TaskScheduler, length: number, visit: (at: number) => void): Promise<void> {
   return scheduler.each(blocks(length), ([from, to]) => {
     for (let at = from; at < to; at++) visit(at);
   });

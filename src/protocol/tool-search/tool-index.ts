@@ -52,7 +52,7 @@ export class ToolIndex {
   readonly #servers: readonly (readonly string[])[];
   readonly #vocabulary: Vocabulary;
   readonly #postings: Postings;
-  readonly #scheduler: Pick<TaskScheduler, 'each'>;
+  readonly #scheduler: TaskScheduler;
   readonly #searches = new SerialQueue();
   /** Totals of the search under way, by number of the tool. */
   readonly #totals: Float64Array;
@@ -64,7 +64,7 @@ export class ToolIndex {
     servers: readonly (readonly string[])[],
     vocabulary: Vocabulary,
     postings: Postings,
-    scheduler: Pick<TaskScheduler, 'each'>,
+    scheduler: TaskScheduler,
   ) {
     this.#names = names;
     this.#servers = servers;
@@ -77,10 +77,7 @@ export class ToolIndex {
   }
 
   /** Reads the tools in several turns of the event loop. Their order does not matter. */
-  static async of(
-    tools: readonly FindableTool[],
-    scheduler: Pick<TaskScheduler, 'each'>,
-  ): Promise<ToolIndex> {
+  static async of(tools: readonly FindableTool[], scheduler: TaskScheduler): Promise<ToolIndex> {
     const share = (all: number, least: number) => Math.max(least, Math.floor(all / tools.length));
     const units = Math.min(MAX_TEXT_UNITS, share(MAX_UNITS, LEAST_UNITS));
     const vocabulary = new Vocabulary();

@@ -200,9 +200,7 @@ export class AggregateSession implements McpSession {
       map(({ list }) => list),
     );
     const listChanges$ = merge(ofTemplates$, selection.changed$);
-    return withListNotices(messages$, listChanges$, { run: scheduler.run, clock }).pipe(
-      takeUntil(this.ended$),
-    );
+    return withListNotices(messages$, listChanges$, { scheduler, clock }).pipe(takeUntil(this.ended$));
   }
 
   get untilListening(): Promise<void> | undefined {

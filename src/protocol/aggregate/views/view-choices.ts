@@ -70,7 +70,7 @@ export class CompiledView {
     list: ListField,
     template: string,
     items: readonly JsonObject[],
-    scheduler: Pick<TaskScheduler, 'each'>,
+    scheduler: TaskScheduler,
   ): Promise<void> {
     await this.#choices.get(template)?.choose(list, items, scheduler);
   }
@@ -151,11 +151,7 @@ class TemplateChoices {
     );
   }
 
-  async choose(
-    list: ListField,
-    items: readonly JsonObject[],
-    scheduler: Pick<TaskScheduler, 'each'>,
-  ): Promise<void> {
+  async choose(list: ListField, items: readonly JsonObject[], scheduler: TaskScheduler): Promise<void> {
     if (this.#takes[list] === ALL || this.#known(items).has(list)) return;
     const chosen: ChosenItem[] = [];
     const groups = groupsToMatch(items, (item) => String(item[KEY_FIELDS[list]]));

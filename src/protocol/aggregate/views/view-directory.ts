@@ -33,7 +33,7 @@ const MAX_HINTS = 3;
 
 export interface ViewDirectoryDeps {
   readonly lists: AggregateLists;
-  readonly scheduler: Pick<TaskScheduler, 'each'>;
+  readonly scheduler: TaskScheduler;
   /** In force now. */
   readonly view: () => CompiledView;
   /** The templates of the view that exist, or those of a caller. */

@@ -43,7 +43,7 @@ export async function viewProblems(
   { definition }: CompiledView,
   surveys: Surveys,
   kindOf: (name: string) => 'template' | 'empty' | 'view' | undefined,
-  scheduler: Pick<TaskScheduler, 'each'>,
+  scheduler: TaskScheduler,
 ): Promise<ViewProblem[]> {
   const problems: ViewProblem[] = [];
   for (const source of definition.from) {
@@ -117,7 +117,7 @@ function itemsOf({ gathered }: Pick<Survey, 'gathered'>, template: string): read
 async function globProblems(
   source: ViewSource,
   surveys: Surveys,
-  scheduler: Pick<TaskScheduler, 'each'>,
+  scheduler: TaskScheduler,
 ): Promise<ViewProblem[]> {
   const { template } = source;
   const problems: ViewProblem[] = [];
@@ -139,7 +139,7 @@ async function globProblems(
 async function unmetGlobs(
   globs: readonly string[],
   names: readonly string[],
-  scheduler: Pick<TaskScheduler, 'each'>,
+  scheduler: TaskScheduler,
 ): Promise<readonly string[]> {
   let unmet = globs.map((glob) => ({ glob, matches: compileGlob(glob) }));
   await scheduler.each(
@@ -158,7 +158,7 @@ function itemName(list: ListField, item: JsonObject): string {
 async function changeProblems(
   source: ViewSource,
   tools: Survey,
-  scheduler: Pick<TaskScheduler, 'each'>,
+  scheduler: TaskScheduler,
 ): Promise<ViewProblem[]> {
   const { template, rename = {}, describe = {}, annotate = {}, defaults = {} } = source;
   const all = [...tools.chosen, ...tools.waiting.keys()];
