@@ -85,8 +85,6 @@ export interface Database {
    * long one, and has to be compiled each time. Absent for servers.
    */
   statements?(): Statement;
-  /** Inserts a row with parameters, in the same way. */
-  insert?(client: unknown, table: string, row: Readonly<Record<string, string | number>>): void;
   /**
    * Puts what was committed to the file on the disk, on another thread: a commit that waits for the disk would
    * block the event loop. Absent for servers, which answer a commit when that is done.

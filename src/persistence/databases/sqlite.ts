@@ -42,11 +42,6 @@ export const sqlite: Database = {
     const connections = new WeakMap<BetterSqlite, LruMap<Compiled>>();
     return (client, sql, values) => run(compiled(betterSqlite(client), sql, connections), values);
   },
-  insert: (client, table, row) => {
-    const columns = Object.keys(row);
-    const sql = `insert into ${table} (${columns.join()}) values (${columns.map(() => '?').join()})`;
-    run(betterSqlite(client).prepare(sql), Object.values(row));
-  },
   synchronize: async (file) => {
     // It is beside the file that a link names.
     const log = openSync(`${realpathSync(file)}-wal`, 'r+');

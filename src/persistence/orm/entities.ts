@@ -5,7 +5,6 @@ import { defineEntity, type InferEntity, p, raw, Type } from '@mikro-orm/core';
 import type { DatabaseKind } from '../database.ts';
 
 export const CALL_BLOCKS = 'audit_call_blocks';
-export const SESSIONS = 'sessions';
 
 export type Tables = ReturnType<typeof tablesFor>;
 
@@ -173,7 +172,7 @@ export function tablesFor(kind: DatabaseKind) {
     /** The sessions of clients of the legacy era, as far as they outlive their node. */
     sessions: defineEntity({
       name: 'Session',
-      tableName: SESSIONS,
+      tableName: 'sessions',
       properties: {
         /** SHA-256 of the id, in hex. */
         key: id(64).primary(),
@@ -355,8 +354,9 @@ export function toDocument(value: unknown): string {
   return documentOf(JSON.stringify(value));
 }
 
-/** As `toDocument`, for a value that is already JSON. */
+/** As `toDocument`, for what JSON.stringify made of the value: it has no other control character than DEL. */
 export function documentOf(json: string): string {
+  if (!/['$\x7f]/.test(json) && Buffer.byteLength(json) === json.length) return json;
   // No u flag: a surrogate pair is two UTF-16 units.
   return json.replace(
     /[^\x20-\x7e]|['$]/g,

@@ -33,6 +33,7 @@ import {
   toDocument,
 } from './entities.ts';
 import type { OrmOperations, Work } from './orm-operations.ts';
+import { TableRows } from './table-rows.ts';
 
 /** Rows that one operation deletes. */
 const BATCH = 500;
@@ -71,20 +72,13 @@ export class OrmAudit implements AuditStore {
     await this.#operations.insertRows(em, audit, changes.map(rowOfChange));
   }
 
+  /** A block whose answer was lost is written again, although it may be stored. */
   async appendCalls({ id, calls, entries }: CallBlock): Promise<void> {
     const row = { id, calls, entries: documentOf(entries) };
-    const { insert } = this.#operations.database;
-    try {
-      await this.#operations.writeWithoutSync(async (em, { callBlocks }) => {
-        if (insert === undefined) await em.insert(callBlocks, row);
-        else insert(await em.getConnection().getNativeClient(), CALL_BLOCKS, row);
-      });
-    } catch (thrown) {
-      if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
-      // A block whose answer was lost is written again, although it may be stored.
-      const known = await this.#operations.run((em, { callBlocks }) => em.count(callBlocks, { id }));
-      if (known === 0) throw thrown;
-    }
+    await this.#operations.writeWithoutSync(
+      (em, { callBlocks }) => new TableRows(em, callBlocks, this.#operations).insert(row),
+      false,
+    );
   }
 
   async list(page: AuditPage, inTurn: InTurn = inNextTurn): Promise<AuditEntry[]> {

@@ -6,9 +6,10 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { hasCode } from '../../domain/errors/errors.ts';
 import type { Cipher } from '../cipher.ts';
 import { MAX_SESSION_ROWS, type SessionChange, type SessionStore, type StoredSession } from '../store.ts';
-import { SESSIONS, type SessionEntity, type Tables } from './entities.ts';
+import type { SessionEntity, Tables } from './entities.ts';
 import type { OrmOperations } from './orm-operations.ts';
 import { opened, purposeOfSession, sealed } from './sealed.ts';
+import { TableRows } from './table-rows.ts';
 
 export function ormSessions(operations: OrmOperations, cipher: Cipher | undefined): SessionStore {
   const rowOf = ({ value, usedAt, ...row }: StoredSession) => ({
@@ -17,11 +18,9 @@ export function ormSessions(operations: OrmOperations, cipher: Cipher | undefine
     usedAt: new Date(usedAt),
   });
   const insertAll = async (em: SqlEntityManager, { sessions }: Tables, rows: readonly StoredSession[]) => {
-    const { insert } = operations.database;
-    if (insert === undefined) return operations.insertRows(em, sessions, rows.map(rowOf));
-    const client = await em.getConnection().getNativeClient();
-    for (const { usedAt, ...row } of rows.map(rowOf))
-      insert(client, SESSIONS, { ...row, used_at: usedAt.getTime() });
+    if (operations.statement === undefined) return operations.insertRows(em, sessions, rows.map(rowOf));
+    const table = new TableRows(em, sessions, operations);
+    for (const row of rows) await table.insert(rowOf(row));
   };
   return {
     insert: async (rows) => {
