@@ -85,6 +85,19 @@ test('writes calls in blocks: full blocks at once, others after a second; no blo
   assert.is((await audit.list({ limit: 3_000 })).length, 2_111);
 });
 
+test('writes calls with the longest request ids of any characters, and gives them back', async () => {
+  for (const character of ['x', '漢', '\u0001', '\u{1f511}']) {
+    const { audit } = made(SETTINGS);
+    const requestId = character.repeat(512 / character.length);
+    for (let index = 0; index < 1_000; index += 1)
+      audit.recordCall({ ...call('echo'), requestId }, undefined);
+    await audit.close();
+    const listed = await audit.list({ limit: 2_000 });
+    assert.is(listed.length, 1_000);
+    assert.ok(listed.every((recorded) => recorded.requestId === requestId));
+  }
+});
+
 test('has ids of UUID version 7, which begin with the time', () => {
   const id = timeOrderedIds(() => START_MS)();
   assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);

@@ -127,6 +127,9 @@ export const BLOCK_MS = 10_000;
  */
 const BLOCK_CALLS = 2_000;
 const BLOCK_CHARACTERS = 250_000;
+/** Bytes of the calls of a block: a block ends where one more call, which takes 4 kB at most, might not fit. */
+const BLOCK_BYTES = 256 * 1024;
+const CALL_BYTES = 4 * 1024;
 
 /** The calls of a block share most texts, so each text is written once and calls hold indexes into `texts`. */
 interface BlockDocument {
@@ -139,21 +142,25 @@ interface BlockDocument {
 type CallValues = readonly [string, string | null, number, number, number, readonly (number | null)[]];
 
 /**
- * Collects calls in the order of their ids. A call is serialized at once: later the garbage collector would
- * have copied its objects, and they would no longer be in the processor's cache.
+ * Collects calls in the order of their ids. A call is serialized at once, into memory that the garbage collector does not
+ * copy: later its objects would have been copied, and would no longer be in the processor's cache. Source: ADR 82, 382.
  */
 export class CallBlockWriter {
   /** Finished blocks, oldest first; the owner removes those that it has stored. */
   readonly finished: CallBlock[] = [];
   #indexes = new Map<string, number>();
-  #calls: string[] = [];
+  /** The calls as JSON, one after the other; made with the first call. */
+  #text: Buffer | undefined;
+  #bytes = 0;
+  #calls = 0;
+  /** Of the calls and of the texts. */
   #characters = 0;
   #lastId = '';
   /** A call with this id or a later one belongs to the next block. */
   #endId = '';
 
   get isEmpty(): boolean {
-    return this.#calls.length === 0;
+    return this.#calls === 0;
   }
 
   /**
@@ -179,10 +186,15 @@ export class CallBlockWriter {
       call.attempts,
       indexes,
     ];
-    const text = JSON.stringify(values);
+    const text = `${this.isEmpty ? '' : ','}${JSON.stringify(values)}`;
+    this.#text ??= Buffer.allocUnsafe(BLOCK_BYTES);
+    this.#bytes += this.#text.write(text, this.#bytes);
     this.#characters += text.length;
-    this.#calls.push(text);
-    const isFull = this.#calls.length >= BLOCK_CALLS || this.#characters >= BLOCK_CHARACTERS;
+    this.#calls += 1;
+    const isFull =
+      this.#calls >= BLOCK_CALLS ||
+      this.#characters >= BLOCK_CHARACTERS ||
+      this.#bytes > BLOCK_BYTES - CALL_BYTES;
     if (isFull) this.end();
     return isFull;
   }
@@ -191,13 +203,15 @@ export class CallBlockWriter {
   end(): void {
     if (this.isEmpty) return;
     const texts = JSON.stringify([...this.#indexes.keys()]);
+    const calls = this.#text?.toString('utf8', 0, this.#bytes) ?? '';
     this.finished.push({
       id: this.#lastId,
-      calls: this.#calls.length,
-      entries: `{"texts":${texts},"calls":[${this.#calls.join()}]}`,
+      calls: this.#calls,
+      entries: `{"texts":${texts},"calls":[${calls}]}`,
     });
     this.#indexes = new Map();
-    this.#calls = [];
+    this.#bytes = 0;
+    this.#calls = 0;
     this.#characters = 0;
   }
 
