@@ -33,7 +33,7 @@ const BUFFER_ENTRIES = 10_000;
  */
 const KEPT_CHANGES = 100_000;
 const TRIM_EVERY_ENTRIES = 5_000;
-const TRIM_EVERY_SHARE = 0.05;
+const TRIM_EVERY_SHARE = 0.1;
 const TRIM_MS = 3_600_000;
 /** Bytes of arguments that are digested in one turn of the event loop: about 1 ms. */
 const DIGESTED_BYTES = 1_000_000;
@@ -231,6 +231,7 @@ export class AuditLog {
 
   /** Resolves when the database accepted or refused the entries; with false when it is unavailable. */
   async #append(count: number, append: () => Promise<void>): Promise<boolean> {
+    await nextTurn(); // a block is made in one turn and written in another, so that calls wait for one of them only
     try {
       await append();
     } catch (error) {
@@ -240,13 +241,13 @@ export class AuditLog {
       this.#options.log.warn({ entries: count, reason: code }, 'entries of the audit log were refused');
     }
     this.#sinceTrim += count;
-    await nextTurn();
     return true;
   }
 
   async #trim(isHourly: boolean): Promise<void> {
     this.#sinceTrim = 0;
     if (isHourly) this.#nextHourlyMs = this.#now() + TRIM_MS;
+    await nextTurn();
     try {
       const from = isHourly ? await this.#oldestKept() : undefined;
       await this.#options.store.trim({
