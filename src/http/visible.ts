@@ -63,10 +63,10 @@ export function visibleStats(
   const ids = new Set(servers.map(({ definition }) => definition.serverId));
   const metrics = Object.entries(stats.instances).flatMap(([id, counts]) => (ids.has(id) ? counts : []));
   const totalRequests = metrics.reduce((sum, { requests }) => sum + requests, 0);
-  const mean = (of: (instance: (typeof metrics)[number]) => number): number =>
+  const mean = (numberOf: (instance: (typeof metrics)[number]) => number): number =>
     totalRequests === 0
       ? 0
-      : metrics.reduce((sum, instance) => sum + of(instance) * instance.requests, 0) / totalRequests;
+      : metrics.reduce((sum, instance) => sum + numberOf(instance) * instance.requests, 0) / totalRequests;
   return {
     ...stats,
     clients: { ...clients, templates: new Map(templates) },

@@ -281,9 +281,10 @@ function labelled(name: string, counts: Iterable<readonly [string | number, numb
 
 function ofCluster(
   label: string,
-  of: (counts: ClusterCounts) => Iterable<readonly [string, number]>,
+  select: (counts: ClusterCounts) => Iterable<readonly [string, number]>,
 ): Source<number> {
-  const read = ({ cluster }: MetricsReading) => (cluster === undefined ? [] : labelled(label, of(cluster)));
+  const read = ({ cluster }: MetricsReading) =>
+    cluster === undefined ? [] : labelled(label, select(cluster));
   return { labels: [label], read };
 }
 
@@ -292,42 +293,45 @@ type Source<V> = Pick<MetricBase<V>, 'labels' | 'read'>;
 
 function ofTemplates<V>(
   labels: readonly string[],
-  of: (traffic: TemplateCounts) => readonly Series<V>[],
+  select: (traffic: TemplateCounts) => readonly Series<V>[],
 ): Source<V> {
   function* read({ templates, traffic }: MetricsReading): Generator<Series<V>> {
     for (const { template } of templates) {
       const counts = traffic.template(template);
       if (counts === undefined) continue;
-      for (const [more, value] of of(counts)) yield [{ template, ...more }, value];
+      for (const [more, value] of select(counts)) yield [{ template, ...more }, value];
     }
   }
   return { labels: ['template', ...labels], read };
 }
 
-function ofRequests<V>(of: (times: BucketCounts) => V): Source<V> {
+function ofRequests<V>(select: (times: BucketCounts) => V): Source<V> {
   return ofTemplates(['method', 'outcome'], ({ requests }) =>
     [...requests].flatMap(([method, outcomes]) =>
-      Array.from(outcomes, ([outcome, times]): Series<V> => [{ method, outcome }, of(times)]),
+      Array.from(outcomes, ([outcome, times]): Series<V> => [{ method, outcome }, select(times)]),
     ),
   );
 }
 
 /** One number for each instance that runs on this node, unless it has none. */
-function ofInstances(of: (snapshot: InstanceSnapshot, traffic: InstanceCounts) => number | undefined) {
+function ofInstances(select: (snapshot: InstanceSnapshot, traffic: InstanceCounts) => number | undefined) {
   return ofRunning([], (snapshot, traffic) => {
-    const value = of(snapshot, traffic);
+    const value = select(snapshot, traffic);
     return value === undefined ? [] : [[{}, value]];
   });
 }
 
 /** Several numbers for each instance that runs on this node. */
-function ofEachInstance(label: string, of: (traffic: InstanceCounts) => Iterable<readonly [string, number]>) {
-  return ofRunning([label], (_, traffic) => labelled(label, of(traffic)));
+function ofEachInstance(
+  label: string,
+  select: (traffic: InstanceCounts) => Iterable<readonly [string, number]>,
+) {
+  return ofRunning([label], (_, traffic) => labelled(label, select(traffic)));
 }
 
 function ofRunning(
   labels: readonly string[],
-  of: (snapshot: InstanceSnapshot, traffic: InstanceCounts) => readonly Series<number>[],
+  select: (snapshot: InstanceSnapshot, traffic: InstanceCounts) => readonly Series<number>[],
 ): Source<number> {
   function* read({ templates, traffic }: MetricsReading): Generator<Series<number>> {
     for (const { template, instances } of templates)
@@ -335,15 +339,15 @@ function ofRunning(
         const counts = traffic.instance(snapshot.serverId);
         if (counts === undefined || !runsHere(snapshot)) continue;
         const instance = { template, instance_id: snapshot.id };
-        for (const [more, value] of of(snapshot, counts)) yield [{ ...instance, ...more }, value];
+        for (const [more, value] of select(snapshot, counts)) yield [{ ...instance, ...more }, value];
       }
   }
   return { labels: ['template', 'instance_id', ...labels], read };
 }
 
-function ofClients(of: (clients: TemplateSnapshot['clients']) => number): Source<number> {
+function ofClients(select: (clients: TemplateSnapshot['clients']) => number): Source<number> {
   const read = ({ templates }: MetricsReading) =>
-    templates.map(({ template, clients }): Series<number> => [{ template }, of(clients)]);
+    templates.map(({ template, clients }): Series<number> => [{ template }, select(clients)]);
   return { labels: ['template'], read };
 }
 

@@ -266,8 +266,8 @@ function totalOf(counts: TemplateCounts | InstanceCounts): Load {
 }
 
 function totalsOf(parts: readonly TemplatePart[], isAdmin: boolean): Totals {
-  const sum = (of: (load: TemplateLoad) => number): number =>
-    parts.reduce((total, { load }) => total + of(load), 0);
+  const sum = (numberOf: (load: TemplateLoad) => number): number =>
+    parts.reduce((total, { load }) => total + numberOf(load), 0);
   const all = timesOf(parts);
   return {
     requests: sum(({ requests }) => requests),

@@ -80,7 +80,7 @@ export interface OAuthStore {
   touch(kind: OAuthKind, usedAt: ReadonlyMap<string, string>): Promise<void>;
   delete(kind: OAuthKind, keys: readonly string[]): Promise<void>;
   /** Deletes all rows of a grant, a user or a client. False when there was none. */
-  end(of: Pick<OAuthFilter, 'kind' | 'grantId' | 'userId' | 'clientKey'>): Promise<boolean>;
+  end(filter: Pick<OAuthFilter, 'kind' | 'grantId' | 'userId' | 'clientKey'>): Promise<boolean>;
   /** Deletes rows whose `expiresAt` is not later. Resolves with their number, at most MAX_OAUTH_ROWS: 0 when it is done. */
   sweep(now: string): Promise<number>;
 }

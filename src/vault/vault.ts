@@ -200,8 +200,8 @@ export class Vault {
     this.#refreshes.forget(ended.key);
     const { read } = ended;
     if (read === undefined) return true; // a damaged row
-    const { owner: of, issuer, resource } = read.value;
-    this.#options.changes$.next({ type: 'disconnected', owner: of, issuer, resource });
+    const { owner: rowOwner, issuer, resource } = read.value;
+    this.#options.changes$.next({ type: 'disconnected', owner: rowOwner, issuer, resource });
     void this.#revoke(read).catch(() => {
       // The tokens are deleted here; at their server they end by themselves.
     });

@@ -99,11 +99,17 @@ export class Tokens {
       // No cause: some errors of the library contain the claims.
       throw thrown instanceof JWTExpired ? tokenExpired() : invalidCredentials();
     });
-    const { sub = '', jti = '', exp = 0, credentials_at: credentialsAtMs, of_provider: of } = payload;
+    const { sub = '', jti = '', exp = 0, credentials_at: credentialsAtMs, of_provider: ofProvider } = payload;
     // jose does not check the types of the ids.
     const areIds = [sub, jti].every((id) => typeof id === 'string' && ID.test(id));
     if (!areIds || typeof credentialsAtMs !== 'number') throw invalidCredentials();
-    return { userId: sub, id: jti, credentialsAtMs, expiresAtMs: exp * 1000, isOfProvider: of === true };
+    return {
+      userId: sub,
+      id: jti,
+      credentialsAtMs,
+      expiresAtMs: exp * 1000,
+      isOfProvider: ofProvider === true,
+    };
   }
 
   /** Verifies a token by each key in turn, until one fits. */

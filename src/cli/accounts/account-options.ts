@@ -77,16 +77,16 @@ export interface WrittenRights {
 
 /** What `rightsOptions` gave: "all" removes a list, and "none" is an empty one. */
 export function rightsOf(input: CommandInput): WrittenRights {
-  const of = (option: string) => {
+  const listOption = (option: string) => {
     const words = wordsOption(input, option);
     if (words?.join() === 'all') return null;
     return words?.join() === 'none' ? [] : words;
   };
-  const tools = of('tools');
+  const tools = listOption('tools');
   for (const entry of tools ?? [])
     if (!new RegExp(TOOL_ENTRY).test(entry))
       throw new UsageError(`--tools must name <template>/<glob>, such as github/issues_*, not "${entry}"`);
-  return { templates: of('templates'), views: of('views'), tools };
+  return { templates: listOption('templates'), views: listOption('views'), tools };
 }
 
 /** The spans of `--expires`. */

@@ -260,11 +260,11 @@ function tableOf(
   { before, input }: { before?: GatewaySample | undefined; input?: CommandInput },
 ): string {
   const stats = fields(now.stats);
-  const of = fields(stats.instances);
+  const counts = fields(stats.instances);
   const inFlight = fields(fields(stats.load_balancer).active_connections);
   const earlier = fields(fields(before?.stats).instances);
   const records = instancesOf(now.registry);
-  const countsOf = ({ server_id: id }: Fields) => fields(of[String(id)]);
+  const countsOf = ({ server_id: id }: Fields) => fields(counts[String(id)]);
   const columns: TableColumns<Fields> = {
     TEMPLATE: 'template_name',
     INSTANCE: 'id',

@@ -159,9 +159,10 @@ class ToolList {
     this.#isNegative = parts.map(({ isNegative }) => isNegative);
     this.#startsFromAll = this.#isNegative[0] === true;
     const indexed = parts.map((part, index) => ({ ...part, index }));
-    const of = (template: string) => new Entries(indexed.filter((part) => part.template === template));
-    this.#named = new Map(templatesIn(entries).map((template) => [template, of(template)]));
-    this.#any = of(ANY);
+    const entriesFor = (template: string) =>
+      new Entries(indexed.filter((part) => part.template === template));
+    this.#named = new Map(templatesIn(entries).map((template) => [template, entriesFor(template)]));
+    this.#any = entriesFor(ANY);
   }
 
   allows(template: string, tool: string): boolean {

@@ -61,10 +61,10 @@ export interface ConnectionChange {
 
 /** True for the endpoint, and for a parent path of it: another resource is another server. */
 export function isResourceOf(resource: string, endpoint: string): boolean {
-  const [of, own] = [URL.parse(resource), URL.parse(endpoint)];
-  if (of === null || own === null || of.origin !== own.origin) return false;
-  const path = of.pathname.replace(/\/$/, '');
+  const [resourceUrl, own] = [URL.parse(resource), URL.parse(endpoint)];
+  if (resourceUrl === null || own === null || resourceUrl.origin !== own.origin) return false;
+  const path = resourceUrl.pathname.replace(/\/$/, '');
   const isParent =
-    own.pathname === of.pathname || own.pathname === path || own.pathname.startsWith(`${path}/`);
-  return isParent && (of.search === '' || of.search === own.search);
+    own.pathname === resourceUrl.pathname || own.pathname === path || own.pathname.startsWith(`${path}/`);
+  return isParent && (resourceUrl.search === '' || resourceUrl.search === own.search);
 }

@@ -59,6 +59,6 @@ export function merged<V extends Seen>(
   };
 }
 
-export function sumOf<T>(items: readonly T[], of: (item: T) => number): number {
-  return items.reduce((total, item) => total + of(item), 0);
+export function sumOf<T>(items: readonly T[], numberOf: (item: T) => number): number {
+  return items.reduce((total, item) => total + numberOf(item), 0);
 }

@@ -106,8 +106,8 @@ type Rates = Pick<StatisticsRecord, 'error_rate' | 'average_response_time_ms'>;
 /** The means of all, weighted by the requests of each. */
 function meansOf<P extends Rates>(all: readonly P[], requestsOf: (part: P) => number): Rates {
   const requests = sumOf(all, requestsOf);
-  const mean = (of: (part: P) => number): number =>
-    requests === 0 ? 0 : sumOf(all, (part) => of(part) * requestsOf(part)) / requests;
+  const mean = (numberOf: (part: P) => number): number =>
+    requests === 0 ? 0 : sumOf(all, (part) => numberOf(part) * requestsOf(part)) / requests;
   const errorRate = mean((part) => part.error_rate);
   const averageMs = mean((part) => part.average_response_time_ms);
   return { error_rate: rounded(errorRate, 4), average_response_time_ms: rounded(averageMs, 3) };

@@ -40,9 +40,9 @@ export function oncePerRequest(store: OAuthStore, present: () => RequestRows | u
       for (const key of keys) forget(kind, key);
       return store.delete(kind, keys);
     },
-    end: (of) => {
+    end: (filter) => {
       present()?.clear();
-      return store.end(of);
+      return store.end(filter);
     },
     sweep: (now) => store.sweep(now),
   };

@@ -28,19 +28,19 @@ export function memoryLists(): ListStore {
 /** `changed` counts a change of the registry, and returns its revision. */
 export function memoryApprovals(changed: () => number): ApprovalStore {
   const rows = new Map<string, NewApproval>();
-  const of = (scope: string) => [...rows].filter(([, row]) => row.scope === scope);
+  const rowsOf = (scope: string) => [...rows].filter(([, row]) => row.scope === scope);
   return {
     list: async () =>
       [...rows.values()].map(({ scope, tool, digests }) => ({ scope, tool, digests: [...digests] })),
     definitionsOf: async (scope) =>
-      new Map(of(scope).map(([, { tool, definition }]) => [tool, structuredClone(definition)])),
+      new Map(rowsOf(scope).map(([, { tool, definition }]) => [tool, structuredClone(definition)])),
     save: async (saved) => {
       for (const approval of saved)
         rows.set(`${approval.scope}\0${approval.tool}`, structuredClone(approval));
       return changed();
     },
     deleteOf: async (scope) => {
-      const found = of(scope);
+      const found = rowsOf(scope);
       for (const [key] of found) rows.delete(key);
       return found.length === 0 ? undefined : changed();
     },

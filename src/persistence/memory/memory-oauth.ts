@@ -44,10 +44,10 @@ export function memoryOAuth(changed: () => void): OAuthStore {
     delete: async (kind, keys) => {
       for (const key of keys) if (found(kind, key) !== undefined) rows.delete(key);
     },
-    end: async (of) => {
-      if (of.grantId === undefined && of.userId === undefined && of.clientKey === undefined)
+    end: async (filter) => {
+      if (filter.grantId === undefined && filter.userId === undefined && filter.clientKey === undefined)
         throw new RangeError('the rows of a grant, a user or a client are ended');
-      const ended = matching(of);
+      const ended = matching(filter);
       for (const { key } of ended) rows.delete(key);
       if (ended.length > 0) changed();
       return ended.length > 0;

@@ -74,11 +74,11 @@ export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined):
         false,
       );
     },
-    end: async (of) => {
-      if (of.grantId === undefined && of.userId === undefined && of.clientKey === undefined)
+    end: async (filter) => {
+      if (filter.grantId === undefined && filter.userId === undefined && filter.clientKey === undefined)
         throw new RangeError('the rows of a grant, a user or a client are ended');
       const revision = await operations.changeIf(
-        async (em, { oauth }) => (await em.nativeDelete(oauth, whereOf(of))) > 0,
+        async (em, { oauth }) => (await em.nativeDelete(oauth, whereOf(filter))) > 0,
       );
       return revision !== undefined;
     },

@@ -112,9 +112,9 @@ async function rekeyRow(
   cipher: Cipher,
 ): Promise<'done' | 'current' | undefined> {
   const { column, key, purpose } = encrypted;
-  const again = (of: Row) => {
-    const text = of[column];
-    return text ? { text: resealed(text, purpose(of), cipher) } : undefined;
+  const again = (read: Row) => {
+    const text = read[column];
+    return text ? { text: resealed(text, purpose(read), cipher) } : undefined;
   };
   const found = again(row);
   if (found?.text === undefined) return found && 'current';

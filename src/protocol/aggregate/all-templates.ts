@@ -44,11 +44,11 @@ function bareDirectory(
   ofOwner: (owner: Owner) => readonly string[],
   listChanges$: Observable<unknown>,
 ): Directory {
-  let known: { readonly of: readonly string[]; readonly view: CompiledView } | undefined;
+  let known: { readonly names: readonly string[]; readonly view: CompiledView } | undefined;
   const view = (): CompiledView => {
-    const of = templates();
-    if (known?.of !== of)
-      known = { of, view: new CompiledView({ id: '', from: of.map((template) => ({ template })) }) };
+    const names = templates();
+    if (known?.names !== names)
+      known = { names, view: new CompiledView({ id: '', from: names.map((template) => ({ template })) }) };
     return known.view;
   };
   let version = 0;

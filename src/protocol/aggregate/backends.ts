@@ -87,7 +87,7 @@ export class AggregateBackends implements Backends {
   readonly #options: AggregateOptions;
   readonly #selection: Selection;
   readonly #extensions: AggregateExtensions;
-  #search: { readonly of: Presentation; readonly mode: SearchMode } | undefined;
+  #search: { readonly presentation: Presentation; readonly mode: SearchMode } | undefined;
   #findable: FindableTools | undefined;
   readonly #changes$: Observable<ListChange>;
   readonly #sessionDeps: AggregateSessionDeps;
@@ -325,14 +325,19 @@ export class AggregateBackends implements Backends {
 
   /** Undefined where all tools are listed. It may change with the view. */
   get search(): SearchMode | undefined {
-    const of = this.#selection.presentation();
-    if (of?.mode !== 'search') return undefined;
+    const presentation = this.#selection.presentation();
+    if (presentation?.mode !== 'search') return undefined;
     const { directory } = this.#selection;
     const { scheduler } = this.#options;
-    if (this.#search?.of !== of) {
+    if (this.#search?.presentation !== presentation) {
       this.#findable ??= this.#newFindable();
-      const mode = new SearchMode({ tools: this.#findable, directory, scheduler, always: of.always ?? [] });
-      this.#search = { of, mode };
+      const mode = new SearchMode({
+        tools: this.#findable,
+        directory,
+        scheduler,
+        always: presentation.always ?? [],
+      });
+      this.#search = { presentation, mode };
     }
     return this.#search.mode;
   }

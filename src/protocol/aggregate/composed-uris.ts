@@ -48,7 +48,7 @@ export function isOfSkill(uri: string): boolean {
  */
 export function asAsked(uri: string, asked: string, own: string): string | undefined {
   if (ownedAs(uri) !== ownedAs(own) && !isAboutOneOf(uri, new Set([own]))) return undefined;
-  const rest = (of: string) => of.slice(SCHEME.exec(of)?.[0].length ?? 0);
+  const rest = (whole: string) => whole.slice(SCHEME.exec(whole)?.[0].length ?? 0);
   return asked.slice(0, asked.length - rest(own).length) + rest(uri);
 }
 

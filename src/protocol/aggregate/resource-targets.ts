@@ -297,7 +297,7 @@ export class ResourceTargets {
     // A list of the tools that its caller may call says nothing about the pages of others.
     const isWhole = list !== 'tools' || owner.tools === undefined;
     const known = isWhole ? this.#learned.get(list) : undefined;
-    const isKnown = known !== undefined && isSameList(known.of, complete);
+    const isKnown = known !== undefined && isSameList(known.lists, complete);
     const hasPages = await (isKnown ? known.hasPages : this.#learnNew(list, complete, isWhole));
     if (list === 'resources') this.#readers.set(owner.id, true);
     return hasPages;
@@ -312,8 +312,8 @@ export class ResourceTargets {
     if (list === 'tools' && found.length === 0) return false;
     const hasPages = this.#queue.take(() => this.#learnFound(list, found, isWhole));
     if (isWhole) {
-      const of = complete.map(({ template, items }) => ({ template, items: new WeakRef(items) }));
-      const learned = { of, hasPages };
+      const lists = complete.map(({ template, items }) => ({ template, items: new WeakRef(items) }));
+      const learned = { lists, hasPages };
       this.#learned.set(list, learned);
       hasPages.catch(() => this.#learned.get(list) === learned && this.#learned.delete(list));
     }
@@ -388,12 +388,12 @@ export class ResourceTargets {
 
 interface Learned {
   /** Weak: they are as long as the lists of the aggregate. */
-  readonly of: readonly { readonly template: string; readonly items: WeakRef<readonly JsonObject[]> }[];
+  readonly lists: readonly { readonly template: string; readonly items: WeakRef<readonly JsonObject[]> }[];
   /** Whether there are pages of MCP Apps. */
   readonly hasPages: Promise<boolean>;
 }
 
-function isSameList(known: Learned['of'], lists: readonly GatheredList[]): boolean {
+function isSameList(known: Learned['lists'], lists: readonly GatheredList[]): boolean {
   return (
     known.length === lists.length &&
     known.every(({ template, items }, index) => {

@@ -109,7 +109,7 @@ export class ViewDirectory implements Directory {
   /** What they list to callers with rights to tools. */
   readonly #allowed = new PerList<readonly JsonObject[]>();
   readonly #ofCaller = { tools: new LruMap<Compiled>(CALLERS), prompts: new LruMap<Compiled>(CALLERS) };
-  #uris: { readonly of: CompiledView; readonly targets: ResourceTargets } | undefined;
+  #uris: { readonly compiled: CompiledView; readonly targets: ResourceTargets } | undefined;
 
   /** Lists that are being compiled, in several turns: callers that ask meanwhile share them. */
   readonly #compiling = new Set<Compilable & { readonly compiled: Promise<Compiled> }>();
@@ -138,12 +138,12 @@ export class ViewDirectory implements Directory {
   /** Owners of resources, learnt anew when the view changes. */
   get uris(): ResourceTargets {
     const { lists, templates, view, scheduler } = this.#deps;
-    const of = view();
-    if (this.#uris?.of !== of) {
-      const mayRead = (template: string, uri: string) => of.mayRead(template, uri);
-      const takesTool = (template: string, name: string) => of.takes('tools', template, name);
+    const compiled = view();
+    if (this.#uris?.compiled !== compiled) {
+      const mayRead = (template: string, uri: string) => compiled.mayRead(template, uri);
+      const takesTool = (template: string, name: string) => compiled.takes('tools', template, name);
       this.#uris = {
-        of,
+        compiled,
         targets: new ResourceTargets({
           lists,
           templates,
