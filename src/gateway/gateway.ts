@@ -374,8 +374,11 @@ export class Gateway {
     return fleet.templates.map((template) => {
       const group = fleet.group(template);
       return {
-        ...{ template, queued: group.queue.length, inFlight: group.inFlight },
-        ...{ elsewhere: group.elsewhere, clients: clients.get(template) ?? summedClients([]) },
+        template,
+        queued: group.queue.length,
+        inFlight: group.inFlight,
+        elsewhere: group.elsewhere,
+        clients: clients.get(template) ?? summedClients([]),
         get instances() {
           return group.statuses().map(({ snapshot }) => snapshot);
         },

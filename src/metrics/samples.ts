@@ -203,11 +203,9 @@ export class Sample {
     const known = before?.parts.get(template);
     const own = {
       ...this.#loadOf(this.#traffic.template(template), before),
-      ...{
-        queued,
-        sessions: clients.sessions.open,
-        inFlight: isPart ? inFlight - elsewhere.calls : inFlight,
-      },
+      queued,
+      sessions: clients.sessions.open,
+      inFlight: isPart ? inFlight - elsewhere.calls : inFlight,
     };
     this.#elsewhere += elsewhere.calls;
     const load = sumOfTwo(own, others?.templates.get(template));

@@ -55,7 +55,9 @@ export async function withLocalClient<T>(
       },
     });
     const grants = new Grants({
-      ...{ store: store.oauth, accounts: store.accounts, clock: systemClock },
+      store: store.oauth,
+      accounts: store.accounts,
+      clock: systemClock,
       onEnded: () => {},
       warn: log.warn,
     });

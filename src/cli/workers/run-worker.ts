@@ -51,12 +51,10 @@ async function serve(
   const supervisor = new SupervisorLink(number);
   const ask = (question: WorkerQuestion) => supervisor.ask(question);
   return runGateway(config, {
-    ...{
-      isDemo: false,
-      log,
-      worker: { number, count, gateway, sockets, ask },
-      terminal: { ...terminal, columns, print },
-    },
+    isDemo: false,
+    log,
+    worker: { number, count, gateway, sockets, ask },
+    terminal: { ...terminal, columns, print },
     stop: { source: supervisor.signals, hasTerminal: false },
     onReady: (server) => supervisor.started(server),
   });

@@ -70,7 +70,8 @@ export class HostedInstances implements InstanceHost {
       return {
         ...hosted,
         exchange: subscriptions.exchange(hosted.exchange),
-        ...{ isDraining$: NEVER, otherCalls$: NEVER },
+        isDraining$: NEVER,
+        otherCalls$: NEVER,
         closed$: conversation.closed$,
         release: () => {
           subscriptions.release();

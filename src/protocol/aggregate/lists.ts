@@ -298,7 +298,10 @@ export class AggregateLists {
       return instanceId === undefined ? undefined : 'a page was refused';
     };
     const reading: Reading = {
-      ...{ ask, refused, ownerId: client.owner.id, params: declarationsOf(client) },
+      ask,
+      refused,
+      ownerId: client.owner.id,
+      params: declarationsOf(client),
       formOf: ({ text }) => (BEYOND_DOUBLE.test(text) ? 'value' : 'exactValue'),
       maxBytes: MAX_LIST_BYTES,
       check: itemCheck(list, this.#scheduler),
