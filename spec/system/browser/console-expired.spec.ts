@@ -2,10 +2,11 @@
 
 import type { Page } from 'playwright-core';
 import * as assert from 'uvu/assert';
+import { startEverything } from '../../fixtures/everything-server.ts';
 import { type Browser, launchBrowser } from '../../helpers/browser.ts';
 import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { type McpHarness, PASSWORD, startGuarded } from '../../helpers/mcp-program.ts';
+import { type McpHarness, PASSWORD, register, startGuarded } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('a session of the console that ends', { timeoutMs: 60_000 });
@@ -79,6 +80,27 @@ inBrowser('reads what was refused again after the sign-in', async () => {
   await signIn(page);
   await page.getByRole('alert').waitFor({ state: 'detached' });
   await page.getByText('Live', { exact: true }).waitFor();
+});
+
+inBrowser('reads the tools and the preview of a view again after the sign-in', async () => {
+  const server = await startEverything({ name: 'files' });
+  try {
+    await register(gateway.admin, 'files', [{ id: 'one', endpoint: server.url }]);
+    const from = [{ template: 'files' }];
+    assert.is((await gateway.admin('PUT /gateway/views/desk', { from })).status, 201);
+    for (const path of ['**/mcp/files/tools/list', '**/gateway/views/preview'])
+      await page.route(path, (asked) => asked.fulfill({ status: 401, json: {} }), { times: 1 });
+    await page.goto(`${gateway.url}/console/view?id=desk`);
+    await page.getByText('Your session has ended.').waitFor();
+    await page.getByText('The session had ended.').nth(1).waitFor({ state: 'attached' });
+    await signIn(page);
+    await page.getByRole('checkbox', { name: 'test_simple_text of files', exact: true }).waitFor();
+    const preview = page.getByRole('region', { name: 'Preview' });
+    await preview.getByText(/^[\d,]+ tokens$/).waitFor();
+    assert.is(await page.getByText('The session had ended.').count(), 0);
+  } finally {
+    await server.close();
+  }
 });
 
 inBrowser('shows nothing of the account that was signed in before to another one', async () => {

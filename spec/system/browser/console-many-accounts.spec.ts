@@ -1,10 +1,12 @@
 // The page of users and keys of the console with many keys: a part of them is in the document, and a filter finds any.
 
 import * as assert from 'uvu/assert';
+import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
+import { startEverything } from '../../fixtures/everything-server.ts';
 import { type Browser, launchBrowser } from '../../helpers/browser.ts';
 import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { type McpHarness, startGuarded } from '../../helpers/mcp-program.ts';
+import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the console with many accounts', { timeoutMs: 60_000 });
@@ -14,6 +16,7 @@ const KEYS = 250;
 const folder = folderOfAll(test)();
 let gateway: McpHarness;
 let browser: Browser;
+let server: EverythingHttp | undefined;
 test.before(async () => {
   if (!canUseConsole) return;
   gateway = await startGuarded({ folder });
@@ -26,6 +29,7 @@ test.before(async () => {
 test.after(async () => {
   await browser?.close();
   await gateway?.remove();
+  await server?.close();
 });
 
 inBrowser('shows 100 of them, more on demand, and each by its name', async () => {
@@ -47,6 +51,28 @@ inBrowser('shows 100 of them, more on demand, and each by its name', async () =>
   await keys.getByRole('button', { name: 'Revoke nightly 249' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click();
   await keys.getByText('Nothing matches.').waitFor();
+  await page.close();
+});
+
+inBrowser('previews a view as any of them, which a filter finds', async () => {
+  server = await startEverything({ name: 'files' });
+  await register(gateway.admin, 'files', [{ id: 'one', endpoint: server.url }]);
+  const from = [{ template: 'files' }];
+  assert.is((await gateway.admin('PUT /gateway/views/desk', { from })).status, 201);
+  const { page } = await browser.open();
+  page.setDefaultTimeout(10_000);
+  await page.goto(`${gateway.url}/console/view?id=desk`); // signed in by the test above
+  const callers = page.getByLabel('Preview as');
+  await page.getByLabel('Filter users and keys').fill('Nightly 248');
+  const options = callers.getByRole('option');
+  await options.nth(2).waitFor({ state: 'detached' });
+  assert.equal(await options.allTextContents(), ['As you see it', 'Key nightly 248']);
+  await callers.selectOption({ label: 'Key nightly 248' });
+  await page.getByLabel('Filter users and keys').fill('nightly');
+  await options.nth(100).waitFor({ state: 'attached' });
+  assert.ok((await options.count()) < 110);
+  assert.match(String(await options.last().textContent()), '148 more');
+  assert.is(await callers.locator('option:checked').textContent(), 'Key nightly 248');
   await page.close();
 });
 

@@ -73,7 +73,7 @@ inBrowser('registers a command after a connection test, and shows it healthy', a
   await page.getByLabel(/^Command/).fill([command, ...args].join(' '));
   await page.getByRole('button', { name: 'Test the connection' }).click();
   await page.getByText(/^Connected: .* tools/).waitFor();
-  await page.getByRole('button', { name: 'Register', exact: true }).click();
+  await page.getByLabel('Instance name').press('Enter'); // as a click on Register
   await heading('everything').waitFor();
   await state('first', 'Healthy').waitFor();
 });

@@ -76,8 +76,11 @@ export function RegisterPage() {
   };
   const onSubmit = (event: SubmitEvent): void => {
     event.preventDefault();
-    const isTest = event.submitter instanceof HTMLButtonElement && event.submitter.value === 'test';
-    void run(isTest ? 'test' : 'save', event.currentTarget as HTMLFormElement);
+    void run('save', event.currentTarget as HTMLFormElement);
+  };
+  // No button that submits: Enter would press the first one.
+  const onTest = ({ currentTarget: { form } }: { readonly currentTarget: HTMLButtonElement }): void => {
+    if (form?.reportValidity()) void run('test', form);
   };
   return (
     <>
@@ -173,11 +176,11 @@ export function RegisterPage() {
         {result.value !== undefined && <Outcome result={result.value} />}
         <div class="actions">
           {kind !== 'definition' && (
-            <button type="submit" value="test" disabled={busy.value !== undefined}>
+            <button type="button" disabled={busy.value !== undefined} onClick={onTest}>
               {busy.value === 'test' ? 'Testing…' : 'Test the connection'}
             </button>
           )}
-          <button type="submit" class="primary" value="save" disabled={busy.value !== undefined}>
+          <button type="submit" class="primary" disabled={busy.value !== undefined}>
             {edited === undefined ? 'Register' : 'Save'}
           </button>
         </div>

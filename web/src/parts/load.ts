@@ -38,7 +38,7 @@ export function useLoaded<T>(read: () => Promise<T>, keys: readonly unknown[]): 
 }
 
 /** The session may have ended: what was refused is read again. */
-function useSignedIn(error: string | undefined, reload: () => void): void {
+export function useSignedIn(error: string | undefined, reload: () => void): void {
   useEffect(() => {
     if (error !== undefined) reload();
   }, [account.value]);

@@ -1,15 +1,16 @@
 // What a client gets from a view, as it is edited or, for another caller, as it was saved: the tools, their tokens, and what is wrong.
 
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { isAdmin } from '../account.ts';
-import { change, get, messageOf } from '../api.ts';
+import { change, get } from '../api.ts';
 import { count, plural, shortened } from '../format.ts';
 import type { ViewDraft } from '../view-draft.ts';
 import type { ViewPreview as Preview } from '../views.ts';
 import type { ApiKey, User } from './account-dialogs.tsx';
 import { Icon } from './icon.tsx';
 import { useLoaded } from './load.ts';
+import { Search } from './search.tsx';
 import { Failure } from './status.tsx';
 
 const PAUSE_MS = 300;
@@ -85,33 +86,20 @@ const SHOWN = 50;
 
 /** Read again after a pause in the changes; the last one counts. */
 function usePreview(view: ViewDraft, as: string) {
-  const answer = useSignal<{ readonly data?: Preview; readonly error?: string }>({});
   const { id, ...definition } = view;
   const body = JSON.stringify(definition);
-  useEffect(() => {
-    if (view.from.length === 0) {
-      answer.value = {};
-      return;
-    }
-    let isCurrent = true;
-    const read = (): Promise<Preview> =>
-      as === ''
-        ? change<Preview>('POST', 'gateway/views/preview', definition)
-        : get<Preview>(`gateway/views/${id}/preview?as=${encodeURIComponent(as)}`);
-    const timer = setTimeout(() => {
-      read()
-        .then((data) => ({ data }))
-        .catch((thrown: unknown) => ({ error: messageOf(thrown) }))
-        .then((next) => {
-          if (isCurrent) answer.value = next;
-        });
-    }, PAUSE_MS);
-    return () => {
-      isCurrent = false;
-      clearTimeout(timer);
-    };
+  const wanted = `${as} ${body}`;
+  const latest = useRef(wanted);
+  latest.current = wanted;
+  const { data, error } = useLoaded(async () => {
+    if (view.from.length === 0) return undefined;
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    if (latest.current !== wanted) return undefined; // nobody waits for it any more
+    return as === ''
+      ? change<Preview>('POST', 'gateway/views/preview', definition)
+      : get<Preview>(`gateway/views/${id}/preview?as=${encodeURIComponent(as)}`);
   }, [body, as]);
-  return answer.value;
+  return { data: error === undefined ? data : undefined, error };
 }
 
 interface CallerSelectProps {
@@ -119,27 +107,37 @@ interface CallerSelectProps {
   readonly onChange: (id: string) => void;
 }
 
+/** Callers in the document: thousands would make the page slow. */
+const CALLERS = 100;
+
 function CallerSelect({ value, onChange }: CallerSelectProps) {
   const users = useLoaded(() => get<readonly User[]>('auth/users'), []).data ?? [];
   const keys = useLoaded(() => get<readonly ApiKey[]>('auth/api-keys'), []).data ?? [];
+  const filter = useSignal('');
+  const all = [
+    ...users.map(({ id, username }) => ({ id, text: `User ${username}` })),
+    ...keys.map(({ id, name }) => ({ id, text: `Key ${name}` })),
+  ];
+  const found = all.filter(({ id, text }) => id === value || text.toLowerCase().includes(filter.value));
+  const shown = found.filter(({ id }, at) => id === value || at < CALLERS);
+  const more = found.length - shown.length;
   return (
-    <select
-      class="short"
-      aria-label="Preview as"
-      value={value}
-      onChange={(event) => onChange(event.currentTarget.value)}
-    >
-      <option value="">As you see it</option>
-      {users.map(({ id, username }) => (
-        <option key={id} value={id}>
-          User {username}
-        </option>
-      ))}
-      {keys.map(({ id, name }) => (
-        <option key={id} value={id}>
-          Key {name}
-        </option>
-      ))}
-    </select>
+    <div class="actions">
+      <Search label="Filter users and keys" count={all.length} filter={filter} />
+      <select
+        class="short"
+        aria-label="Preview as"
+        value={value}
+        onChange={(event) => onChange(event.currentTarget.value)}
+      >
+        <option value="">As you see it</option>
+        {shown.map(({ id, text }) => (
+          <option key={id} value={id}>
+            {text}
+          </option>
+        ))}
+        {more > 0 && <option disabled>{count(more)} more: filter them</option>}
+      </select>
+    </div>
   );
 }

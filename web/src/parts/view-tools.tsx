@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { get, messageOf } from '../api.ts';
 import { plural } from '../format.ts';
 import { chooser, sourceOf, type Tool, type ViewDraft, withAllTools, withTool } from '../view-draft.ts';
+import { useSignedIn } from './load.ts';
 import { Search } from './search.tsx';
 import { Empty } from './status.tsx';
 import { VirtualList } from './virtual-list.tsx';
@@ -15,10 +16,16 @@ export interface TemplateTools {
   readonly error?: string;
 }
 
-/** The tools of each template, by its name. Each is read once. */
+/** The tools of each template, by its name. Each is read once; what failed again after a sign-in. */
 export function useTools(templates: readonly string[]): ReadonlyMap<string, TemplateTools> {
   const [known, setKnown] = useState<ReadonlyMap<string, TemplateTools>>(new Map());
+  const [round, setRound] = useState(0);
   const asked = useRef(new Set<string>());
+  const failed = [...known].filter(([, { error }]) => error !== undefined);
+  useSignedIn(failed[0]?.[1].error, () => {
+    for (const [template] of failed) asked.current.delete(template);
+    setRound(round + 1);
+  });
   useEffect(() => {
     for (const template of templates) {
       if (asked.current.has(template)) continue;
@@ -28,7 +35,7 @@ export function useTools(templates: readonly string[]): ReadonlyMap<string, Temp
         .catch((thrown: unknown): TemplateTools => ({ error: messageOf(thrown) }))
         .then((found) => setKnown((before) => new Map(before).set(template, found)));
     }
-  }, [templates.join()]);
+  }, [templates.join(), round]);
   return known;
 }
 
