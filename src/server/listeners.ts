@@ -5,6 +5,7 @@ import { Server as NetServer, Socket } from 'node:net';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { OperatorError } from '../domain/errors/errors.ts';
 import { joinHostPort, localUrl } from '../domain/local-address.ts';
+import type { PortNumbers } from '../domain/nodes/workers.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { BodyRequest } from '../http/body/body-request.ts';
@@ -31,6 +32,8 @@ export interface Listeners {
   readonly urls: readonly string[];
   /** The addresses for messages, with both forms of "all addresses": `0.0.0.0:8080 (http://127.0.0.1:8080 here)`. */
   readonly addresses: readonly string[];
+  /** By label. */
+  readonly ports: PortNumbers;
   /** A line for each default port that another program uses. */
   readonly warnings: readonly string[];
   /** Each connection is closed after its next answer. New ones are accepted until `close`. */
@@ -56,6 +59,11 @@ export interface ListenOptions {
   readonly timeouts?: ReceiveTimeouts;
   /** Default: plain HTTP. */
   readonly tls?: PublicTls | undefined;
+  /**
+   * The numbers for ports of the settings that are 0. In a worker, node:cluster knows which one it gave only while another
+   * worker has it. Default: any.
+   */
+  readonly kept?: PortNumbers | undefined;
 }
 
 export const TIMEOUTS: ReceiveTimeouts = { headersMs: 30_000, requestMs: 120_000, checkMs: 10_000 };
@@ -89,7 +97,7 @@ const SWEEP_MS = 20;
 export async function openListeners(
   { listeners, portsDefaulted }: Pick<Config, 'listeners' | 'portsDefaulted'>,
   target: { readonly serve: RequestListener },
-  { connections = new OpenConnections(), timeouts = TIMEOUTS, tls }: ListenOptions = {},
+  { connections = new OpenConnections(), timeouts = TIMEOUTS, tls, kept = {} }: ListenOptions = {},
 ): Promise<Listeners> {
   settleShapes();
   const scheduler = new TaskScheduler({
@@ -97,8 +105,16 @@ export async function openListeners(
   });
   const tried = await Promise.all(
     listeners.map(async (wanted) => {
-      const listener = new Listener(wanted, target, { connections, timeouts, tls }, scheduler);
-      return { listener, wanted, error: await listener.open() };
+      const open = async (address: ListenAddress) => {
+        const listener = new Listener(address, target, { connections, timeouts, tls }, scheduler);
+        return { listener, wanted: address, error: await listener.open() };
+      };
+      const opened = await open(wanted);
+      const port = kept[wanted.label];
+      const isMoved = wanted.port === 0 && port !== undefined && opened.listener.port !== port;
+      if (opened.error !== undefined || !isMoved) return opened;
+      await opened.listener.close(0);
+      return open({ ...wanted, port });
     }),
   );
   const opened = tried.flatMap(({ listener, error }) => (error === undefined ? [listener] : []));
@@ -112,6 +128,7 @@ export async function openListeners(
   return {
     urls: opened.map(({ url }) => url),
     addresses: opened.map(({ address }) => address),
+    ports: Object.fromEntries(opened.map(({ label, port }) => [label, port])),
     warnings: failed.map(({ wanted }) => `port ${wanted.port} is already in use; continuing without it`),
     drain: () => {
       for (const listener of opened) listener.drain();
@@ -153,7 +170,7 @@ class Listener {
   constructor(
     wanted: ListenAddress,
     target: { readonly serve: RequestListener },
-    { connections, timeouts, tls }: Required<ListenOptions>,
+    { connections, timeouts, tls }: Required<Omit<ListenOptions, 'kept'>>,
     scheduler: TaskScheduler,
   ) {
     this.#wanted = wanted;
@@ -195,13 +212,17 @@ class Listener {
     });
   }
 
+  get label(): ListenAddress['label'] {
+    return this.#wanted.label;
+  }
+
   /** URL on this machine: "all addresses" is not an address to connect to. */
   get url(): string {
-    return localUrl(this.#wanted.host, this.#port, this.#tls === undefined ? 'http' : 'https');
+    return localUrl(this.#wanted.host, this.port, this.#tls === undefined ? 'http' : 'https');
   }
 
   get address(): string {
-    const bound = joinHostPort(this.#wanted.host, this.#port);
+    const bound = joinHostPort(this.#wanted.host, this.port);
     return this.url.endsWith(`//${bound}`) ? this.url : `${bound} (${this.url} here)`;
   }
 
@@ -226,7 +247,7 @@ class Listener {
   }
 
   /** The actual port, also when port 0 was configured. */
-  get #port(): number {
+  get port(): number {
     const address = this.#server.address();
     return typeof address === 'object' && address !== null ? address.port : this.#wanted.port;
   }

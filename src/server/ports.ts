@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { GatewayAddress } from '../domain/accounts/resource.ts';
+import type { PortNumbers } from '../domain/nodes/workers.ts';
 import type { HttpApp } from '../http/app.ts';
 import { createMetricsApp, createStartingApp } from '../http/small-apps.ts';
 import { type Listeners, openListeners } from './listeners.ts';
@@ -30,19 +31,22 @@ export class Ports {
   readonly #config: Config;
   readonly #log: Logger;
   readonly #tls: PublicTls | undefined;
+  readonly #kept: PortNumbers | undefined;
   /** The numbers of the ports; until they are open those of the settings, where 0 means any. */
   #numbers: readonly number[];
 
-  /** `tls`: see publicTlsOf. */
+  /** `tls`: see publicTlsOf. `kept`: the numbers that the gateway of a worker has. */
   constructor(
     config: Config,
     bounds: Pick<ConnectionBounds, 'total' | 'files' | 'unfinishedBytes'>,
     log: Logger,
     tls: PublicTls | undefined,
+    kept: PortNumbers | undefined,
   ) {
     this.#config = config;
     this.#log = log;
     this.#tls = tls;
+    this.#kept = kept;
     this.#numbers = config.listeners.map(({ port }) => port);
     this.address = new GatewayAddress(
       config.publicUrl,
@@ -60,7 +64,8 @@ export class Ports {
   /** Rejects with ListenError. `onOpen` gets the close function of what is open, as soon as it is. */
   async open(onOpen: (close: () => Promise<unknown>) => void): Promise<OpenPorts> {
     const { connections } = this;
-    const listeners = await openListeners(this.#config, this, { connections, tls: this.#tls });
+    const options = { connections, tls: this.#tls, kept: this.#kept };
+    const listeners = await openListeners(this.#config, this, options);
     this.#numbers = listeners.urls.map((url) => Number(URL.parse(url)?.port || 80));
     onOpen(() => listeners.close(0));
     const scrapes = await this.#openScrapes();
@@ -74,7 +79,8 @@ export class Ports {
     if (port === undefined) return undefined;
     const address = { listeners: [{ host, port, label: 'metrics' as const }], portsDefaulted: false };
     const app = createMetricsApp({ host, allowedHosts }, () => this.metrics, this.#log);
-    const scrapes = await openListeners(address, { serve: app }, { connections: this.connections });
+    const options = { connections: this.connections, kept: this.#kept };
+    const scrapes = await openListeners(address, { serve: app }, options);
     this.#log.info(`metrics are served at ${scrapes.urls[0]}/metrics`);
     return scrapes;
   }

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { Subscription } from 'rxjs';
 import type { Auth } from '../auth/auth.ts';
 import type { NodeTable } from '../cluster/node-table/node-table.ts';
-import type { WorkerQuestion } from '../domain/nodes/workers.ts';
+import type { PortNumbers, WorkerQuestion } from '../domain/nodes/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { HttpApp } from '../http/app.ts';
 import type { Listeners } from './listeners.ts';
@@ -20,6 +20,8 @@ export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
   readonly gatewayId: string;
   /** Name its secrets; the first one signs tokens. */
   readonly secretIds: readonly string[];
+  /** Also of the port for Prometheus. */
+  readonly ports: PortNumbers;
   /** Undefined without other nodes. */
   readonly nodes: Pick<NodeTable, 'life'> | undefined;
   /** The lives of the workers that run, and of one whose process is gone: others may continue its sessions. */
@@ -55,11 +57,12 @@ interface RunningServerOptions
 }
 
 export function runningServer(options: RunningServerOptions): RunningServer {
-  const { gateway, gatewayId, secretIds, auth, warnings, others, app, listeners } = options;
+  const { gateway, gatewayId, secretIds, auth, warnings, others, app, listeners, scrapes } = options;
   let closed: Promise<void> | undefined;
   return {
     urls: listeners.urls,
     addresses: listeners.addresses,
+    ports: { ...listeners.ports, ...scrapes?.ports },
     warnings,
     gateway,
     auth,

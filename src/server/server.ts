@@ -161,7 +161,8 @@ async function bindPorts({ config, log, worker, memoryBytes, onUndo }: Start) {
   const tls = await publicTlsOf(config, log);
   onUndo(async () => tls?.close());
   const bounds = memoryBounds(memoryBytes, tls && TLS_CONNECTION_BYTES);
-  const ports = new Ports(config, { ...bounds.connections, files: lastClientFile() }, log, tls);
+  const connections = { ...bounds.connections, files: lastClientFile() };
+  const ports = new Ports(config, connections, log, tls, worker?.gateway?.ports);
   // The others serve until this worker is ready: none of their clients gets a connection to one that starts.
   const early = worker?.gateway === undefined ? await ports.open(onUndo) : undefined;
   const ids = idsOf(config, worker, early?.listeners.urls[0]);

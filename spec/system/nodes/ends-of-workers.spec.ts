@@ -224,6 +224,17 @@ onLinux('a background gateway with workers is started and stopped', async () => 
   await starter.remove();
 });
 
+onLinux('when all workers end at once, the gateway goes on at the port that it had picked', async () => {
+  const port = { GATEWAY_METRICS_PORT: '0' };
+  const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db', ...port });
+  const scraped = /metrics are served at (\S+)\/metrics/.exec(gateway.program.err)?.[1];
+  const before = gateway.pids();
+  for (const pid of before) process.kill(pid, 'SIGKILL');
+  await becomes(() => gateway.pids().some((pid) => before.includes(pid)), false, 60_000);
+  assert.equal(await gateway.states(), ['1 live', '2 live']);
+  assert.is((await fetch(`${scraped}/metrics`)).status, 200);
+});
+
 test('workers need a database that they share', async () => {
   const program = new Program(['gateway', 'start', '--port', '0', '--workers', '2']);
   assert.equal(await program.end(), { code: 2, signal: null });

@@ -87,8 +87,8 @@ class SupervisorLink {
   started(server: RunningServer): void {
     this.#server = server;
     this.#sayAlive();
-    const { urls, gatewayId, secretIds } = server;
-    send({ kind: 'ready', urls, gateway: { id: gatewayId, secretIds } });
+    const { urls, gatewayId, secretIds, ports } = server;
+    send({ kind: 'ready', urls, gateway: { id: gatewayId, secretIds, ports } });
   }
 
   /** The answers of the other workers; none when the supervisor is gone. */

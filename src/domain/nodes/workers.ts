@@ -18,7 +18,11 @@ export interface ServingGateway {
   readonly id: string;
   /** Name its secrets; the first one signs its tokens. */
   readonly secretIds: readonly string[];
+  /** The numbers of its ports, by their label in the settings. */
+  readonly ports: PortNumbers;
 }
+
+export type PortNumbers = Readonly<Partial<Record<string, number>>>;
 
 export type WorkerQuestion =
   /** Apply those of the store now. The answer is empty. */
