@@ -144,9 +144,9 @@ async function startTraces({ log, onUndo }: Start): Promise<void> {
 }
 
 /** Before anything is opened: an unreadable document must not leave a half-started gateway. */
-async function readFiles({ config, options, memoryBytes }: Start) {
+async function readFiles({ config, options, isFirst, memoryBytes }: Start) {
   const document =
-    config.registryFile === undefined
+    config.registryFile === undefined || !isFirst
       ? undefined
       : await readRegistryFile(config.registryFile, { memoryBytes, signal: options.signal });
   const user = config.programUser === undefined ? undefined : await programUser(config.programUser);

@@ -235,6 +235,23 @@ onLinux('when all workers end at once, the gateway goes on at the port that it h
   assert.is((await fetch(`${scraped}/metrics`)).status, 200);
 });
 
+onLinux(
+  'the registry file is read by the first worker alone: another one starts again whatever is in it',
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'stagedoor-registry-'));
+    const file = join(folder, 'registry.yaml');
+    writeFileSync(file, 'templates: { named: {} }\n');
+    const env = { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db', MCP_GATEWAY_REGISTRY_FILE: file };
+    const gateway = await start(env);
+    writeFileSync(file, 'half: [written');
+    const [, second] = gateway.pids();
+    process.kill(second, 'SIGKILL');
+    await becomes(() => gateway.pids()[1] === second, false, 60_000);
+    assert.equal(await gateway.states(), ['1 live', '2 live']);
+    rmSync(folder, { recursive: true });
+  },
+);
+
 test('workers need a database that they share', async () => {
   const program = new Program(['gateway', 'start', '--port', '0', '--workers', '2']);
   assert.equal(await program.end(), { code: 2, signal: null });
