@@ -263,6 +263,15 @@ test('the thread for a long document may use a quarter of the memory of the proc
   }
 });
 
+test('a document that takes more memory than the thread may use is refused by a line that says so', async () => {
+  const parsing = { memoryBytes: 80 * 2 ** 20 };
+  const text = `servers: [${','.repeat(500_000)}]`;
+  assert.is(
+    await failureOf(parseRegistryDocument(text, 'r.yaml', {}, parsing)),
+    'registry file r.yaml: not YAML: its parser needs more than 20 MiB: look for a mistake, or write it in JSON',
+  );
+});
+
 test('a stop ends the thread for a long document', async () => {
   const path = folder('long.yaml');
   await writeFile(path, `stats:\n${'  - { id: one, requests: 5 }\n'.repeat(100_000)}`);

@@ -4,7 +4,7 @@ import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { availableMemoryBytes } from '../config/memory.ts';
 import { readYaml } from '../config/yaml.ts';
-import { messageOf } from '../domain/errors/errors.ts';
+import { codeOf, messageOf } from '../domain/errors/errors.ts';
 
 /** UTF-16 units of a text that takes about 20 ms. */
 const LONG_TEXT = 32_768;
@@ -57,7 +57,14 @@ async function parseInThread(
   });
   const abort = () => reject(signal?.reason);
   signal?.addEventListener('abort', abort);
-  thread.on('message', resolve).on('error', reject);
+  thread.on('message', resolve);
+  thread.on('error', (thrown) => {
+    const hint = 'look for a mistake, or write it in JSON';
+    const isTooLong = codeOf(thrown) === 'ERR_WORKER_OUT_OF_MEMORY';
+    reject(
+      isTooLong ? new Error(`its parser needs more than ${mib} MiB: ${hint}`, { cause: thrown }) : thrown,
+    );
+  });
   thread.on('exit', () => reject(new Error('the parser ended without an answer')));
   try {
     return await promise;

@@ -366,8 +366,8 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'the start is refused',
     ],
     [
-      'Registry file; in YAML its anchors and aliases',
-      `${bytes(MAX_REGISTRY_FILE_BYTES)}; ${count(MAX_ANCHORS)}`,
+      'Registry file; in YAML its anchors and aliases; memory of the parser',
+      `${bytes(MAX_REGISTRY_FILE_BYTES)}; ${count(MAX_ANCHORS)}; a quarter of all, at most 1 GiB`,
       'the start is refused; a later sync changes nothing',
     ],
     ['Instances; templates', `${count(MAX_INSTANCES)}; ${count(LIMITS.templates)}`, '`400`, `REGISTRY_FULL`'],
