@@ -6,7 +6,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
 import { SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
-import { rowKeyOf } from '../../../src/actors/sessions/stored-row.ts';
+import { rowKeyOf, StoredRow } from '../../../src/actors/sessions/stored-row.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import type { EndReason } from '../../../src/domain/errors/session-ends.ts';
 import {
@@ -90,7 +90,7 @@ const storedOf = async (session: Session) => {
 };
 
 test('the first row is written at once, those of the next 2 ms together', async () => {
-  const many = Array.from({ length: 150 }, (_, n) => keeper.keep(new Session(`s${n}`)));
+  const many = Array.from({ length: 150 }, (_, n) => new StoredRow(keeper, new Session(`s${n}`), false));
   const saved = Promise.all(many.map((kept) => kept.save()));
   await pass(1);
   assert.equal(operations, ['insert 1']);
@@ -102,7 +102,7 @@ test('the first row is written at once, those of the next 2 ms together', async 
 
 test('changes within 50 ms are one write, and what is the same again is none', async () => {
   const session = new Session('s');
-  const kept = keeper.keep(session);
+  const kept = new StoredRow(keeper, session, false);
   await kept.save();
   for (const logLevel of ['info', 'debug']) {
     session.value = { ...session.value, logLevel };
@@ -120,7 +120,7 @@ test('changes within 50 ms are one write, and what is the same again is none', a
 
 test('the mark is written once, and stays when the session takes it back', async () => {
   const session = new Session('s');
-  const kept = keeper.keep(session);
+  const kept = new StoredRow(keeper, session, false);
   await kept.save();
   mock.timers.tick(10);
   assert.is(kept.isUnmarked, true);
@@ -148,7 +148,7 @@ test('a client waits for a slow database: its session is stored when it is answe
   const session = new Session('s');
   const { promise, resolve } = Promise.withResolvers<void>();
   before = () => promise;
-  const wait = served(keeper.keep(session).save());
+  const wait = served(new StoredRow(keeper, session, false).save());
   await pass(4_000);
   assert.is(wait.isOver, false);
   resolve();
@@ -159,29 +159,29 @@ test('a client waits for a slow database: its session is stored when it is answe
 test('a client waits for 5 s at most, and the next ones for 250 ms, until the database answers', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   before = () => promise;
-  const first = served(keeper.keep(new Session('first')).save());
+  const first = served(new StoredRow(keeper, new Session('first'), false).save());
   await pass(4_999);
   assert.is(first.isOver, false);
   await pass(1);
   assert.equal([first.isOver, keeper.counts.late], [true, 1]);
-  const second = served(keeper.keep(new Session('second')).save());
+  const second = served(new StoredRow(keeper, new Session('second'), false).save());
   await pass(250);
   assert.equal([second.isOver, keeper.counts.late], [true, 2]);
   resolve();
   await pass(5);
   before = () => new Promise(() => {});
-  const third = served(keeper.keep(new Session('third')).save());
+  const third = served(new StoredRow(keeper, new Session('third'), false).save());
   await pass(250);
   assert.is(third.isOver, false);
 });
 
 test('a client does not wait for a write that failed, which is made again after a second', async () => {
   const session = new Session('s');
-  const kept = keeper.keep(session);
+  const kept = new StoredRow(keeper, session, false);
   before = () => Promise.reject(databaseUnavailable(new Error('away')));
   await kept.save();
   assert.equal([keeper.counts.late, operations], [1, ['insert 1']]);
-  const next = served(keeper.keep(new Session('next')).save());
+  const next = served(new StoredRow(keeper, new Session('next'), false).save());
   await pass(5);
   assert.equal([next.isOver, keeper.counts.late], [true, 2]);
   before = async () => {};
@@ -195,7 +195,7 @@ test('a client does not wait for a write that failed, which is made again after 
 
 test('what changed after a row was written, but not confirmed, is written with the next attempt', async () => {
   const [session, other] = [new Session('s'), new Session('other')];
-  const [kept, keptOther] = [keeper.keep(session), keeper.keep(other)];
+  const [kept, keptOther] = [new StoredRow(keeper, session, false), new StoredRow(keeper, other, false)];
   await keptOther.save();
   other.value = { ...other.value, logLevel: 'info' };
   keptOther.changed();
@@ -217,7 +217,7 @@ test('a session that ends while its row is written leaves no row', async () => {
   const session = new Session('s');
   const { promise, resolve } = Promise.withResolvers<void>();
   before = () => promise;
-  const kept = keeper.keep(session);
+  const kept = new StoredRow(keeper, session, false);
   void kept.save();
   kept.end('closed', false);
   const ended = kept.save();
@@ -229,7 +229,7 @@ test('a session that ends while its row is written leaves no row', async () => {
 
 test('a session that is left keeps its row, with its last change and without its end', async () => {
   const session = new Session('s');
-  const kept = keeper.keep(session);
+  const kept = new StoredRow(keeper, session, false);
   await kept.save();
   session.value = { ...session.value, logLevel: 'info' };
   kept.changed();
@@ -241,7 +241,7 @@ test('a session that is left keeps its row, with its last change and without its
 
 test('a session of more than 16 kB has no row until it is smaller', async () => {
   const session = new Session('s');
-  const kept = keeper.keep(session);
+  const kept = new StoredRow(keeper, session, false);
   await kept.save();
   session.value = { ...NEW, uris: ['x'.repeat(17_000)] };
   kept.changed();
@@ -256,7 +256,7 @@ test('a session of more than 16 kB has no row until it is smaller', async () => 
 
 test('a session whose row another life took over is told so, and changes nothing', async () => {
   const session = new Session('s');
-  const kept = keeper.keep(session);
+  const kept = new StoredRow(keeper, session, false);
   await kept.save();
   const rows = await sessions.read([kept.key]);
   await sessions.claim(rows, { node: 'm', life: 'life-2--' });
@@ -272,7 +272,7 @@ test('a session whose row another life took over is told so, and changes nothing
 
 test('a row that is gone is written again', async () => {
   const session = new Session('s');
-  const kept = keeper.keep(session);
+  const kept = new StoredRow(keeper, session, false);
   await kept.save();
   await sessions.delete('life-1--', [kept.key]);
   session.value = { ...NEW, logLevel: 'info' };

@@ -63,7 +63,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   /** True when the backend may get the same request twice without harm. */
   readonly isRepeatable: boolean;
   readonly #call: AttemptedCall;
-  readonly #group: Pick<TemplateGroup, 'pool' | 'queue'>;
+  readonly #group: TemplateGroup;
   readonly #ownerId: string;
   readonly #trace: AttemptTrace | undefined;
   #source: Subscription | undefined;
@@ -82,7 +82,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   /** `parent`: the span of the call; undefined when the call is not traced. */
   constructor(
     call: AttemptedCall,
-    group: Pick<TemplateGroup, 'pool' | 'queue'>,
+    group: TemplateGroup,
     ref: InstanceRef,
     plan: AttemptPlan,
     number: number,

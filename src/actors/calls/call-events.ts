@@ -10,23 +10,15 @@ import type { GatewayEvent } from '../../domain/events/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
-/**
- * A call that events report; `number` counts the calls of this gateway process from 1. Of its params, only the tool
- * name is reported.
- */
-interface ReportedCall {
+/** What a call is before it has a way. `number` counts the calls of this gateway process from 1. */
+export interface StartedCall {
   readonly template: string;
   readonly number: number;
-  readonly request: Pick<
-    ExchangeRequest,
-    'method' | 'params' | 'callerId' | 'view' | 'requestId' | 'tracker'
-  >;
+  readonly request: ExchangeRequest;
 }
 
-type EventInstance = Pick<InstanceDefinition, 'id' | 'serverId'>;
-
 interface Attempted {
-  readonly ref: EventInstance;
+  readonly ref: Pick<InstanceDefinition, 'id' | 'serverId'>;
   readonly number: number;
   readonly waitMs: number;
 }
@@ -43,17 +35,17 @@ const NAME_UNITS = 256;
 
 const NO_ATTEMPT = { instanceId: undefined, serverId: undefined, attempt: undefined };
 
-/** Emits the events of one call: one `call.started`, and exactly one last `call.finished`. */
+/** Emits the events of one call: one `call.started`, and exactly one last `call.finished`. Of the params they have only the tool. */
 export class CallEvents {
   readonly #emit: (event: GatewayEvent) => void;
-  readonly #call: ReportedCall;
+  readonly #call: StartedCall;
   readonly #wall: Clock['wall'];
   #attempts = 0;
   /** The number of attempts whose end is not reported yet. */
   #underWay = 0;
   #hasEnded = false;
 
-  constructor(emit: (event: GatewayEvent) => void, call: ReportedCall, wall: Clock['wall']) {
+  constructor(emit: (event: GatewayEvent) => void, call: StartedCall, wall: Clock['wall']) {
     this.#emit = emit;
     this.#wall = wall;
     this.#call = call;
@@ -91,7 +83,7 @@ export class CallEvents {
   }
 
   /** Reports that the call goes on after the failure of this attempt. */
-  retried({ id, serverId }: EventInstance, attempt: number, code: ErrorCode): void {
+  retried({ id, serverId }: Attempted['ref'], attempt: number, code: ErrorCode): void {
     const retried = this.#event('call.retried', 'exchange.retried');
     this.#emit({ ...retried, instanceId: id, serverId, attempt, code });
   }

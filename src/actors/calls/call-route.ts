@@ -9,12 +9,12 @@ import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-even
 import type { RequestTrace } from '../../domain/calls/request-trace.ts';
 import type { Retry } from '../../domain/calls/retry-rules.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { CallConversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { AttemptEnding } from './call-events.ts';
-import type { Deadline, DeadlineDeps } from './deadline.ts';
 import type { Retries, RetryBudget } from './retries.ts';
 
 /** Ids of the instances at which the call is not tried again; undefined while there are none. */
@@ -93,7 +93,10 @@ export interface StepReason {
 }
 
 /** What all calls of one gateway share. */
-export interface CallDeps extends DeadlineDeps {
+export interface CallDeps {
+  readonly clock: Clock;
+  /** The longest duration of a call in ms; a longer timeout extends it. Default: LIMITS.callDefaultBoundMs. */
+  readonly maxCallMs?: number | undefined;
   /** Runs tasks that come due by the thousand, spread over turns of the event loop. */
   readonly scheduler: TaskScheduler;
   readonly budget: RetryBudget;
@@ -103,10 +106,9 @@ export interface CallDeps extends DeadlineDeps {
   readonly trace: () => RequestTrace | undefined;
 }
 
-/** The fixed input of one call. */
+/** The fixed input of one call, besides its request. */
 export interface CallInput {
   readonly group: TemplateGroup;
-  readonly request: ExchangeRequest;
   readonly route: CallRoute;
   /**
    * The tool that the chosen instance must list; undefined when any instance will do, or when the backend itself may
@@ -122,7 +124,8 @@ export interface RunningCall {
   readonly excluded: ExcludedIds;
   /** True while the backend waits for the client: the call uses no capacity. */
   readonly isAwaitingClient: boolean;
-  readonly deadline: Pick<Deadline, 'timeoutAtMs'>;
+  /** The time at which the first timeout ends, if no message restarts it, in ms of the clock. */
+  readonly deadline: { readonly timeoutAtMs: number };
   readonly retries: Pick<Retries, 'failure' | 'retriesMade'>;
   giveUp(error: GatewayError): void;
 }

@@ -8,7 +8,7 @@
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
-import { ownerIdOf, type SourcedEvent, toolOf } from '../../domain/calls/exchange.ts';
+import { type ExchangeRequest, ownerIdOf, type SourcedEvent, toolOf } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { isRepeatable, mayHedge } from '../../domain/calls/retry-rules.ts';
 import { backendTimeout, queueFull } from '../../domain/errors/backend-errors.ts';
@@ -18,7 +18,7 @@ import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptedCall } from './attempt.ts';
 import { Attempts } from './attempts.ts';
-import type { AttemptEnding, CallEvents } from './call-events.ts';
+import type { AttemptEnding, CallEvents, StartedCall } from './call-events.ts';
 import type {
   AttemptPlan,
   CallDeps,
@@ -36,6 +36,7 @@ import { WantedTool } from './wanted-tool.ts';
 /** One round of a call. Its subscriber gets the messages of the backend and one answer, or the error of the last attempt. */
 export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   readonly #deps: CallDeps;
+  readonly #request: ExchangeRequest;
   readonly #input: CallInput;
   readonly #events: CallEvents;
   readonly #subscriber: Subscriber<SourcedEvent>;
@@ -57,19 +58,20 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   readonly number: number;
   endWait: (() => void) | undefined;
 
-  /** `short`: the timer that all short calls share. `number`: increases from call to call of the gateway. */
+  /** `short`: the timer that all short calls share. */
   constructor(
     deps: CallDeps,
     short: SharedTimer,
-    number: number,
+    { number, request }: StartedCall,
     input: CallInput,
     events: CallEvents,
     subscriber: Subscriber<SourcedEvent>,
   ) {
     this.#deps = deps;
     this.number = number;
+    this.#request = request;
     this.#input = input;
-    const { group, request, wantedTool } = input;
+    const { group, wantedTool } = input;
     this.#tool = new WantedTool(wantedTool, request.view);
     this.#events = events;
     this.#subscriber = subscriber;
@@ -82,7 +84,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   // --- for the queue and the route -------------------------------------------------------------------------
 
   get ownerId(): string {
-    return ownerIdOf(this.#input.request);
+    return ownerIdOf(this.#request);
   }
 
   mayTake(target: QueueTarget): boolean {
@@ -276,7 +278,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   /** Counts a failed opening as a failed attempt, although no request was sent. */
   #preparationFailed(ref: InstanceRef, error: GatewayError): void {
     const number = this.#events.nextAttemptNumber();
-    this.#continue({ ref, number, isRepeatable: isRepeatable(this.#input.request, ref) }, error);
+    this.#continue({ ref, number, isRepeatable: isRepeatable(this.#request, ref) }, error);
   }
 
   #answer(ref: InstanceRef, event: FinalEvent, waitMs: number): void {
@@ -304,7 +306,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   }
 
   #track(ref: InstanceRef | undefined): void {
-    const { tracker } = this.#input.request;
+    const { tracker } = this.#request;
     if (tracker !== undefined) tracker.sentTo = ref;
   }
 
@@ -382,8 +384,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
 
   #hedgeAt(step: SendStep, silent: Attempt): void {
     const { ref } = step;
-    if (this.#tool.mayBeAbsent(ref) || !isRepeatable(this.#input.request, ref) || !this.retries.payHedge())
-      return;
+    if (this.#tool.mayBeAbsent(ref) || !isRepeatable(this.#request, ref) || !this.retries.payHedge()) return;
     this.retries.reportHedge(silent, this.#silence(silent));
     if (this.#subscriber.closed) return;
     const plan = step.plan();
@@ -424,9 +425,9 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   }
 
   #noInstance(): GatewayError {
-    const { group, route, request } = this.#input;
+    const { group, route } = this.#input;
     return this.#deps.isAccepting()
-      ? group.noneFor(this.#tool.lacking, this.excluded, route.onlyInstance, request.tools)
+      ? group.noneFor(this.#tool.lacking, this.excluded, route.onlyInstance, this.#request.tools)
       : shuttingDown();
   }
 

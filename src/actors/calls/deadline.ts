@@ -6,6 +6,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Linked } from '../../domain/memory/linked-set.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { SharedTimer, Waiter } from '../../domain/time/shared-timer.ts';
+import type { CallDeps } from './call-route.ts';
 
 /** The call that a deadline belongs to. Source: ADR 9, ADR 40. */
 export interface TimedCall {
@@ -16,13 +17,6 @@ export interface TimedCall {
    * called again.
    */
   onSilent(): number;
-}
-
-/** The clock, and the bound of all deadlines of a gateway. */
-export interface DeadlineDeps {
-  readonly clock: Clock;
-  /** The longest duration of a call in ms; a longer timeout extends it. Default: LIMITS.callDefaultBoundMs. */
-  readonly maxCallMs?: number | undefined;
 }
 
 /**
@@ -54,7 +48,7 @@ export class Deadline implements Waiter {
   /** `short`: the timer that all short calls share; it fires after SHORT_MS. `arrivedAtMs`: see ExchangeRequest. */
   constructor(
     call: TimedCall,
-    deps: DeadlineDeps,
+    deps: CallDeps,
     short: SharedTimer,
     timeoutMs: number,
     arrivedAtMs: number | undefined,

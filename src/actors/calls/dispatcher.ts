@@ -58,7 +58,7 @@ export class Dispatcher {
         instanceId === undefined
           ? new BalancedRoute(group, request)
           : new BoundRoute(fleet.group(template).ref(instanceId), request, { isContinuation });
-      return { group, request, route, wantedTool: toolOf(request), timeoutMs };
+      return { group, route, wantedTool: toolOf(request), timeoutMs };
     });
   }
 
@@ -98,8 +98,8 @@ export class Dispatcher {
     return new Observable((subscriber) => {
       const { emit, budget, isAccepting, clock } = this.#deps;
       this.#calls += 1;
-      const number = this.#calls;
-      const events = new CallEvents(emit, { template, number, request }, clock.wall);
+      const started = { template, number: this.#calls, request };
+      const events = new CallEvents(emit, started, clock.wall);
       const { tracker } = request;
       if (tracker !== undefined) {
         tracker.attempts = 0;
@@ -120,7 +120,7 @@ export class Dispatcher {
         return;
       }
       budget.countCall();
-      const call = new Call(this.#deps, this.#short, number, input, events, subscriber);
+      const call = new Call(this.#deps, this.#short, started, input, events, subscriber);
       subscriber.add(() => call.end());
       call.tryNow();
     });

@@ -2,8 +2,6 @@
 
 import type { InstanceRef } from '../instances/instance-ref.ts';
 
-type Listing = Pick<InstanceRef, 'tools'>;
-
 /** Checks for one call whether an instance has the wanted tool. */
 export class WantedTool {
   readonly #name: string | undefined;
@@ -28,12 +26,12 @@ export class WantedTool {
   }
 
   /** True when the instance has not listed the tool: either it lacks the tool, or its list is out of date. */
-  mayBeAbsent({ tools }: Listing): boolean {
+  mayBeAbsent({ tools }: InstanceRef): boolean {
     return this.#name !== undefined && tools?.lists(this.#name, this.#view) === 'no';
   }
 
   /** True when the instance has not listed the tool, and its list is too new to be out of date. */
-  isAbsent(ref: Listing): boolean {
+  isAbsent(ref: InstanceRef): boolean {
     return this.mayBeAbsent(ref) && ref.tools?.mayRefresh !== true;
   }
 
@@ -41,7 +39,7 @@ export class WantedTool {
    * Lets the instance list its tools again, since an unknown tool may be a new one; otherwise the caller would get
    * 404. Calls `done` afterwards. Returns false when the list cannot be renewed.
    */
-  lookUp({ tools }: Listing, done: () => void): boolean {
+  lookUp({ tools }: InstanceRef, done: () => void): boolean {
     const lookedUp = tools?.lookUp();
     if (lookedUp === undefined) return false;
     this.isLookingUp = true;

@@ -35,6 +35,7 @@ import type { SessionKeeper } from './session-keeper.ts';
 import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
 import { SessionRecovery } from './session-recovery.ts';
 import { newSession, outlivesNode } from './session-state.ts';
+import { StoredRow } from './stored-row.ts';
 
 interface ClientSessionsOptions extends SessionDeps {
   /** The most sessions with one template, and separately the most aggregate sessions. */
@@ -167,7 +168,7 @@ export class ClientSessions implements AllSessions {
   }
 
   keep(session: McpSession, isStored = false): SessionRow | undefined {
-    return this.#keeper?.keep(session, isStored);
+    return this.#keeper && new StoredRow(this.#keeper, session, isStored);
   }
 
   recover<V extends AnySessionValue>(

@@ -9,32 +9,21 @@ import type { Handshake } from '../../domain/mcp/mcp.ts';
 import type { SessionOpening } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { AnySessionValue } from '../../domain/sessions/session-value.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { CallDeps } from '../calls/call-route.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
-import type { RetryBudget } from '../calls/retries.ts';
 import type { Fleet } from '../fleet.ts';
 
 /** What the gateway provides to each of its sessions. */
-export interface SessionDeps {
-  readonly clock: Clock;
-  readonly fleet: Pick<Fleet, 'group' | 'has' | 'hold' | 'release' | 'root'>;
-  readonly dispatcher: Pick<Dispatcher, 'carry'>;
-  /** Bounds second openings, as it bounds second attempts of calls. */
-  readonly budget: Pick<RetryBudget, 'countCall' | 'hasRoom' | 'take'>;
-  /** Runs tasks that come due by the thousand, spread over turns of the event loop. */
-  readonly scheduler: TaskScheduler;
+export interface SessionDeps extends Omit<CallDeps, 'trace'> {
+  readonly fleet: Fleet;
+  readonly dispatcher: Dispatcher;
   readonly listReader: ListReader;
   readonly emit: (event: GatewayEvent) => void;
-  /** False while the gateway closes: no session is opened, and no call begins in a session. */
-  readonly isAccepting: () => boolean;
   /**
    * While it is in doubt whether this node still holds its sessions, as after a freeze: resolves when it is known.
    * Rejects with NODE_UNAVAILABLE. Undefined without a doubt. Default: there is none.
    */
   readonly certain?: (() => Promise<void> | undefined) | undefined;
-  /** See DeadlineDeps.maxCallMs. */
-  readonly maxCallMs?: number | undefined;
   /**
    * True while the node is drained: no sessions are opened or claimed, but open ones may use further
    * templates. Default: never.

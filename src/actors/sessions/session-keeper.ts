@@ -5,12 +5,11 @@
 
 import { RELEASED } from '../../domain/nodes/life.ts';
 import type { NodeLife } from '../../domain/nodes/nodes.ts';
-import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { SessionHolders } from '../../domain/sessions/session-holder.ts';
 import { FIRST_GENERATION } from '../../domain/sessions/session-value.ts';
 import { type Clock, settlesWithin, wallAt } from '../../domain/time/clock.ts';
 import { MAX_SESSION_ROWS, type SessionStore } from '../../persistence/store.ts';
-import { type RowWriter, StoredRow } from './stored-row.ts';
+import type { RowWriter, StoredRow } from './stored-row.ts';
 
 /**
  * The longest wait of a client for a write, in ms. A write that takes longer is counted as late, and completed all
@@ -139,11 +138,6 @@ export class SessionKeeper implements RowWriter {
   /** Resolves when the rows that are being released are released, or cannot be; undefined when none are. */
   get released(): Promise<void> | undefined {
     return this.#releasing;
-  }
-
-  /** Makes the row of a session. `isStored`: the store already has the present value. */
-  keep(session: Pick<McpSession, 'id' | 'value' | 'close'>, isStored = false): StoredRow {
-    return new StoredRow(this, session, isStored);
   }
 
   /** Writes the last changes, waiting 2 s at most. From then on no client waits for a write. */

@@ -87,13 +87,13 @@ export function endedBy(value: SessionValue, reason: EndReason): SessionValue {
 }
 
 /** False when the session must stay at its instance, because calls may not be made again at another one. */
-export function mayMove({ unsafe }: SessionValue, { policy }: Pick<TemplateGroup, 'policy'>): boolean {
+export function mayMove({ unsafe }: SessionValue, { policy }: TemplateGroup): boolean {
   const { sessionFailover } = policy;
   return sessionFailover === 'always' || (sessionFailover === 'auto' && unsafe === 'no');
 }
 
 /** True when another instance could serve the client. */
-export function hasOtherCandidates(group: Pick<TemplateGroup, 'pool'>, than: InstanceRef): boolean {
+export function hasOtherCandidates(group: TemplateGroup, than: InstanceRef): boolean {
   return group.pool.candidates.some((candidate) => candidate !== than);
 }
 

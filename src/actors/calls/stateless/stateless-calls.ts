@@ -13,8 +13,8 @@ import { StatelessRoute } from './stateless-route.ts';
 interface StatelessCallsDeps {
   readonly clock: Clock;
   readonly statelessConversations: StatelessConversations;
-  readonly fleet: Pick<Fleet, 'undeletedGroup' | 'group'>;
-  readonly dispatcher: Pick<Dispatcher, 'carry'>;
+  readonly fleet: Fleet;
+  readonly dispatcher: Dispatcher;
 }
 
 /** Sends the requests of clients of the modern era, which have no sessions. */
@@ -41,7 +41,7 @@ export class StatelessCalls {
       const equalToolLists = this.#equalToolLists;
       const input = { deps: this.#deps, equalToolLists, client, group, request, bound };
       const route = new StatelessRoute(input);
-      return { group, request, route, wantedTool: group.approvedTool(request) };
+      return { group, route, wantedTool: group.approvedTool(request) };
     });
   }
 }

@@ -32,8 +32,6 @@ import { tellsCallsApart } from '../../instances/process-sharing.ts';
 /** Idle time after which a conversation for clients without a session is closed. */
 export const STATELESS_IDLE_MS = 60_000;
 
-type UsableInstance = Pick<InstanceRef, 'definition' | 'use'>;
-
 /**
  * The dedicated conversations of requests without a session, and kept for a while for the next request of the
  * same client.
@@ -41,7 +39,7 @@ type UsableInstance = Pick<InstanceRef, 'definition' | 'use'>;
 export class StatelessConversations {
   readonly #declarations: ByteBudget;
   readonly #scheduler: TaskScheduler;
-  readonly #known = new Map<DedicatedConversation, UsableInstance>();
+  readonly #known = new Map<DedicatedConversation, InstanceRef>();
   readonly #added = new Subject<DedicatedConversation>();
   #isClosed = false;
 
@@ -65,7 +63,7 @@ export class StatelessConversations {
    * the use ends, the conversation is not used again: the question would reach the next call. Throws QUEUE_FULL like
    * DedicatedConversations.use, also for too large profiles, and SHUTTING_DOWN after `close`.
    */
-  use(instance: UsableInstance, { owner, profile }: Client): ConversationUse {
+  use(instance: InstanceRef, { owner, profile }: Client): ConversationUse {
     if (this.#isClosed) throw shuttingDown();
     const sharing = tellsCallsApart(instance.definition, profile) ? 'owner' : 'oneUse';
     const mayAsk = acceptsServerRequests(profile);
@@ -111,7 +109,7 @@ export class StatelessConversations {
    * Takes the conversation that clients with these extensions share. Throws QUEUE_FULL like DedicatedConversations.use, and
    * SHUTTING_DOWN after `close`.
    */
-  useShared(instance: UsableInstance, owner: Owner, extensions: JsonObject): ConversationUse {
+  useShared(instance: InstanceRef, owner: Owner, extensions: JsonObject): ConversationUse {
     if (this.#isClosed) throw shuttingDown();
     const use = instance.use({ owner, ...sharedBy(extensions) });
     const { conversation } = use;
@@ -124,7 +122,7 @@ export class StatelessConversations {
   }
 
   /** Emits each open conversation that calls of this client use at the instance: present ones and later ones. Cold. */
-  of(instance: UsableInstance, { owner, profile }: Client): Observable<DedicatedConversation> {
+  of(instance: InstanceRef, { owner, profile }: Client): Observable<DedicatedConversation> {
     const extensions = extensionsOf(profile);
     const sharedKey = extensions && conversationKeyOf({ owner, ...sharedBy(extensions) });
     return defer(() => merge([...this.#known.keys()], this.#added)).pipe(
