@@ -6,7 +6,7 @@ import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { firstValueFrom, type Observable, type Subscription } from 'rxjs';
 import { Dispatcher } from '../../src/actors/calls/dispatcher.ts';
-import { RetryBudget } from '../../src/actors/calls/retries.ts';
+import { RetryBudget } from '../../src/actors/calls/retry-budget.ts';
 import { StatelessCalls } from '../../src/actors/calls/stateless/stateless-calls.ts';
 import { StatelessConversations } from '../../src/actors/calls/stateless/stateless-conversations.ts';
 import { Fleet } from '../../src/actors/fleet.ts';

@@ -2,7 +2,7 @@
 
 import { map } from 'rxjs';
 import { Dispatcher } from '../actors/calls/dispatcher.ts';
-import { RetryBudget } from '../actors/calls/retries.ts';
+import { RetryBudget } from '../actors/calls/retry-budget.ts';
 import { Fleet } from '../actors/fleet.ts';
 import { SessionKeeper } from '../actors/sessions/session-keeper.ts';
 import { DEFAULT_POLICY } from '../balancing/policy.ts';

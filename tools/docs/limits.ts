@@ -1,6 +1,6 @@
 // Every limit that a caller or an operator can reach. The numbers come from the code.
 
-import { RETRY_BUDGET_ALLOWANCE, RETRY_BUDGET_SHARE } from '../../src/actors/calls/retries.ts';
+import { RETRY_BUDGET_ALLOWANCE, RETRY_BUDGET_SHARE } from '../../src/actors/calls/retry-budget.ts';
 import { UNREAD_END_MS } from '../../src/actors/calls/stateless/calls-with-questions.ts';
 import { STATELESS_IDLE_MS } from '../../src/actors/calls/stateless/stateless-conversations.ts';
 import { QUEUE_WAIT_MS, QUEUED_PER_INSTANCE } from '../../src/actors/calls/wait-queue.ts';

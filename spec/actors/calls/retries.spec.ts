@@ -1,7 +1,7 @@
 // Whether a failed call may be repeated, within which budget, and the error when no instance is left.
 
 import * as assert from 'uvu/assert';
-import { RetryBudget } from '../../../src/actors/calls/retries.ts';
+import { RetryBudget } from '../../../src/actors/calls/retry-budget.ts';
 import { TemplateGroup } from '../../../src/actors/template-group.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { isRepeatable } from '../../../src/domain/calls/retry-rules.ts';

@@ -15,7 +15,8 @@ import type { CallConversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { AttemptEnding } from './call-events.ts';
-import type { Retries, RetryBudget } from './retries.ts';
+import type { Retries } from './retries.ts';
+import type { RetryBudget } from './retry-budget.ts';
 
 /** Ids of the instances at which the call is not tried again; undefined while there are none. */
 export type ExcludedIds = ReadonlySet<string> | undefined;

@@ -1,18 +1,13 @@
-// The retries of one call, and the retry budget of the gateway. domain/calls/retry-rules.ts decides whether a call is
-// retried; its route says at which instance (call-route.ts). Source: ADR 9, ADR 379.
+// The retries of one call, for which it pays from the budget of the gateway (retry-budget.ts). domain/calls/retry-rules.ts
+// decides whether a call is retried; its route says at which instance (call-route.ts). Source: ADR 9, ADR 379.
 
 import { Observable } from 'rxjs';
-import { RecentCount } from '../../balancing/recent-count.ts';
 import { type Failed, type Next, nextAfter } from '../../domain/calls/retry-rules.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { CallEvents } from './call-events.ts';
-
-/** The retry budget is this share of the calls of the last ten seconds, plus the allowance. */
-export const RETRY_BUDGET_SHARE = 0.2;
-/** Retries within ten seconds that need no calls. */
-export const RETRY_BUDGET_ALLOWANCE = 10;
+import type { RetryBudget } from './retry-budget.ts';
 
 /** Time after a failure within which an instance of another node learns whether that node can be reached, in ms. */
 const WAY_KNOWN_MS = 10;
@@ -141,41 +136,5 @@ export class Retries {
     this.#last = undefined;
     this.attemptsLeft -= 1;
     this.#events.retried(ref, number, code);
-  }
-}
-
-/**
- * Bounds the retries of calls that may have been delivered, for the whole gateway, by its recent traffic: unbounded
- * retries would overload a failing backend.
- */
-export class RetryBudget {
-  readonly #now: () => number;
-  readonly #calls = new RecentCount();
-  readonly #retries = new RecentCount();
-
-  /** `now`: a monotonic clock in ms. */
-  constructor(now: () => number) {
-    this.#now = now;
-  }
-
-  countCall(): void {
-    this.#calls.add(this.#now());
-  }
-
-  /** True when `take` would allow one more retry. */
-  get hasRoom(): boolean {
-    const now = this.#now();
-    const most = this.#calls.sum(now) * RETRY_BUDGET_SHARE + RETRY_BUDGET_ALLOWANCE;
-    return this.#retries.sum(now) + 1 <= most;
-  }
-
-  /**
-   * Counts one more retry and returns true, if retries stay within 20 % of the calls of the last 10 s, plus 10.
-   * Source: ADR 9.
-   */
-  take(): boolean {
-    if (!this.hasRoom) return false;
-    this.#retries.add(this.#now());
-    return true;
   }
 }

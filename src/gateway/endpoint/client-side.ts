@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { endWith, ignoreElements, NEVER, type Observable, Subscription, takeUntil } from 'rxjs';
 import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
-import type { RetryBudget } from '../../actors/calls/retries.ts';
+import type { RetryBudget } from '../../actors/calls/retry-budget.ts';
 import { CallsWithQuestions } from '../../actors/calls/stateless/calls-with-questions.ts';
 import { StatelessCalls } from '../../actors/calls/stateless/stateless-calls.ts';
 import { StatelessConversations } from '../../actors/calls/stateless/stateless-conversations.ts';
