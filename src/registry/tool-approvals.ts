@@ -3,13 +3,8 @@
 
 import { Subject } from 'rxjs';
 import type { ToolCache } from '../actors/instances/tool-cache.ts';
-import {
-  type ListedDigests,
-  type ToolDigests,
-  type ToolTrust,
-  type TrustOf,
-  withOwnHints,
-} from '../actors/instances/tool-trust.ts';
+import { withOwnHints } from '../actors/instances/tool-hints.ts';
+import type { ListedDigests, ToolDigests, ToolTrust, TrustOf } from '../actors/instances/tool-trust.ts';
 import type { TemplateSettings } from '../balancing/template-settings.ts';
 import { groupsToMatch } from '../domain/accounts/globs.ts';
 import { toolNotFound } from '../domain/errors/backend-errors.ts';

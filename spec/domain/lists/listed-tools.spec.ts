@@ -2,7 +2,8 @@
 
 import { lastValueFrom, of, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { type ToolTrust, withHints, withTrustedTools } from '../../../src/actors/instances/tool-trust.ts';
+import { withHints } from '../../../src/actors/instances/tool-hints.ts';
+import { type ToolTrust, withTrustedTools } from '../../../src/actors/instances/tool-trust.ts';
 import { ToolRights } from '../../../src/domain/accounts/rights.ts';
 import type { SourcedEvent } from '../../../src/domain/calls/exchange.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
