@@ -146,7 +146,7 @@ test('an instance actor that is stopped ends the processes that clients use', as
   const instance = new InstanceHarness({ fields: STDIO });
   const transport = await instance.healthy();
   transport.conversationsAreIndependent = true;
-  const { conversation } = instance.ref.use({ owner: { id: 'ann' }, profile: ASKABLE });
+  const { conversation } = instance.ref.use({ ownerId: 'ann', profile: ASKABLE });
   await conversation.untilOpen;
   instance.actor.stop();
   await conversation.gone;

@@ -418,7 +418,7 @@ export async function openOwn(
   ref: Pick<InstanceRef, 'use'>,
   profile = PLAIN,
 ): Promise<Conversation | undefined> {
-  return ref.use({ owner: { id: ANONYMOUS.id }, profile }).conversation.opening;
+  return ref.use({ ownerId: ANONYMOUS.id, profile }).conversation.opening;
 }
 
 /** Waits four turns of the event loop, enough for all pending promises to settle. */

@@ -31,7 +31,7 @@ function setUp(transport: TransportKind = 'stdio') {
   const use = (opened: Promise<Conversation | undefined>, idleMs?: number) => {
     opener.next = opened;
     const idle = idleMs === undefined ? {} : { idleMs };
-    return conversations.use({ owner: { id: 'user:1' }, profile: PLAIN, ...idle });
+    return conversations.use({ ownerId: 'user:1', profile: PLAIN, ...idle });
   };
   const open = async (opened: Promise<Conversation | undefined>) => use(opened).conversation.opening;
   return { conversations, events, use, open };
@@ -61,7 +61,7 @@ test('ends an idle conversation to make room for a new one, of the same owner wh
   };
   const conversations = make('stdio', open, { dedicatedBounds });
   const take = (id: string, idleMs?: number) =>
-    conversations.use({ owner: { id }, profile: PLAIN, ...(idleMs === undefined ? {} : { idleMs }) });
+    conversations.use({ ownerId: id, profile: PLAIN, ...(idleMs === undefined ? {} : { idleMs }) });
   const mine = Array.from({ length: 8 }, () => take('ann', 60_000));
   take('di', 60_000).end();
   await settled();
@@ -163,7 +163,7 @@ function makeProcesses(processes: number) {
   const conversations = make('stdio', () => next(), { dedicatedBounds: { processes, share: 1 } });
   const openWith = async (id: string, how: typeof next) => {
     next = how;
-    return conversations.use({ owner: { id }, profile: PLAIN }).conversation.opening;
+    return conversations.use({ ownerId: id, profile: PLAIN }).conversation.opening;
   };
   const open = (ownerId: string) =>
     openWith(ownerId, async () => {

@@ -31,7 +31,7 @@ type Sharing = 'oneUse' | 'owner' | 'everyone';
 /** The conversation that a use needs, and the owner to whom it is counted. */
 export interface ConversationRequest {
   /** The owner in whose share the conversation counts. For a shared one: the owner that needed it first. */
-  readonly owner: { readonly id: string };
+  readonly ownerId: string;
   /** The client profile that the backend gets. */
   readonly profile: ClientProfile;
   /** The uses that may use the conversation at the same time. Default: 'oneUse'. */
@@ -117,9 +117,9 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   #settingLevel: Promise<void> | undefined;
 
   constructor(deps: SubscriptionDeps, { request, key, open, listener }: ConversationInput) {
-    const { owner, sharing = 'oneUse', session, idleMs = 0, forCallsOf } = request;
+    const { ownerId, sharing = 'oneUse', session, idleMs = 0, forCallsOf } = request;
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.ownerId = owner.id;
+    this.ownerId = ownerId;
     this.key = key;
     this.sharing = sharing;
     this.session = sharing === 'everyone' ? undefined : session; // it has more than one

@@ -133,10 +133,10 @@ export class DedicatedConversations implements ConversationListener {
   // ---------------------------------------------------------------------------------------------------------
 
   #open(request: ConversationRequest, key: string | undefined): DedicatedConversation {
-    const { owner, idleMs = 0 } = request;
+    const { ownerId, idleMs = 0 } = request;
     const isCounted = this.#isPipe || idleMs > 0;
     const before = isCounted ? this.#makeRoom(request) : undefined;
-    if (isCounted) this.#shares.take(owner.id);
+    if (isCounted) this.#shares.take(ownerId);
     const open = (signal: AbortSignal) => this.#openAfter(before, request, signal);
     const conversation = new DedicatedConversation(this.#options, {
       request,
@@ -155,7 +155,7 @@ export class DedicatedConversations implements ConversationListener {
    */
   async #openAfter(
     before: Promise<void> | undefined,
-    { owner, profile, sharing }: ConversationRequest,
+    { ownerId, profile, sharing }: ConversationRequest,
     signal: AbortSignal,
   ): Promise<Conversation | undefined> {
     if (before !== undefined) await before;
@@ -163,12 +163,12 @@ export class DedicatedConversations implements ConversationListener {
     if (transport === undefined) throw notConnected();
     try {
       const isShared = sharing === 'everyone';
-      return await transport.openConversation({ profile, signal, ownerId: owner.id, isShared });
+      return await transport.openConversation({ profile, signal, ownerId, isShared });
     } catch (thrown) {
       const { code } = asGatewayError(thrown);
       const failure = { code, reason: reasonOf(thrown) };
       if (!signal.aborted)
-        this.#options.emit({ type: 'upstream.failed', ...this.#eventFor(owner.id), ...failure });
+        this.#options.emit({ type: 'upstream.failed', ...this.#eventFor(ownerId), ...failure });
       throw thrown;
     }
   }
@@ -177,11 +177,11 @@ export class DedicatedConversations implements ConversationListener {
    * Makes room for one more conversation. Returns the end of the process that makes room, or undefined when there is
    * room. Throws QUEUE_FULL.
    */
-  #makeRoom({ owner, sharing }: ConversationRequest): Promise<void> | undefined {
-    const isShareFull = this.#shares.isShareFull(owner.id);
-    const least = sharing === 'everyone' ? this.#leastUsed(owner.id) : undefined;
+  #makeRoom({ ownerId, sharing }: ConversationRequest): Promise<void> | undefined {
+    const isShareFull = this.#shares.isShareFull(ownerId);
+    const least = sharing === 'everyone' ? this.#leastUsed(ownerId) : undefined;
     if (least === undefined && !isShareFull && this.#counted.size < this.#most) return undefined;
-    const spare = least ?? this.#spareOf(isShareFull ? owner.id : undefined);
+    const spare = least ?? this.#spareOf(isShareFull ? ownerId : undefined);
     if (spare !== undefined && this.#replaced.size < this.#most) {
       // Frees its capacity at once; but a new process waits for the end of the old one.
       this.#uncount(spare);
@@ -243,9 +243,9 @@ export class DedicatedConversations implements ConversationListener {
 
 /** A key that is equal for uses that may use the same conversation; undefined for a use that shares none. */
 export function conversationKeyOf(request: ConversationRequest): string | undefined {
-  const { owner, profile, sharing = 'oneUse', idleMs } = request;
+  const { ownerId, profile, sharing = 'oneUse', idleMs } = request;
   if (idleMs === undefined) return undefined;
-  const whose = sharing === 'everyone' ? null : owner.id;
+  const whose = sharing === 'everyone' ? null : ownerId;
   return JSON.stringify([sharing, whose, capabilitiesKey(profile)]);
 }
 

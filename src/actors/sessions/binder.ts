@@ -176,7 +176,7 @@ async function useAt(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal)
   const { group, ownerId, profile, session } = needs;
   const extensions = isShareable(ref, group.policy, needs) ? extensionsOf(profile) : undefined;
   const shared = extensions === undefined ? {} : sharedBy(extensions);
-  const use = ref.use({ owner: { id: ownerId }, profile, session, ...shared });
+  const use = ref.use({ ownerId, profile, session, ...shared });
   const abort = (): void => use.end();
   signal.addEventListener('abort', abort, { once: true });
   try {

@@ -1,7 +1,7 @@
 // Calls of modern clients, in whose middle a legacy backend may ask its client something.
 
 import type { Observable } from 'rxjs';
-import type { ClientAnswer, ClientQuestion, Owner } from '../mcp/client.ts';
+import type { ClientAnswer, ClientQuestion } from '../mcp/client.ts';
 import type { SourcedEvent } from './exchange.ts';
 
 /** Lets calls wait for answers of their clients, and continues them. */
@@ -13,7 +13,7 @@ export interface CallQuestions {
    * Errors: those of the exchange; QUEUE_FULL when too many wait.
    */
   follow(
-    owner: Owner,
+    ownerId: string,
     call: string,
     events$: Observable<SourcedEvent>,
   ): Observable<SourcedEvent | ClientQuestion>;
@@ -23,7 +23,7 @@ export interface CallQuestions {
    */
   resume(
     id: string,
-    owner: Owner,
+    ownerId: string,
     call: string,
     answers: ReadonlyMap<string, ClientAnswer>,
   ): Observable<SourcedEvent | ClientQuestion> | undefined;

@@ -59,7 +59,7 @@ export class HostedInstances implements InstanceHost {
     await untilUp(ref, signal);
     if (profile === undefined) return this.#shared(ref, way);
     const shared = isShared ? sharedBy(profile.capabilities) : {};
-    const use = ref.use({ owner: { id: ownerId }, profile, ...shared });
+    const use = ref.use({ ownerId, profile, ...shared });
     const abort = (): void => use.end();
     signal.addEventListener('abort', abort);
     try {

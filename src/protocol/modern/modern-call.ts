@@ -122,7 +122,7 @@ export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
     this.noteInstanceOf(asked);
     const isAsked = this.#require(Object.fromEntries(asked.requests), { p: asked.id });
     if (isAsked) return;
-    const resumed = this.#deps.questions.resume(asked.id, owner, method, new Map());
+    const resumed = this.#deps.questions.resume(asked.id, owner.id, method, new Map());
     resumed?.subscribe({ error: () => undefined }).unsubscribe();
   }
 

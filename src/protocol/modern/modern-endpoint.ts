@@ -187,7 +187,7 @@ export class ModernEndpoint {
       const begun = (confirmed?: string) => this.#begun(asked, from, { report, ...target, confirmed });
       return confirmation === undefined ? begun() : this.#whenUsed(asked, confirmation, begun);
     }
-    const resumed = questions.resume(target.waitingCallId, asked.owner, asked.method, target.answers);
+    const resumed = questions.resume(target.waitingCallId, asked.owner.id, asked.method, target.answers);
     if (resumed === undefined) throw invalidParams(CALL_LOST, { reason: 'call_lost' });
     return resumed;
   }
@@ -228,7 +228,7 @@ export class ModernEndpoint {
     const request = hasMore ? { ...usual, ...definedFields({ headers, tools, confirmed }) } : usual;
     const events$ = backends.exchange(request, { owner, profile, instanceId });
     if (!hasRounds(method) || !acceptsServerRequests(profile)) return events$;
-    return questions.follow(owner, method, holdingBody(events$, from)); // it may outlive its HTTP request
+    return questions.follow(owner.id, method, holdingBody(events$, from)); // it may outlive its HTTP request
   }
 }
 

@@ -18,8 +18,8 @@ import { suite } from '../../../helpers/suite.ts';
 import { passTurns, untimedScheduler } from '../../../helpers/turns.ts';
 
 const test = suite('calls with questions');
-const ANN = { id: 'ann' };
-const BOB = { id: 'bob' };
+const ANN = 'ann';
+const BOB = 'bob';
 const CALL = 'tools/call book';
 const SHARE = LIMITS.callsAwaitingClient / 4;
 const LATE = { error: { code: -32603, message: 'The client did not answer.' } };
@@ -316,8 +316,8 @@ function ask(...methods: string[]): Client {
 }
 
 /** One more call of that owner whose backend asks something. */
-function askFor(id: string): Client {
-  const client = new Client(calls.follow({ id }, CALL, answers()));
+function askFor(ownerId: string): Client {
+  const client = new Client(calls.follow(ownerId, CALL, answers()));
   backend.last.ask('roots/list');
   return client;
 }

@@ -321,7 +321,7 @@ test('nodes that share one process of equal extensions share its subscriptions, 
   );
   await gateway.register('demo', { id: 'program', command, args: [...args] }, { waitMs: 30_000 });
   const capabilities = { extensions: { 'com.example/one': {} } };
-  const request = { owner: { id: 'user:ada' }, ...sharedBy(capabilities) };
+  const request = { ownerId: 'user:ada', ...sharedBy(capabilities) };
   const transports = [await open('program'), await open('program')];
   const deps = { clock: systemClock, scheduler: untimedScheduler() };
   // As an instance does.

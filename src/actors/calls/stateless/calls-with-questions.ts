@@ -26,10 +26,6 @@ import { MessageBuffer } from '../../message-buffer.ts';
 /** How long the end of a modern client's call is kept for it. */
 export const UNREAD_END_MS = 10 * 60_000;
 
-interface CallOwner {
-  readonly id: string;
-}
-
 export interface CallsWithQuestionsOptions {
   readonly clock: Clock;
   /** Spreads the end of many calls over turns of the event loop. */
@@ -74,7 +70,7 @@ export class CallsWithQuestions implements CallQuestions {
    * them. Calls whose exchange has ended are not counted there: when too many are kept, the oldest are given up.
    */
   follow(
-    owner: CallOwner,
+    ownerId: string,
     call: string,
     events$: Observable<SourcedEvent>,
   ): Observable<SourcedEvent | ClientQuestion> {
@@ -85,13 +81,13 @@ export class CallsWithQuestions implements CallQuestions {
       const subscription = events$.subscribe({
         next: (answer) => {
           if (asking === undefined && answer.event.kind === 'request') {
-            const refusal = awaitingClientRefusal(this.#shares, owner.id);
+            const refusal = awaitingClientRefusal(this.#shares, ownerId);
             if (refusal !== undefined) {
               answer.event.answer(NO_ANSWER);
               source.unsubscribe();
               return subscriber.error(refusal);
             }
-            asking = this.#add(owner, call, source, subscriber);
+            asking = this.#add(ownerId, call, source, subscriber);
           }
           (asking ?? subscriber).next(answer);
         },
@@ -108,12 +104,12 @@ export class CallsWithQuestions implements CallQuestions {
    */
   resume(
     id: string,
-    owner: CallOwner,
+    ownerId: string,
     call: string,
     answers: ReadonlyMap<string, ClientAnswer>,
   ): Observable<SourcedEvent | ClientQuestion> | undefined {
     const asking = this.#calls.get(id);
-    if (asking?.waitsFor(owner.id, call) !== true) return undefined;
+    if (asking?.waitsFor(ownerId, call) !== true) return undefined;
     return new Observable((subscriber) => {
       subscriber.add(() => asking.leave(subscriber));
       asking.resume(subscriber, answers);
@@ -173,10 +169,10 @@ export class CallsWithQuestions implements CallQuestions {
 
   // ---------------------------------------------------------------------------------------------------------
 
-  #add(owner: CallOwner, call: string, source: Subscription, subscriber: CallSubscriber): CallWithQuestions {
-    const asking = new CallWithQuestions(this, this.#newId(), owner.id, call, source, subscriber);
+  #add(ownerId: string, call: string, source: Subscription, subscriber: CallSubscriber): CallWithQuestions {
+    const asking = new CallWithQuestions(this, this.#newId(), ownerId, call, source, subscriber);
     this.#calls.set(asking.id, asking);
-    this.#shares.take(owner.id);
+    this.#shares.take(ownerId);
     return asking;
   }
 

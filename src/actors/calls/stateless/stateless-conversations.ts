@@ -12,7 +12,6 @@ import {
   acceptsServerRequests,
   type Client,
   extensionsOf,
-  type Owner,
   profileBytes,
   type ServerMessage,
 } from '../../../domain/mcp/client.ts';
@@ -68,7 +67,7 @@ export class StatelessConversations {
     const sharing = tellsCallsApart(instance.definition, profile) ? 'owner' : 'oneUse';
     const mayAsk = acceptsServerRequests(profile);
     const { conversation, isNew, end } = instance.use({
-      owner,
+      ownerId: owner.id,
       profile: { ...profile, protocolVersion: LEGACY_VERSIONS[0] },
       sharing,
       idleMs: STATELESS_IDLE_MS,
@@ -109,9 +108,9 @@ export class StatelessConversations {
    * Takes the conversation that clients with these extensions share. Throws QUEUE_FULL like DedicatedConversations.use, and
    * SHUTTING_DOWN after `close`.
    */
-  useShared(instance: InstanceRef, owner: Owner, extensions: JsonObject): ConversationUse {
+  useShared(instance: InstanceRef, ownerId: string, extensions: JsonObject): ConversationUse {
     if (this.#isClosed) throw shuttingDown();
-    const use = instance.use({ owner, ...sharedBy(extensions) });
+    const use = instance.use({ ownerId, ...sharedBy(extensions) });
     const { conversation } = use;
     if (!this.#known.has(conversation)) {
       this.#known.set(conversation, instance);
@@ -124,7 +123,7 @@ export class StatelessConversations {
   /** Emits each open conversation that calls of this client use at the instance: present ones and later ones. Cold. */
   of(instance: InstanceRef, { owner, profile }: Client): Observable<DedicatedConversation> {
     const extensions = extensionsOf(profile);
-    const sharedKey = extensions && conversationKeyOf({ owner, ...sharedBy(extensions) });
+    const sharedKey = extensions && conversationKeyOf({ ownerId: owner.id, ...sharedBy(extensions) });
     return defer(() => merge([...this.#known.keys()], this.#added)).pipe(
       filter(({ sharing, key, ownerId }) =>
         sharing === 'everyone' ? key === sharedKey : ownerId === owner.id,

@@ -180,7 +180,7 @@ export class StatelessRoute implements CallRoute {
     try {
       return extensions === undefined
         ? deps.statelessConversations.use(ref, client)
-        : deps.statelessConversations.useShared(ref, client.owner, extensions);
+        : deps.statelessConversations.useShared(ref, client.owner.id, extensions);
     } catch (thrown) {
       this.#dedicatedAt = undefined; // another instance may have room
       throw thrown;
