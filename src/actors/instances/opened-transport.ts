@@ -1,5 +1,7 @@
 // The open transport of an instance, with what the instance learns from it: its tools, its messages, and the times of
-// the last ones.
+// the last ones. Its list of tools is not read by the ListReader of other lists: that one gives each page a turn of the event
+// loop, and a call that comes before it would ask the backend for a tool that it does not have. Nor has it anything to
+// share: of the items only names and hints are kept, which are counted with the instances.
 
 import { tap } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
