@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { systemClock } from '../../src/domain/time/clock.ts';
+import { spreadClock, systemClock } from '../../src/domain/time/clock.ts';
 import { FairSlots, type FairSlotsOptions } from '../../src/transports/fair-slots.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
@@ -13,8 +13,7 @@ const test = suite('fair slots');
 const PATIENCE_MS = 30_000;
 /** Starts that begin, or time out, in one turn of the event loop. */
 const PER_TURN = 3;
-const TWO: Omit<FairSlotsOptions, 'scheduler'> = {
-  clock: systemClock,
+const TWO: Omit<FairSlotsOptions, 'scheduler' | 'clock'> = {
   atOnce: 2,
   atOncePerOwner: 2,
   maxWaitMs: PATIENCE_MS,
@@ -107,8 +106,9 @@ function turn(): Promise<void> {
   return passTurns(2);
 }
 
-function make(options: Partial<FairSlotsOptions> = {}) {
-  const line = new FairSlots({ scheduler: untimedScheduler(), ...TWO, ...options });
+function make({ scheduler = untimedScheduler(), ...options }: Partial<FairSlotsOptions> = {}) {
+  const clock = spreadClock(scheduler, systemClock);
+  const line = new FairSlots({ ...TWO, clock, scheduler, ...options });
   const started = new Map<string, PromiseWithResolvers<string>>();
   /** Joins the queue; its start is settled through `started`. The first word is the owner, if there are two. */
   const come = (name: string, signal = new AbortController().signal, begun = () => {}): Promise<string> => {

@@ -4,7 +4,7 @@
 
 import { ANONYMOUS } from '../domain/accounts/account.ts';
 import { backendUnavailable, openingCancelled } from '../domain/errors/backend-errors.ts';
-import { type Clock, spreadAlarm } from '../domain/time/clock.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 
 export interface FairSlotsOptions {
@@ -15,8 +15,9 @@ export interface FairSlotsOptions {
   readonly maxWaitMs?: number;
   /** Longest time for which an opening keeps its slot, in ms: one that hangs continues without it. Default: until it settles. */
   readonly maxHoldMs?: number;
+  /** Its alarms ring over several turns: see spreadClock. */
   readonly clock: Clock;
-  /** Runs starts and timeouts that come due together. */
+  /** Runs starts that come due together. */
   readonly scheduler: TaskScheduler;
 }
 
@@ -85,8 +86,7 @@ export class FairSlots {
       if (this.waiting === 0) this.starting -= 1;
       else scheduler.run(this.#passOn);
     };
-    const cancel =
-      maxHoldMs === undefined ? undefined : spreadAlarm(scheduler, clock.alarm)(maxHoldMs, leave);
+    const cancel = maxHoldMs === undefined ? undefined : clock.alarm(maxHoldMs, leave);
     return leave;
   }
 
@@ -125,7 +125,7 @@ export class FairSlots {
   }
 
   async #wait(ownerId: string, share: Share, signal: AbortSignal | undefined): Promise<void> {
-    const { maxWaitMs, scheduler, clock } = this.#options;
+    const { maxWaitMs, clock } = this.#options;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const go = (refusal?: unknown): void => {
       cancelTimeout?.();
@@ -139,8 +139,7 @@ export class FairSlots {
     const stop = (): void => go(openingCancelled());
     const giveUp = (): void =>
       go(backendUnavailable('too many conversations with it were being opened', { delivered: 'no' }));
-    const cancelTimeout =
-      maxWaitMs === undefined ? undefined : spreadAlarm(scheduler, clock.alarm)(maxWaitMs, giveUp);
+    const cancelTimeout = maxWaitMs === undefined ? undefined : clock.alarm(maxWaitMs, giveUp);
     signal?.addEventListener('abort', stop);
     share.waiting.add(go);
     this.waiting += 1;

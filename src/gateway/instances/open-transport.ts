@@ -16,7 +16,7 @@ import type { HeldBytes } from '../../domain/memory/held-bytes.ts';
 import { loadOnce } from '../../domain/memory/load-once.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
-import { aborted } from '../../domain/time/clock.ts';
+import { aborted, spreadClock } from '../../domain/time/clock.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { BackendHandshakes } from '../../net/tls/backend-handshakes.ts';
 import { exposureOf, type ProtectedPath } from '../../templates/command-exposure.ts';
@@ -73,7 +73,7 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
     atOncePerOwner: PROGRAMS_AT_ONCE,
     maxHoldMs: PROGRAM_STARTS.holdMs,
     scheduler,
-    clock,
+    clock: spreadClock(scheduler, clock),
   });
   const commands = new LruMap<CommandHistory>(COMMANDS_REMEMBERED);
   const commandHistory = (definition: InstanceDefinition) => {

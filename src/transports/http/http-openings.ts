@@ -3,7 +3,7 @@
 
 import { openingCancelled } from '../../domain/errors/backend-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Clock } from '../../domain/time/clock.ts';
+import { type Clock, spreadClock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { FairSlots } from '../fair-slots.ts';
 import type { Closed, Conversation } from '../transport.ts';
@@ -27,7 +27,7 @@ export function sessionDeletes(
       atOncePerOwner: DELETES_AT_ONCE,
       maxWaitMs: LIMITS.backgroundMs,
       scheduler,
-      clock,
+      clock: spreadClock(scheduler, clock),
     });
   return (session) => {
     queue ??= open();
@@ -54,7 +54,7 @@ export class HttpOpenings<U extends EndableConversation> {
       atOncePerOwner: OPENINGS_PER_OWNER,
       maxWaitMs,
       scheduler,
-      clock,
+      clock: spreadClock(scheduler, clock),
     });
   }
 

@@ -2,6 +2,7 @@
 // time, and a few are started in advance. The caller bounds their number; stdio-handshake.ts shakes hands with them.
 
 import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
+import { spreadClock } from '../../domain/time/clock.ts';
 import type { Channel } from '../channel.ts';
 import { FairSlots } from '../fair-slots.ts';
 import type { HandshakeOptions } from '../handshake.ts';
@@ -45,7 +46,7 @@ export class DedicatedPrograms {
       atOncePerOwner: STARTS_PER_OWNER,
       maxWaitMs: handshakeTimeoutMs,
       scheduler,
-      clock,
+      clock: spreadClock(scheduler, clock),
     });
   }
 
