@@ -10,8 +10,9 @@ import { systemClock } from '../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 import { HeldBodies } from '../../src/http/body/held-bodies.ts';
 import { readDirect } from '../../src/http/body/read.ts';
+import { ClientGone } from '../../src/http/client-gone.ts';
 import { body } from '../../src/http/middleware/body.ts';
-import { ClientGone, type HttpMiddleware } from '../../src/http/request.ts';
+import type { HttpMiddleware } from '../../src/http/request.ts';
 import { until } from '../conformance/transport.ts';
 import { HeldTool, serving } from '../helpers/function-backend.ts';
 import {

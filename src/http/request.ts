@@ -1,5 +1,5 @@
-// A request: the state that middlewares share, the interface for handlers (HttpRequest), and the disconnect of its
-// client. Handlers do not get koa's context: they get a RouteInput (route.ts) and return a Reply (replies/reply.ts).
+// A request: the state that middlewares share, and the interface for handlers (HttpRequest). Handlers do not get koa's
+// context: they get a RouteInput (route.ts) and return a Reply (replies/reply.ts).
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Middleware, Next, ParameterizedContext } from 'koa';
@@ -7,10 +7,7 @@ import type { Credentials } from '../auth/authenticator.ts';
 import type { RateLimiter } from '../auth/limits/rate-limiter.ts';
 import type { Principal } from '../domain/accounts/account.ts';
 import type { ToolRights } from '../domain/accounts/rights.ts';
-import type { CallReport, ExchangeRequest, SentTo } from '../domain/calls/exchange.ts';
-import { type CallEnd, type CallOutcome, outcomeOf } from '../domain/calls/exchange-event.ts';
-import type { RequestTrace } from '../domain/calls/request-trace.ts';
-import type { ErrorCode, GatewayError } from '../domain/errors/errors.ts';
+import type { GatewayError } from '../domain/errors/errors.ts';
 import { originNotAllowed } from '../domain/errors/request-errors.ts';
 import type { JsonFields } from '../domain/json/json.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
@@ -18,7 +15,9 @@ import type { Clock } from '../domain/time/clock.ts';
 import type { McpLog } from '../protocol/endpoint-types.ts';
 import type { RequestSpan } from '../tracing/spans.ts';
 import type { HeldBody } from './body/held-bodies.ts';
+import { HttpCallReport, type ReportedRequest } from './call-report.ts';
 import { type CallerCheck, type CountedRequest, consumeRateLimit } from './caller-check.ts';
+import { atClose, ClientGone } from './client-gone.ts';
 import { credentialsOf, hasConsoleHeader, isOwnHost } from './credentials.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import type { OpenRequest, OpenRequests } from './open-requests.ts';
@@ -300,91 +299,3 @@ const EVENT_STREAM = 'text/event-stream';
 
 /** The header of most MCP clients. Negotiating it would take 2 us of each call. */
 const MCP_ACCEPT = `application/json, ${EVENT_STREAM}`;
-
-/** Thrown when the client disconnects before its request was read or answered. It is neither answered nor logged as an error. */
-export class ClientGone extends Error {
-  constructor() {
-    super('The client disconnected.');
-    this.name = 'ClientGone';
-  }
-}
-
-/** Status in the logs for a client that disconnects before its answer begins, as in nginx. The request may have been executed. */
-export const CLIENT_CLOSED_REQUEST = 499;
-
-type ClosingContext = Pick<HttpContext, 'res' | 'state'>;
-
-/** Calls back when the client disconnects before the answer is complete; at once if it already has. */
-export function whenGone(context: ClosingContext, listener: () => void): void {
-  const { res: response } = context;
-  if (response.destroyed) {
-    if (!response.writableFinished) listener();
-    return;
-  }
-  atClose(context, () => {
-    if (!response.writableFinished) listener();
-  });
-}
-
-/** Emitted once; `once` would make two more functions for each request, and a third listener a list of 19 places. */
-function atClose({ res: response, state }: ClosingContext, listener: () => void): void {
-  if (state.isObserved === true && state.whenClosed === undefined) state.whenClosed = listener;
-  else response.on('close', listener);
-}
-
-export interface ReportedRequest extends Pick<ExchangeRequest, 'method'> {
-  readonly params?: ExchangeRequest['params'] | undefined;
-  readonly id?: unknown;
-}
-
-/**
- * The report of one MCP request that was received by REST or by the MCP endpoint; the log line of the HTTP request
- * contains it.
- */
-export class HttpCallReport implements CallReport {
-  readonly method: string;
-  /** Name of the called tool: from the client, later the name at the instance. See Tracker. */
-  tool: string | undefined;
-  /** Arguments of the tool as received. Dropped at the end of the request: the client may read its answer much later. */
-  arguments: JsonFields[string];
-  /** The template that the latest round is for, and the view through which it came. */
-  template: string | undefined;
-  view: string | undefined;
-  readonly address: string | undefined;
-  /** The instance that works on the request, the last one of several. */
-  sentTo: SentTo | undefined;
-  /** Including instances that could not be opened. */
-  attempts = 0;
-  readonly trace: RequestTrace | undefined;
-  readonly startMs: number;
-  outcome: CallOutcome | undefined;
-  /** Error code of the gateway, or of JSON-RPC. */
-  errorCode: ErrorCode | number | undefined;
-  readonly #onEnded: (report: HttpCallReport) => void;
-
-  constructor(
-    { method, params }: ReportedRequest,
-    onEnded: (report: HttpCallReport) => void,
-    startMs: number,
-    address?: string,
-    trace?: RequestTrace,
-  ) {
-    this.method = method;
-    this.startMs = startMs;
-    const isCall = method === 'tools/call';
-    this.tool = isCall && typeof params?.name === 'string' ? params.name : undefined;
-    this.arguments = isCall ? params?.arguments : undefined;
-    this.address = address;
-    this.#onEnded = onEnded;
-    this.trace = trace;
-  }
-
-  ended(end: CallEnd): void {
-    if (this.outcome !== undefined) return;
-    this.outcome = outcomeOf(this.method, end);
-    if (end.kind === 'error') this.errorCode = end.error.code;
-    if (end.kind === 'failed') this.errorCode = end.code;
-    this.#onEnded(this);
-    this.arguments = undefined;
-  }
-}

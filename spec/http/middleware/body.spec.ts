@@ -20,11 +20,11 @@ import {
   type ReadBody,
   readDirect,
 } from '../../../src/http/body/read.ts';
+import { ClientGone } from '../../../src/http/client-gone.ts';
 import { body } from '../../../src/http/middleware/body.ts';
 import { drainBody } from '../../../src/http/middleware/errors.ts';
 import { json } from '../../../src/http/replies/reply.ts';
 import { respond } from '../../../src/http/replies/respond.ts';
-import { ClientGone } from '../../../src/http/request.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { ODD_BODIES, SPEC_BODY_BYTES } from '../../helpers/http-bad-bodies.ts';
 import { startMiddlewares } from '../../helpers/http-middlewares.ts';

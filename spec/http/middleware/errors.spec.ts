@@ -29,9 +29,10 @@ import {
 } from '../../../src/domain/errors/request-errors.ts';
 import { sessionNotFound } from '../../../src/domain/errors/session-errors.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
+import { ClientGone } from '../../../src/http/client-gone.ts';
 import { errors, rpcErrors } from '../../../src/http/middleware/errors.ts';
 import { ErrorBody, errorBody } from '../../../src/http/replies/error-reply.ts';
-import { ClientGone, type HttpMiddleware } from '../../../src/http/request.ts';
+import type { HttpMiddleware } from '../../../src/http/request.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import type { Json } from '../../fixtures/wire.ts';
 import { lineSink } from '../../helpers/http-app.ts';

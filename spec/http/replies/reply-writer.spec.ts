@@ -4,8 +4,9 @@ import * as assert from 'uvu/assert';
 import { invalidCredentials } from '../../../src/domain/errors/account-errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
+import { whenGone } from '../../../src/http/client-gone.ts';
 import { HttpReplyWriter } from '../../../src/http/replies/reply-writer.ts';
-import { type HttpContext, whenGone } from '../../../src/http/request.ts';
+import type { HttpContext } from '../../../src/http/request.ts';
 import {
   type EventStreamOptions,
   EventStreams,

@@ -23,9 +23,10 @@ import {
 import { LIMITS } from '../../domain/limits.ts';
 import { loadOnce } from '../../domain/memory/load-once.ts';
 import { HIDES_BAD_TEXT, NOT_UNICODE } from '../../domain/text.ts';
+import { ClientGone } from '../client-gone.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { loadInTurns } from '../load-in-turns.ts';
-import { ClientGone, type HttpContext, type KoaContext } from '../request.ts';
+import type { HttpContext, KoaContext } from '../request.ts';
 import { BodyRequest, type BodySink } from './body-request.ts';
 
 /**

@@ -4,10 +4,11 @@
 
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { type ForwardedHeaders, type Forwarding, NotHolder } from '../../domain/nodes/forwarding.ts';
+import { ClientGone } from '../client-gone.ts';
 import type { ForwardJob } from '../replies/reply.ts';
 import { commonHeaders, latin1Of, SMALL_BYTES } from '../replies/respond.ts';
 import { limitReader } from '../replies/unread-answers.ts';
-import { ClientGone, type HttpContext } from '../request.ts';
+import type { HttpContext } from '../request.ts';
 import { EVENT_STREAM_TYPE, type EventStreams } from '../sse/event-stream.ts';
 
 /** Headers of the holder's answer that its client gets; all others are those of this node, or of one connection. */

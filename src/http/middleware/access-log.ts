@@ -9,9 +9,9 @@ import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Prometheus } from '../../metrics/prometheus.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
+import { CLIENT_CLOSED_REQUEST } from '../client-gone.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import {
-  CLIENT_CLOSED_REQUEST,
   type HttpContext,
   type HttpMiddleware,
   type ReportListener,

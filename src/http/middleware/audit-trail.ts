@@ -8,16 +8,10 @@ import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import { asGatewayError, ERRORS, type ErrorCode } from '../../domain/errors/errors.ts';
 import { CALL_ACTION } from '../../domain/events/audit.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { CLIENT_CLOSED_REQUEST, ClientGone } from '../client-gone.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';
-import {
-  CLIENT_CLOSED_REQUEST,
-  ClientGone,
-  type HttpContext,
-  type ReportListener,
-  type RouteMiddleware,
-  templateIn,
-} from '../request.ts';
+import { type HttpContext, type ReportListener, type RouteMiddleware, templateIn } from '../request.ts';
 import type { Route } from '../route.ts';
 
 /** Most callers whose refusals of a minute are counted. */

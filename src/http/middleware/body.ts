@@ -13,8 +13,9 @@ import { whenKnown } from '../../domain/time/when-known.ts';
 import type { HeldBodies } from '../body/held-bodies.ts';
 import { NO_BYTES, parseCallBody, parseFormBody, parseJsonBody, type ReadBody } from '../body/read.ts';
 import { consumeRateLimit, requestsIn } from '../caller-check.ts';
+import { ClientGone } from '../client-gone.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import { ClientGone, type HttpContext, type HttpStep } from '../request.ts';
+import type { HttpContext, HttpStep } from '../request.ts';
 import type { BodyKind } from '../route.ts';
 
 export interface BodyCosts {

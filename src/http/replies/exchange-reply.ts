@@ -8,7 +8,8 @@ import { asGatewayError } from '../../domain/errors/errors.ts';
 import { isFields, type JsonText } from '../../domain/json/json.ts';
 import { META } from '../../domain/mcp/mcp.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { ClientGone, type HttpRequest } from '../request.ts';
+import { ClientGone } from '../client-gone.ts';
+import type { HttpRequest } from '../request.ts';
 import { bytes, type Reply, type StreamEvent } from './reply.ts';
 
 /** Media types of the answer, for the API description; `Accept` selects. */

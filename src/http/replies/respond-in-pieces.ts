@@ -1,7 +1,8 @@
 // Writes an answer as its client reads it: one piece is in memory, and none is made for a client that has left.
 
 import type { ServerResponse } from 'node:http';
-import { ClientGone, type HttpContext } from '../request.ts';
+import { ClientGone } from '../client-gone.ts';
+import type { HttpContext } from '../request.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
 import type { PiecesReply } from './reply.ts';
 import { commonHeaders } from './respond.ts';

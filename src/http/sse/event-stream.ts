@@ -14,12 +14,13 @@ import { type Clock, SLOW_MS, spreadAlarm } from '../../domain/time/clock.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { shownInstance } from '../../protocol/aggregate/names.ts';
 import type { McpEvent, McpStream } from '../../protocol/endpoint-types.ts';
+import { ClientGone } from '../client-gone.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { errorBody } from '../replies/error-reply.ts';
 import type { EventSource, StreamEvent, StreamReader } from '../replies/reply.ts';
 import { commonHeaders, latin1Of, SMALL_BYTES } from '../replies/respond.ts';
 import { limitReader, UnreadAnswers } from '../replies/unread-answers.ts';
-import { ClientGone, type HttpContext } from '../request.ts';
+import type { HttpContext } from '../request.ts';
 
 export interface EventStreamOptions {
   /** Interval of the comments that keep a stream alive. Default: 15 000 ms. */
