@@ -14,30 +14,32 @@ import {
   type Step,
 } from './call-route.ts';
 
-interface BoundOptions {
-  /**
-   * True when the call continues something that is under way at the instance: a draining or unhealthy instance then
-   * still takes the call.
-   */
-  readonly isContinuation: boolean;
-  readonly conversation?: CallConversation | undefined;
-}
-
 /** Leads a call to one given instance only. */
 export class BoundRoute implements CallRoute {
   readonly onlyInstance: InstanceRef;
   readonly #request: ExchangeRequest;
-  readonly #options: BoundOptions;
+  readonly #isContinuation: boolean;
+  readonly #conversation: CallConversation | undefined;
 
-  constructor(bound: InstanceRef, request: ExchangeRequest, options: BoundOptions) {
+  /**
+   * `isContinuation`: the call continues something that is under way at the instance, and a draining or unhealthy instance
+   * still takes it. `conversation`: undefined for the transport of the instance.
+   */
+  constructor(
+    bound: InstanceRef,
+    request: ExchangeRequest,
+    isContinuation: boolean,
+    conversation?: CallConversation,
+  ) {
     this.onlyInstance = bound;
     this.#request = request;
-    this.#options = options;
+    this.#isContinuation = isContinuation;
+    this.#conversation = conversation;
   }
 
   step({ excluded }: RunningCall): Step {
     const ref = this.next(excluded);
-    if (ref !== undefined) return new DirectStep(ref, this.#request, this.#options.conversation);
+    if (ref !== undefined) return new DirectStep(ref, this.#request, this.#conversation);
     return this.isOnlyFull(excluded) ? FULL : NO_STEP;
   }
 
@@ -48,10 +50,9 @@ export class BoundRoute implements CallRoute {
 
   /** True when the instance may take the call, whether or not it is full at the moment. */
   isOpen(excluded: ExcludedIds): boolean {
-    const { isContinuation, conversation } = this.#options;
     const isServing =
-      this.onlyInstance.acceptsCalls(conversation) ||
-      (isContinuation && CONTINUABLE.has(this.onlyInstance.state));
+      this.onlyInstance.acceptsCalls(this.#conversation) ||
+      (this.#isContinuation && CONTINUABLE.has(this.onlyInstance.state));
     return isServing && !excluded?.has(this.onlyInstance.id);
   }
 

@@ -58,7 +58,7 @@ export class Dispatcher {
       const route =
         instanceId === undefined
           ? new BalancedRoute(group, request)
-          : new BoundRoute(fleet.group(template).ref(instanceId), request, { isContinuation });
+          : new BoundRoute(fleet.group(template).ref(instanceId), request, isContinuation);
       return { group, route, wantedTool: toolOf(request), timeoutMs };
     });
   }

@@ -166,8 +166,9 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
       return this.#untilBound();
     }
     if (this.#current?.binding !== binding) {
-      const options = { isContinuation: binding === reservation, conversation: binding.conversation };
-      this.#current = { binding, route: new BoundRoute(binding.ref, request, options) };
+      const { ref, conversation } = binding;
+      const route = new BoundRoute(ref, request, binding === reservation, conversation);
+      this.#current = { binding, route };
     }
     // A failed instance is asked again while the session is bound to it.
     const { route } = this.#current;

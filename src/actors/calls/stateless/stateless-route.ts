@@ -217,10 +217,8 @@ export class StatelessRoute implements CallRoute {
   }
 
   #routeTo(ref: InstanceRef, conversation?: CallConversation): BoundRoute {
-    return new BoundRoute(ref, this.#input.request, {
-      isContinuation: this.#input.bound !== undefined,
-      conversation,
-    });
+    const { bound, request } = this.#input;
+    return new BoundRoute(ref, request, bound !== undefined, conversation);
   }
 
   #halfTime(timeoutAtMs: number): Observable<never> {
