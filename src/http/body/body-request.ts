@@ -6,6 +6,7 @@ const { IncomingMessage } = process.getBuiltinModule('node:http');
 
 /** Smaller pieces of one reading of the socket are joined: as they are, each would take some 200 bytes more. */
 const SMALL_BYTES = 1_024;
+const JOINED_BYTES = 16_384;
 
 /** Gets a body in pieces, then either its end or the loss of the connection. */
 export interface BodySink {
@@ -20,9 +21,9 @@ export class BodyRequest extends IncomingMessage {
   /** True once a piece of the body, or its end, was given to the stream. */
   #isStreamed = false;
   #isCollected = false;
-  /** Pieces of this turn, for the stream. */
-  #small: Buffer[] = [];
-  #smallBytes = 0;
+  /** Small pieces of this turn, for the stream. Copied, or garbage collection would take them for lasting. */
+  #joined: Buffer | undefined;
+  #joinedBytes = 0;
 
   // The types of Node declare a property, and it is an accessor.
   static {
@@ -63,29 +64,31 @@ export class BodyRequest extends IncomingMessage {
   }
 
   #stream(piece: Buffer | null, encoding: BufferEncoding | undefined): boolean {
-    if (piece !== null && piece.length < SMALL_BYTES) {
-      // Not a microtask: these run after each piece.
-      if (this.#small.length === 0) setImmediate(() => this.#streamSmall());
-      this.#small.push(piece);
-      this.#smallBytes += piece.length;
-      return this.readableLength + this.#smallBytes < this.readableHighWaterMark;
+    if (piece === null || piece.length >= SMALL_BYTES) {
+      this.#streamJoined();
+      return super.push(piece, encoding);
     }
-    this.#streamSmall();
-    return super.push(piece, encoding);
+    if (this.#joinedBytes + piece.length > JOINED_BYTES) this.#streamJoined();
+    if (this.#joined === undefined) {
+      this.#joined = Buffer.allocUnsafe(JOINED_BYTES);
+      // Not a microtask: these run after each piece.
+      setImmediate(() => this.#streamJoined());
+    }
+    this.#joinedBytes += piece.copy(this.#joined, this.#joinedBytes);
+    return this.readableLength + this.#joinedBytes < this.readableHighWaterMark;
   }
 
-  #streamSmall(): void {
-    const pieces = this.#small;
-    if (pieces.length === 0) return;
-    this.#small = [];
-    this.#smallBytes = 0;
-    super.push(Buffer.concat(pieces));
+  #streamJoined(): void {
+    const joined = this.#joined?.subarray(0, this.#joinedBytes);
+    this.#joined = undefined;
+    this.#joinedBytes = 0;
+    if (joined !== undefined) super.push(Buffer.from(joined));
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     const sink = this.#sink;
     this.#sink = undefined;
-    this.#small = [];
+    this.#joined = undefined;
     sink?.gone();
     super._destroy(error, done);
   }
