@@ -107,6 +107,12 @@ export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
+/** The gateway names them by their ids; here they were chosen by their names, and were deleted meanwhile. */
+const GONE: Readonly<Record<string, string>> = {
+  USER_NOT_FOUND: 'The user no longer exists.',
+  API_KEY_NOT_FOUND: 'The API key no longer exists.',
+};
+
 async function errorOf(response: Response): Promise<ApiError> {
   const text = await response.text();
   const body = parsed(text);
@@ -116,7 +122,11 @@ async function errorOf(response: Response): Promise<ApiError> {
     const texts = issues.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`);
     return new ApiError(texts.join('; '), response.status, code, issues);
   }
-  const message = detail ?? Object(error).message ?? `The gateway answers with status ${response.status}.`;
+  const message =
+    GONE[String(code)] ??
+    detail ??
+    Object(error).message ??
+    `The gateway answers with status ${response.status}.`;
   return new ApiError(String(message), response.status, String(code));
 }
 

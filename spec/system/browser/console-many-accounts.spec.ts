@@ -6,7 +6,7 @@ import { startEverything } from '../../fixtures/everything-server.ts';
 import { type Browser, launchBrowser } from '../../helpers/browser.ts';
 import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
+import { type McpHarness, PASSWORD, register, startGuarded } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the console with many accounts', { timeoutMs: 60_000 });
@@ -61,7 +61,7 @@ inBrowser('previews a view as any of them, which a filter finds', async () => {
   assert.is((await gateway.admin('PUT /gateway/views/desk', { from })).status, 201);
   const { page } = await browser.open();
   page.setDefaultTimeout(10_000);
-  await page.goto(`${gateway.url}/console/view?id=desk`); // signed in by the test above
+  await page.goto(`${gateway.url}/console/view?id=desk`); // signed in by the first test
   const callers = page.getByLabel('Preview as');
   await page.getByLabel('Filter users and keys').fill('Nightly 248');
   const options = callers.getByRole('option');
@@ -73,6 +73,28 @@ inBrowser('previews a view as any of them, which a filter finds', async () => {
   assert.ok((await options.count()) < 110);
   assert.match(String(await options.last().textContent()), '148 more');
   assert.is(await callers.locator('option:checked').textContent(), 'Key nightly 248');
+  await page.close();
+});
+
+inBrowser('names by no id what was deleted meanwhile', async () => {
+  const ada = { username: 'ada', email: 'ada@localhost', password: PASSWORD, role: 'user' };
+  const { body } = await gateway.admin('POST /auth/users', ada);
+  const { page } = await browser.open();
+  page.setDefaultTimeout(10_000);
+  await page.goto(`${gateway.url}/console/users`); // signed in by the first test
+  await page.getByRole('button', { name: 'Disable ada' }).waitFor();
+  assert.is((await gateway.admin(`DELETE /auth/users/${Object(body).id}`)).status, 204);
+  await page.getByRole('button', { name: 'Disable ada' }).click();
+  await page.getByText('The user no longer exists.').waitFor();
+  await page.getByRole('button', { name: 'Disable ada' }).waitFor({ state: 'detached' });
+  await page.getByLabel('Filter API keys').fill('nightly 247');
+  const revoke = page.getByRole('button', { name: 'Revoke nightly 247' });
+  await revoke.click();
+  const listed = await gateway.admin('GET /auth/api-keys');
+  const key = (listed.body as { name: string; id: string }[]).find(({ name }) => name === 'nightly 247');
+  assert.is((await gateway.admin(`DELETE /auth/api-keys/${key?.id}`)).status, 204);
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click();
+  await page.getByText('The API key no longer exists.').waitFor();
   await page.close();
 });
 
