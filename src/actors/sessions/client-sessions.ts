@@ -32,7 +32,7 @@ import type { SessionDeps, SessionLists, SessionOptions } from './session-deps.t
 import { SessionDrain } from './session-drain.ts';
 import { sessionEventOf } from './session-events.ts';
 import type { SessionKeeper } from './session-keeper.ts';
-import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
+import { longestAway, SessionPlaces } from './session-places.ts';
 import { SessionRecovery } from './session-recovery.ts';
 import { newSession, outlivesNode } from './session-state.ts';
 import { StoredRow } from './stored-row.ts';
@@ -114,8 +114,9 @@ export class ClientSessions implements AllSessions {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (options.part === undefined) this.#requireNewSessions();
     if (signal?.aborted) throw sessionEnded('disconnected');
-    this.#makeRoom(ownerId, 'template');
-    const session = this.#create(id, newSession(template, ownerId, profile), options);
+    const value = newSession(template, ownerId, profile);
+    this.#makeRoom(value);
+    const session = this.#create(id, value, options);
     this.#opening.add(session);
     const abortOpening = () => this.#end(session, 'disconnected');
     signal?.addEventListener('abort', abortOpening);
@@ -144,7 +145,7 @@ export class ClientSessions implements AllSessions {
     const { endReason, greeted } = value;
     if (endReason !== undefined) throw sessionEnded(endReason);
     if (greeted === undefined) throw sessionLost('it was never open');
-    this.#places.check(value.ownerId, 'template'); // again: others may have been made meanwhile, and none of them ends for it
+    this.#places.check(value); // again: others may have been made meanwhile, and none of them ends for it
     // A call that was under way may have arrived.
     const session = this.#create(id, { ...value, unsafe: value.unsafe === 'no' ? 'no' : 'yes' }, { lists });
     this.#begin(session);
@@ -190,15 +191,15 @@ export class ClientSessions implements AllSessions {
     const group = this.deps.fleet.group(value.template);
     await untilNotStarting(group.byId.get(value.binding?.instanceId ?? ''), this.deps.clock);
     if (!outlivesNode(value, group)) throw sessionLost('its backend does not know it any more');
-    this.#places.check(value.ownerId, 'template');
+    this.#places.check(value);
   }
 
   add(session: McpSession, mayEndOthers = true): void {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (mayEndOthers) this.#requireNewSessions(); // one that is recovered is claimed already
-    if (mayEndOthers) this.#makeRoom(session.value.ownerId, 'aggregate');
-    else this.#places.check(session.value.ownerId, 'aggregate');
-    this.#places.take(session.value, 'aggregate');
+    if (mayEndOthers) this.#makeRoom(session.value);
+    else this.#places.check(session.value);
+    this.#places.take(session.value);
     this.#begin(session);
   }
 
@@ -213,8 +214,8 @@ export class ClientSessions implements AllSessions {
           reason: SESSION_ENDS[reason],
           isLost,
         });
-      this.#drop(session, 'template');
-    } else if (this.#open.has(session.id)) this.#drop(session, 'aggregate');
+      this.#drop(session);
+    } else if (this.#open.has(session.id)) this.#drop(session);
   }
 
   /** The open session with one template that has this id. Does not count as a use. */
@@ -316,7 +317,7 @@ export class ClientSessions implements AllSessions {
   /** Makes a session in a free place. */
   #create(id: string, value: SessionValue, options: SessionOptions): ClientSession {
     this.deps.fleet.group(value.template); // TEMPLATE_NOT_FOUND, before anything is counted
-    this.#places.take(value, 'template');
+    this.#places.take(value);
     const ownValue = { ...value, profile: this.#places.shared(value.profile) };
     return new ClientSession(this, this.binder, id, ownValue, options);
   }
@@ -328,8 +329,8 @@ export class ClientSessions implements AllSessions {
     session.activity.openedAtMs = session.activity.usedAtMs;
   }
 
-  #drop(session: McpSession, kind: PlaceKind): void {
-    this.#places.release(session.value, kind);
+  #drop(session: McpSession): void {
+    this.#places.release(session.value);
     this.#open.delete(session.id);
     this.#drain?.ended(session);
     if (this.isClosing && this.size === 0) this.#emptied.resolve();
@@ -377,13 +378,13 @@ export class ClientSessions implements AllSessions {
    * Ends the session of an absent client, if all places or all places of the owner are taken. Throws SESSION_LIMIT
    * when no client is absent.
    */
-  #makeRoom(ownerId: string, kind: PlaceKind): void {
-    const exceeded = this.#places.exceededBy(ownerId, kind);
+  #makeRoom(value: AnySessionValue): void {
+    const exceeded = this.#places.exceededBy(value);
     if (exceeded === undefined) return;
-    const only = exceeded.isShare ? ownerId : undefined;
-    const away = longestAway(this.#ofClients(), kind, only, this.deps.clock.now());
+    const only = exceeded.isShare ? value.ownerId : undefined;
+    const away = longestAway(this.#ofClients(), value, only, this.deps.clock.now());
     if (away !== undefined) void this.#end(away, 'placeNeeded');
-    else this.#places.check(ownerId, kind);
+    else this.#places.check(value);
   }
 }
 

@@ -15,9 +15,8 @@ import { REPLACEABLE_MS } from '../instances/dedicated-conversations.ts';
 /** The number of recent client profiles that are remembered to be shared. Large profiles are not. */
 const PROFILES_REMEMBERED = 256;
 
-/** The kind of a session: with one template, or with an aggregate. */
-export type PlaceKind = 'template' | 'aggregate';
-type PlaceOwner = Pick<AnySessionValue, 'ownerId' | 'profile'>;
+/** Sessions with one template and aggregate ones are counted apart. */
+type PlaceKind = 'template' | 'aggregate';
 
 /** The places for sessions, in total and for each owner. */
 export class SessionPlaces {
@@ -38,14 +37,14 @@ export class SessionPlaces {
     return [...this.#shares.template.users, ...this.#shares.aggregate.users];
   }
 
-  /** The bound that one more session of this owner would exceed; undefined when there is a place. */
-  exceededBy(ownerId: string, kind: PlaceKind): Exceeded | undefined {
-    return this.#shares[kind].exceededBy(ownerId);
+  /** The bound that this session would exceed as one more of its owner; undefined when there is a place. */
+  exceededBy(value: AnySessionValue): Exceeded | undefined {
+    return this.#shares[kindOf(value)].exceededBy(value.ownerId);
   }
 
   /** Throws SESSION_LIMIT when there is no place. */
-  check(ownerId: string, kind: PlaceKind): void {
-    const exceeded = this.exceededBy(ownerId, kind);
+  check(value: AnySessionValue): void {
+    const exceeded = this.exceededBy(value);
     if (exceeded !== undefined) throw sessionLimit(exceeded);
   }
 
@@ -53,13 +52,15 @@ export class SessionPlaces {
    * Takes a place, which was checked before, and memory for the profile. Throws SESSION_LIMIT when there is no memory
    * left.
    */
-  take({ ownerId, profile }: PlaceOwner, kind: PlaceKind): void {
+  take(value: AnySessionValue): void {
+    const { ownerId, profile } = value;
     if (!this.#declarations.take(ownerId, profileBytes(profile))) throw declarationsTooLarge('SESSION_LIMIT');
-    this.#shares[kind].take(ownerId);
+    this.#shares[kindOf(value)].take(ownerId);
   }
 
-  release({ ownerId, profile }: PlaceOwner, kind: PlaceKind): void {
-    this.#shares[kind].release(ownerId);
+  release(value: AnySessionValue): void {
+    const { ownerId, profile } = value;
+    this.#shares[kindOf(value)].release(ownerId);
     this.#declarations.add(ownerId, -profileBytes(profile));
   }
 
@@ -74,12 +75,12 @@ export class SessionPlaces {
 }
 
 /**
- * The session that has a place of this kind and whose client has been away longest; undefined when none has
+ * The session that has a place of the kind of `value` and whose client has been away longest; undefined when none has
  * been away for REPLACEABLE_MS. `ownerId`: only sessions of this owner; undefined: of all.
  */
 export function longestAway(
   sessions: readonly McpSession[],
-  kind: PlaceKind,
+  value: AnySessionValue,
   ownerId: string | undefined,
   nowMs: number,
 ): McpSession | undefined {
@@ -89,15 +90,18 @@ export function longestAway(
     const { usedAtMs } = session.activity;
     if (usedAtMs > sinceMs) continue; // a busy session counts as used: see ClientSessions
     if (ownerId !== undefined && session.value.ownerId !== ownerId) continue;
-    if (!hasPlace(session, kind)) continue;
+    if (!hasPlace(session, kindOf(value))) continue;
     longest = session;
     sinceMs = usedAtMs;
   }
   return longest;
 }
 
+function kindOf({ kind }: AnySessionValue): PlaceKind {
+  return kind === 'template' ? 'template' : 'aggregate';
+}
+
 /** True for a session that has a place of this kind itself or with one of its parts. */
 function hasPlace({ value, partIds = [] }: McpSession, kind: PlaceKind): boolean {
-  const isAggregate = value.kind !== 'template';
-  return kind === 'aggregate' ? isAggregate : !isAggregate || partIds.length > 0;
+  return kindOf(value) === kind || (kind === 'template' && partIds.length > 0);
 }
