@@ -19,7 +19,11 @@ import type {
 import type { Handshake, Tool, WantedChanges } from '../../src/domain/mcp/mcp.ts';
 import type { SessionOpening } from '../../src/domain/sessions/all-sessions.ts';
 import { type McpSession, type Reservation, SessionActivity } from '../../src/domain/sessions/mcp-session.ts';
-import { type AnySessionValue, greetedOf } from '../../src/domain/sessions/session-value.ts';
+import {
+  type AnySessionValue,
+  greetedOf,
+  type StoredBinding,
+} from '../../src/domain/sessions/session-value.ts';
 import type { Backends } from '../../src/protocol/endpoint-backends.ts';
 import { AnsweredExchange, HANDSHAKE as SILENT_HANDSHAKE } from '../helpers/scripted-transport.ts';
 
@@ -69,7 +73,7 @@ export class ScriptedSession implements McpSession {
   isShared = true;
   questionMs = 10 * 60_000;
   logLevel: string | undefined;
-  instanceId: string | undefined;
+  binding: StoredBinding | undefined;
   /** The resources that it has subscribed to. */
   uris: readonly string[] = [];
   generation: number | undefined;
@@ -97,9 +101,9 @@ export class ScriptedSession implements McpSession {
   }
 
   get value(): AnySessionValue {
-    const { ownerId, profile, uris, handshake, logLevel } = this;
+    const { ownerId, profile, uris, handshake, logLevel, binding } = this;
     const greeted = greetedOf(handshake);
-    return { ...newSession('t', ownerId, profile), uris, greeted, ...definedFields({ logLevel }) };
+    return { ...newSession('t', ownerId, profile), uris, greeted, ...definedFields({ logLevel, binding }) };
   }
 
   get messages$(): Observable<ServerMessage> {

@@ -139,11 +139,8 @@ export class ClientSession implements McpSession, SessionCore {
     if (binding === undefined) throw new Error('a session has no instance before it is open');
     return { template, id: binding.instanceId, serverId: binding.serverId };
   }
-  get instanceId(): string | undefined {
-    return this.value.binding?.instanceId;
-  }
   isAt(instanceId: string): boolean {
-    return this.instanceId === instanceId;
+    return this.value.binding?.instanceId === instanceId;
   }
   get isShared(): boolean {
     return this.value.binding?.isShared === true;

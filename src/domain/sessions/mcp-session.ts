@@ -20,8 +20,6 @@ export interface McpSession {
   isAt(instanceId: string): boolean;
   /** True while the session shares the conversation of its instance with other clients. */
   readonly isShared: boolean;
-  /** The instance to which the session is or was bound; undefined with an aggregate. */
-  readonly instanceId?: string | undefined;
   /** The longest wait for the client's answer to a question of the backend, in ms: a person may have to read first. */
   readonly questionMs: number;
   /**

@@ -221,7 +221,8 @@ export class LegacyEndpoint {
       try {
         const body = resultMessage(id, JsonText.ofValue(initializeResult(session)));
         reply.log.sessionId = session.id;
-        if (session.instanceId !== undefined) reply.log.instanceId = session.instanceId;
+        const { value } = session;
+        if (value.kind === 'template' && value.binding) reply.log.instanceId = value.binding.instanceId;
         const isStored = leaving.signal.aborted ? undefined : await session.keep();
         if (isStored === false && this.#traffic.isDismissed) throw shuttingDown(); // it ends here, and no other node knows it
         if (leaving.signal.aborted) await session.close();
