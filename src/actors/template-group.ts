@@ -1,25 +1,16 @@
 // The group of one template: its registered instances, the pool of those that may be chosen, the calls that wait because
-// all are full or none has started, and its policy. It neither starts nor ends instances (fleet.ts).
+// all are full or none has started, and its policy. It neither starts nor ends instances (fleet.ts), nor says why
+// none of them takes a call (no-instance.ts).
 
 import { Observable, Subject } from 'rxjs';
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import type { TemplatePolicy } from '../balancing/policy.ts';
 import { Pool, type PoolChange } from '../balancing/pool.ts';
-import type { ToolRights } from '../domain/accounts/rights.ts';
 import { type ExchangeRequest, toolOf } from '../domain/calls/exchange.ts';
-import {
-  backendUnavailable,
-  noHealthyInstance,
-  queueFull,
-  runsElsewhere,
-  toolNotFound,
-} from '../domain/errors/backend-errors.ts';
-import type { GatewayError } from '../domain/errors/errors.ts';
+import { queueFull, runsElsewhere } from '../domain/errors/backend-errors.ts';
 import { serverNotFound } from '../domain/errors/registry-errors.ts';
 import { eventOf } from '../domain/events/events.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instances/instance.ts';
-import { runsProgram } from '../domain/instances/transport-kinds.ts';
-import { nearName } from '../domain/nearest.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { QUEUED_PER_INSTANCE, type QueueEntry, WaitQueue } from './calls/wait-queue.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
@@ -249,89 +240,9 @@ export class TemplateGroup {
     return { definition, snapshot: instance.snapshot(score, this.pool.outliers.suspensionOf(instance)) };
   }
 
-  /**
-   * TOOL_NOT_FOUND, with the nearest name, for a tool that an instance lacks. Undefined when another instance
-   * that is not in `excluded` (ids) may become available, and may have the tool: it listed the tool before, or never
-   * listed any and the name is not a misspelling. `isBound`: no other instance may answer.
-   */
-  unknownTool(
-    tool: string,
-    excluded: ReadonlySet<string> | undefined,
-    isBound: boolean,
-    allowed?: ToolRights,
-  ): GatewayError | undefined {
-    const near = this.#nearestTool(tool, allowed);
-    const mayHave = (instance: Instance): boolean => {
-      if (!MAY_RETURN.has(instance.state) || excluded?.has(instance.id)) return false;
-      const tools = toolsOf(instance);
-      return tools === undefined ? near === undefined : tools.includes(tool);
-    };
-    const mayExist = !isBound && this.instances.some(mayHave);
-    return mayExist ? undefined : toolNotFound(tool, this.template, near);
-  }
-
-  /**
-   * Why no instance takes a call. `lacking`: the tool that the asked instances lack. `bound`: the only
-   * instance that may answer.
-   */
-  noneFor(
-    lacking: string | undefined,
-    excluded: ReadonlySet<string> | undefined,
-    bound: InstanceRef | undefined,
-    allowed?: ToolRights,
-  ): GatewayError {
-    const isBound = bound !== undefined;
-    const unknown = lacking === undefined ? undefined : this.unknownTool(lacking, excluded, isBound, allowed);
-    if (unknown !== undefined) return unknown;
-    return isBound
-      ? backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' })
-      : this.noneHealthy();
-  }
-
-  #nearestTool(tool: string, allowed: ToolRights | undefined): string | undefined {
-    const lists = this.instances.map(toolsOf).filter((tools) => tools !== undefined);
-    const names = new Set(lists.slice(0, MAX_LISTS).flat());
-    return nearName(tool, names, allowed && ((name) => allowed.allow(this.template, name)));
-  }
-
-  /**
-   * NO_HEALTHY_INSTANCE with reasons such as `a is starting; b: connection refused; and 2 more`. Reasons hold
-   * no secrets.
-   */
-  noneHealthy(): GatewayError {
-    if (this.byId.size === 0) return noHealthyInstance(this.template, 'none is registered');
-    const absent = this.instances.filter(({ state }) => state !== 'healthy');
-    const named = absent.slice(0, MAX_NAMED).map(clauseOf);
-    const more = absent.length - named.length;
-    const rest = more === 0 ? [] : [`and ${more} more`];
-    const plain = absent.slice(0, MAX_NAMED).map(plainClauseOf);
-    return noHealthyInstance(this.template, [...named, ...rest].join('; '), [...plain, ...rest].join('; '));
-  }
-
   /** Closes the queues after the instances have ended. Resolves when the waiting calls have their errors. */
   async close(): Promise<void> {
     this.#changes.complete();
     await Promise.all([this.queue.close(), this.#startQueue.close()]);
   }
-}
-
-const MAY_RETURN: ReadonlySet<InstanceState> = new Set(['starting', 'unhealthy']);
-const MAX_NAMED = 3;
-/** The most tool lists in which a misspelt name is looked up: most instances have the same tools. */
-const MAX_LISTS = 16;
-
-function toolsOf(instance: Instance): readonly string[] | undefined {
-  return instance instanceof InstanceRef ? instance.lastTools : undefined;
-}
-
-function clauseOf({ id, state, reason }: Instance): string {
-  const hasReason = state === 'unhealthy' || state === 'stopped';
-  return hasReason && reason !== null ? `${id}: ${reason}` : `${id} is ${state}`;
-}
-
-/** The clause that every caller may read: without the reason of a program, which may name paths of its machine. */
-function plainClauseOf(instance: Instance): string {
-  const { id, state, definition } = instance;
-  const isEndpoint = instance instanceof InstanceRef && !runsProgram(definition);
-  return isEndpoint ? clauseOf(instance) : `${id} is ${state}`;
 }

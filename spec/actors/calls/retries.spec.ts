@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { RetryBudget } from '../../../src/actors/calls/retry-budget.ts';
+import { noneHealthy, unknownTool } from '../../../src/actors/no-instance.ts';
 import { TemplateGroup } from '../../../src/actors/template-group.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { isRepeatable } from '../../../src/domain/calls/retry-rules.ts';
@@ -13,7 +14,7 @@ const test = suite('retry');
 const KNOWS_READ = { tools: { isRepeatable: (tool: string) => tool === 'read' } };
 const NO_INSTANCE = 'No instance of "t" is healthy right now';
 const instance = (id: string, state: InstanceState, reason: string | null = null) => ({ id, state, reason });
-const clauses = (instances: readonly object[]) => groupOf(instances).noneHealthy().message;
+const clauses = (instances: readonly object[]) => noneHealthy(groupOf(instances)).message;
 
 test('the budget forgets calls and repeats after 10 s', () => {
   let nowMs = 500;
@@ -50,10 +51,11 @@ test('the error names three instances, and the number of the others', () => {
 test('a tool may exist while an untried instance may return', () => {
   const states: readonly InstanceState[] = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'];
   const groups = states.map((state) => groupOf([instance('a', state)]));
-  const found = groups.map((group) => group.unknownTool('x', new Set(['b']), false) === undefined);
+  const found = groups.map((group) => unknownTool(group, 'x', new Set(['b']), false) === undefined);
   assert.equal(found, [true, false, true, false, false]);
-  assert.is(groups[2]?.unknownTool('x', new Set(['a']), false)?.code, 'TOOL_NOT_FOUND');
-  assert.is(groups[2]?.unknownTool('x', undefined, true)?.code, 'TOOL_NOT_FOUND');
+  const unhealthy = groupOf([instance('a', 'unhealthy')]);
+  assert.is(unknownTool(unhealthy, 'x', new Set(['a']), false)?.code, 'TOOL_NOT_FOUND');
+  assert.is(unknownTool(unhealthy, 'x', undefined, true)?.code, 'TOOL_NOT_FOUND');
 });
 
 test.run();

@@ -16,6 +16,7 @@ import {
 import type { StatelessCalls } from '../../actors/calls/stateless/stateless-calls.ts';
 import type { Fleet } from '../../actors/fleet.ts';
 import { InstanceRef } from '../../actors/instances/instance-ref.ts';
+import { noneHealthy } from '../../actors/no-instance.ts';
 import type { ClientSessions } from '../../actors/sessions/client-sessions.ts';
 import type { ChangeFeed } from '../../actors/subscriptions/change-feed.ts';
 import { timeoutFor } from '../../balancing/policy.ts';
@@ -124,7 +125,7 @@ export class TemplateBackends implements Backends {
   noneHealthy(): GatewayError {
     const { fleet } = this.#deps;
     if (!fleet.has(this.#template)) return templateNotFound(this.#template);
-    return fleet.group(this.#template).noneHealthy();
+    return noneHealthy(fleet.group(this.#template));
   }
 
   instancesElsewhere(): readonly InstanceDefinition[] {
