@@ -9,13 +9,14 @@ import type { CallOutcome } from '../../src/domain/calls/exchange-event.ts';
 import type { GatewayEvent } from '../../src/domain/events/events.ts';
 import type { InstanceSnapshot } from '../../src/domain/instances/instance.ts';
 import type { ShownNode } from '../../src/domain/nodes/nodes.ts';
-import type { TemplateSnapshot } from '../../src/gateway/gateway-types.ts';
+import type { Server, TemplateSnapshot } from '../../src/gateway/gateway-types.ts';
 import { PeerLoads } from '../../src/http/all-nodes/peer-loads.ts';
 import { LoadHistory } from '../../src/metrics/load-history.ts';
 import { type SampleSelection, Samples } from '../../src/metrics/samples.ts';
-import { snapshotSample } from '../helpers/http-samples.ts';
+import { definitionSample, snapshotSample } from '../helpers/http-samples.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
+import { TurnCounter, untimedScheduler } from '../helpers/turns.ts';
 
 const test = suite('load samples');
 const ADMIN: Principal = ANONYMOUS;
@@ -39,11 +40,7 @@ test.before.each(() => {
     looks += 1;
     return templates;
   };
-  samples = new Samples({
-    events$,
-    snapshot,
-    internals: { clock: simulatedClock, traffic: new TrafficCounts(events$, () => true, simulatedClock) },
-  });
+  samples = new Samples({ ...gatewayOf(() => templates), snapshot });
   for (const instance of ['demo.a', 'demo.b', 'other.c']) start(instance);
 });
 test.after.each(() => {
@@ -51,9 +48,9 @@ test.after.each(() => {
   mock.timers.reset();
 });
 
-test('come at once with all parts, then each second with the changed parts', () => {
+test('come at once with all parts, then each second with the changed parts', async () => {
   const { seen } = read({ viewer: ADMIN });
-  pass(0);
+  await pass(0);
   assert.is(seen.length, 1);
   assert.equal(idsIn(seen[0]), ['demo', 'other', 'a', 'b', 'c']);
   assert.equal(seen[0]?.instances[0], {
@@ -61,19 +58,19 @@ test('come at once with all parts, then each second with the changed parts', () 
     ...{ requests: 0, failures: 0, latency_ms: 1.3, score: 99.5, weight: 2, ejected: false },
     ...{ restarts: 1, consecutive_failures: 0 },
   });
-  pass(1_000);
+  await pass(1_000);
   assert.equal(idsIn(seen[1]), []);
   templates = [loaded('demo', ['a', 'b'], { inFlight: 3 }), loaded('other', ['c'])];
   finish('other', 'c', 'result', 20);
-  pass(1_000);
+  await pass(1_000);
   assert.equal(idsIn(seen[2]), ['demo', 'other', 'a', 'b', 'c']);
-  pass(1_000);
+  await pass(1_000);
   assert.equal(idsIn(seen[3]), ['other', 'c'], 'their requests are 0 again');
 });
 
-test('count the calls that ended in the interval, with their durations', () => {
+test('count the calls that ended in the interval, with their durations', async () => {
   const { seen } = read({ viewer: ADMIN });
-  pass(0);
+  await pass(0);
   for (let ms = 1; ms <= 100; ms += 1) finish('demo', 'a', 'result', ms);
   finish('demo', 'a', 'failed', 5_000, false);
   finish('demo', 'b', 'error', 200);
@@ -87,7 +84,7 @@ test('count the calls that ended in the interval, with their durations', () => {
   } as const;
   events$.next({ ...end, outcome: 'refused', code: 'QUEUE_FULL', alias: 'exchange.refused' });
   events$.next({ ...end, outcome: 'cancelled', alias: 'exchange.cancelled' });
-  pass(1_000);
+  await pass(1_000);
   const { totals, templates: [demo, other] = [], instances = [] } = seen[1] ?? {};
   const { p50_ms, p95_ms, p99_ms, ...counts } = totals ?? {};
   assert.equal(counts, { requests: 103, failures: 2, in_flight: 0, queued: 10, sessions: 14 });
@@ -101,27 +98,27 @@ test('count the calls that ended in the interval, with their durations', () => {
   assert.equal(counted, ['a 101 1', 'b 1 1'], 'each exchange with an instance counts there');
 });
 
-test('count from the first reader on, and start at zero for an instance that is registered again', () => {
+test('count from the first reader on, and start at zero for an instance that is registered again', async () => {
   for (let call = 0; call < 5; call += 1) finish('demo', 'a', 'result', 10);
   const { seen } = read({ viewer: ADMIN });
-  pass(0);
+  await pass(0);
   const found = [seen[0]?.totals.requests, seen[0]?.totals.p50_ms, seen[0]?.instances[0]?.requests];
   assert.equal(found, [0, null, 0]);
   events$.next({ type: 'instance.deregistered', ...namesOf('demo.a') });
   start('demo.a');
   finish('demo', 'a', 'error', 10);
-  pass(1_000);
+  await pass(1_000);
   assert.equal(
     [seen[1]?.totals.requests, seen[1]?.instances[0]?.requests, seen[1]?.instances[0]?.failures],
     [1, 1, 1],
   );
 });
 
-test('show sessions only with the scope admin, and only the templates of the caller', () => {
+test('show sessions only with the scope admin, and only the templates of the caller', async () => {
   const mine = read({ viewer: { ...USER, templates: new Set(['other']) } });
   const all = read({ viewer: USER });
   const one = read({ viewer: ADMIN, template: 'demo' });
-  pass(0);
+  await pass(0);
   assert.equal(idsIn(mine.seen[0]), ['other', 'c']);
   assert.equal(mine.seen[0]?.totals.queued, 5);
   assert.equal(Object.keys(all.seen[0]?.totals ?? {}).includes('sessions'), false);
@@ -129,29 +126,29 @@ test('show sessions only with the scope admin, and only the templates of the cal
   assert.equal([idsIn(one.seen[0]), one.seen[0]?.totals.sessions], [['demo', 'a', 'b'], 7]);
 });
 
-test('are computed once for all readers, and not at all without one', () => {
-  pass(10_000);
+test('are computed once for all readers, and not at all without one', async () => {
+  await pass(10_000);
   const readings = Array.from({ length: 50 }, () => read({ viewer: ADMIN }));
-  pass(0);
-  pass(3_000);
+  await pass(0);
+  await pass(3_000);
   assert.is(looks, 4);
   assert.ok(readings.every(({ seen }) => seen.length === 4));
   for (const reading of open) reading.unsubscribe();
-  pass(10_000);
+  await pass(10_000);
   assert.is(looks, 4);
 });
 
-test('come at once and with all parts to a later reader', () => {
+test('come at once and with all parts to a later reader', async () => {
   read({ viewer: ADMIN });
-  for (const ms of [0, 1_000, 1_000, 500]) pass(ms);
+  for (const ms of [0, 1_000, 1_000, 500]) await pass(ms);
   const { seen } = read({ viewer: ADMIN });
   assert.equal([seen.length, looks], [1, 3]);
   assert.equal(idsIn(seen[0]), ['demo', 'other', 'a', 'b', 'c']);
-  pass(500);
+  await pass(500);
   assert.equal([seen.length, idsIn(seen[1])], [2, []]);
 });
 
-test('the history has the totals of each 10 s of the last hour, without a reader, and reads no instance', () => {
+test('the history has the totals of each 10 s of the last hour, without a reader, and reads no instance', async () => {
   const withoutInstances = (load: TemplateSnapshot): TemplateSnapshot => ({
     ...load,
     get instances(): never {
@@ -167,7 +164,7 @@ test('the history has the totals of each 10 s of the last hour, without a reader
   assert.equal(history.read(ADMIN), []);
   finish('demo', 'a', 'result', 20);
   finish('other', 'c', 'failed', 30);
-  for (const ms of [10_000, 10_000]) pass(ms);
+  for (const ms of [10_000, 10_000]) await pass(ms);
   const [first, second] = history.read(ADMIN);
   const { requests, failures, queued, sessions, p95_ms } = first?.totals ?? {};
   assert.equal([requests, failures, queued, sessions], [2, 1, 10, 14]);
@@ -177,18 +174,17 @@ test('the history has the totals of each 10 s of the last hour, without a reader
   const [seen] = history.read(USER);
   assert.equal([seen?.totals.requests, 'sessions' in Object(seen?.totals)], [2, false]);
   assert.equal(history.read({ ...USER, templates: new Set(['other']) }), []);
-  pass(3_700_000);
+  await pass(3_700_000);
   const newest = history.read(ADMIN).at(-1);
   assert.is(history.read(ADMIN).length, 360);
   events$.complete();
-  pass(60_000);
+  await pass(60_000);
   assert.is(history.read(ADMIN).at(-1), newest, 'it ends with the gateway');
 });
 
-test('of several nodes are added up; a node that sends none is named', () => {
-  const ends = new TrafficCounts(events$, () => true, simulatedClock);
-  const near = { events$, snapshot: () => templates, internals: { clock: simulatedClock, traffic: ends } };
-  const far = { ...near, snapshot: () => farTemplates };
+test('of several nodes are added up; a node that sends none is named', async () => {
+  const near = gatewayOf(() => templates);
+  const far = { ...gatewayOf(() => farTemplates), internals: near.internals };
   // The program "b" runs on the other node, where its calls count; the endpoint "a" has calls of both.
   const elsewhere = { calls: 2, serverIds: new Set(['demo.b']) };
   templates = [{ ...loaded('demo', ['a', 'b'], { inFlight: 2 }), elsewhere }];
@@ -199,12 +195,12 @@ test('of several nodes are added up; a node that sends none is named', () => {
     .read({ viewer: ADMIN }, { isBehind: false })
     .subscribe((text) => loads.add(NODE_B.life, text));
   open.push(sending);
-  pass(0);
+  await pass(0);
   const { seen } = read({ viewer: ADMIN });
-  pass(0);
+  await pass(0);
   for (const ms of [10, 20, 30]) finish('demo', 'a', 'result', ms);
-  pass(1_000);
-  pass(1_000);
+  await pass(1_000);
+  await pass(1_000);
   // Both nodes saw these calls.
   assert.is(
     seen.reduce((sum, { totals }) => sum + Number(totals.requests), 0),
@@ -222,25 +218,46 @@ test('of several nodes are added up; a node that sends none is named', () => {
   );
   sending.unsubscribe();
   loads.forget(NODE_B.life);
-  for (let seconds = 0; seconds < 3; seconds += 1) pass(1_000);
+  for (let seconds = 0; seconds < 3; seconds += 1) await pass(1_000);
   assert.equal([seen.at(-1)?.partial, seen.at(-1)?.totals.in_flight], [['b'], 2]);
 });
 
-test('skip a reader that is behind, which gets all changes with its next sample', () => {
+test('skip a reader that is behind, which gets all changes with its next sample', async () => {
   const { seen, reader } = read({ viewer: ADMIN });
-  pass(0);
+  await pass(0);
   reader.isBehind = true;
   templates = [loaded('demo', ['a', 'b'], { weight: 9 }), loaded('other', ['c'])];
-  pass(2_000);
+  await pass(2_000);
   assert.is(seen.length, 1);
   reader.isBehind = false;
-  pass(1_000);
+  await pass(1_000);
   assert.equal([seen.length, idsIn(seen[1])], [2, ['a', 'b']]);
 });
 
-test('end when the gateway closes', () => {
+test('read thousands of instances in several turns', async () => {
+  const ids = Array.from({ length: 2_500 }, (_, at) => `i${at}`);
+  templates = [loaded('demo', ids)];
+  const gateway = gatewayOf(() => templates);
+  const turns = new TurnCounter();
+  samples = new Samples({
+    ...gateway,
+    *eachServer(names) {
+      for (const server of gateway.eachServer(names)) {
+        turns.note();
+        yield server;
+      }
+    },
+  });
+  const { seen } = read({ viewer: ADMIN });
+  await pass(0);
+  await turns.pass(50);
+  assert.equal([seen[0]?.instances.length, turns.all], [2_500, 2_500]);
+  assert.ok(turns.fullest < 2_500, `${turns.fullest} in one turn`);
+});
+
+test('end when the gateway closes', async () => {
   const reading = read({ viewer: ADMIN });
-  pass(0);
+  await pass(0);
   events$.complete();
   assert.equal([reading.isOver(), reading.seen.length], [true, 1]);
 });
@@ -254,6 +271,24 @@ interface Seen {
   readonly templates: readonly Readonly<Record<string, unknown>>[];
   readonly instances: readonly Readonly<Record<string, unknown>>[];
 }
+
+function gatewayOf(load: () => TemplateSnapshot[]) {
+  const traffic = new TrafficCounts(events$, () => true, simulatedClock);
+  return {
+    events$,
+    snapshot: load,
+    templates: () => load().map(({ template }) => template),
+    *eachServer(names: readonly string[]): Generator<Server> {
+      for (const { template, instances } of load())
+        if (names.includes(template))
+          for (const snapshot of instances)
+            yield { definition: definitionSample({ template }), snapshot, warnings: [], clients: CLIENTS };
+    },
+    internals: { clock: simulatedClock, traffic, scheduler: untimedScheduler() },
+  };
+}
+
+const CLIENTS = { sessions: 0, ownProcesses: 0 };
 
 function read(selection: SampleSelection) {
   const seen: Seen[] = [];
@@ -277,8 +312,13 @@ function read(selection: SampleSelection) {
   return { seen, reader, isOver: () => isOver };
 }
 
-function pass(ms: number): void {
-  mock.timers.tick(ms);
+/** Instances are read in tasks, so that each sample needs a moment. */
+async function pass(ms: number): Promise<void> {
+  for (let left = ms; left >= 0; left -= 1_000) {
+    mock.timers.tick(Math.min(left, 1_000));
+    for (let count = 0; count < 20; count += 1) await undefined;
+    if (left === 0) break;
+  }
   if (failure !== undefined) throw failure;
 }
 

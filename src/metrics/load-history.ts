@@ -34,10 +34,9 @@ export class LoadHistory {
   constructor(gateway: SampledGateway, { isAdded = false } = {}) {
     const { clock } = gateway.internals;
     this.#clock = clock;
-    const options = { hasInstances: false };
-    let before = new Sample(gateway, undefined, options);
+    let before = new Sample(gateway, undefined);
     const stop = clock.background.every(HISTORY_INTERVAL_MS, () => {
-      before = new Sample(gateway, before, options);
+      before = new Sample(gateway, before);
       this.#points.push(before.kept(isAdded));
       if (this.#points.length > HISTORY_POINTS) this.#points.shift();
     });

@@ -12,12 +12,12 @@ import { increment } from '../counts/traffic-counts.ts';
 import type { Principal } from '../domain/accounts/account.ts';
 import { hasAllTemplates, mayUse, rightsKey } from '../domain/accounts/rights.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
-import type { InstanceSnapshot } from '../domain/instances/instance.ts';
 import { SerialQueue } from '../domain/time/serial-queue.ts';
-import { eachInGroups, inGroups } from '../domain/time/task-groups.ts';
+import { inGroups } from '../domain/time/task-groups.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import type { Server, TemplateSnapshot } from '../gateway/gateway-types.ts';
+import type { TemplateSnapshot } from '../gateway/gateway-types.ts';
 import { METRICS, type Metric, type MetricsReading } from './metric-table.ts';
+import { readInstances } from './read-instances.ts';
 
 type PromClient = typeof import('prom-client');
 type Viewer = Pick<Principal, 'templates' | 'tools'>;
@@ -128,10 +128,8 @@ export class Prometheus {
   /** The templates of a viewer, with their instances. These are read once, in several turns. */
   async #templatesFor(viewer: Viewer): Promise<TemplateSnapshot[]> {
     const templates = this.#gateway.snapshot().filter(({ template }) => mayUse(viewer, template));
-    const instances = new Map(templates.map(({ template }) => [template, [] as InstanceSnapshot[]]));
-    const each = this.#gateway.eachServer([...instances.keys()]);
-    const add = ({ definition, snapshot }: Server) => instances.get(definition.template)?.push(snapshot);
-    await eachInGroups(each, add, this.#gateway.internals.scheduler);
+    const names = templates.map(({ template }) => template);
+    const instances = await readInstances(this.#gateway, names);
     return templates.map(({ template, queued, inFlight, clients }) => {
       return { template, queued, inFlight, clients, instances: instances.get(template) ?? [] };
     });

@@ -4,6 +4,7 @@
 import {
   defer,
   endWith,
+  exhaustMap,
   filter,
   ignoreElements,
   map,
@@ -31,6 +32,7 @@ import {
   type TakenLoads,
   type TemplateLoad,
 } from './loads.ts';
+import { type InstancesByTemplate, readInstances } from './read-instances.ts';
 
 export const SAMPLED = 'gateway.sampled';
 
@@ -42,9 +44,13 @@ export interface SampleSelection {
   readonly template?: string | undefined;
 }
 
+/** What a sample without instances needs. */
 export type SampledGateway = Pick<Gateway, 'events$' | 'snapshot'> & {
   readonly internals: Pick<GatewayInternals, 'clock' | 'traffic'>;
 };
+
+type GatewayOfInstances = SampledGateway &
+  Pick<Gateway, 'templates' | 'eachServer'> & { readonly internals: Pick<GatewayInternals, 'scheduler'> };
 
 /** What samples are of. Default: of this node alone, for clients. */
 export interface SampleScope {
@@ -64,12 +70,14 @@ export interface SampleScope {
 export class Samples {
   readonly #samples$: Observable<Sample>;
 
-  constructor(gateway: SampledGateway, { isPart = false, others }: SampleScope = {}) {
+  constructor(gateway: GatewayOfInstances, { isPart = false, others }: SampleScope = {}) {
     const { clock } = gateway.internals;
     this.#samples$ = merge(timer$(clock, 0), ticks$(clock, INTERVAL_MS)).pipe(
-      scan<void, Sample, undefined>((before) => {
+      exhaustMap(() => readInstances(gateway, gateway.templates())),
+      scan<InstancesByTemplate, Sample, undefined>((before, instances) => {
         const taken = others?.take();
         return new Sample(gateway, before, {
+          instances,
           isPart: isPart || taken !== undefined,
           isForNode: isPart,
           others: taken,
@@ -123,8 +131,8 @@ interface TemplatePart extends Part {
 }
 
 interface SampleOptions {
-  /** False for the totals alone, which cost no more for thousands of instances. Default: true. */
-  readonly hasInstances?: boolean;
+  /** Read before. Default: none, for the totals alone. */
+  readonly instances?: InstancesByTemplate;
   /** True for the part of this node: without calls at instances of other nodes, which count them. */
   readonly isPart?: boolean;
   readonly isForNode?: boolean;
@@ -198,7 +206,7 @@ export class Sample {
   }
 
   #partOf(snapshot: TemplateSnapshot, before: Sample | undefined): TemplatePart {
-    const { hasInstances = true, isPart = false, isForNode = false, others } = this.#options;
+    const { isPart = false, isForNode = false, others } = this.#options;
     const { template, queued, inFlight, elsewhere = NOWHERE, clients } = snapshot;
     const known = before?.parts.get(template);
     const own = {
@@ -221,7 +229,7 @@ export class Sample {
       queued: load.queued,
       ...more,
     });
-    const instances = (hasInstances ? snapshot.instances : []).map((instance) => {
+    const instances = (this.#options.instances?.get(template) ?? []).map((instance) => {
       const { serverId, state } = instance;
       const isElsewhere = isPart && elsewhere.serverIds.has(serverId);
       const counts = this.#loadOf(this.#traffic.instance(serverId), before);
