@@ -24,6 +24,7 @@ import { LIMITS } from '../../../domain/limits.ts';
 import type { ClientAnswer } from '../../../domain/mcp/client.ts';
 import type { JsonRpcError } from '../../../domain/mcp/jsonrpc.ts';
 import type { Handshake } from '../../../domain/mcp/mcp.ts';
+import { withoutRest } from '../../../domain/memory/held-bytes.ts';
 
 export type PeerFrame =
   | ({ readonly kind: 'opened' } & OpenedConversation)
@@ -139,7 +140,7 @@ export class FrameReader {
 }
 
 function frameIn(kind: number | undefined, content: Buffer): PeerFrame {
-  if (kind === RESULT_KIND) return { kind: 'result', result: JsonText.ofBytes(content) };
+  if (kind === RESULT_KIND) return { kind: 'result', result: JsonText.ofBytes(withoutRest(content)) };
   return parseExact(content.toString()) as PeerFrame; // nodes with the same key trust each other
 }
 
