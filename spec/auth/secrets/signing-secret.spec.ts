@@ -115,6 +115,23 @@ test.needs(process.getuid?.() === 0, 'only root can give a file away')(
   },
 );
 
+test('is refused from a file that is no text, whose bytes would be replaced, and from one that fails', async () => {
+  const file = { path: folder('gateway.key'), what: 'the signing secret' };
+  await writeFile(file.path, Buffer.alloc(40, 0xe9), { mode: 0o600 });
+  assert.match(
+    await refusal(readSecretFile(file)),
+    /gateway\.key: the signing secret cannot be read: not UTF-8$/,
+  );
+  await writeFile(file.path, `${long}\0${long}`, { mode: 0o600 });
+  assert.match(await refusal(readSecretFile(file)), /gateway\.key: the signing secret has NUL characters$/);
+  if (process.platform !== 'linux') return;
+  const failing = { ...file, path: '/proc/self/mem' }; // nothing is mapped at its beginning
+  assert.match(
+    await refusal(readSecretFile(failing)),
+    /^\/proc\/self\/mem: the signing secret cannot be read: EIO$/,
+  );
+});
+
 test('is not written through a dangling symbolic link', async () => {
   const file = fileAt('secret');
   await symlink(folder('elsewhere'), file.path);

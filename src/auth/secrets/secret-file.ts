@@ -6,6 +6,7 @@ import { dirname } from 'node:path';
 import { ConfigError } from '../../config/config-error.ts';
 import { contentUpTo } from '../../config/read-file.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
+import { isCleanText, utf8Text } from '../../domain/text.ts';
 
 /** Most bytes of a file with one line. */
 const LONGEST_BYTES = 4_096;
@@ -21,13 +22,15 @@ export interface SecretFile {
 
 /** The line in the file; undefined when there is no file. ConfigError for a file that cannot be read, or that others can read. */
 export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): Promise<string | undefined> {
+  const unreadable = (error: unknown) =>
+    new ConfigError(`${path}: ${what} cannot be read: ${codeOf(error) ?? 'unknown'}`, error);
   let file: FileHandle;
   try {
     // O_NONBLOCK: opening a pipe would wait for a writer.
     file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
-    throw new ConfigError(`${path}: ${what} cannot be read: ${codeOf(error) ?? 'unknown'}`, error);
+    throw unreadable(error);
   }
   try {
     // Checks the open file, because the path may name another file by now.
@@ -44,7 +47,11 @@ export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): 
     const content = size > LONGEST_BYTES ? undefined : await contentUpTo(LONGEST_BYTES, file);
     if (content === undefined)
       throw new ConfigError(`${path}: not a file with a secret: it has over ${LONGEST_BYTES} bytes`);
-    return content.toString('utf8').trim();
+    const text = utf8Text(content).trim();
+    if (!isCleanText(text)) throw new ConfigError(`${path}: ${what} has NUL characters`);
+    return text;
+  } catch (error) {
+    throw error instanceof ConfigError ? error : unreadable(error);
   } finally {
     await file.close();
   }
