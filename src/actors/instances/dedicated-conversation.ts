@@ -22,9 +22,6 @@ import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.t
 /** Time after which a process that clients with equal extensions share ends, when no session and no call uses it. */
 export const EXTENSION_IDLE_MS = 10 * 60_000;
 
-/** The session for which a conversation is dedicated. Its end ends the conversation. */
-export type UsingSession = Pick<McpSession, 'activity' | 'close'>;
-
 /** One use, those of one owner, or those of all owners; see `sharedBy`. */
 type Sharing = 'oneUse' | 'owner' | 'everyone';
 
@@ -36,8 +33,8 @@ export interface ConversationRequest {
   readonly profile: ClientProfile;
   /** The uses that may use the conversation at the same time. Default: 'oneUse'. */
   readonly sharing?: Sharing;
-  /** The session that needs the use. Default: a call, whose client always counts as present. */
-  readonly session?: UsingSession | undefined;
+  /** The session that needs the use, whose end ends the conversation. Default: a call, whose client always counts as present. */
+  readonly session?: McpSession | undefined;
   /** How long the conversation stays open without a use, in ms. Default: it is for this use alone, and ends with it. */
   readonly idleMs?: number;
   /** Makes the object that carries the calls; called once per conversation. Default: the conversation itself. */
@@ -87,7 +84,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   readonly ownerId: string;
   readonly key: string | undefined;
   readonly sharing: Sharing;
-  readonly session: UsingSession | undefined;
+  readonly session: McpSession | undefined;
   /** Settles like `open`, but rejects with BACKEND_UNAVAILABLE when the conversation was closed meanwhile. */
   readonly opening: Promise<Conversation | undefined>;
   /** Resolves when the conversation and its process have ended. Never rejects. */

@@ -229,7 +229,7 @@ export class InstanceRef implements Candidate {
   reserve(
     ownerId: string,
     isContinuation = false,
-    conversation: Pick<Conversation, 'closed$'> | undefined = this.opened?.transport,
+    conversation: Conversation | undefined = this.opened?.transport,
   ): Observable<never> {
     return new Observable((subscriber) => {
       if (conversation === undefined) return subscriber.complete();
