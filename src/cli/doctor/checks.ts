@@ -4,13 +4,10 @@ import { access, constants, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { delimiter, dirname, join } from 'node:path';
 import { type Config, isLoopback } from '../../config/config.ts';
-import { isBuiltIn } from '../../domain/accounts/account.ts';
-import { templatesIn } from '../../domain/accounts/rights.ts';
 import { commandWords } from '../../domain/instances/command.ts';
 import { localUrl } from '../../domain/local-address.ts';
 import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
-import { WAITING_REASONS } from '../../domain/views/approval.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
 import { RegistryFileError, readRegistryFile } from '../../registry/registry-file.ts';
 import { endOfCertificate } from '../../server/public-tls.ts';
@@ -19,16 +16,15 @@ import { readCatalogue } from '../../templates/catalogue.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { unmetRequirement } from '../../templates/requirements.ts';
 import { beginningOf, gatewayAt } from '../answering-url.ts';
-import { fields, instancesOf, objectsOf, shownReasonOf, shownStateOf, warningsOf } from '../answers.ts';
 import { filesIn, usualUrls } from '../background/daemon-files.ts';
 import type { CommandInput } from '../command.ts';
 import { type DatabaseReport, databaseReport } from '../database/open-database.ts';
-import { CertificateRefused, GatewayRefusal, UsageError } from '../failures.ts';
-import { printable } from '../output.ts';
-import { findGateway, namedUrl } from '../remote.ts';
+import { UsageError } from '../failures.ts';
+import { namedUrl } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
-import { type CheckResult, fail, ok, warn } from './result.ts';
+import { GATEWAY_CHECKS } from './gateway-checks.ts';
+import { attemptAsync, type CheckResult, fail, ok, warn } from './result.ts';
 import { checkSignIn } from './sign-in.ts';
 
 export interface NamedCheckResult extends CheckResult {
@@ -47,11 +43,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   proxy: checkProxies,
   origins: checkOrigins,
   clock: checkClock,
-  instances: checkInstances,
-  lists: checkLists,
-  nodes: checkNodes,
-  roles: checkRoles,
-  views: checkViews,
+  ...GATEWAY_CHECKS,
 };
 
 /** Runs every check; without usable settings, only those that need none. */
@@ -293,117 +285,6 @@ async function checkClock(_config: Config, terminal: Terminal): Promise<readonly
   return [ok(`${new Date().toISOString()}; no gateway to compare it with`)];
 }
 
-/** Instances of a running gateway that get no calls. */
-async function checkInstances(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
-  const gateway = await attemptAsync(() => findGateway(undefined, terminal));
-  if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
-  const registry = await attemptAsync(() => gateway.request('/gateway/registry'));
-  // checkLists says what to do then.
-  if (registry instanceof Error) return [ok(`not checked: ${registry.message}`)];
-  const records = instancesOf(registry);
-  const unhealthy = records.filter((record) => shownStateOf(record) !== 'healthy');
-  const named = unhealthy.slice(0, MOST_NAMED).map((record) => {
-    const { template_name: template, id } = record;
-    const because = shownReasonOf(record);
-    const advice = `"${ownCommand(`doctor ${template}`)}" asks its servers`;
-    return warn(
-      printable(`${template}/${id} is ${shownStateOf(record)}${because && `: ${because}`}`),
-      advice,
-    );
-  });
-  const others = unhealthy.length - named.length;
-  const advice = `"${ownCommand('gateway list')}" lists them`;
-  if (others > 0) return [...named, warn(`and ${counted(others, 'other instance')} not healthy`, advice)];
-  return named.length > 0 ? named : [ok(`${counted(records.length, 'instance')} healthy at ${gateway.url}`)];
-}
-
-/** Instances that have a line of their own. */
-const MOST_NAMED = 10;
-
-/** Items that a running gateway leaves out of its lists at `/mcp`. */
-async function checkLists(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
-  const gateway = await attemptAsync(() => findGateway(undefined, terminal));
-  if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
-  const registry = await attemptAsync(() => gateway.request('/gateway/registry'));
-  if (registry instanceof GatewayRefusal) {
-    const text = `not checked, since ${gateway.url} does not show its templates: ${registry.message}`;
-    return [warn(text, `"${ownCommand('gateway login admin')}" first`)];
-  }
-  if (registry instanceof CertificateRefused) return [warn(registry.message, null)];
-  if (registry instanceof Error) return [ok(`no gateway to ask: ${registry.message}`)];
-  const templates = Object.entries(fields(fields(registry).templates));
-  const found = templates.flatMap(([template, view]) =>
-    objectsOf(fields(view).withheld).map(({ list, name, reason }) => {
-      const isWaiting = Object.values<unknown>(WAITING_REASONS).includes(reason);
-      const where = isWaiting ? '' : ` from the ${list} at /mcp`;
-      const command = (what: string) => `"${ownCommand(`template ${what} ${template}`)}"`;
-      return warn(
-        printable(`${template}: ${name} is withheld${where}: ${reason}`),
-        isWaiting ? `${command('tools')} shows it, ${command('approve')} approves it` : 'correct the server',
-      );
-    }),
-  );
-  return found.length > 0 ? found : [ok(`nothing is withheld at ${gateway.url}/mcp`)];
-}
-
-/** Nodes that share the database of a running gateway, and not its secret, version or settings. */
-async function checkNodes(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
-  const gateway = await attemptAsync(() => findGateway(undefined, terminal));
-  if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
-  const answer = await attemptAsync(() => gateway.request('/gateway/nodes'));
-  // checkLists says what to do then.
-  if (answer instanceof Error) return [ok(`not checked: ${answer.message}`)];
-  const warnings = warningsOf(answer).map((line) =>
-    warn(printable(line), 'start it again with what the others have'),
-  );
-  if (warnings.length > 0) return warnings;
-  return [ok(`no other secret, version or setting at the database of ${gateway.url}`)];
-}
-
-/** Roles that users of a running gateway have, and templates that roles name, without a definition. */
-async function checkRoles({ roles }: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
-  const gateway = await attemptAsync(() => findGateway(undefined, terminal));
-  if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
-  const users = await attemptAsync(() => gateway.request('/auth/users'));
-  const registry = await attemptAsync(() => gateway.request('/gateway/registry'));
-  // checkLists says what to do then.
-  if (users instanceof Error) return [ok(`not checked: ${users.message}`)];
-  const lost = objectsOf(users).filter(({ role }) => {
-    const name = String(role);
-    return !isBuiltIn(name) && !Object.hasOwn(roles, name);
-  });
-  const ofUsers = lost.map(({ username, role }) =>
-    warn(
-      printable(`${username} has the role ${role}, which is not defined, and so no rights`),
-      'define it in `roles`, or give the user another one',
-    ),
-  );
-  const known = registry instanceof Error ? undefined : Object.keys(fields(fields(registry).templates));
-  const ofTemplates = Object.entries(roles).flatMap(([role, { templates = [], tools = [] }]) =>
-    [...new Set([...templates, ...templatesIn(tools)])]
-      .filter((name) => known?.includes(name) === false)
-      .map((name) => warn(`the role ${role} names the template ${name}, which does not exist`, null)),
-  );
-  const found = [...ofUsers, ...ofTemplates];
-  return found.length > 0 ? found : [ok(`each role at ${gateway.url} is defined`)];
-}
-
-/** What is wrong with the views of a running gateway. */
-async function checkViews(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
-  const gateway = await attemptAsync(() => findGateway(undefined, terminal));
-  if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
-  const answer = await attemptAsync(() => gateway.request('/gateway/views'));
-  // checkLists says what to do then.
-  if (answer instanceof Error) return [ok(`not checked: ${answer.message}`)];
-  const found = objectsOf(fields(answer).views).flatMap(({ id, problems }) =>
-    objectsOf(problems).map(({ code, message }) => {
-      const command = ownCommand(`view ${code === 'tool_withheld' ? 'tools' : 'preview'} ${id}`);
-      return warn(printable(`${id}: ${message}`), `"${command}" shows the view`);
-    }),
-  );
-  return found.length > 0 ? found : [ok(`no problem at ${gateway.url}`)];
-}
-
 /** In whole seconds, the precision of both clocks. */
 function compareClock(address: string, aheadMs: number): CheckResult {
   const seconds = Math.round(aheadMs / 1000);
@@ -426,13 +307,6 @@ function isAllowed(path: string, mode: number): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-function attemptAsync<T>(work: () => Promise<T>): Promise<T | Error> {
-  return work().catch((error: unknown) => {
-    if (error instanceof Error) return error;
-    throw error;
-  });
 }
 
 function attempt<T>(work: () => T): T | Error {

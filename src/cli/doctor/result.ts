@@ -18,3 +18,11 @@ export function warn(text: string, advice: string | null): CheckResult {
 export function fail(text: string, advice: string | null): CheckResult {
   return { status: 'fail', text, advice };
 }
+
+/** What the work resolves with, or the error with which it rejects. */
+export function attemptAsync<T>(work: () => Promise<T>): Promise<T | Error> {
+  return work().catch((error: unknown) => {
+    if (error instanceof Error) return error;
+    throw error;
+  });
+}
