@@ -29,7 +29,7 @@ export default defineConfig({
     license: { fileName: 'LICENSES.md' },
     reportCompressedSize: false,
     rolldownOptions: {
-      input: { main: 'src/cli/main.ts', 'yaml-thread': 'src/registry/yaml-thread.ts', ...SHARED },
+      input: { main: 'src/cli/main.ts', 'yaml-thread': 'src/registry/files/yaml-thread.ts', ...SHARED },
       output: { entryFileNames: '[name].js', chunkFileNames: '[name]-[hash].js' },
     },
   },

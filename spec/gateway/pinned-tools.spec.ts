@@ -7,7 +7,7 @@ import type { ViewDefinition } from '../../src/domain/views/view.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { openStore } from '../../src/persistence/open.ts';
 import type { Store } from '../../src/persistence/store.ts';
-import { parseRegistryDocument } from '../../src/registry/registry-file.ts';
+import { parseRegistryDocument } from '../../src/registry/files/registry-file.ts';
 import { type HttpFixture, startHttpServer } from '../fixtures/http-server.ts';
 import { suite } from '../helpers/suite.ts';
 

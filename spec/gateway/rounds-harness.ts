@@ -15,8 +15,8 @@ import { spreadClock } from '../../src/domain/time/clock.ts';
 import { ClientSide } from '../../src/gateway/endpoint/client-side.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
-import { ToolApprovals } from '../../src/registry/tool-approvals.ts';
-import { ViewRegistry } from '../../src/registry/view-registry.ts';
+import { ViewRegistry } from '../../src/registry/kinds/view-registry.ts';
+import { ToolApprovals } from '../../src/registry/pinned/tool-approvals.ts';
 import { heldQuestions } from '../helpers/calls-with-questions.ts';
 import {
   type BackendOptions,

@@ -65,7 +65,7 @@ const tables: readonly { folder: string; isVariant: (source: Source) => boolean 
 ];
 
 /** Entry points, which no file imports by its name. */
-const entries = ['src/index.ts', 'src/cli/main.ts', 'src/registry/yaml-thread.ts'];
+const entries = ['src/index.ts', 'src/cli/main.ts', 'src/registry/files/yaml-thread.ts'];
 
 export const layerRules: readonly Rule[] = [
   {

@@ -23,13 +23,13 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/gateway/internals.ts',
   'src/registry/active-registry.ts',
   'src/registry/follower.ts',
-  'src/registry/pinned-scope.ts',
+  'src/registry/pinned/pinned-scope.ts',
   // The end of a certificate.
   'src/server/public-tls.ts',
   // The age of a list that outlives the gateway.
   'src/protocol/aggregate/stored-lists.ts',
   // When a file was written.
-  'src/registry/file-at-rest.ts',
+  'src/registry/files/file-at-rest.ts',
   // Times in answers, samples and traces.
   'src/actors/sessions/client-sessions.ts',
   'src/actors/sessions/session-keeper.ts',
@@ -76,8 +76,8 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/gateway/endpoint/used-confirmations.ts',
   'src/http/oauth/sign-ins/sign-ins.ts',
   'src/persistence/clock-skew.ts',
-  'src/registry/instance-registry.ts',
-  'src/registry/view-registry.ts',
+  'src/registry/kinds/instance-registry.ts',
+  'src/registry/kinds/view-registry.ts',
   'src/server/server-auth.ts',
   // An expiry that a login program prints, that of a cookie, and that of a state that another node may read.
   'src/discovery/login-program.ts',

@@ -6,7 +6,7 @@ import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import type { ImportReport } from '../../src/domain/instances/found-instances.ts';
 import type { InstanceInput } from '../../src/domain/instances/instance.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import type { RegistryEntry } from '../../src/registry/registry-entry.ts';
+import type { RegistryEntry } from '../../src/registry/files/registry-entry.ts';
 import { importContents, syncListing } from '../../src/registry/registry-sync.ts';
 import { startsForEver } from '../helpers/failing-backend.ts';
 import { Node } from '../helpers/nodes.ts';

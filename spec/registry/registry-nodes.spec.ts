@@ -7,7 +7,7 @@ import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import { TASKS_PER_TURN } from '../../src/domain/time/task-scheduler.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import { START_TASKS } from '../../src/registry/instance-registry.ts';
+import { START_TASKS } from '../../src/registry/kinds/instance-registry.ts';
 import { importContents } from '../../src/registry/registry-sync.ts';
 import { pass } from '../helpers/failing-backend.ts';
 import { Node } from '../helpers/nodes.ts';

@@ -14,7 +14,7 @@ import { loadConfig } from '../../src/config/config.ts';
 import { VERSION } from '../../src/domain/version.ts';
 import type { Gateway } from '../../src/gateway/gateway.ts';
 import type { RevisionChange } from '../../src/persistence/revision-watch.ts';
-import { RegistryFileError } from '../../src/registry/registry-file.ts';
+import { RegistryFileError } from '../../src/registry/files/registry-file.ts';
 import { ListenError } from '../../src/server/listeners.ts';
 import { lockNodeOfFile } from '../../src/server/node-lock.ts';
 import { logDatabase } from '../../src/server/operator-lines.ts';

@@ -24,9 +24,9 @@ import type {
 import { type Clock, sleep } from '../domain/time/clock.ts';
 import { SerialQueue } from '../domain/time/serial-queue.ts';
 import { catchUp } from '../registry/catch-up.ts';
-import { readAtRest } from '../registry/file-at-rest.ts';
+import { readAtRest } from '../registry/files/file-at-rest.ts';
+import { RegistryFileError, readRegistryFile } from '../registry/files/registry-file.ts';
 import type { Registry } from '../registry/registry.ts';
-import { RegistryFileError, readRegistryFile } from '../registry/registry-file.ts';
 import { cameFrom, importContents, syncListing } from '../registry/registry-sync.ts';
 import type { DiscoveryOptions } from './gateway-types.ts';
 

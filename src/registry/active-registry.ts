@@ -26,7 +26,7 @@ import type { TemplateDefinition } from '../templates/definition.ts';
 import type { DefinitionsInForce } from '../templates/definitions-in-force.ts';
 import type { InProcessHandler } from '../transports/open-options.ts';
 import type { FleetPrograms } from './fleet-programs.ts';
-import type { ToolApprovals } from './tool-approvals.ts';
+import type { ToolApprovals } from './pinned/tool-approvals.ts';
 
 /** Instances of one registry. Over it: REGISTRY_FULL. */
 export const MAX_INSTANCES = 10_000;

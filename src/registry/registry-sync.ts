@@ -1,5 +1,5 @@
 // Synchronizes the registry with one origin of instances: the listing of a source, or a registry file. Instances
-// of other origins, such as the API, are not changed. src/discovery/ lists the sources, registry/registry-file.ts
+// of other origins, such as the API, are not changed. src/discovery/ lists the sources, registry/files/registry-file.ts
 // reads the file, gateway/sync.ts decides when.
 
 import { hash } from 'node:crypto';
@@ -17,9 +17,9 @@ import type {
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { definedFields } from '../domain/json/json.ts';
 import { eachInGroups } from '../domain/time/task-groups.ts';
+import { importViews } from './files/view-import.ts';
 import type { Registry } from './registry.ts';
 import type { FileContents } from './registry-types.ts';
-import { importViews } from './view-import.ts';
 
 /** Synchronizes with the listing of a source. DATABASE_UNAVAILABLE. */
 export async function syncListing(

@@ -5,7 +5,7 @@ import type { LoadBalancerSettings } from '../balancing/policy-schemas.ts';
 import type { InstanceDefinition, InstanceInput, InstanceSnapshot } from '../domain/instances/instance.ts';
 import type { RegistrationOrigin } from '../domain/registration/registration.ts';
 import type { InProcessHandler } from '../transports/open-options.ts';
-import type { RegistryContents } from './registry-file.ts';
+import type { RegistryContents } from './files/registry-file.ts';
 
 export interface RegisterOptions extends RegistrationOrigin {
   /** The function that is the instance: it is neither stored nor restored. */

@@ -7,11 +7,11 @@ import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import { ActiveRegistry } from './active-registry.ts';
 import { ChangeQueue, type RegistrySteps } from './change-queue.ts';
-import { DefinitionRegistry } from './definition-registry.ts';
 import { Follower } from './follower.ts';
-import { InstanceRegistry, type InstanceRegistryDeps, START_TASKS } from './instance-registry.ts';
-import { TemplateRegistry } from './template-registry.ts';
-import { ViewRegistry } from './view-registry.ts';
+import { DefinitionRegistry } from './kinds/definition-registry.ts';
+import { InstanceRegistry, type InstanceRegistryDeps, START_TASKS } from './kinds/instance-registry.ts';
+import { TemplateRegistry } from './kinds/template-registry.ts';
+import { ViewRegistry } from './kinds/view-registry.ts';
 
 interface RegistryDeps extends Omit<InstanceRegistryDeps, 'active' | 'templates' | 'views'> {
   readonly store: Store;

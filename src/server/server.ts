@@ -26,7 +26,7 @@ import { describeDatabase } from '../persistence/database-url.ts';
 import { fileExposureOf, loadStore } from '../persistence/open.ts';
 import { type RevisionChange, watchRevision } from '../persistence/revision-watch.ts';
 import { NO_SPACE } from '../persistence/store-errors.ts';
-import { type RegistryContents, readRegistryFile } from '../registry/registry-file.ts';
+import { type RegistryContents, readRegistryFile } from '../registry/files/registry-file.ts';
 import { readCatalogue } from '../templates/catalogue.ts';
 import { namesCollector } from '../tracing/tracing.ts';
 import { configuredApp } from './configured-app.ts';

@@ -34,8 +34,8 @@ import { RESUME_MS, UNOPENED_MS } from '../../src/protocol/legacy/sse-connection
 import { MAX_STREAMS } from '../../src/protocol/modern/listen.ts';
 import { OWN_TASKS, OWNERS } from '../../src/protocol/task-log.ts';
 import { MAX_INSTANCES, MAX_INSTANCES_BYTES } from '../../src/registry/active-registry.ts';
-import { MAX_REGISTRY_FILE_BYTES } from '../../src/registry/registry-file.ts';
-import { MAX_VIEW_BYTES, MAX_VIEWS } from '../../src/registry/view-registry.ts';
+import { MAX_REGISTRY_FILE_BYTES } from '../../src/registry/files/registry-file.ts';
+import { MAX_VIEW_BYTES, MAX_VIEWS } from '../../src/registry/kinds/view-registry.ts';
 import { MAX_REQUEST_HEADERS, TIMEOUTS } from '../../src/server/listeners.ts';
 import {
   MAX_PIPELINED_BYTES,

@@ -7,7 +7,7 @@ import { withDatabase } from '../../../src/cli/database/open-database.ts';
 import { loadConfig } from '../../../src/config/config.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { openStore } from '../../../src/persistence/open.ts';
-import { readRegistryFile } from '../../../src/registry/registry-file.ts';
+import { readRegistryFile } from '../../../src/registry/files/registry-file.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';

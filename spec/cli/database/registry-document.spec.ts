@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { importDocument, registryDocument } from '../../../src/cli/database/registry-document.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
-import { parseRegistryDocument } from '../../../src/registry/registry-file.ts';
+import { parseRegistryDocument } from '../../../src/registry/files/registry-file.ts';
 import { definition } from '../../helpers/failing-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';

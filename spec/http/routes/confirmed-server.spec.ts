@@ -4,7 +4,7 @@ import { filter, firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
-import { parseRegistryDocument } from '../../../src/registry/registry-file.ts';
+import { parseRegistryDocument } from '../../../src/registry/files/registry-file.ts';
 import { startOAuthBackend } from '../../fixtures/oauth-backend.ts';
 import { startDocuments } from '../../fixtures/oauth-documents.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';

@@ -118,7 +118,7 @@ export const dbImport: Command = {
     const [{ withDatabase }, { importDocument }, { readRegistryFile }] = await Promise.all([
       import('../database/open-database.ts'),
       import('../database/registry-document.ts'),
-      import('../../registry/registry-file.ts'),
+      import('../../registry/files/registry-file.ts'),
     ]);
     const { name, contents, done, isAnyDefault } = await withDatabase(config, terminal, async (database) => {
       const { name, store, protectedPaths } = database;

@@ -1,5 +1,5 @@
 // Exports a database as a registry document, the first shape of docs/guides/registry-file.md, and imports documents that
-// registry/registry-file.ts has read.
+// registry/files/registry-file.ts has read.
 
 import type { TemplateSettings } from '../../balancing/template-settings.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
@@ -11,9 +11,9 @@ import { ANY_NODE, runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { defineInstance, withTemplateAuth } from '../../domain/registration/registration.ts';
 import { NO_NAMES, type StoredView, type ViewDefinition } from '../../domain/views/view.ts';
 import type { Store, StoredDefinition } from '../../persistence/store.ts';
-import { checkedDefinition, MAX_DEFINITIONS } from '../../registry/definition-registry.ts';
-import { escapePlaceholders } from '../../registry/entry-placeholders.ts';
-import type { RegistryContents } from '../../registry/registry-file.ts';
+import { escapePlaceholders } from '../../registry/files/entry-placeholders.ts';
+import type { RegistryContents } from '../../registry/files/registry-file.ts';
+import { checkedDefinition, MAX_DEFINITIONS } from '../../registry/kinds/definition-registry.ts';
 import { exposureOf, type ProtectedPath, protectedDatabase } from '../../templates/command-exposure.ts';
 import { SCRATCH } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';

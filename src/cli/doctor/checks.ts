@@ -9,7 +9,7 @@ import { localUrl } from '../../domain/local-address.ts';
 import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
-import { RegistryFileError, readRegistryFile } from '../../registry/registry-file.ts';
+import { RegistryFileError, readRegistryFile } from '../../registry/files/registry-file.ts';
 import { endOfCertificate } from '../../server/public-tls.ts';
 import { stateFolderOf } from '../../server/storage.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';

@@ -16,8 +16,8 @@ import { CompiledView } from '../../protocol/aggregate/views/view-choices.ts';
 import { ViewDirectory, type ViewDirectoryDeps } from '../../protocol/aggregate/views/view-directory.ts';
 import { countCall } from '../../protocol/aggregate/views/view-limits.ts';
 import { viewProblems } from '../../protocol/aggregate/views/view-problems.ts';
-import type { ToolApprovals } from '../../registry/tool-approvals.ts';
-import type { ViewRegistry } from '../../registry/view-registry.ts';
+import type { ViewRegistry } from '../../registry/kinds/view-registry.ts';
+import type { ToolApprovals } from '../../registry/pinned/tool-approvals.ts';
 
 export interface ServedViewDeps {
   readonly registry: ViewRegistry;

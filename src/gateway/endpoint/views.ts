@@ -29,7 +29,7 @@ import type { AggregateBackends } from '../../protocol/aggregate/backends.ts';
 import { withAggregateInstance } from '../../protocol/aggregate/names.ts';
 import { CompiledView } from '../../protocol/aggregate/views/view-choices.ts';
 import { compiledLists } from '../../protocol/aggregate/views/view-directory.ts';
-import type { ToolApprovals } from '../../registry/tool-approvals.ts';
+import type { ToolApprovals } from '../../registry/pinned/tool-approvals.ts';
 import type { ServedViews, ViewPreview, ViewRecord, ViewTool } from '../gateway-types.ts';
 import { PROFILE, ServedView, type ServedViewDeps } from './served-view.ts';
 

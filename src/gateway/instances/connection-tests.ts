@@ -10,7 +10,7 @@ import { tooManyTests } from '../../domain/errors/registry-errors.ts';
 import type { InstanceDefinition, InstanceInput } from '../../domain/instances/instance.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import { aborted, type Clock } from '../../domain/time/clock.ts';
-import type { InstanceRegistry } from '../../registry/instance-registry.ts';
+import type { InstanceRegistry } from '../../registry/kinds/instance-registry.ts';
 import type { Open } from '../../transports/open-options.ts';
 import type { Transport, TransportDiagnostics } from '../../transports/transport.ts';
 import type { ConnectionOutcome, ConnectionTestOptions } from '../gateway-types.ts';

@@ -9,7 +9,7 @@ import { templateNotFound, viewNotFound } from '../../domain/errors/registry-err
 import type { StoredView, ViewDefinition, ViewProblem } from '../../domain/views/view.ts';
 import { checkedView, VIEW_FIELDS, ViewBody, withViewId } from '../../domain/views/view-schema.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { etagOf } from '../../registry/view-registry.ts';
+import { etagOf } from '../../registry/kinds/view-registry.ts';
 import { callerRefusalOf } from '../caller-check.ts';
 import { AnyObject, closed, integer, LOCATION, named, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';

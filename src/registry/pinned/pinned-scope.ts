@@ -1,11 +1,11 @@
 // What is approved of a pinned template, or of a pinned view, and what waits for approval. Source: ADR 238, ADR 242.
 
 import { createHash } from 'node:crypto';
-import type { GatewayEvent } from '../domain/events/events.ts';
-import { canonicalText, type JsonObject } from '../domain/json/json.ts';
-import type { Clock } from '../domain/time/clock.ts';
-import { eachInGroups } from '../domain/time/task-groups.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import type { GatewayEvent } from '../../domain/events/events.ts';
+import { canonicalText, type JsonObject } from '../../domain/json/json.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { eachInGroups } from '../../domain/time/task-groups.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import {
   type Approval,
   approvedPart,
@@ -13,8 +13,8 @@ import {
   type NewApproval,
   splitItemKey,
   WAITING_REASONS,
-} from '../domain/views/approval.ts';
-import type { Waiting } from '../protocol/aggregate/views/view-problems.ts';
+} from '../../domain/views/approval.ts';
+import type { Waiting } from '../../protocol/aggregate/views/view-problems.ts';
 
 /** UTF-16 units of the definitions of one scope that wait for approval. Those beyond are withheld, and can be approved later. */
 const MAX_WAITING_UNITS = 16 * 1024 * 1024;

@@ -2,22 +2,22 @@
 // node; other nodes read them with the registry. Source: ADR 235.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { Fleet } from '../actors/fleet.ts';
-import { GatewayError } from '../domain/errors/errors.ts';
-import { duplicateView, registryFull, templateNotFound } from '../domain/errors/registry-errors.ts';
-import { validationFailed } from '../domain/errors/request-errors.ts';
-import { isSecretName } from '../domain/instances/secret-names.ts';
-import type { JsonObject } from '../domain/json/json.ts';
-import { LIMITS } from '../domain/limits.ts';
-import type { Store } from '../persistence/store.ts';
-import { configFieldsOf } from '../templates/config-schema.ts';
-import { definitionOf, SCRATCH, type TemplateDefinition, TemplateError } from '../templates/definition.ts';
-import type { DefinitionsInForce } from '../templates/definitions-in-force.ts';
-import { instanceInputOf } from '../templates/launch.ts';
-import type { ActiveRegistry } from './active-registry.ts';
-import type { RegistrySteps } from './change-queue.ts';
-import { checkName } from './checked-input.ts';
-import { type Protection, refuseDenied, refuseExposing } from './refusals.ts';
+import type { Fleet } from '../../actors/fleet.ts';
+import { GatewayError } from '../../domain/errors/errors.ts';
+import { duplicateView, registryFull, templateNotFound } from '../../domain/errors/registry-errors.ts';
+import { validationFailed } from '../../domain/errors/request-errors.ts';
+import { isSecretName } from '../../domain/instances/secret-names.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Store } from '../../persistence/store.ts';
+import { configFieldsOf } from '../../templates/config-schema.ts';
+import { definitionOf, SCRATCH, type TemplateDefinition, TemplateError } from '../../templates/definition.ts';
+import type { DefinitionsInForce } from '../../templates/definitions-in-force.ts';
+import { instanceInputOf } from '../../templates/launch.ts';
+import type { ActiveRegistry } from '../active-registry.ts';
+import type { RegistrySteps } from '../change-queue.ts';
+import { checkName } from '../checked-input.ts';
+import { type Protection, refuseDenied, refuseExposing } from '../refusals.ts';
 
 /** Characters of one stored definition as JSON. */
 const MAX_CHARACTERS = 256 * 1024;

@@ -1,17 +1,17 @@
 // The templates of the registry: their settings and their `auth`, stored first, then in force on this node, then on the
 // others.
 
-import type { LoadBalancerChange, LoadBalancerSettings } from '../balancing/policy-schemas.ts';
+import type { LoadBalancerChange, LoadBalancerSettings } from '../../balancing/policy-schemas.ts';
 import {
   changedTemplate,
   type TemplateChange,
   type TemplateSettings,
-} from '../balancing/template-settings.ts';
-import type { TemplateAuth } from '../domain/instances/instance.ts';
-import type { Store } from '../persistence/store.ts';
-import type { ActiveRegistry, ActiveRegistryDeps } from './active-registry.ts';
-import type { RegistrySteps } from './change-queue.ts';
-import { checkedTemplate, checkName } from './checked-input.ts';
+} from '../../balancing/template-settings.ts';
+import type { TemplateAuth } from '../../domain/instances/instance.ts';
+import type { Store } from '../../persistence/store.ts';
+import type { ActiveRegistry, ActiveRegistryDeps } from '../active-registry.ts';
+import type { RegistrySteps } from '../change-queue.ts';
+import { checkedTemplate, checkName } from '../checked-input.ts';
 import type { ViewRegistry } from './view-registry.ts';
 
 export interface TemplateRegistryDeps extends Pick<ActiveRegistryDeps, 'fleet' | 'approvals'> {

@@ -4,15 +4,20 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Subject } from 'rxjs';
-import { databaseUnavailable } from '../domain/errors/gateway-errors.ts';
-import { duplicateView, registryFull, viewChanged, viewNotFound } from '../domain/errors/registry-errors.ts';
-import type { GatewayEvent, ViewChange } from '../domain/events/events.ts';
-import { keptBytes } from '../domain/memory/held-bytes.ts';
-import type { Clock } from '../domain/time/clock.ts';
-import type { NameTargets, StoredView, ViewDefinition } from '../domain/views/view.ts';
-import type { ViewStore } from '../persistence/store.ts';
-import type { RegistrySteps } from './change-queue.ts';
-import type { ToolApprovals } from './tool-approvals.ts';
+import { databaseUnavailable } from '../../domain/errors/gateway-errors.ts';
+import {
+  duplicateView,
+  registryFull,
+  viewChanged,
+  viewNotFound,
+} from '../../domain/errors/registry-errors.ts';
+import type { GatewayEvent, ViewChange } from '../../domain/events/events.ts';
+import { keptBytes } from '../../domain/memory/held-bytes.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import type { NameTargets, StoredView, ViewDefinition } from '../../domain/views/view.ts';
+import type { ViewStore } from '../../persistence/store.ts';
+import type { RegistrySteps } from '../change-queue.ts';
+import type { ToolApprovals } from '../pinned/tool-approvals.ts';
 
 export const MAX_VIEWS = 1_000;
 /**

@@ -3,7 +3,7 @@
 
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { type Clock, sleep } from '../domain/time/clock.ts';
+import { type Clock, sleep } from '../../domain/time/clock.ts';
 import { RegistryFileError } from './registry-file.ts';
 
 /** A file is at rest when nothing has written to it for this time, in ms. */

@@ -1,22 +1,22 @@
 // Reads a registry document: a JSON or YAML file in which an operator lists instances. The file is never
 // written. registry-entry.ts reads one entry; registry-sync.ts synchronizes the registry with the file.
 
-import { LoadBalancerSettings } from '../balancing/policy-schemas.ts';
-import type { TemplateSettings } from '../balancing/template-settings.ts';
-import { filePieces } from '../config/read-file.ts';
-import { codeOf, GatewayError, messageOf, OperatorError } from '../domain/errors/errors.ts';
-import { compileShape, issueLines, pathTo } from '../domain/errors/validation.ts';
-import type { Variables } from '../domain/instances/command.ts';
-import type { TemplateAuth } from '../domain/instances/instance.ts';
-import { definedFields, isJsonObject, type JsonObject } from '../domain/json/json.ts';
-import { bytesWithin } from '../domain/memory/bounded-bytes.ts';
-import { checkedTemplateAuth } from '../domain/registration/registration.ts';
-import { isTemplateId } from '../domain/template-name.ts';
-import { utf8Text } from '../domain/text.ts';
-import { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import type { ViewDefinition } from '../domain/views/view.ts';
-import { viewIssues } from '../domain/views/view-schema.ts';
-import type { StoredDefinition } from '../persistence/store.ts';
+import { LoadBalancerSettings } from '../../balancing/policy-schemas.ts';
+import type { TemplateSettings } from '../../balancing/template-settings.ts';
+import { filePieces } from '../../config/read-file.ts';
+import { codeOf, GatewayError, messageOf, OperatorError } from '../../domain/errors/errors.ts';
+import { compileShape, issueLines, pathTo } from '../../domain/errors/validation.ts';
+import type { Variables } from '../../domain/instances/command.ts';
+import type { TemplateAuth } from '../../domain/instances/instance.ts';
+import { definedFields, isJsonObject, type JsonObject } from '../../domain/json/json.ts';
+import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
+import { checkedTemplateAuth } from '../../domain/registration/registration.ts';
+import { isTemplateId } from '../../domain/template-name.ts';
+import { utf8Text } from '../../domain/text.ts';
+import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { ViewDefinition } from '../../domain/views/view.ts';
+import { viewIssues } from '../../domain/views/view-schema.ts';
+import type { StoredDefinition } from '../../persistence/store.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
 import { type ParseOptions, parseYaml } from './yaml-document.ts';
 

@@ -2,12 +2,12 @@
 // gateway/pinned-tools.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { systemClock } from '../../src/domain/time/clock.ts';
-import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import { CompiledView } from '../../src/protocol/aggregate/views/view-choices.ts';
-import { ToolApprovals } from '../../src/registry/tool-approvals.ts';
-import { suite } from '../helpers/suite.ts';
-import { passTurns, TurnCounter, turnsOf, untimedScheduler } from '../helpers/turns.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
+import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
+import { ToolApprovals } from '../../../src/registry/pinned/tool-approvals.ts';
+import { suite } from '../../helpers/suite.ts';
+import { passTurns, TurnCounter, turnsOf, untimedScheduler } from '../../helpers/turns.ts';
 
 const test = suite('tool approvals');
 const TOOLS = Array.from({ length: 10_000 }, (_, n) => ({

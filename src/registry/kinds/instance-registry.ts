@@ -3,30 +3,30 @@
 
 import { randomBytes } from 'node:crypto';
 import { firstValueFrom, race } from 'rxjs';
-import { InstanceRef } from '../actors/instances/instance-ref.ts';
-import type { Instance } from '../actors/template-group.ts';
-import { hasCode } from '../domain/errors/errors.ts';
-import { databaseUnavailable, shuttingDown } from '../domain/errors/gateway-errors.ts';
-import { duplicateServer, notHealthyInTime } from '../domain/errors/registry-errors.ts';
-import type { InstanceChange, InstanceDefinition, InstanceInput } from '../domain/instances/instance.ts';
-import { isMissing } from '../domain/instances/start-failure.ts';
-import { isStored } from '../domain/instances/transport-kinds.ts';
-import { definedFields } from '../domain/json/json.ts';
-import { runsAnywhere } from '../domain/nodes/nodes.ts';
+import { InstanceRef } from '../../actors/instances/instance-ref.ts';
+import type { Instance } from '../../actors/template-group.ts';
+import { hasCode } from '../../domain/errors/errors.ts';
+import { databaseUnavailable, shuttingDown } from '../../domain/errors/gateway-errors.ts';
+import { duplicateServer, notHealthyInTime } from '../../domain/errors/registry-errors.ts';
+import type { InstanceChange, InstanceDefinition, InstanceInput } from '../../domain/instances/instance.ts';
+import { isMissing } from '../../domain/instances/start-failure.ts';
+import { isStored } from '../../domain/instances/transport-kinds.ts';
+import { definedFields } from '../../domain/json/json.ts';
+import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 import {
   changedInstance,
   defineInstance,
   type RegistrationContext,
   withTemplateAuth,
-} from '../domain/registration/registration.ts';
-import { timer$ } from '../domain/time/clock-streams.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import type { Store } from '../persistence/store.ts';
-import type { ActiveRegistry, ActiveRegistryDeps } from './active-registry.ts';
-import type { RegistrySteps } from './change-queue.ts';
-import { checkedInstance, checkedInstanceChange, checkedTemplate } from './checked-input.ts';
-import { type Protection, refuseDenied, refuseExposing } from './refusals.ts';
-import type { RegisterOptions, Registration, RegistryInput } from './registry-types.ts';
+} from '../../domain/registration/registration.ts';
+import { timer$ } from '../../domain/time/clock-streams.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { Store } from '../../persistence/store.ts';
+import type { ActiveRegistry, ActiveRegistryDeps } from '../active-registry.ts';
+import type { RegistrySteps } from '../change-queue.ts';
+import { checkedInstance, checkedInstanceChange, checkedTemplate } from '../checked-input.ts';
+import { type Protection, refuseDenied, refuseExposing } from '../refusals.ts';
+import type { RegisterOptions, Registration, RegistryInput } from '../registry-types.ts';
 import type { TemplateRegistry } from './template-registry.ts';
 import type { ViewRegistry } from './view-registry.ts';
 

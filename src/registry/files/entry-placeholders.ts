@@ -4,9 +4,9 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders
 
 import { homedir } from 'node:os';
-import { pathTo } from '../domain/errors/validation.ts';
-import { splitCommand, type Variables } from '../domain/instances/command.ts';
-import { isJsonObject } from '../domain/json/json.ts';
+import { pathTo } from '../../domain/errors/validation.ts';
+import { splitCommand, type Variables } from '../../domain/instances/command.ts';
+import { isJsonObject } from '../../domain/json/json.ts';
 
 /**
  * The fields of a registration with all placeholders filled in. `problems` has a line for each text that cannot be filled in; it

@@ -4,11 +4,11 @@
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import * as assert from 'uvu/assert';
-import { TRANSPORT_NAMES, TRANSPORT_TRAITS } from '../../src/domain/instances/transport-kinds.ts';
-import { NOT_UNICODE } from '../../src/domain/text.ts';
-import { InstanceRecord } from '../../src/http/records/instance-record.ts';
-import { FIELD_NAMES, readEntry } from '../../src/registry/registry-entry.ts';
-import { suite } from '../helpers/suite.ts';
+import { TRANSPORT_NAMES, TRANSPORT_TRAITS } from '../../../src/domain/instances/transport-kinds.ts';
+import { NOT_UNICODE } from '../../../src/domain/text.ts';
+import { InstanceRecord } from '../../../src/http/records/instance-record.ts';
+import { FIELD_NAMES, readEntry } from '../../../src/registry/files/registry-entry.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('registry entry');
 
@@ -52,7 +52,7 @@ test('accepts each field under each of its aliases', () => {
 });
 
 test('accepts exactly the field names that docs/guides/registry-file.md lists', () => {
-  const text = readFileSync(new URL('../../docs/guides/registry-file.md', import.meta.url), 'utf8');
+  const text = readFileSync(new URL('../../../docs/guides/registry-file.md', import.meta.url), 'utf8');
   const fields = text.slice(text.indexOf('## Fields of an entry'));
   const documented = [...fields.matchAll(/^\| `(\w+)` +\|([^|]*)\|/gm)].map(([, name = '', others = '']) => [
     name,

@@ -1,11 +1,11 @@
 // Brings the views of source `file` in step with those of a registry file. Views of the API are not changed.
 
 import { hash } from 'node:crypto';
-import { asGatewayError, concernsAll } from '../domain/errors/errors.ts';
-import type { SkippedInstance } from '../domain/instances/found-instances.ts';
-import { NO_NAMES, type ViewDefinition } from '../domain/views/view.ts';
-import { VIEWS } from '../persistence/store.ts';
-import type { Registry } from './registry.ts';
+import { asGatewayError, concernsAll } from '../../domain/errors/errors.ts';
+import type { SkippedInstance } from '../../domain/instances/found-instances.ts';
+import { NO_NAMES, type ViewDefinition } from '../../domain/views/view.ts';
+import { VIEWS } from '../../persistence/store.ts';
+import type { Registry } from '../registry.ts';
 
 /** Resolves with those that were skipped, and why. `isPartial`: none is removed. DATABASE_UNAVAILABLE, SHUTTING_DOWN. */
 export async function importViews(

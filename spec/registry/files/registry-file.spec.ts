@@ -5,21 +5,21 @@ import { existsSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { STRATEGY_NAMES } from '../../src/balancing/strategies.ts';
+import { STRATEGY_NAMES } from '../../../src/balancing/strategies.ts';
 import {
   parseRegistryDocument,
   RegistryFileError,
   readRegistryFile,
-} from '../../src/registry/registry-file.ts';
-import { folderOfAll } from '../helpers/folder.ts';
-import { messageOf, thrownBy } from '../helpers/outcome.ts';
-import { suite } from '../helpers/suite.ts';
-import { turnsOf } from '../helpers/turns.ts';
+} from '../../../src/registry/files/registry-file.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
+import { messageOf, thrownBy } from '../../helpers/outcome.ts';
+import { suite } from '../../helpers/suite.ts';
+import { turnsOf } from '../../helpers/turns.ts';
 
 const test = suite('registry file');
 const folder = folderOfAll(test);
 
-const documentation = readFileSync(new URL('../../docs/guides/registry-file.md', import.meta.url), 'utf8');
+const documentation = readFileSync(new URL('../../../docs/guides/registry-file.md', import.meta.url), 'utf8');
 const examples = [...documentation.matchAll(/```(json|yaml)\n([\s\S]*?)```/g)].map(
   ([, language = '', text = '']) => ({ name: `registry.${language}`, text }),
 );

@@ -2,22 +2,22 @@
 // without an approval was just pinned: what is listed first is approved. Source: ADR 238, ADR 242.
 
 import { Subject } from 'rxjs';
-import type { ToolCache } from '../actors/instances/tool-cache.ts';
-import { withOwnHints } from '../actors/instances/tool-hints.ts';
-import type { ListedDigests, ToolDigests, ToolTrust, TrustOf } from '../actors/instances/tool-trust.ts';
-import type { TemplateSettings } from '../balancing/template-settings.ts';
-import { groupsToMatch } from '../domain/accounts/globs.ts';
-import { toolNotFound } from '../domain/errors/backend-errors.ts';
-import type { JsonObject } from '../domain/json/json.ts';
-import type { Tool, WithheldItem } from '../domain/mcp/mcp.ts';
-import { eachInGroups, inGroups } from '../domain/time/task-groups.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import { type Approval, itemKey, type NewApproval, splitItemKey } from '../domain/views/approval.ts';
-import type { ToolHints, ViewDefinition } from '../domain/views/view.ts';
-import { type ApprovalStore, MAX_ROWS } from '../persistence/store.ts';
-import { checkedItem } from '../protocol/aggregate/items.ts';
-import { type ChosenItem, CompiledView } from '../protocol/aggregate/views/view-choices.ts';
-import type { Waiting } from '../protocol/aggregate/views/view-problems.ts';
+import type { ToolCache } from '../../actors/instances/tool-cache.ts';
+import { withOwnHints } from '../../actors/instances/tool-hints.ts';
+import type { ListedDigests, ToolDigests, ToolTrust, TrustOf } from '../../actors/instances/tool-trust.ts';
+import type { TemplateSettings } from '../../balancing/template-settings.ts';
+import { groupsToMatch } from '../../domain/accounts/globs.ts';
+import { toolNotFound } from '../../domain/errors/backend-errors.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import type { Tool, WithheldItem } from '../../domain/mcp/mcp.ts';
+import { eachInGroups, inGroups } from '../../domain/time/task-groups.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { type Approval, itemKey, type NewApproval, splitItemKey } from '../../domain/views/approval.ts';
+import type { ToolHints, ViewDefinition } from '../../domain/views/view.ts';
+import { type ApprovalStore, MAX_ROWS } from '../../persistence/store.ts';
+import { checkedItem } from '../../protocol/aggregate/items.ts';
+import { type ChosenItem, CompiledView } from '../../protocol/aggregate/views/view-choices.ts';
+import type { Waiting } from '../../protocol/aggregate/views/view-problems.ts';
 import {
   digestOf,
   type ListedTool,

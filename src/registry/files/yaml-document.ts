@@ -2,9 +2,9 @@
 
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { availableMemoryBytes } from '../config/memory.ts';
-import { readYaml } from '../config/yaml.ts';
-import { codeOf, messageOf } from '../domain/errors/errors.ts';
+import { availableMemoryBytes } from '../../config/memory.ts';
+import { readYaml } from '../../config/yaml.ts';
+import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 
 /** UTF-16 units of a text that takes about 20 ms. */
 const LONG_TEXT = 32_768;

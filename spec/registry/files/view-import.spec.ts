@@ -1,9 +1,9 @@
 // Views of a registry file: what is in the file is in force, and views of the API are not changed.
 
 import * as assert from 'uvu/assert';
-import { createGateway } from '../../src/gateway/gateway.ts';
-import { parseRegistryDocument } from '../../src/registry/registry-file.ts';
-import { suite } from '../helpers/suite.ts';
+import { createGateway } from '../../../src/gateway/gateway.ts';
+import { parseRegistryDocument } from '../../../src/registry/files/registry-file.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('views of a registry file');
 const VIEW = { title: 'Desk', from: [{ template: 'files' }] };

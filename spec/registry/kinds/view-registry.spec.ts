@@ -1,12 +1,12 @@
 // What bounds the views of a registry.
 
 import * as assert from 'uvu/assert';
-import { hasCode } from '../../src/domain/errors/errors.ts';
-import { systemClock } from '../../src/domain/time/clock.ts';
-import { NO_NAMES, type ViewDefinition } from '../../src/domain/views/view.ts';
-import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import { ViewRegistry } from '../../src/registry/view-registry.ts';
-import { suite } from '../helpers/suite.ts';
+import { hasCode } from '../../../src/domain/errors/errors.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
+import { NO_NAMES, type ViewDefinition } from '../../../src/domain/views/view.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
+import { ViewRegistry } from '../../../src/registry/kinds/view-registry.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('view registry');
 

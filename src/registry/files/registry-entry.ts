@@ -2,19 +2,19 @@
 // tools. registry-file.ts finds the entries in a document.
 
 import { hash } from 'node:crypto';
-import { GatewayError } from '../domain/errors/errors.ts';
-import { issueLines, pathTo } from '../domain/errors/validation.ts';
-import type { Variables } from '../domain/instances/command.ts';
-import { type InstanceInput, instanceIdOf, type TemplateAuth } from '../domain/instances/instance.ts';
-import { transportNamed } from '../domain/instances/transport-kinds.ts';
-import { canonicalText, isJsonObject, type JsonObject } from '../domain/json/json.ts';
+import { GatewayError } from '../../domain/errors/errors.ts';
+import { issueLines, pathTo } from '../../domain/errors/validation.ts';
+import type { Variables } from '../../domain/instances/command.ts';
+import { type InstanceInput, instanceIdOf, type TemplateAuth } from '../../domain/instances/instance.ts';
+import { transportNamed } from '../../domain/instances/transport-kinds.ts';
+import { canonicalText, isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import {
   checkedInput,
   defineInstance,
   instanceShape,
   type RegistrationContext,
   withTemplateAuth,
-} from '../domain/registration/registration.ts';
+} from '../../domain/registration/registration.ts';
 import { withoutPlaceholders } from './entry-placeholders.ts';
 
 export interface RegistryEntry {
