@@ -3,8 +3,8 @@
 import Type from 'typebox';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors/errors.ts';
-import { queryReader } from '../../src/http/route-params.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
+import { queryReader } from '../../src/http/routing/route-params.ts';
 import { appFor, startApp } from '../helpers/http-app.ts';
 import { jsonRequest, sendRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';

@@ -1,4 +1,4 @@
-// Calls have a context without koa (src/http/plain-call.ts). A path with a `?` is left to koa: each request is sent both ways, and
+// Calls have a context without koa (src/http/routing/plain-call.ts). A path with a `?` is left to koa: each request is sent both ways, and
 // everything that it causes must be the same.
 
 import { gzipSync } from 'node:zlib';

@@ -10,7 +10,7 @@ import { connect, type PeerCertificate, type TLSSocket } from 'node:tls';
 import * as assert from 'uvu/assert';
 import { OperatorError } from '../../src/domain/errors/errors.ts';
 import { type Clock, systemClock } from '../../src/domain/time/clock.ts';
-import { createProxies } from '../../src/http/proxies.ts';
+import { createProxies } from '../../src/http/callers/proxies.ts';
 import { type Listeners, openListeners } from '../../src/server/listeners.ts';
 import { OpenConnections } from '../../src/server/open-connections.ts';
 import { openPublicTls } from '../../src/server/public-tls.ts';

@@ -10,18 +10,18 @@ import type { Gateway } from '../gateway/gateway.ts';
 import { Prometheus } from '../metrics/prometheus.ts';
 import { HeldBodies } from './body/held-bodies.ts';
 import { bodyReaders } from './body/readers.ts';
+import { createProxies } from './callers/proxies.ts';
 import { type ServicesOptions, servicesOf } from './make-services.ts';
 import type { BodyCosts } from './middleware/body.ts';
 import { LazyAuthorizationServer } from './oauth/lazy-authorization-server.ts';
 import type { OAuthServiceOptions } from './oauth/service.ts';
 import { OpenRequests } from './open-requests.ts';
-import { createProxies } from './proxies.ts';
-import { type AppListener, routeListener } from './route-listener.ts';
-import { type RouteTablesOptions, routeTables } from './route-tables.ts';
 import { auditConnections } from './routes/connections.ts';
+import { type AppListener, routeListener } from './routing/route-listener.ts';
+import { type RouteTablesOptions, routeTables } from './routing/route-tables.ts';
+import { metricsOfAll } from './routing/worker-routes.ts';
 import type { Services } from './services.ts';
 import { type EventStreamOptions, EventStreams } from './sse/event-stream.ts';
-import { metricsOfAll } from './worker-routes.ts';
 
 type Origins = RouteTablesOptions['origins'];
 

@@ -16,12 +16,12 @@ import type { McpLog } from '../protocol/endpoint-types.ts';
 import type { RequestSpan } from '../tracing/spans.ts';
 import type { HeldBody } from './body/held-bodies.ts';
 import { HttpCallReport, type ReportedRequest } from './call-report.ts';
-import { type CallerCheck, type CountedRequest, consumeRateLimit } from './caller-check.ts';
+import { type CallerCheck, type CountedRequest, consumeRateLimit } from './callers/caller-check.ts';
+import { credentialsOf, hasConsoleHeader, isOwnHost } from './callers/credentials.ts';
+import { HOST, type Proxies } from './callers/proxies.ts';
 import { atClose, ClientGone } from './client-gone.ts';
-import { credentialsOf, hasConsoleHeader, isOwnHost } from './credentials.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import type { OpenRequest, OpenRequests } from './open-requests.ts';
-import { HOST, type Proxies } from './proxies.ts';
 
 export interface RequestState extends CountedRequest, McpLog {
   requestId: string;

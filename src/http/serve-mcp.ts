@@ -16,8 +16,8 @@ import { rpcFailureOf } from '../protocol/rpc.ts';
 import { NO_BYTES } from './body/read.ts';
 import { AT_HOLDER_MS, serveAtHolder, unlessRefused } from './forwarding/serve-at-holder.ts';
 import type { ForwardJob, Relay, Reply, ServedReply } from './replies/reply.ts';
-import type { RouteInput } from './route.ts';
-import type { Method } from './route-params.ts';
+import type { RouteInput } from './routing/route.ts';
+import type { Method } from './routing/route-params.ts';
 import type { Services } from './services.ts';
 
 type McpInput = RouteInput<unknown, unknown, unknown>;

@@ -8,16 +8,16 @@ import { GatewayError } from '../domain/errors/errors.ts';
 import { gatewayStarting } from '../domain/errors/gateway-errors.ts';
 import { methodNotAllowed } from '../domain/errors/request-errors.ts';
 import { METRICS_TYPE, type Prometheus } from '../metrics/prometheus.ts';
+import { createProxies } from './callers/proxies.ts';
 import { errors, refuse } from './middleware/errors.ts';
 import { hostOriginCheck } from './middleware/host-origin-check.ts';
 import { identify, requestIds } from './middleware/request-id.ts';
-import { createProxies } from './proxies.ts';
 import { NOT_STORED } from './records/schemas.ts';
 import { bytes, json } from './replies/reply.ts';
 import { respond } from './replies/respond.ts';
 import type { RequestState } from './request.ts';
-import { appListener } from './route-listener.ts';
 import { startingReply } from './routes/health.ts';
+import { appListener } from './routing/route-listener.ts';
 
 /** Answers requests until the gateway is created: 503 with Retry-After, and `/livez` as usual. It writes no log lines. */
 export function createStartingApp(): RequestListener {

@@ -1,4 +1,4 @@
-// Checks addresses against networks: denied ones, and those of trusted proxies (src/http/proxies.ts). Literal addresses
+// Checks addresses against networks: denied ones, and those of trusted proxies (src/http/callers/proxies.ts). Literal addresses
 // of endpoints are checked at registration; names are checked after their look-up, when a connection is made
 // (net/http1/connector.ts).
 

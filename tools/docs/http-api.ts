@@ -1,8 +1,8 @@
 // Every route: method, path, purpose and required permission, from the table of routes.
 
 import { pathTemplate, TAGS, tagOf } from '../../src/http/openapi/document.ts';
-import type { Route } from '../../src/http/route.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
+import type { Route } from '../../src/http/routing/route.ts';
 import { code, table } from './markdown.ts';
 
 export function routesReference(): string {

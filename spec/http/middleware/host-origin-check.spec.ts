@@ -1,8 +1,8 @@
 // Which hosts and origins are allowed: by a gateway on loopback, behind a proxy, and by one that others can reach.
 
 import * as assert from 'uvu/assert';
+import { createProxies } from '../../../src/http/callers/proxies.ts';
 import { hostOriginCheck } from '../../../src/http/middleware/host-origin-check.ts';
-import { createProxies } from '../../../src/http/proxies.ts';
 import { json } from '../../../src/http/replies/reply.ts';
 import { respond } from '../../../src/http/replies/respond.ts';
 import { startMiddlewares } from '../../helpers/http-middlewares.ts';

@@ -6,6 +6,7 @@ import type { Principal } from '../../domain/accounts/account.ts';
 import { compileShape } from '../../domain/errors/validation.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
+import { visibleTemplates } from '../callers/visible.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import {
   InstanceHealth,
@@ -14,7 +15,6 @@ import {
   instanceRecord,
 } from '../records/instance-record.ts';
 import { cursorOf } from '../records/schemas.ts';
-import { visibleTemplates } from '../visible.ts';
 import type { Deployment } from './deployment.ts';
 import { type AtNode, merged, sumOf } from './states.ts';
 

@@ -9,10 +9,10 @@ import { countHealth } from '../../domain/instances/instance.ts';
 import { runsProgramsOf } from '../../domain/nodes/nodes.ts';
 import { viewsByName } from '../../domain/time/task-groups.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
+import { visibleServers } from '../callers/visible.ts';
 import { rounded } from '../records/schemas.ts';
 import { byServer, percentile, StatisticsRecord, statisticsRecord } from '../records/statistics-record.ts';
 import type { Services } from '../services.ts';
-import { visibleServers } from '../visible.ts';
 import { missing } from './deployment.ts';
 import { merged, sumOf } from './states.ts';
 

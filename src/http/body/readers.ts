@@ -3,7 +3,7 @@
 import { HTTP_LIMITS } from '../limits.ts';
 import { type BodyCosts, body } from '../middleware/body.ts';
 import type { HttpStep, KoaContext, RouteContext, RouteMiddleware } from '../request.ts';
-import type { Route } from '../route.ts';
+import type { Route } from '../routing/route.ts';
 import { koaBodyReader, readDirect } from './read.ts';
 
 export interface BodyReaders {

@@ -6,9 +6,9 @@ import { invalidCredentials } from '../../domain/errors/account-errors.ts';
 import { internalError } from '../../domain/errors/errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { callerRefusalOf, type MayUsePath, type Refusal } from '../caller-check.ts';
+import { callerRefusalOf, type MayUsePath, type Refusal } from '../callers/caller-check.ts';
 import type { RouteMiddleware } from '../request.ts';
-import type { Route } from '../route.ts';
+import type { Route } from '../routing/route.ts';
 
 /** Principals whose last change is remembered. */
 const REMEMBERED = 10_000;

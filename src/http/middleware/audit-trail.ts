@@ -8,11 +8,11 @@ import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import { asGatewayError, ERRORS, type ErrorCode } from '../../domain/errors/errors.ts';
 import { CALL_ACTION } from '../../domain/events/audit.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import type { Proxies } from '../callers/proxies.ts';
 import { CLIENT_CLOSED_REQUEST, ClientGone } from '../client-gone.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import type { Proxies } from '../proxies.ts';
 import { type HttpContext, type ReportListener, type RouteMiddleware, templateIn } from '../request.ts';
-import type { Route } from '../route.ts';
+import type { Route } from '../routing/route.ts';
 
 /** Most callers whose refusals of a minute are counted. */
 const COUNTED_CALLERS = 10_000;

@@ -19,13 +19,13 @@ import {
   consumeRateLimit,
   type MayUsePath,
   readsRegistry,
-} from '../caller-check.ts';
-import { resourceOfRoute } from '../challenge.ts';
-import { credentialsOf } from '../credentials.ts';
-import type { Proxies } from '../proxies.ts';
+} from '../callers/caller-check.ts';
+import { resourceOfRoute } from '../callers/challenge.ts';
+import { credentialsOf } from '../callers/credentials.ts';
+import type { Proxies } from '../callers/proxies.ts';
 import type { UnreadAnswers } from '../replies/unread-answers.ts';
 import type { Challenge, RouteContext, RouteMiddleware } from '../request.ts';
-import type { Route } from '../route.ts';
+import type { Route } from '../routing/route.ts';
 
 /**
  * Authorizes a request and leaves `principal`, `check`, `rateLimit` and `challenge` in the state. In this order:

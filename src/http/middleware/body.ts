@@ -12,11 +12,11 @@ import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import type { HeldBodies } from '../body/held-bodies.ts';
 import { NO_BYTES, parseCallBody, parseFormBody, parseJsonBody, type ReadBody } from '../body/read.ts';
-import { consumeRateLimit, requestsIn } from '../caller-check.ts';
+import { consumeRateLimit, requestsIn } from '../callers/caller-check.ts';
 import { ClientGone } from '../client-gone.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { HttpContext, HttpStep } from '../request.ts';
-import type { BodyKind } from '../route.ts';
+import type { BodyKind } from '../routing/route.ts';
 
 export interface BodyCosts {
   readonly held: HeldBodies;

@@ -7,9 +7,9 @@ import { NO_PRINCIPAL } from '../../domain/accounts/account.ts';
 import { methodNotAllowed, routeNotFound } from '../../domain/errors/request-errors.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { credentialsOf } from '../credentials.ts';
+import { credentialsOf } from '../callers/credentials.ts';
+import type { Proxies } from '../callers/proxies.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import type { Proxies } from '../proxies.ts';
 import { noContent } from '../replies/reply.ts';
 import { respond } from '../replies/respond.ts';
 import { writeReply } from '../replies/write-reply.ts';
@@ -20,7 +20,7 @@ import {
   type RouteContext,
   type RouteMiddleware,
 } from '../request.ts';
-import type { RawInput, Route } from '../route.ts';
+import type { RawInput, Route } from '../routing/route.ts';
 import type { Services } from '../services.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
 

@@ -5,7 +5,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
 import { loadOnce } from '../../domain/memory/load-once.ts';
 import { networkOf } from '../../net/network-of.ts';
-import type { Proxies } from '../proxies.ts';
+import type { Proxies } from '../callers/proxies.ts';
 import { NOT_STORED } from '../records/schemas.ts';
 import type { HttpMiddleware } from '../request.ts';
 import type { Clients } from './clients/clients.ts';

@@ -5,8 +5,8 @@ import type { TSchema } from 'typebox';
 import { SCOPES, type Scope } from '../../domain/accounts/account.ts';
 import { type ErrorCode, statusesOf } from '../../domain/errors/errors.ts';
 import { ErrorBody } from '../replies/error-reply.ts';
-import type { AnswerDoc, Route } from '../route.ts';
 import { RpcRefusal } from '../routes/mcp-endpoint.ts';
+import type { AnswerDoc, Route } from '../routing/route.ts';
 import { type Described, exampleOf } from './schema.ts';
 
 export interface SharedAnswers {

@@ -2,7 +2,7 @@
 
 import type { Scope } from '../../domain/accounts/account.ts';
 import { API_VERSION } from '../../domain/version.ts';
-import type { Route } from '../route.ts';
+import type { Route } from '../routing/route.ts';
 import { answersOf, HEADERS, SECURITY_SCHEMES, type SharedAnswers } from './answers.ts';
 import { type Described, exampleOf, schemaWriter } from './schema.ts';
 

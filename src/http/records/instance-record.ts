@@ -9,7 +9,7 @@ import { ANY_NODE, runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { cutText, lastWords } from '../../domain/text.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { StatesByNode } from '../all-nodes/states.ts';
-import { seesMachine } from '../visible.ts';
+import { seesMachine } from '../callers/visible.ts';
 import {
   integer,
   NullableTime,

@@ -4,8 +4,8 @@ import Type, { type Static } from 'typebox';
 import { NO_PRINCIPAL, type Principal, SCOPES } from '../../domain/accounts/account.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { definedFields, JsonText } from '../../domain/json/json.ts';
+import { seesMachine } from '../callers/visible.ts';
 import { named, text } from '../records/schemas.ts';
-import { seesMachine } from '../visible.ts';
 import { type BytesReply, json, withResult } from './reply.ts';
 
 const ValidationItem = Type.Object({

@@ -6,7 +6,7 @@ import { type CreatedId, type Principal, SCOPES, type User } from '../../domain/
 import { Email, KeyPermissions, RoleName, Username } from '../../domain/accounts/input-schemas.ts';
 import { notLinked, unknownProvider } from '../../domain/errors/account-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { sessionCookie } from '../credentials.ts';
+import { sessionCookie } from '../callers/credentials.ts';
 import {
   CALLER_LIST_FIELDS,
   shownListFields,
@@ -29,8 +29,8 @@ import {
 import { BY_CREATION, creationOf, PAGE_HEADERS, PAGE_QUERY, pagedList } from '../replies/paged-list.ts';
 import { json, located, noContent } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { UserParams } from '../route-params.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+import { UserParams } from '../routing/route-params.ts';
 
 const CONSOLE_HEADER = 'X-Stagedoor-Console';
 

@@ -9,8 +9,8 @@ import { rightsOfNewKey, shownListFields, shownLists, WRITTEN_LISTS } from '../r
 import { closed, flag, NullableTime, named, nullableText, Time, text } from '../records/schemas.ts';
 import { BY_CREATION, creationOf, PAGE_HEADERS, PAGE_QUERY, pagedList } from '../replies/paged-list.ts';
 import { json, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { ApiKeyParams } from '../route-params.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+import { ApiKeyParams } from '../routing/route-params.ts';
 
 /** A key without its secret. A list of rights is null for all; `created_by`: null for the operator. */
 const ApiKeyRecord = named('ApiKeyRecord', {

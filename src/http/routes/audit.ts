@@ -20,7 +20,7 @@ import {
   text,
 } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 
 const Outcome = Type.Enum(['result', 'tool_error', 'error', 'failed', 'cancelled'], { examples: ['failed'] });
 

@@ -12,7 +12,7 @@ import type { Clients } from '../oauth/clients/clients.ts';
 import { listsIn, shownListFields, shownLists, WRITTEN_LISTS } from '../records/rights-fields.ts';
 import { closed, NOT_STORED, NullableTime, named, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 import type { Services } from '../services.ts';
 
 const ID = '3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10';

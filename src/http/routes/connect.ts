@@ -12,8 +12,8 @@ import {
 } from '../../connect/kind.ts';
 import { closed, text } from '../records/schemas.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { TemplateParams } from '../route-params.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+import { TemplateParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
 const TRANSPORTS = ['http', 'stdio'];

@@ -18,8 +18,8 @@ import { InstanceId } from '../../domain/instances/instance.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { NullableTime, named, nullableText, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { ConnectionParams } from '../route-params.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+import { ConnectionParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
 const ConnectionRecord = named('ConnectionRecord', {

@@ -5,8 +5,8 @@ import { SCRATCH } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
 import { anyObject, LOCATION } from '../records/schemas.ts';
 import { json, located, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { TemplateParams } from '../route-params.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+import { TemplateParams } from '../routing/route-params.ts';
 import { checkedCommand } from './registration.ts';
 
 /** A template.json: schemas/template.schema.json. */

@@ -7,7 +7,7 @@ import { CONSOLE_TYPES } from '../docs/console.ts';
 import { ASSETS, type PageName } from '../docs/documents.ts';
 import { AnyObject, text } from '../records/schemas.ts';
 import { json, noContent, type Reply } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 import { GatewayHealth, healthOf } from './health.ts';
 
 const CACHED = { 'Cache-Control': 'How long to keep it: files with a hash in their name for ever' };

@@ -10,7 +10,7 @@ import { EVENT_ALIASES, EVENTS } from '../../domain/events/events.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import { closed } from '../records/schemas.ts';
 import type { EventSource } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 import { EVENT_STREAM_TYPE } from '../sse/event-stream.ts';
 import type { SelectableEvent } from '../sse/recent-events.ts';
 

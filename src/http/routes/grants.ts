@@ -7,8 +7,8 @@ import { isRestricted } from '../../domain/accounts/rights.ts';
 import { grantNotFound } from '../../domain/errors/account-errors.ts';
 import { NullableTime, named, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { GrantParams } from '../route-params.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+import { GrantParams } from '../routing/route-params.ts';
 
 const GrantRecord = named('GrantRecord', {
   id: text('8c0e7f64-35a5-4a0e-9f43-8a3d9d2f6a11'),

@@ -23,8 +23,8 @@ import { InstanceHealth } from '../records/instance-record.ts';
 import { closed, integer, named, number, rounded, Time, text } from '../records/schemas.ts';
 import { errorReply } from '../replies/error-reply.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { TemplateParams } from '../route-params.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+import { TemplateParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
 const InstanceCounts = Type.Object({

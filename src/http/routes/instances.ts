@@ -7,8 +7,8 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import { MissingNodes, missing } from '../all-nodes/deployment.ts';
 import { InstanceRecord, instanceRecord } from '../records/instance-record.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
-import { type AnswerDoc, defineRoute, type Route } from '../route.ts';
-import { InstanceParams } from '../route-params.ts';
+import { type AnswerDoc, defineRoute, type Route } from '../routing/route.ts';
+import { InstanceParams } from '../routing/route-params.ts';
 
 const CommandedRecord = Type.Object({ ...InstanceRecord.properties, partial: MissingNodes });
 

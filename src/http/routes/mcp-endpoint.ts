@@ -4,8 +4,8 @@
 
 import Type, { type TObject } from 'typebox';
 import { AnyObject, anyObject, named, text } from '../records/schemas.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { TemplateParams } from '../route-params.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+import { TemplateParams } from '../routing/route-params.ts';
 import { serve } from '../serve-mcp.ts';
 
 const VERSION = Type.Literal('2.0');

@@ -11,8 +11,8 @@ import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
 import { MissingNodes, missing } from '../all-nodes/deployment.ts';
 import { flag, integer, nullableText, Time, text } from '../records/schemas.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
-import { defineRoute, type Route, type RouteInput } from '../route.ts';
-import { NodeParams } from '../route-params.ts';
+import { defineRoute, type Route, type RouteInput } from '../routing/route.ts';
+import { NodeParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
 const NodeRecord = Type.Object({

@@ -9,12 +9,12 @@ import { GatewayError } from '../../domain/errors/errors.ts';
 import { quoted } from '../../domain/errors/request-errors.ts';
 import { timestampOf } from '../../domain/text.ts';
 import type { StoredView } from '../../domain/views/view.ts';
+import { visibleTemplates } from '../callers/visible.ts';
 import { closed, idIn, named, PageCursor, pageOf, text } from '../records/schemas.ts';
 import { json, type Reply } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 import type { Services } from '../services.ts';
-import { visibleTemplates } from '../visible.ts';
 
 const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
 

@@ -9,8 +9,8 @@ import { LIST_METHODS, type ListField } from '../../domain/mcp/mcp.ts';
 import { AnyObject, anyObject, closed, Meta, named, text } from '../records/schemas.ts';
 import { RESULT_TYPES, resultReply, streamReply } from '../replies/exchange-reply.ts';
 import { listReply } from '../replies/list-reply.ts';
-import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
-import { TemplateParams } from '../route-params.ts';
+import { defineRoute, FROM_BACKEND, type Route } from '../routing/route.ts';
+import { TemplateParams } from '../routing/route-params.ts';
 
 const Parameters = Type.Object(
   {

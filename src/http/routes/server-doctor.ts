@@ -6,8 +6,8 @@ import { DENIED_NETWORKS } from '../../domain/registration/endpoint.ts';
 import type { Finding } from '../../gateway/doctor/faults.ts';
 import { nullableText, text } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { TemplateParams } from '../route-params.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+import { TemplateParams } from '../routing/route-params.ts';
 
 const FindingBody = Type.Object({
   /** See docs/reference/server-faults.md. */

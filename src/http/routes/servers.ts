@@ -16,15 +16,15 @@ import { LIMITS } from '../../domain/limits.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { knownAtPeers, ListedServer, recordWith, SERVER_LIST } from '../all-nodes/instances.ts';
+import { requireRightTo, visibleServer, visibleServers } from '../callers/visible.ts';
 import { InstanceRecord } from '../records/instance-record.ts';
 import { anyObject, closed, LOCATION, number, rounded, text } from '../records/schemas.ts';
 import { InstanceMetadata, ServerConfig, serverInput } from '../records/server-input.ts';
 import { resultReply } from '../replies/exchange-reply.ts';
 import { PAGE_HEADERS, PAGE_QUERY, PARTIAL_HEADER, pagedList } from '../replies/paged-list.ts';
 import { json, located, noContent, type Reply, withResult } from '../replies/reply.ts';
-import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
-import { ServerParams } from '../route-params.ts';
-import { requireRightTo, visibleServer, visibleServers } from '../visible.ts';
+import { defineRoute, FROM_BACKEND, type Route } from '../routing/route.ts';
+import { ServerParams } from '../routing/route-params.ts';
 import {
   checkedCommand,
   REGISTRATION_ERRORS,

@@ -25,8 +25,8 @@ import {
   text,
 } from '../records/schemas.ts';
 import { type BytesReply, json, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route, type RouteInput } from '../route.ts';
-import { SessionParams } from '../route-params.ts';
+import { defineRoute, type Route, type RouteInput } from '../routing/route.ts';
+import { SessionParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
 const LONGEST_NAME = 256;

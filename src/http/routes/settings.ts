@@ -7,7 +7,7 @@ import { LOG_LEVELS, SETTINGS } from '../../config/settings.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { closed, text } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 import type { Services } from '../services.ts';
 
 const SettingRecord = Type.Object({

@@ -7,11 +7,11 @@ import { whenKnown } from '../../domain/time/when-known.ts';
 import { METRICS_TYPE } from '../../metrics/prometheus.ts';
 import { HistoryRecord, historyOf } from '../all-nodes/history.ts';
 import { statisticsOf } from '../all-nodes/statistics.ts';
+import { visibleServers, visibleStats } from '../callers/visible.ts';
 import { integer } from '../records/schemas.ts';
 import { CountByServer, requestsByServer, StatisticsRecord } from '../records/statistics-record.ts';
 import { bytes, json } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { visibleServers, visibleStats } from '../visible.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 
 const ServerStatistics = Type.Object({
   uptime: integer(3_600),

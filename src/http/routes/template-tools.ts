@@ -4,8 +4,8 @@ import Type from 'typebox';
 import { callable } from '../../domain/lists/listed-tools.ts';
 import { AnyObject, closed, text } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { TemplateParams } from '../route-params.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+import { TemplateParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
 /** A tool of a template or a view, with its approval. */

@@ -16,13 +16,13 @@ import type { Server } from '../../gateway/gateway-types.ts';
 import { withoutSecretDefaults } from '../../templates/config-schema.ts';
 import { MissingNodes, missing } from '../all-nodes/deployment.ts';
 import { type KnownInstances, knownAtPeers, recordWith } from '../all-nodes/instances.ts';
+import { visibleTemplates } from '../callers/visible.ts';
 import { InstanceRecord } from '../records/instance-record.ts';
 import { AnyObject, closed, integer, named, nullableText, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { TemplateParams } from '../route-params.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+import { TemplateParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
-import { visibleTemplates } from '../visible.ts';
 import { Withheld, withheldFor } from './health.ts';
 
 const Texts = Type.Array(Type.String());

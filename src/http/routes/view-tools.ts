@@ -4,8 +4,8 @@ import Type from 'typebox';
 import { callable } from '../../domain/lists/listed-tools.ts';
 import { text } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { ViewParams } from '../route-params.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+import { ViewParams } from '../routing/route-params.ts';
 import { Approving, TOOL_FIELDS } from './template-tools.ts';
 import { visibleView } from './views.ts';
 

@@ -10,11 +10,11 @@ import type { StoredView, ViewDefinition, ViewProblem } from '../../domain/views
 import { checkedView, VIEW_FIELDS, ViewBody, withViewId } from '../../domain/views/view-schema.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { etagOf } from '../../registry/kinds/view-registry.ts';
-import { callerRefusalOf } from '../caller-check.ts';
+import { callerRefusalOf } from '../callers/caller-check.ts';
 import { AnyObject, closed, integer, LOCATION, named, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { ViewParams } from '../route-params.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+import { ViewParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
 const Problem = named('ViewProblem', {

@@ -5,12 +5,12 @@ import Type from 'typebox';
 import { CLIENT_SCOPES, type ResourcePath } from '../../domain/accounts/account.ts';
 import type { SignIn } from '../../domain/accounts/resource.ts';
 import { routeNotFound } from '../../domain/errors/request-errors.ts';
-import { RESOURCE_DOCUMENT } from '../challenge.ts';
+import { RESOURCE_DOCUMENT } from '../callers/challenge.ts';
 import { NOT_STORED, named, text } from '../records/schemas.ts';
 import { json, type Reply } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { TemplateParams } from '../route-params.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+import { TemplateParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
 const ProtectedResource = named('ProtectedResource', {

@@ -1,7 +1,7 @@
 // What follows a sign-in at an identity provider, by its purpose: the page that asked, or the console. Source: ADR 208, 214.
 
 import type { Auth } from '../../../auth/auth.ts';
-import { sessionCookie } from '../../credentials.ts';
+import { sessionCookie } from '../../callers/credentials.ts';
 import { DEVICE_PATH } from '../metadata.ts';
 import type { Continuation, Purpose } from './provider-sign-ins.ts';
 import type { SignIns } from './sign-ins.ts';

@@ -1,10 +1,10 @@
 import * as assert from 'uvu/assert';
-import type { Principal, Scope } from '../../src/domain/accounts/account.ts';
-import { tokenExpired } from '../../src/domain/errors/account-errors.ts';
-import type { GatewayError } from '../../src/domain/errors/errors.ts';
-import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
-import { callerCheck } from '../../src/http/caller-check.ts';
-import { suite } from '../helpers/suite.ts';
+import type { Principal, Scope } from '../../../src/domain/accounts/account.ts';
+import { tokenExpired } from '../../../src/domain/errors/account-errors.ts';
+import type { GatewayError } from '../../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
+import { callerCheck } from '../../../src/http/callers/caller-check.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('reauthorization');
 

@@ -2,9 +2,9 @@
 // the next request of the client may reach another one, and each scrape of the metrics has those of all. Source:
 // ADR 174, 175.
 
-import type { OwnWorker } from '../domain/nodes/workers.ts';
-import { joinedMetrics } from '../metrics/joined-text.ts';
-import type { Prometheus } from '../metrics/prometheus.ts';
+import type { OwnWorker } from '../../domain/nodes/workers.ts';
+import { joinedMetrics } from '../../metrics/joined-text.ts';
+import type { Prometheus } from '../../metrics/prometheus.ts';
 import type { Route } from './route.ts';
 
 /** The route, whose answer waits until the other workers have applied its change. */

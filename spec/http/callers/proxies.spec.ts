@@ -1,8 +1,8 @@
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import * as assert from 'uvu/assert';
-import { createProxies } from '../../src/http/proxies.ts';
-import { suite } from '../helpers/suite.ts';
+import { createProxies } from '../../../src/http/callers/proxies.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('proxies');
 

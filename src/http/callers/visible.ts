@@ -1,13 +1,13 @@
 // The part of the registry and of the statistics that a principal may see. A template that a principal may not use does not exist
 // for that principal, and neither do its instances.
 
-import { mayDo, type Principal } from '../domain/accounts/account.ts';
-import { hasAllTemplates, mayUse } from '../domain/accounts/rights.ts';
-import { serverNotFound, templateNotFound } from '../domain/errors/registry-errors.ts';
-import { eachInGroups } from '../domain/time/task-groups.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import type { Gateway } from '../gateway/gateway.ts';
-import type { GatewayStats, Server } from '../gateway/gateway-types.ts';
+import { mayDo, type Principal } from '../../domain/accounts/account.ts';
+import { hasAllTemplates, mayUse } from '../../domain/accounts/rights.ts';
+import { serverNotFound, templateNotFound } from '../../domain/errors/registry-errors.ts';
+import { eachInGroups } from '../../domain/time/task-groups.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import type { GatewayStats, Server } from '../../gateway/gateway-types.ts';
 
 /** Sorted names of the templates that the principal may use. */
 export function visibleTemplates(gateway: Pick<Gateway, 'templates'>, principal: Principal): string[] {

@@ -2,21 +2,21 @@
 // query are converted to their declared types.
 
 import Type, { type TObject, type TSchema } from 'typebox';
-import { TemplateId } from '../domain/accounts/input-schemas.ts';
+import { TemplateId } from '../../domain/accounts/input-schemas.ts';
 import {
   apiKeyNotFound,
   clientNotFound,
   grantNotFound,
   userNotFound,
-} from '../domain/errors/account-errors.ts';
-import type { GatewayError, ValidationItem } from '../domain/errors/errors.ts';
-import { serverNotFound, templateNotFound, viewNotFound } from '../domain/errors/registry-errors.ts';
-import { routeNotFound, validationFailed } from '../domain/errors/request-errors.ts';
-import { nodeNotFound, sessionUnknown } from '../domain/errors/session-errors.ts';
-import type { Shape } from '../domain/errors/validation.ts';
-import { InstanceId } from '../domain/instances/instance.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { cutText, HIDES_BAD_TEXT, isCleanText, NOT_UNICODE } from '../domain/text.ts';
+} from '../../domain/errors/account-errors.ts';
+import type { GatewayError, ValidationItem } from '../../domain/errors/errors.ts';
+import { serverNotFound, templateNotFound, viewNotFound } from '../../domain/errors/registry-errors.ts';
+import { routeNotFound, validationFailed } from '../../domain/errors/request-errors.ts';
+import { nodeNotFound, sessionUnknown } from '../../domain/errors/session-errors.ts';
+import type { Shape } from '../../domain/errors/validation.ts';
+import { InstanceId } from '../../domain/instances/instance.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { cutText, HIDES_BAD_TEXT, isCleanText, NOT_UNICODE } from '../../domain/text.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 

@@ -2,16 +2,16 @@
 // depend on koa. route-listener.ts finds the route of a request, of those that routes/index.ts lists.
 
 import type { StaticEncode, TObject, TSchema, TUnknown } from 'typebox';
-import type { Principal, Scope } from '../domain/accounts/account.ts';
-import type { ErrorCode } from '../domain/errors/errors.ts';
-import { validationFailed } from '../domain/errors/request-errors.ts';
-import { anything, compileShape, type InputPart, type Shape } from '../domain/errors/validation.ts';
-import { isJsonObject, type JsonFields, JsonText } from '../domain/json/json.ts';
-import { readsRegistry } from './caller-check.ts';
-import type { Reply } from './replies/reply.ts';
-import type { HttpRequest } from './request.ts';
+import type { Principal, Scope } from '../../domain/accounts/account.ts';
+import type { ErrorCode } from '../../domain/errors/errors.ts';
+import { validationFailed } from '../../domain/errors/request-errors.ts';
+import { anything, compileShape, type InputPart, type Shape } from '../../domain/errors/validation.ts';
+import { isJsonObject, type JsonFields, JsonText } from '../../domain/json/json.ts';
+import { readsRegistry } from '../callers/caller-check.ts';
+import type { Reply } from '../replies/reply.ts';
+import type { HttpRequest } from '../request.ts';
+import type { Services } from '../services.ts';
 import { type Method, NOT_FOUND, pathRefused, queryReader } from './route-params.ts';
-import type { Services } from './services.ts';
 
 /**
  * How a body is read. `json`: parsed. `short`: the same, but few bytes are taken, because the sender is not authenticated;

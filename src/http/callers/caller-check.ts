@@ -2,21 +2,21 @@
 // Authentication and the counters are src/auth.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { Auth } from '../auth/auth.ts';
-import type { RateLimit, RateLimiter } from '../auth/limits/rate-limiter.ts';
-import { mayDo, type Principal, type Scope } from '../domain/accounts/account.ts';
-import { isRestricted, mayUse } from '../domain/accounts/rights.ts';
+import type { Auth } from '../../auth/auth.ts';
+import type { RateLimit, RateLimiter } from '../../auth/limits/rate-limiter.ts';
+import { mayDo, type Principal, type Scope } from '../../domain/accounts/account.ts';
+import { isRestricted, mayUse } from '../../domain/accounts/rights.ts';
 import {
   accountsNeedAllTemplates,
   insufficientPermissions,
   invalidCredentials,
   rateLimitExceeded,
-} from '../domain/errors/account-errors.ts';
-import { asGatewayError, type GatewayError, hasCode } from '../domain/errors/errors.ts';
-import { templateNotFound } from '../domain/errors/registry-errors.ts';
-import { whenKnown } from '../domain/time/when-known.ts';
+} from '../../domain/errors/account-errors.ts';
+import { asGatewayError, type GatewayError, hasCode } from '../../domain/errors/errors.ts';
+import { templateNotFound } from '../../domain/errors/registry-errors.ts';
+import { whenKnown } from '../../domain/time/when-known.ts';
+import { HTTP_LIMITS } from '../limits.ts';
 import { type CredentialedRequest, credentialsOf } from './credentials.ts';
-import { HTTP_LIMITS } from './limits.ts';
 
 /** The error for a caller that is not authorized; undefined for one that is. */
 export type Refusal = GatewayError | undefined;

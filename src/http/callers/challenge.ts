@@ -3,12 +3,17 @@
 // RFC 9728, RFC 6750, ADR 205.
 
 import type { Logger } from 'pino';
-import { CLIENT_SCOPES, type Principal, type ResourcePath, type Scope } from '../domain/accounts/account.ts';
-import { type GatewayAddress, isResourcePath, type SignIn } from '../domain/accounts/resource.ts';
-import type { GatewayError } from '../domain/errors/errors.ts';
+import {
+  CLIENT_SCOPES,
+  type Principal,
+  type ResourcePath,
+  type Scope,
+} from '../../domain/accounts/account.ts';
+import { type GatewayAddress, isResourcePath, type SignIn } from '../../domain/accounts/resource.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import type { Challenge } from '../request.ts';
+import type { Route } from '../routing/route.ts';
 import { HOST, type Proxies } from './proxies.ts';
-import type { Challenge } from './request.ts';
-import type { Route } from './route.ts';
 
 /** Path of the documents about resources; that of the resource follows. Source: RFC 9728 section 3.1. */
 export const RESOURCE_DOCUMENT = '/.well-known/oauth-protected-resource';

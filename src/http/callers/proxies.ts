@@ -3,7 +3,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import { type AddressCheck, addressesIn } from '../net/network-guard.ts';
+import { type AddressCheck, addressesIn } from '../../net/network-guard.ts';
 
 /** A host that may be in an answer or a line of the log. */
 export const HOST = /^[A-Za-z0-9._:[\]-]{1,300}$/;

@@ -1,11 +1,11 @@
 // How a client that knows only an address learns where to sign in: the header of a 401, and the documents that it names.
 
 import * as assert from 'uvu/assert';
-import { GatewayAddress } from '../../src/domain/accounts/resource.ts';
-import { startWithAccounts } from '../helpers/http-accounts.ts';
-import { type Answer, appFor } from '../helpers/http-app.ts';
-import { head, sendRaw } from '../helpers/http-raw.ts';
-import { suite } from '../helpers/suite.ts';
+import { GatewayAddress } from '../../../src/domain/accounts/resource.ts';
+import { startWithAccounts } from '../../helpers/http-accounts.ts';
+import { type Answer, appFor } from '../../helpers/http-app.ts';
+import { head, sendRaw } from '../../helpers/http-raw.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('where clients sign in');
 

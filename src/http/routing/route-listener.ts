@@ -7,11 +7,11 @@ import { createRequire } from 'node:module';
 import type { Router as KoaRouter } from '@koa/router';
 import Koa from 'koa';
 import type { Logger } from 'pino';
-import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
-import type { Gateway } from '../gateway/gateway.ts';
-import type { BodyReaders } from './body/readers.ts';
+import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import type { BodyReaders } from '../body/readers.ts';
+import type { HttpMiddleware, HttpStep, KoaContext, RequestState, RouteContext } from '../request.ts';
 import { PlainContext, plainCalls } from './plain-call.ts';
-import type { HttpMiddleware, HttpStep, KoaContext, RequestState, RouteContext } from './request.ts';
 import type { Route } from './route.ts';
 
 /** The CommonJS form of the router: its ES modules import node:http; see server/listeners.ts. */

@@ -2,31 +2,31 @@
 // nodes forward to this one. route-listener.ts joins each for koa.
 
 import type { Logger } from 'pino';
-import type { RateLimiter } from '../auth/limits/rate-limiter.ts';
-import { mayUse, mayUseView } from '../domain/accounts/rights.ts';
-import { routeNotFound } from '../domain/errors/request-errors.ts';
-import type { OwnWorker } from '../domain/nodes/workers.ts';
-import type { Prometheus } from '../metrics/prometheus.ts';
-import { Samples } from '../metrics/samples.ts';
-import { Tracing } from '../tracing/tracing.ts';
-import type { MayUsePath } from './caller-check.ts';
-import { challenges } from './challenge.ts';
-import { ForwardedCallers } from './forwarding/forwarded-callers.ts';
-import { HTTP_LIMITS } from './limits.ts';
-import { observe, reportLog } from './middleware/access-log.ts';
-import { auditTrail, callTrail } from './middleware/audit-trail.ts';
-import { admission, authorize, localAccounts } from './middleware/authorize.ts';
-import { errors, rpcErrors } from './middleware/errors.ts';
-import { type HostOriginCheckOptions, hostOriginCheck } from './middleware/host-origin-check.ts';
-import { handle, knownPath, unmatched } from './middleware/routing.ts';
-import type { OpenRequests } from './open-requests.ts';
-import type { Proxies } from './proxies.ts';
-import type { ReportListener, RouteMiddleware } from './request.ts';
+import type { RateLimiter } from '../../auth/limits/rate-limiter.ts';
+import { mayUse, mayUseView } from '../../domain/accounts/rights.ts';
+import { routeNotFound } from '../../domain/errors/request-errors.ts';
+import type { OwnWorker } from '../../domain/nodes/workers.ts';
+import type { Prometheus } from '../../metrics/prometheus.ts';
+import { Samples } from '../../metrics/samples.ts';
+import { Tracing } from '../../tracing/tracing.ts';
+import type { MayUsePath } from '../callers/caller-check.ts';
+import { challenges } from '../callers/challenge.ts';
+import type { Proxies } from '../callers/proxies.ts';
+import { ForwardedCallers } from '../forwarding/forwarded-callers.ts';
+import { HTTP_LIMITS } from '../limits.ts';
+import { observe, reportLog } from '../middleware/access-log.ts';
+import { auditTrail, callTrail } from '../middleware/audit-trail.ts';
+import { admission, authorize, localAccounts } from '../middleware/authorize.ts';
+import { errors, rpcErrors } from '../middleware/errors.ts';
+import { type HostOriginCheckOptions, hostOriginCheck } from '../middleware/host-origin-check.ts';
+import { handle, knownPath, unmatched } from '../middleware/routing.ts';
+import type { OpenRequests } from '../open-requests.ts';
+import type { ReportListener, RouteMiddleware } from '../request.ts';
+import { ROUTES } from '../routes/index.ts';
+import type { Services } from '../services.ts';
+import type { EventStreams } from '../sse/event-stream.ts';
 import type { Route } from './route.ts';
 import type { RouteTable } from './route-listener.ts';
-import { ROUTES } from './routes/index.ts';
-import type { Services } from './services.ts';
-import type { EventStreams } from './sse/event-stream.ts';
 import { tellingOthers } from './worker-routes.ts';
 
 export interface RouteTablesOptions {
