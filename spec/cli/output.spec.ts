@@ -1,9 +1,9 @@
 // The output of commands: tables, facts and JSON, and the characters that may reach a terminal.
 
 import * as assert from 'uvu/assert';
-import { shownReasonOf, shownStateOf } from '../../src/cli/answers.ts';
 import { CommandInput } from '../../src/cli/command.ts';
 import { detailLines, duration, indentedJson, printable, stateWord, table } from '../../src/cli/output.ts';
+import { shownReasonOf, shownStateOf } from '../../src/cli/remote/answers.ts';
 import { suite } from '../helpers/suite.ts';
 import { recordingTerminal } from './recording-terminal.ts';
 

@@ -4,7 +4,7 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { TOOL_LIST_AGE_MS } from '../../src/actors/instances/tool-cache.ts';
-import { logEvents } from '../../src/cli/event-log.ts';
+import { logEvents } from '../../src/cli/foreground/event-log.ts';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import type { GatewayEvent } from '../../src/domain/events/events.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';

@@ -2,7 +2,7 @@
 // The output of a whole program and its children: spec/system/journeys/secrets.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { logEvents } from '../../src/cli/event-log.ts';
+import { logEvents } from '../../src/cli/foreground/event-log.ts';
 import { PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
 import { modern, openSession, rpc, toolCall } from '../helpers/http-mcp.ts';
 import { suite } from '../helpers/suite.ts';

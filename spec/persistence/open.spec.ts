@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../src/cli/demo-servers.ts';
+import { freePort } from '../../src/cli/demo/demo-servers.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open.ts';
 import { addingCommand } from '../../src/persistence/open-failures.ts';
 import { definition } from '../helpers/failing-backend.ts';

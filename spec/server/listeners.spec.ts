@@ -8,7 +8,7 @@ import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../src/cli/demo-servers.ts';
+import { freePort } from '../../src/cli/demo/demo-servers.ts';
 import {
   ListenError,
   type Listeners,

@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers';
 import { pino } from 'pino';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { fields } from '../../src/cli/answers.ts';
+import { fields } from '../../src/cli/remote/answers.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { VERSION } from '../../src/domain/version.ts';
 import type { Gateway } from '../../src/gateway/gateway.ts';

@@ -3,9 +3,9 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { type AccountClient, withLocalClient } from '../../../src/cli/accounts/local-client.ts';
-import { type Fields, fields, objectsOf } from '../../../src/cli/answers.ts';
 import { CommandInput } from '../../../src/cli/command.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
+import { type Fields, fields, objectsOf } from '../../../src/cli/remote/answers.ts';
 import { idAt } from '../../../src/domain/events/audit.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { folderOfEach } from '../../helpers/folder.ts';

@@ -1,6 +1,6 @@
 // @own-process: a gateway that has stopped ends its process some seconds later.
 
-// How `gateway start` reads its options. Successful starts: spec/cli/run-gateway.spec.ts and the journeys.
+// How `gateway start` reads its options. Successful starts: spec/cli/foreground/run-gateway.spec.ts and the journeys.
 
 import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';

@@ -7,7 +7,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import tls from 'node:tls';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { guardedConnector } from '../../../src/net/http1/connector.ts';
 import { BackendHandshakes } from '../../../src/net/tls/backend-handshakes.ts';

@@ -4,7 +4,7 @@
 
 import type { Locator } from 'playwright-core';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
 import { type Caller, caller, field, listed, statusAndCode, tokenOf } from '../../helpers/caller.ts';

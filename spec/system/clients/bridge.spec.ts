@@ -12,7 +12,7 @@ import {
   ProgressNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { newKey } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/eventually.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { COMMANDS } from '../../../src/cli/commands/index.ts';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { startFakeEngine } from '../../helpers/fake-engine.ts';
 import { freshDatabase, postgresql } from '../../helpers/services.ts';
 import { type Replacements, Shell } from '../../helpers/shell.ts';

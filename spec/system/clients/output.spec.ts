@@ -7,7 +7,7 @@ import { closeSync, existsSync, openSync, readdirSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { binPath, PLAIN, processesWithHome } from '../../helpers/program.ts';

@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { Podman, startPodman } from '../../helpers/podman.ts';
 import { binPath } from '../../helpers/program.ts';

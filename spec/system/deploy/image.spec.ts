@@ -13,7 +13,7 @@ import { promisify } from 'node:util';
 import { createGzip } from 'node:zlib';
 import * as assert from 'uvu/assert';
 import { parse } from 'yaml';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { caller, field, tokenOf, toolText } from '../../helpers/caller.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
 import { importNodeImage, importPostgresImage, importRedisImage } from '../../helpers/machine-images.ts';

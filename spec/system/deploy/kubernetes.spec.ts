@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
 import { parseAllDocuments } from 'yaml';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { ALL_SETTINGS } from '../../../src/config/settings.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
 import { parse } from 'yaml';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { METRICS } from '../../../src/metrics/metric-table.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { caller, callTool, field } from '../../helpers/caller.ts';

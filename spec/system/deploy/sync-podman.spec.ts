@@ -2,7 +2,7 @@
 // are skipped with the reason.
 
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { type Caller, caller, callTool, field, toolText } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { Podman, startPodman } from '../../helpers/podman.ts';

@@ -10,7 +10,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { gunzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { loadConfig } from '../../../src/config/config.ts';
 import { type RunningServer, startServer } from '../../../src/server/server.ts';
 import { linkTo } from '../../helpers/company-provider.ts';

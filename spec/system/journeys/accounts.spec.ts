@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { runAtTerminal } from '../../cli/commands/against-gateway.ts';
 import type { RecordingOptions } from '../../cli/recording-terminal.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';

@@ -3,7 +3,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { type Answer, caller } from '../../helpers/caller.ts';
 import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -3,7 +3,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { httpServerPath, stdioServerPath } from '../../fixtures/programs.ts';
 import { type Caller, caller, callTool, field, toolText } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';

@@ -6,7 +6,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { WATCHED_URI } from '../../fixtures/everything/resources.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';

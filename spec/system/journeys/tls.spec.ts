@@ -5,7 +5,7 @@ import { chmod, readFile } from 'node:fs/promises';
 import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/certificates.ts';
 import { becomes } from '../../helpers/eventually.ts';

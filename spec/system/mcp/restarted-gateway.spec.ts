@@ -8,7 +8,7 @@ import {
   ResourceUpdatedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { WATCHED_URI } from '../../fixtures/everything/resources.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';

@@ -1,7 +1,7 @@
 // Events of the deployment at any of its nodes: two complete gateways on one PostgreSQL, which send each other their events while they are read.
 
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerprint.ts';
 import { readEvents, type ServerEvent } from '../../../web/src/sse.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';

@@ -3,7 +3,7 @@
 
 import { hostname } from 'node:os';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
 import { newKey } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';

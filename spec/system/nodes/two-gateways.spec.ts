@@ -4,7 +4,7 @@
 
 import { hostname } from 'node:os';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { field, type Listed, listed, toolText } from '../../helpers/caller.ts';

@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { chmodSync, readdirSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { canFindProcesses, isRunning, NO_PROCESSES } from '../../helpers/processes.ts';

@@ -4,7 +4,7 @@
 
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { openTransport } from '../../../src/transports/load-transport.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import {

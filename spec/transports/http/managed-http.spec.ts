@@ -3,7 +3,7 @@
 import { fileURLToPath } from 'node:url';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/demo-servers.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { PASS_ENV } from '../../../src/domain/instances/command.ts';
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
 import { open as http } from '../../../src/transports/http/http.ts';

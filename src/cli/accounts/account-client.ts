@@ -3,12 +3,12 @@
 
 import { templatesIn } from '../../domain/accounts/rights.ts';
 import { didYouMean } from '../../domain/nearest.ts';
-import { type Fields, fields, objectsOf } from '../answers.ts';
 import { daemonHere } from '../background/daemon-files.ts';
 import type { CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import type { TableColumns } from '../output.ts';
-import { findGateway, Remote } from '../remote.ts';
+import { type Fields, fields, objectsOf } from '../remote/answers.ts';
+import { findGateway, Remote } from '../remote/remote.ts';
 import { DATABASE_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import type { WrittenRights } from './account-options.ts';

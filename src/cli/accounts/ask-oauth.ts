@@ -2,10 +2,10 @@
 
 import { jsonIn } from '../../domain/json/json.ts';
 import { plainLine } from '../../domain/text.ts';
-import { beginningOf } from '../answering-url.ts';
-import { type Fields, fields } from '../answers.ts';
 import { GatewayRefusal } from '../failures.ts';
-import { unreachable } from '../unreachable.ts';
+import { beginningOf } from '../remote/answering-url.ts';
+import { type Fields, fields } from '../remote/answers.ts';
+import { unreachable } from '../remote/unreachable.ts';
 
 /** The gateway waits up to 16 s for a silent database. */
 const ANSWER_MS = 20_000;

@@ -19,7 +19,7 @@ import type { RawInput } from '../../http/routing/route.ts';
 import type { Services } from '../../http/services.ts';
 import type { CommandInput } from '../command.ts';
 import { withDatabase } from '../database/open-database.ts';
-import type { Remote } from '../remote.ts';
+import type { Remote } from '../remote/remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 

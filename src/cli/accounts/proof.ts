@@ -5,9 +5,9 @@ import { parseKey } from '../../auth/accounts/api-keys.ts';
 import { isProof, proofOf } from '../../auth/secrets/proof.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { ownCommand } from '../../domain/version.ts';
-import { fields } from '../answers.ts';
-import { secured, speaksHttps } from '../certificate-fault.ts';
 import { CommandFailure } from '../failures.ts';
+import { fields } from '../remote/answers.ts';
+import { secured, speaksHttps } from '../remote/certificate-fault.ts';
 
 /** Not imported, which loads more; see server/listeners.ts. */
 const { request } = process.getBuiltinModule('node:http');

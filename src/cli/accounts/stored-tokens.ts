@@ -3,9 +3,9 @@
 import { readRegularFile } from '../../config/read-file.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
-import { elementsOf, fields } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 import { writePrivateFile } from '../private-file.ts';
+import { elementsOf, fields } from '../remote/answers.ts';
 import type { Provable } from './proof.ts';
 
 export interface StoredToken {

@@ -7,8 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../config/config.ts';
 import { lockFile } from '../../persistence/file-lock.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
-import { createLog } from '../log.ts';
-import { runGateway } from '../run-gateway.ts';
+import { createLog } from '../foreground/log.ts';
+import { runGateway } from '../foreground/run-gateway.ts';
 import type { Terminal } from '../terminal.ts';
 import { workerCount } from '../workers/worker-count.ts';
 import {

@@ -6,8 +6,8 @@ import { definedFields, isJsonObject, type JsonObject, jsonIn, parseExact } from
 import { idValue, type JsonRpcId, numberMeant, RPC, readId, readMessage } from '../../domain/mcp/jsonrpc.ts';
 import { CANCELLED, LEGACY_VERSIONS, LISTEN, META, METHODS } from '../../domain/mcp/mcp.ts';
 import { eraHeaders } from '../../transports/era-metadata.ts';
-import { beginningOf, textWithin } from '../answering-url.ts';
-import { fields } from '../answers.ts';
+import { beginningOf, textWithin } from '../remote/answering-url.ts';
+import { fields } from '../remote/answers.ts';
 import { type GatewayLink, type LinkRequest, LostRequest, readMessages } from './gateway-link.ts';
 
 export interface BridgeOptions {

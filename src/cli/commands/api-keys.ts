@@ -9,9 +9,9 @@ import {
   withAccountClient,
 } from '../accounts/account-client.ts';
 import { keyRightsOf, LIFETIME_MS, rightsOf, rightsOptions } from '../accounts/account-options.ts';
-import { type Fields, fields, objectsOf } from '../answers.ts';
 import { type Command, timeOf } from '../command.ts';
 import { minute, printResult, type TableColumns, table } from '../output.ts';
+import { type Fields, fields, objectsOf } from '../remote/answers.ts';
 
 export const apiKeys: Command = {
   name: 'gateway api-keys',

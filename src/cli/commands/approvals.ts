@@ -1,10 +1,10 @@
 // `stagedoor template tools | approve` and `stagedoor view tools | approve`: the tools of a template or of a view,
 // and the approval of those of a pinned one.
 
-import { elementsOf, type Fields, fields, objectsOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { printResult, type TableColumns, table } from '../output.ts';
-import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote } from '../remote.ts';
+import { elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
+import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote } from '../remote/remote.ts';
 
 interface Kind {
   readonly name: 'template' | 'view';

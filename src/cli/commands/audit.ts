@@ -1,9 +1,9 @@
 // `stagedoor gateway audit`: the audit log of a running gateway, newest entries first.
 
-import { type Fields, fields } from '../answers.ts';
 import { type Command, timeOf } from '../command.ts';
 import { printResult, type TableColumns, table } from '../output.ts';
-import { CLIENT_OPTIONS, gatewayOf, pagedEntries, WIDE_OPTION } from '../remote.ts';
+import { type Fields, fields } from '../remote/answers.ts';
+import { CLIENT_OPTIONS, gatewayOf, pagedEntries, WIDE_OPTION } from '../remote/remote.ts';
 
 /** Most entries of one output, and its default. */
 const MOST = 100_000;

@@ -5,10 +5,10 @@ import { once } from 'node:events';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { namedEnvironment, requestCredentials } from '../accounts/credentials.ts';
 import { trustUrl } from '../accounts/stored-tokens.ts';
-import { answeringUrl } from '../answering-url.ts';
 import { DEFAULT_URLS, usualUrls } from '../background/daemon-files.ts';
 import type { Command } from '../command.ts';
-import { namedUrl, URL_OPTION } from '../remote.ts';
+import { answeringUrl } from '../remote/answering-url.ts';
+import { namedUrl, URL_OPTION } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const bridge: Command = {

@@ -1,11 +1,11 @@
 // `stagedoor gateway clients`: the MCP clients that may send users to the sign-in of a running gateway.
 
 import { rightsOf, rightsOptions, wordsOption } from '../accounts/account-options.ts';
-import { type Fields, fields, objectsOf } from '../answers.ts';
 import type { Command, CommandInput } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { minute, printResult, type TableColumns, table } from '../output.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
+import { type Fields, fields, objectsOf } from '../remote/answers.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 const PATH = '/auth/clients';

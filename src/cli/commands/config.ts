@@ -1,9 +1,9 @@
 // `stagedoor config`: the settings, with their sources, of a gateway that would start here now.
 
 import type { ConfigRow } from '../../config/config.ts';
-import { fields } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { printResult, type TableColumns, table } from '../output.ts';
+import { fields } from '../remote/answers.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 
 export const config: Command = {

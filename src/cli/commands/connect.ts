@@ -22,7 +22,7 @@ import type { Person } from '../connect/verify-sign-in.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { indentedJson, printable } from '../output.ts';
 import { resultWriter } from '../private-file.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const connect: Command = {

@@ -1,9 +1,9 @@
 // `stagedoor gateway connections list | add | confirm | remove`: the connected accounts at servers that want OAuth.
 
-import { type Fields, fields, objectsOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { minute, printResult, type TableColumns, table } from '../output.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
+import { type Fields, fields, objectsOf } from '../remote/answers.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../remote/remote.ts';
 
 const PATH = '/gateway/connections';
 

@@ -6,7 +6,7 @@ import type { NamedCheckResult } from '../doctor/checks.ts';
 import type { ServerReport } from '../doctor/server.ts';
 import { wrapLines } from '../help.ts';
 import { printable, printResult } from '../output.ts';
-import { URL_OPTION } from '../remote.ts';
+import { URL_OPTION } from '../remote/remote.ts';
 import { SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 

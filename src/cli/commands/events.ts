@@ -1,11 +1,11 @@
 // `stagedoor gateway events`, or `stagedoor events`: the recent events of a gateway and, with --follow, new ones.
 
-import { type Fields, fields } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
+import { pause, untilSignal } from '../foreground/stop-signals.ts';
 import { fieldText } from '../output.ts';
-import { CLIENT_OPTIONS, gatewayOf, type Remote, StreamBroken } from '../remote.ts';
-import { pause, untilSignal } from '../stop-signals.ts';
+import { type Fields, fields } from '../remote/answers.ts';
+import { CLIENT_OPTIONS, gatewayOf, type Remote, StreamBroken } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Attempts after a broken connection until it counts as a failure, and the pause before each, in ms. */

@@ -1,9 +1,9 @@
 // `stagedoor gateway grants list | revoke`: what MCP clients may do for their users, at a running gateway or in its database.
 
 import { ACCOUNT_CLIENT_OPTIONS, withAccountClient } from '../accounts/account-client.ts';
-import { type Fields, objectsOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { minute, printResult, type TableColumns, table } from '../output.ts';
+import { type Fields, objectsOf } from '../remote/answers.ts';
 
 export const grants: Command = {
   name: 'gateway grants list',

@@ -9,13 +9,13 @@ import { type RequestCredentials, requestCredentials } from '../accounts/credent
 import { ProofUnavailable } from '../accounts/proof.ts';
 import { endSignIn } from '../accounts/renewal.ts';
 import { removeToken, type StoredToken, storedTokenOf, storeToken } from '../accounts/stored-tokens.ts';
-import { answerOfGateway, SEEK_MS, variantsOf } from '../answering-url.ts';
-import { fields } from '../answers.ts';
 import { usualUrls } from '../background/daemon-files.ts';
 import type { Command, CommandInput } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { duration, printResult } from '../output.ts';
-import { CLIENT_OPTIONS, gatewayOf, namedUrl, Remote } from '../remote.ts';
+import { answerOfGateway, SEEK_MS, variantsOf } from '../remote/answering-url.ts';
+import { fields } from '../remote/answers.ts';
+import { CLIENT_OPTIONS, gatewayOf, namedUrl, Remote } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const login: Command = {

@@ -3,14 +3,14 @@
 
 import { type FileHandle, open } from 'node:fs/promises';
 import { codeOf, messageOf } from '../../domain/errors/errors.ts';
-import { fields } from '../answers.ts';
 import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
 import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
+import { pause, untilSignal } from '../foreground/stop-signals.ts';
 import { printResult } from '../output.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
+import { fields } from '../remote/answers.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../remote/remote.ts';
 import { readSettings } from '../setting-options.ts';
-import { pause, untilSignal } from '../stop-signals.ts';
 
 const LINES = 100;
 const MAX_LINES = 100_000;
@@ -96,7 +96,7 @@ async function read(file: FileHandle, from: number, to: number): Promise<Buffer>
 
 /** Formats records for reading; lines of Node itself at a crash are no records and stay unchanged. */
 async function lineReader(): Promise<(line: string) => string> {
-  const { humanLine } = await import('../log.ts');
+  const { humanLine } = await import('../foreground/log.ts');
   return (line) => {
     try {
       return humanLine(line);

@@ -1,9 +1,9 @@
 // `stagedoor gateway nodes | drain-node | resume-node`: the nodes of the deployment, as the gateway that answers sees them.
 
-import { type Fields, fields, objectsOf, warningsOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { duration, printable, printResult, table } from '../output.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
+import { type Fields, fields, objectsOf, warningsOf } from '../remote/answers.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const nodes: Command = {

@@ -1,9 +1,9 @@
 // `stagedoor gateway sessions | end-session`: the open sessions of MCP clients at a running gateway.
 
-import { type Fields, fields, objectsOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { duration, printResult, table } from '../output.ts';
-import { CLIENT_OPTIONS, gatewayOf, pagedEntries } from '../remote.ts';
+import { type Fields, fields, objectsOf } from '../remote/answers.ts';
+import { CLIENT_OPTIONS, gatewayOf, pagedEntries } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const sessions: Command = {

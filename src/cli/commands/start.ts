@@ -6,8 +6,8 @@ import { SETTINGS } from '../../config/settings.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import { DAEMON_OPTIONS, DAEMON_VARIABLE } from '../background/daemon-files.ts';
 import type { Command } from '../command.ts';
-import { releaseCompiledCode } from '../compiled-code.ts';
 import { UsageError } from '../failures.ts';
+import { releaseCompiledCode } from '../foreground/compiled-code.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import { WORKER_VARIABLE } from '../workers/messages.ts';
@@ -58,7 +58,7 @@ export const start: Command = {
     const { Passwords } = await import('../../auth/accounts/passwords.ts');
     const firstPassword = beginFirstPassword(effective, new Passwords(systemClock));
     // Most of the program. Meanwhile another thread hashes that password.
-    const { runGateway } = await import('../run-gateway.ts');
+    const { runGateway } = await import('../foreground/run-gateway.ts');
     // Before the database library is loaded, so that its code reuses the released memory.
     releaseCompiledCode();
     return runGateway(effective, { isDemo, terminal, firstPassword });

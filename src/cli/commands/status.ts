@@ -2,6 +2,10 @@
 // templates; the calls of each instance.
 
 import { ownCommand } from '../../domain/version.ts';
+import type { Command, CommandInput } from '../command.ts';
+import { GatewayRefusal, UsageError } from '../failures.ts';
+import { pause, untilSignal } from '../foreground/stop-signals.ts';
+import { detailLines, duration, printResult, stateWord, type TableColumns, table } from '../output.ts';
 import {
   elementsOf,
   type Fields,
@@ -10,12 +14,8 @@ import {
   objectsOf,
   shownReasonOf,
   shownStateOf,
-} from '../answers.ts';
-import type { Command, CommandInput } from '../command.ts';
-import { GatewayRefusal, UsageError } from '../failures.ts';
-import { detailLines, duration, printResult, stateWord, type TableColumns, table } from '../output.ts';
-import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote, WIDE_OPTION } from '../remote.ts';
-import { pause, untilSignal } from '../stop-signals.ts';
+} from '../remote/answers.ts';
+import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote, WIDE_OPTION } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const list: Command = {

@@ -8,13 +8,13 @@ import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 import { isMissing } from '../../domain/instances/start-failure.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import type { ImportedFile, RefusedEntry } from '../../templates/imported-server.ts';
-import { type Fields, fields, instancesOf, shownReasonOf } from '../answers.ts';
 import type { Command, CommandInput } from '../command.ts';
 import { Cancelled, CommandFailure, UsageError } from '../failures.ts';
 import type { Placeholders } from '../import/placeholders.ts';
 import type { PlannedImport } from '../import/plan.ts';
 import { indentedJson, printable, type TableColumns, table } from '../output.ts';
-import { CLIENT_OPTIONS, findGateway, gatewayOf, type Remote } from '../remote.ts';
+import { type Fields, fields, instancesOf, shownReasonOf } from '../remote/answers.ts';
+import { CLIENT_OPTIONS, findGateway, gatewayOf, type Remote } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 import { REGISTRY_OPTION, registryOf } from './template-search.ts';
 

@@ -2,10 +2,10 @@
 // server of the registry, asks it.
 
 import { ownCommand } from '../../domain/version.ts';
-import { type Fields, objectsOf } from '../answers.ts';
 import type { Command, CommandInput } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { printable, printResult, type TableColumns, table } from '../output.ts';
+import { type Fields, objectsOf } from '../remote/answers.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 

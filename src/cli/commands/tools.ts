@@ -2,11 +2,11 @@
 
 import { messageOf } from '../../domain/errors/errors.ts';
 import { isJsonObject, jsonIn, parseExact } from '../../domain/json/json.ts';
-import { elementsOf, type Fields, fields, objectsOf } from '../answers.ts';
 import { type Command, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { indentedJson, printable, printResult, type TableColumns, table } from '../output.ts';
-import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote, type RemoteEvent } from '../remote.ts';
+import { elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
+import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote, type RemoteEvent } from '../remote/remote.ts';
 
 export const tools: Command = {
   name: 'gateway tools',

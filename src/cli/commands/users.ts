@@ -19,11 +19,11 @@ import {
   SCOPES_OPTION,
   scopesOption,
 } from '../accounts/account-options.ts';
-import { type Fields, fields, objectsOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { minute, printResult, type TableColumns, table } from '../output.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
+import { type Fields, fields, objectsOf } from '../remote/answers.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../remote/remote.ts';
 
 export const users: Command = {
   name: 'gateway users',

@@ -2,11 +2,11 @@
 
 import { resolve } from 'node:path';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
-import { type Fields, fields, objectsOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { minute, printable, printResult, type TableColumns, table } from '../output.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
+import { type Fields, fields, objectsOf } from '../remote/answers.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 import { fileText, standardInput } from './template-import.ts';
 

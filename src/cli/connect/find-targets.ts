@@ -19,10 +19,10 @@ import { didYouMean } from '../../domain/nearest.ts';
 import { PACKAGE_ROOT } from '../../domain/package-root.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
-import { beginningOf } from '../answering-url.ts';
-import { elementsOf, type Fields, fields, objectsOf } from '../answers.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
-import type { Remote } from '../remote.ts';
+import { beginningOf } from '../remote/answering-url.ts';
+import { elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
+import type { Remote } from '../remote/remote.ts';
 
 type GatewayApi = Pick<Remote, 'url' | 'request'>;
 

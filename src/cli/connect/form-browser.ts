@@ -1,7 +1,7 @@
 // A browser for the pages of the sign-in: cookies, redirects within one origin, and forms without script.
 
-import { beginningOf } from '../answering-url.ts';
 import { CommandFailure } from '../failures.ts';
+import { beginningOf } from '../remote/answering-url.ts';
 
 /** Redirects in a row that end a visit. */
 const MAX_REDIRECTS = 10;

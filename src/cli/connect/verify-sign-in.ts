@@ -5,9 +5,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { EndpointTarget } from '../../connect/kind.ts';
 import { jsonIn } from '../../domain/json/json.ts';
-import { beginningOf } from '../answering-url.ts';
-import { elementsOf, type Fields, fields } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
+import { beginningOf } from '../remote/answering-url.ts';
+import { elementsOf, type Fields, fields } from '../remote/answers.ts';
 import { FormBrowser } from './form-browser.ts';
 import { endpointDefinition, listedBy, type Verification } from './verify.ts';
 

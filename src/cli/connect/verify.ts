@@ -14,9 +14,9 @@ import { VERSION } from '../../domain/version.ts';
 import { openTransport } from '../../transports/load-transport.ts';
 import { Reaper } from '../../transports/stdio/reaper.ts';
 import { type RequestCredentials, requestCredentials } from '../accounts/credentials.ts';
-import { fields, objectsOf } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
-import { Remote } from '../remote.ts';
+import { fields, objectsOf } from '../remote/answers.ts';
+import { Remote } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export interface Verification {

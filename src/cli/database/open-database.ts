@@ -14,8 +14,8 @@ import {
 } from '../../persistence/open.ts';
 import type { MigrationStatus } from '../../persistence/store.ts';
 import { openStorage, type Storage } from '../../server/storage.ts';
-import { issueText } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
+import { issueText } from '../remote/answers.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Opens the database for the work; `name` is for display. Throws CommandFailure with one line that says what to do. */

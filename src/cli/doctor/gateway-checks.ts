@@ -6,10 +6,17 @@ import { templatesIn } from '../../domain/accounts/rights.ts';
 import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { WAITING_REASONS } from '../../domain/views/approval.ts';
-import { fields, instancesOf, objectsOf, shownReasonOf, shownStateOf, warningsOf } from '../answers.ts';
 import { CertificateRefused, GatewayRefusal } from '../failures.ts';
 import { printable } from '../output.ts';
-import { findGateway } from '../remote.ts';
+import {
+  fields,
+  instancesOf,
+  objectsOf,
+  shownReasonOf,
+  shownStateOf,
+  warningsOf,
+} from '../remote/answers.ts';
+import { findGateway } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 import { attemptAsync, type CheckResult, ok, warn } from './result.ts';
 

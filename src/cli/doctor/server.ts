@@ -5,10 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { InstanceInput } from '../../domain/instances/instance.ts';
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { definedFields } from '../../domain/json/json.ts';
-import { elementsOf, fields, objectsOf } from '../answers.ts';
 import { type CommandInput, pairsOf } from '../command.ts';
 import { UsageError } from '../failures.ts';
-import { gatewayOf, ofTemplate } from '../remote.ts';
+import { elementsOf, fields, objectsOf } from '../remote/answers.ts';
+import { gatewayOf, ofTemplate } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export interface ServerReport {

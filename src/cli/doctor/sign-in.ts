@@ -7,10 +7,10 @@ import { CALLBACK, type ProviderSetting } from '../../config/provider-settings.t
 import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { localUrl } from '../../domain/local-address.ts';
-import { beginningOf, gatewayAt } from '../answering-url.ts';
-import { type Fields, fields } from '../answers.ts';
-import { certificateFault } from '../certificate-fault.ts';
 import { printable } from '../output.ts';
+import { beginningOf, gatewayAt } from '../remote/answering-url.ts';
+import { type Fields, fields } from '../remote/answers.ts';
+import { certificateFault } from '../remote/certificate-fault.ts';
 import { type CheckResult, fail, ok, warn } from './result.ts';
 
 /** Longest wait for one answer, in ms. */

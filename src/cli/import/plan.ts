@@ -5,8 +5,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { freeId, type ImportedServer, identityOf } from '../../templates/imported-server.ts';
 import { shownAddress, withoutSecretWord } from '../../templates/secret-words.ts';
-import { elementsOf, type Fields, fields, objectsOf } from '../answers.ts';
-import type { Remote } from '../remote.ts';
+import { elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
+import type { Remote } from '../remote/remote.ts';
 import { isDigestOf } from './placeholders.ts';
 
 export interface PlannedImport {

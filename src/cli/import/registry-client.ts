@@ -6,9 +6,9 @@ import { definedFields, isDeeper, jsonIn } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { plainLine } from '../../domain/text.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
-import { textWithin } from '../answering-url.ts';
-import { type Fields, fields, objectsOf } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
+import { textWithin } from '../remote/answering-url.ts';
+import { type Fields, fields, objectsOf } from '../remote/answers.ts';
 
 const WAIT_MS = 15_000;
 /** Longest time of a search with all its pages, each of which may come late. */

@@ -4,11 +4,11 @@ import { spawnSync } from 'node:child_process';
 import fc from 'fast-check';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
-import { createLog, humanLine, LogSink } from '../../src/cli/log.ts';
-import { suite } from '../helpers/suite.ts';
+import { createLog, humanLine, LogSink } from '../../../src/cli/foreground/log.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('log');
-const log = new URL('../../src/cli/log.ts', import.meta.url).href;
+const log = new URL('../../../src/cli/foreground/log.ts', import.meta.url).href;
 
 test('writes JSON lines to standard error only, without loss at a process.exit right after', () => {
   const script = `const log = (await import('${log}')).createLog('info', false);

@@ -4,17 +4,17 @@ import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { filter, firstValueFrom, fromEvent, map, merge, timer } from 'rxjs';
-import type { Auth } from '../auth/auth.ts';
-import { messageOf } from '../domain/errors/errors.ts';
-import { defaultTransport, TRANSPORT_TRAITS } from '../domain/instances/transport-kinds.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { lastWords } from '../domain/text.ts';
-import { ownCommand } from '../domain/version.ts';
-import type { Gateway } from '../gateway/gateway.ts';
+import type { Auth } from '../../auth/auth.ts';
+import { messageOf } from '../../domain/errors/errors.ts';
+import { defaultTransport, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { lastWords } from '../../domain/text.ts';
+import { ownCommand } from '../../domain/version.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import { writeFailure } from '../failures.ts';
+import { printable } from '../output.ts';
+import type { Terminal } from '../terminal.ts';
 import { type DemoServer, planDemo, SHOWCASE } from './demo-servers.ts';
-import { writeFailure } from './failures.ts';
-import { printable } from './output.ts';
-import type { Terminal } from './terminal.ts';
 
 export interface DemoSetup {
   readonly gateway: Pick<Gateway, 'register' | 'events$' | 'instance' | 'views'>;

@@ -2,7 +2,12 @@
 // An instance that stays down is logged once, then once an hour.
 
 import type { Observable, Subscription } from 'rxjs';
-import { type EventName, type GatewayEvent, hasOwnProcess, writtenFields } from '../domain/events/events.ts';
+import {
+  type EventName,
+  type GatewayEvent,
+  hasOwnProcess,
+  writtenFields,
+} from '../../domain/events/events.ts';
 
 type Level = 'debug' | 'info' | 'warn';
 

@@ -3,13 +3,13 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { folderOfAll } from '../helpers/folder.ts';
-import { suite } from '../helpers/suite.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('releasing compiled code');
 const folder = folderOfAll(test);
 
-const subject = new URL('../../src/cli/compiled-code.ts', import.meta.url).href;
+const subject = new URL('../../../src/cli/foreground/compiled-code.ts', import.meta.url).href;
 
 /** Loads modules in a new process, with or without a cache; returns its number of files before and after the release. */
 function loadAndRelease(modules: readonly string[], cache: string | undefined): number[] {

@@ -1,9 +1,9 @@
 // Why a gateway cannot be reached, as the failure of a command.
 
-import { codeOf, messageOf } from '../domain/errors/errors.ts';
-import { ownCommand } from '../domain/version.ts';
+import { codeOf, messageOf } from '../../domain/errors/errors.ts';
+import { ownCommand } from '../../domain/version.ts';
+import { CertificateRefused, CommandFailure } from '../failures.ts';
 import { certificateFault } from './certificate-fault.ts';
-import { CertificateRefused, CommandFailure } from './failures.ts';
 
 /** The failure of a request that got no answer, as one line. */
 export function unreachable(url: string, timeoutMs: number, error: unknown, method: string): CommandFailure {

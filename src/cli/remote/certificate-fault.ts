@@ -1,6 +1,6 @@
 // Why the certificate of a gateway is refused, in one line with what to do, and which addresses turn out to be https.
 
-import { codeOf } from '../domain/errors/errors.ts';
+import { codeOf } from '../../domain/errors/errors.ts';
 
 /** True for what a port of a gateway with TLS answers to plain HTTP. Source: server/secure-server.ts. */
 export function speaksHttps(url: string, status: number, text: string): boolean {

@@ -2,9 +2,9 @@
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { logEvents } from '../../src/cli/event-log.ts';
-import type { GatewayEvent } from '../../src/domain/events/events.ts';
-import { suite } from '../helpers/suite.ts';
+import { logEvents } from '../../../src/cli/foreground/event-log.ts';
+import type { GatewayEvent } from '../../../src/domain/events/events.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('event log');
 

@@ -3,9 +3,9 @@
 
 import { writeSync } from 'node:fs';
 import { type Logger, type LoggerOptions, pino } from 'pino';
-import { withoutInvisible } from '../domain/text.ts';
-import { isoTimes } from '../domain/time/clock.ts';
-import { fieldText } from './output.ts';
+import { withoutInvisible } from '../../domain/text.ts';
+import { isoTimes } from '../../domain/time/clock.ts';
+import { fieldText } from '../output.ts';
 
 /** The log at a pino level. `write`: see LogSink. `worker`: the number of this worker, in every line. */
 export function createLog(

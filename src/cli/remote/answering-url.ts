@@ -1,11 +1,11 @@
 // Finds the gateway of this machine: asks the usual addresses, by http and, where a port says so, by https. Sends no secret.
 
-import { codeOf } from '../domain/errors/errors.ts';
-import { bytesWithin } from '../domain/memory/bounded-bytes.ts';
+import { codeOf } from '../../domain/errors/errors.ts';
+import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
+import { DEFAULT_URLS, daemonHere } from '../background/daemon-files.ts';
+import type { Terminal } from '../terminal.ts';
 import { fields } from './answers.ts';
-import { DEFAULT_URLS, daemonHere } from './background/daemon-files.ts';
 import { certificateFault, OTHER_NAME, secured, speaksHttps } from './certificate-fault.ts';
-import type { Terminal } from './terminal.ts';
 
 /**
  * The background gateway of this folder, if there is one, else the first default address, where a gateway answers.

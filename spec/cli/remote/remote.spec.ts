@@ -2,27 +2,27 @@
 
 import type { RequestListener, ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
-import { trustUrl } from '../../src/cli/accounts/stored-tokens.ts';
-import { answeringUrl, answerOfGateway } from '../../src/cli/answering-url.ts';
-import { DEFAULT_URLS, filesIn, writeDaemon } from '../../src/cli/background/daemon-files.ts';
-import { CommandInput } from '../../src/cli/command.ts';
-import { freePort } from '../../src/cli/demo-servers.ts';
-import { CommandFailure, GatewayRefusal, UsageError } from '../../src/cli/failures.ts';
+import { trustUrl } from '../../../src/cli/accounts/stored-tokens.ts';
+import { DEFAULT_URLS, filesIn, writeDaemon } from '../../../src/cli/background/daemon-files.ts';
+import { CommandInput } from '../../../src/cli/command.ts';
+import { freePort } from '../../../src/cli/demo/demo-servers.ts';
+import { CommandFailure, GatewayRefusal, UsageError } from '../../../src/cli/failures.ts';
+import { answeringUrl, answerOfGateway } from '../../../src/cli/remote/answering-url.ts';
 import {
   findGateway as find,
   gatewayOf,
   pagedEntries,
   type Remote,
   StreamBroken,
-} from '../../src/cli/remote.ts';
-import { lockFile } from '../../src/persistence/file-lock.ts';
-import { credentialsPath } from '../../src/templates/command-exposure.ts';
-import { folderOfEach } from '../helpers/folder.ts';
-import { messageOf, rejects } from '../helpers/outcome.ts';
-import { fetchFor } from '../helpers/replaced-fetch.ts';
-import { suite } from '../helpers/suite.ts';
-import { serverFor } from './commands/against-gateway.ts';
-import { recordingTerminal } from './recording-terminal.ts';
+} from '../../../src/cli/remote/remote.ts';
+import { lockFile } from '../../../src/persistence/file-lock.ts';
+import { credentialsPath } from '../../../src/templates/command-exposure.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
+import { messageOf, rejects } from '../../helpers/outcome.ts';
+import { fetchFor } from '../../helpers/replaced-fetch.ts';
+import { suite } from '../../helpers/suite.ts';
+import { serverFor } from '../commands/against-gateway.ts';
+import { recordingTerminal } from '../recording-terminal.ts';
 
 const test = suite('remote');
 const folder = folderOfEach(test);

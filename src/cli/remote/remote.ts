@@ -1,20 +1,20 @@
 // Finds a running gateway and sends it the HTTP requests of commands. Every wait is bounded, and every failure is one line.
 
-import { jsonIn } from '../domain/json/json.ts';
-import { didYouMean } from '../domain/nearest.ts';
-import { ownCommand } from '../domain/version.ts';
-import { SseReader } from '../net/http1/sse-reader.ts';
-import { credentialsPath } from '../templates/command-exposure.ts';
-import { type RequestCredentials, requestCredentials } from './accounts/credentials.ts';
-import { PROVEN_MS } from './accounts/proof.ts';
-import { trustUrl } from './accounts/stored-tokens.ts';
+import { jsonIn } from '../../domain/json/json.ts';
+import { didYouMean } from '../../domain/nearest.ts';
+import { ownCommand } from '../../domain/version.ts';
+import { SseReader } from '../../net/http1/sse-reader.ts';
+import { credentialsPath } from '../../templates/command-exposure.ts';
+import { type RequestCredentials, requestCredentials } from '../accounts/credentials.ts';
+import { PROVEN_MS } from '../accounts/proof.ts';
+import { trustUrl } from '../accounts/stored-tokens.ts';
+import { DEFAULT_URLS, daemonHere, otherUrlHere } from '../background/daemon-files.ts';
+import type { CommandInput, OptionTable } from '../command.ts';
+import { CommandFailure, GatewayRefusal, UsageError } from '../failures.ts';
+import type { Terminal } from '../terminal.ts';
 import { answeringUrl, textWithin } from './answering-url.ts';
 import { elementsOf, type Fields, fields, issueText, objectsOf } from './answers.ts';
-import { DEFAULT_URLS, daemonHere, otherUrlHere } from './background/daemon-files.ts';
 import { secured, speaksHttps } from './certificate-fault.ts';
-import type { CommandInput, OptionTable } from './command.ts';
-import { CommandFailure, GatewayRefusal, UsageError } from './failures.ts';
-import type { Terminal } from './terminal.ts';
 import { outcomeText, unreachable } from './unreachable.ts';
 
 /**

@@ -2,21 +2,21 @@
 
 import { setFlagsFromString } from 'node:v8';
 import type { Logger } from 'pino';
-import { type Config, isLoopback } from '../config/config.ts';
-import { hasCode, OperatorError } from '../domain/errors/errors.ts';
-import { ownCommand, VERSION } from '../domain/version.ts';
-import type { Gateway } from '../gateway/gateway.ts';
-import { describeDatabase } from '../persistence/database-url.ts';
-import { DamagedFileError } from '../persistence/open.ts';
-import { type RunningServer, type ServerOptions, startServer } from '../server/server.ts';
-import { databaseFailure } from './database/open-database.ts';
-import type { Demo } from './demo.ts';
+import { type Config, isLoopback } from '../../config/config.ts';
+import { hasCode, OperatorError } from '../../domain/errors/errors.ts';
+import { ownCommand, VERSION } from '../../domain/version.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import { describeDatabase } from '../../persistence/database-url.ts';
+import { DamagedFileError } from '../../persistence/open.ts';
+import { type RunningServer, type ServerOptions, startServer } from '../../server/server.ts';
+import { databaseFailure } from '../database/open-database.ts';
+import type { Demo } from '../demo/demo.ts';
+import { UsageError } from '../failures.ts';
+import type { Terminal } from '../terminal.ts';
 import { logEvents } from './event-log.ts';
-import { UsageError } from './failures.ts';
 import { createLog } from './log.ts';
 import { releaseStartMemory } from './start-memory.ts';
 import { listenForStop, type StopOptions, type StopReason, type StopSignals } from './stop-signals.ts';
-import type { Terminal } from './terminal.ts';
 
 export interface RunOptions {
   readonly isDemo: boolean;
@@ -104,7 +104,7 @@ class GatewayRun {
       optimizeCalls();
       announce(server, this.#config, terminal, log);
       onReady?.(server);
-      if (isDemo) this.#demo = (await import('./demo.ts')).openDemo(server, terminal);
+      if (isDemo) this.#demo = (await import('../demo/demo.ts')).openDemo(server, terminal);
       const reason = await runUntilStopped(this.#demo, this.#stop.first);
       // A signal during the start is told already, and there is nothing to finish.
       if (!this.#starting.signal.aborted) await this.#announceStop(server, reason);

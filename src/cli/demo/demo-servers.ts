@@ -4,11 +4,11 @@ import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import type { InstanceInput } from '../domain/instances/instance.ts';
-import { defaultTransport } from '../domain/instances/transport-kinds.ts';
-import { readCatalogue } from '../templates/catalogue.ts';
-import type { TemplateDefinition } from '../templates/definition.ts';
-import { instanceInputOf, launchOf } from '../templates/launch.ts';
+import type { InstanceInput } from '../../domain/instances/instance.ts';
+import { defaultTransport } from '../../domain/instances/transport-kinds.ts';
+import { readCatalogue } from '../../templates/catalogue.ts';
+import type { TemplateDefinition } from '../../templates/definition.ts';
+import { instanceInputOf, launchOf } from '../../templates/launch.ts';
 
 export interface DemoServer {
   readonly template: string;

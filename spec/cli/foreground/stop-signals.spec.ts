@@ -3,8 +3,8 @@
 import { EventEmitter } from 'node:events';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { listenForStop, SAME_SIGNAL_MS, untilSignal } from '../../src/cli/stop-signals.ts';
-import { suite } from '../helpers/suite.ts';
+import { listenForStop, SAME_SIGNAL_MS, untilSignal } from '../../../src/cli/foreground/stop-signals.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('stop signals');
 

@@ -3,17 +3,17 @@
 
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
-import type { Auth } from '../../src/auth/auth.ts';
-import { demoCalls, openDemo } from '../../src/cli/demo.ts';
-import { planDemo } from '../../src/cli/demo-servers.ts';
-import { CommandFailure } from '../../src/cli/failures.ts';
-import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
-import { stdioServerPath } from '../fixtures/programs.ts';
-import { anonymousAuth } from '../helpers/anonymous-auth.ts';
-import { folderOfEach } from '../helpers/folder.ts';
-import { messageOf } from '../helpers/outcome.ts';
-import { suite } from '../helpers/suite.ts';
-import { recordingTerminal } from './recording-terminal.ts';
+import type { Auth } from '../../../src/auth/auth.ts';
+import { demoCalls, openDemo } from '../../../src/cli/demo/demo.ts';
+import { planDemo } from '../../../src/cli/demo/demo-servers.ts';
+import { CommandFailure } from '../../../src/cli/failures.ts';
+import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
+import { stdioServerPath } from '../../fixtures/programs.ts';
+import { anonymousAuth } from '../../helpers/anonymous-auth.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
+import { messageOf } from '../../helpers/outcome.ts';
+import { suite } from '../../helpers/suite.ts';
+import { recordingTerminal } from '../recording-terminal.ts';
 
 const test = suite('demo');
 const folder = folderOfEach(test);
