@@ -60,7 +60,7 @@ onLinux('SIGUSR1, which a program may send: no process opens an inspector, and n
   const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
   for (const pid of [gateway.program.process.pid, ...gateway.pids()]) process.kill(Number(pid), 'SIGUSR1');
   await register(gateway.admin, 'programs', [{ id: 'one', ...everythingProgram() }]);
-  assert.equal(await gateway.states(), ['1 live', '2 live']);
+  await becomes(() => gateway.states(), ['1 live', '2 live']);
   gateway.program.signal('SIGTERM');
   assert.equal(await gateway.program.end(), { code: 0, signal: null });
   assert.not.match(gateway.program.err, /Debugger/);
@@ -231,7 +231,7 @@ onLinux('when all workers end at once, the gateway goes on at the port that it h
   const before = gateway.pids();
   for (const pid of before) process.kill(pid, 'SIGKILL');
   await becomes(() => gateway.pids().some((pid) => before.includes(pid)), false, 60_000);
-  assert.equal(await gateway.states(), ['1 live', '2 live']);
+  await becomes(() => gateway.states(), ['1 live', '2 live']);
   assert.is((await fetch(`${scraped}/metrics`)).status, 200);
 });
 
@@ -247,7 +247,7 @@ onLinux(
     const [, second] = gateway.pids();
     process.kill(second, 'SIGKILL');
     await becomes(() => gateway.pids()[1] === second, false, 60_000);
-    assert.equal(await gateway.states(), ['1 live', '2 live']);
+    await becomes(() => gateway.states(), ['1 live', '2 live']);
     rmSync(folder, { recursive: true });
   },
 );
