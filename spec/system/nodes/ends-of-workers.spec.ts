@@ -60,7 +60,7 @@ onLinux('SIGUSR1, which a program may send: no process opens an inspector, and n
   const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
   for (const pid of [gateway.program.process.pid, ...gateway.pids()]) process.kill(Number(pid), 'SIGUSR1');
   await register(gateway.admin, 'programs', [{ id: 'one', ...everythingProgram() }]);
-  await becomes(() => gateway.states(), ['1 live', '2 live']);
+  assert.equal(await gateway.states(), ['1 live', '2 live']);
   gateway.program.signal('SIGTERM');
   assert.equal(await gateway.program.end(), { code: 0, signal: null });
   assert.not.match(gateway.program.err, /Debugger/);
