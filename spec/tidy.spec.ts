@@ -55,6 +55,9 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
   'the docblock of a boolean says when it is true': [
     ['src/a.ts', 'interface A {\n  /** It has ended. */\n  readonly isOver: boolean;\n}'],
   ],
+  'a docblock belongs to the declaration below it': [
+    ['src/a.ts', '/** One. */\n/** Two. */\nexport const a = 1;'],
+  ],
   'an exported class has a docblock': [['src/a.ts', '/* A */\nexport class A {}']],
   'an exported name is declared once': [
     ['src/http/a.ts', 'export interface A {}'],

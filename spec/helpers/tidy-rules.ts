@@ -172,6 +172,10 @@ export const rules: readonly Rule[] = [
     },
   },
   {
+    name: 'a docblock belongs to the declaration below it',
+    check: ({ text }) => issues(text, text, /\*\/\s*\n\s*\/\*\*/g),
+  },
+  {
     name: 'an exported class has a docblock',
     check: ({ path, code, text }) => {
       if (!isSource(path)) return [];

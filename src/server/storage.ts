@@ -123,7 +123,6 @@ export async function reaperPipeOf(config: Config, nodeId: string): Promise<stri
   return join(stateFolderOf(config), `${name}.reaper`);
 }
 
-/** Different for each database: databases may share a folder, and the password is valid for only one of them. */
 /** The file that the first admin's password is in after a start without a terminal. `pid`: of the gateway. */
 export function initialPasswordFileOf(
   config: Pick<Config, 'stateFolder' | 'databaseUrl' | 'folder'>,
@@ -133,6 +132,7 @@ export function initialPasswordFileOf(
   return join(stateFolderOf(config, env), passwordFileName(description, pid));
 }
 
+/** Different for each database: databases may share a folder, and the password is valid for only one of them. */
 function passwordFileName({ kind, file, printable }: DatabaseDescription, pid: number): string {
   const name = 'initial-admin-password';
   if (file !== undefined) return basename(file) === 'gateway.db' ? name : `${name}-${basename(file)}`;

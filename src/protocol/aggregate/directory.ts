@@ -96,7 +96,6 @@ export class AggregateDirectory implements Directory {
     this.uris = new ResourceTargets({ lists, templates, scheduler });
   }
 
-  /** The items of `listing`. */
   /** One list of the templates of the owner: with aggregate names and without duplicates. */
   async listing(list: ListField, client: Client): Promise<Listing> {
     const gathered = await this.#lists.gather(list, this.#templates(client.owner), client);
