@@ -58,6 +58,7 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
   'a docblock belongs to the declaration below it': [
     ['src/a.ts', '/** One. */\n/** Two. */\nexport const a = 1;'],
   ],
+  'a comment names files that exist': [['src/a.ts', '// The rules: domain/calls/a.ts']],
   'an exported class has a docblock': [['src/a.ts', '/* A */\nexport class A {}']],
   'an exported name is declared once': [
     ['src/http/a.ts', 'export interface A {}'],

@@ -176,6 +176,21 @@ export const rules: readonly Rule[] = [
     check: ({ text }) => issues(text, text, /\*\/\s*\n\s*\/\*\*/g),
   },
   {
+    name: 'a comment names files that exist',
+    check: ({ comments }, repository) => {
+      const paths = [...repository.keys()];
+      // A file of another project follows its name: `owner/project, src/a.ts`. `x.ts` stands for any, and a `….config.ts` is at the root.
+      const name =
+        /(?<![\w.<>*/…-]|\w\/\w+, )(?:\.\.\/)*((?:[\w-]+\/)*(?!x\.)\w[\w.-]*(?<!\.config)\.tsx?)\b/g;
+      const named = [...comments.matchAll(name)];
+      return named.flatMap(({ 1: file, index }) =>
+        paths.some((path) => path === file || path.endsWith(`/${file}`))
+          ? []
+          : [`line ${lineAt(comments, index)}: ${file}`],
+      );
+    },
+  },
+  {
     name: 'an exported class has a docblock',
     check: ({ path, code, text }) => {
       if (!isSource(path)) return [];

@@ -1,5 +1,5 @@
 // Failed logins that nodes count together: what crosses the peer channel, and which answers count. The rule:
-// auth/logins-of-nodes.spec.ts; whole gateways: spec/system/nodes/logins-of-nodes.spec.ts.
+// spec/auth/accounts/logins-of-nodes.spec.ts; whole gateways: spec/system/nodes/logins-of-nodes.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { LoginThrottle } from '../../../src/auth/accounts/login-throttle.ts';

@@ -1,4 +1,5 @@
-// Failed logins at three complete gateways on one PostgreSQL: the limit is that of the deployment. The rule: auth/logins-of-nodes.spec.ts.
+// Failed logins at three complete gateways on one PostgreSQL: the limit is that of the deployment. The rule:
+// spec/auth/accounts/logins-of-nodes.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { caller } from '../../helpers/caller.ts';

@@ -96,6 +96,15 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
       : target === onlyInstance;
   }
 
+  /**
+   * Chooses an instance and sends the call in one synchronous block; or looks up the tool, waits, or gives up.
+   * Returns true when the call was sent.
+   */
+  tryNow(): boolean {
+    if (this.#subscriber.closed || this.#tool.isLookingUp) return false;
+    return this.#take(this.#step());
+  }
+
   refuse(): void {
     this.giveUp(this.retries.failure ?? queueFull(this.#input.group.template));
   }
@@ -182,6 +191,8 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     else this.giveUp(failure ?? this.#overdue);
   }
 
+  // --- for its subscriber ----------------------------------------------------------------------------------
+
   end(): void {
     this.deadline.end();
     this.#leaveQueue();
@@ -192,14 +203,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     this.#events.cancelled(this.#passedMs);
   }
 
-  /**
-   * Chooses an instance and sends the call in one synchronous block; or looks up the tool, waits, or gives up.
-   * Returns true when the call was sent.
-   */
-  tryNow(): boolean {
-    if (this.#subscriber.closed || this.#tool.isLookingUp) return false;
-    return this.#take(this.#step());
-  }
+  // --- the steps of a call ---------------------------------------------------------------------------------
 
   /** Asks the route for a step to an instance that may have the tool. It must be sent in the same turn: see Pool.pick. */
   #step(reason?: StepReason): Step {

@@ -1,5 +1,5 @@
 // The entry point of calls: finds the template or instance, checks the caller's right to the tool, and creates the call.
-// The route (call-route.ts) chooses the instance; call.ts has the rules of failover.
+// The route (call-route.ts) chooses the instance; domain/calls/retry-rules.ts has the rules of failover.
 
 import { concatMap, Observable } from 'rxjs';
 import {

@@ -103,8 +103,8 @@ async function instanceOf(input: CommandInput, { folder }: Terminal) {
     id: input.text('id'),
     endpoint: input.text('endpoint'),
     command: input.text('command'),
-    // Relative to the user's folder, not to the folder of the gateway.
     node: input.text('node'),
+    // Relative to the user's folder, not to the folder of the gateway.
     working_dir: workingDir === undefined ? undefined : resolve(folder, workingDir),
     env_vars: recordOf(input, 'env'),
     headers: await recordWithFiles(input, 'header', folder, 'NAME=VALUE'),

@@ -1,4 +1,4 @@
-// The schemas of templates' names and of accounts in requests. Apart from template.ts and account.ts, because
+// The schemas of templates' names and of accounts in requests. Apart from template-name.ts and account.ts, because
 // commands need those two, but not typebox, which is half of the time of their start.
 
 import Type from 'typebox';
