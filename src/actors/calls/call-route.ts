@@ -1,7 +1,7 @@
 // The interface of a route: it chooses the next instance of a call, and the conversation in which the call is sent. The
 // call asks its route in the same synchronous block in which it counts itself at the instance. Each implementation has a
 // file: balanced-route.ts, bound-route.ts, stateless-route.ts, and session-route.ts of src/actors/sessions. Source: ADR
-// 68, ADR 71.
+// 384.
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -21,7 +21,7 @@ import type { RetryBudget } from './retry-budget.ts';
 /** Ids of the instances at which the call is not tried again; undefined while there are none. */
 export type ExcludedIds = ReadonlySet<string> | undefined;
 
-/** Says where a call can go next; the call itself decides whether it goes on (call.ts). Source: ADR 131, ADR 325. */
+/** Says where a call can go next; the call itself decides whether it goes on (call.ts). Source: ADR 384. */
 export interface CallRoute {
   /** The only instance that may answer at the moment; undefined when several may. */
   readonly onlyInstance: InstanceRef | undefined;

@@ -1,5 +1,5 @@
 // The retries of one call, for which it pays from the budget of the gateway (retry-budget.ts). domain/calls/retry-rules.ts
-// decides whether a call is retried; its route says at which instance (call-route.ts). Source: ADR 9, ADR 379.
+// decides whether a call is retried; its route says at which instance (call-route.ts). Source: ADR 9, ADR 384.
 
 import { Observable } from 'rxjs';
 import { type Failed, type Next, nextAfter } from '../../domain/calls/retry-rules.ts';

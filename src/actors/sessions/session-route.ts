@@ -1,7 +1,7 @@
 // The route of one call of a session: the call waits for the binding of the session, is sent there, and after a move to
 // the new binding. Before it is retried there is a short pause, in which a failure of the instance is noticed. After a freeze
 // of the node it is sent once it is certain that no other node holds the session (ADR 365). Everything else is in calls/call.ts.
-// Source: ADR 71.
+// Source: ADR 384.
 
 import { from, Observable, of } from 'rxjs';
 import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';

@@ -2,7 +2,7 @@
 // attempt begins beside a silent one. They are pure. `Call` asks them through actors/calls/retries.ts, which has the counts and
 // the budget; BindingSearch asks `mayHedge` for openings, which no call carries and which may always be repeated. Where a
 // call goes on, its route says.
-// Source: ADR 9, ADR 40, ADR 71, ADR 150, ADR 379.
+// Source: ADR 9, ADR 40, ADR 150, ADR 384.
 
 import { type GatewayError, isUnanswered } from '../errors/errors.ts';
 import { isRepeatableMethod } from '../mcp/mcp.ts';
