@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
+import { readDecisions } from '../tools/docs/adr-index.ts';
 import { generatedPages } from '../tools/docs/pages.ts';
 import { suite } from './helpers/suite.ts';
 
@@ -89,6 +90,24 @@ test('have no line of more than 200 characters', () => {
       .map((line) => `${page}: ${line.slice(0, 60)}`),
   );
   assert.equal(long, []);
+});
+
+test('say of a decision that is superseded by which one, which exists and is newer, or holds', () => {
+  const decisions = readDecisions();
+  const unknown = [...decisions.values()].flatMap(({ file, number, supersededBy }) =>
+    supersededBy.filter((by) => by === number || !decisions.has(by)).map((by) => `${file}: by ADR ${by}`),
+  );
+  assert.equal(unknown, []);
+  const oneSided = [...decisions.values()]
+    .filter(({ isSuperseded }) => !isSuperseded)
+    .flatMap(({ number, status }) =>
+      [...status.matchAll(/\b(?:supersedes|replaces) ([^.;]*)/gi)]
+        .flatMap(([, text = '']) => [...text.matchAll(/ADR (\d+(?:(?:, | and )\d+)*)/g)])
+        .flatMap(([, numbers = '']) => numbers.split(/, | and /).map(Number))
+        .filter((old) => !decisions.get(old)?.supersededBy.includes(number))
+        .map((old) => `ADR ${number} supersedes ADR ${old}, which does not say so`),
+    );
+  assert.equal(oneSided, []);
 });
 
 test('name every folder of the source', () => {

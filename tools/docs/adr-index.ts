@@ -1,16 +1,17 @@
-// The index of the decisions by subject. Titles come from the files; a decision without a subject here is listed last.
+// The index of the decisions by subject. Titles and what supersedes a decision come from the files; a decision that is superseded as a
+// whole is listed last, whatever its subject.
 
 import { readdirSync, readFileSync } from 'node:fs';
 
 const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
-  'Structure of the program': [1, 2, 369, 3, 63, 13, 37, 66, 213, 308, 339, 368, 374, 84, 180],
+  'Structure of the program': [1, 2, 369, 3, 63, 13, 37, 66, 213, 308, 339, 368, 195, 374, 304, 84, 180],
   'Configuration, errors and documents': [4, 129, 5, 107, 370, 21, 125, 72, 229],
   'Instances, templates and the registry': [6, 15, 324, 57, 58, 59, 60, 98, 65, 373, 122, 235, 238, 242],
   'Balancing, health and retries': [
     7, 130, 109, 127, 9, 83, 39, 40, 101, 103, 41, 113, 114, 115, 142, 67, 68, 71, 131, 303, 325, 340, 150,
     384, 379, 179, 243,
   ],
-  'Child processes': [11, 362, 160, 85, 14, 26, 38, 48, 51, 87, 133, 327, 328, 346, 360, 52, 69, 104],
+  'Child processes': [11, 362, 160, 85, 14, 26, 38, 48, 51, 87, 133, 327, 328, 346, 360, 52, 69, 86, 104],
   'Protocol eras and translation': [10, 23, 31, 245, 32, 33, 49, 50, 119, 110, 134, 121, 106],
   'MCP endpoint and sessions': [
     24, 108, 25, 27, 28, 29, 93, 116, 239, 117, 225, 240, 234, 237, 267, 268, 334, 367, 232, 253, 270, 233,
@@ -42,23 +43,69 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
 
 const folder = new URL('../../docs/adr/', import.meta.url);
 
-export function adrIndex(): string {
-  const files = readdirSync(folder).filter((name) => /^\d{4}-.*\.md$/.test(name));
-  const byNumber = new Map(files.map((file) => [Number(file.slice(0, 4)), file]));
-  const sections = Object.entries(SUBJECTS).map(([subject, numbers]) => {
-    const items = numbers.map((number) => {
-      const file = byNumber.get(number);
-      if (file === undefined) throw new Error(`there is no ADR ${number}`);
-      byNumber.delete(number);
-      return `- [${titleOf(file)}](${file})`;
-    });
-    return `## ${subject}\n\n${items.join('\n')}`;
-  });
-  const others = [...byNumber.values()].map((file) => `- [${titleOf(file)}](${file})`);
-  return [...sections, ...(others.length > 0 ? [`## Other\n\n${others.join('\n')}`] : [])].join('\n\n');
+/** One decision, as its file says. */
+export interface Decision {
+  readonly number: number;
+  readonly file: string;
+  readonly title: string;
+  /** The paragraph after the title, without the targets of its links. */
+  readonly status: string;
+  /** The decisions that supersede it, or parts of it. */
+  readonly supersededBy: readonly number[];
+  /** False when only parts are superseded. */
+  readonly isSuperseded: boolean;
 }
 
-function titleOf(file: string): string {
-  const [first = ''] = readFileSync(new URL(file, folder), 'utf8').split('\n', 1);
-  return first.replace(/^# /, '');
+/** All decisions, by number. */
+export function readDecisions(): ReadonlyMap<number, Decision> {
+  const files = readdirSync(folder).filter((name) => /^\d{4}-.*\.md$/.test(name));
+  return new Map(files.map((file) => [Number(file.slice(0, 4)), readDecision(file)]));
+}
+
+export function adrIndex(): string {
+  const decisions = readDecisions();
+  const left = new Map(decisions);
+  const sections = Object.entries(SUBJECTS).map(([subject, numbers]) => {
+    const items = numbers.map((number) => {
+      const decision = left.get(number);
+      if (decision === undefined) throw new Error(`ADR ${number} does not exist, or has two subjects`);
+      left.delete(number);
+      return decision;
+    });
+    return sectionOf(subject, items.filter(({ isSuperseded }) => !isSuperseded).map(itemOf));
+  });
+  if (left.size > 0) throw new Error(`no subject has ADR ${[...left.keys()].join(', ')}`);
+  const superseded = [...decisions.values()].filter(({ isSuperseded }) => isSuperseded);
+  return [...sections, sectionOf('Superseded', superseded.map(itemOf))].join('\n\n');
+}
+
+function readDecision(file: string): Decision {
+  const text = readFileSync(new URL(file, folder), 'utf8').replaceAll('\r\n', '\n');
+  const [heading = '', statusLines = ''] = text.split('\n\n', 2);
+  const status = statusLines
+    .replaceAll('\n', ' ')
+    .replace(/^\**Status:\** /, '')
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1');
+  return {
+    number: Number(file.slice(0, 4)),
+    file,
+    title: heading.replace(/^# /, ''),
+    status,
+    supersededBy: /superseded/i.test(status)
+      ? [...status.matchAll(/(?<!extended |amended )\bby ADR (\d+)/gi)].map(([, number]) => Number(number))
+      : [],
+    isSuperseded: /^superseded by ADR \d+(?:[.,]|$)/.test(status),
+  };
+}
+
+function sectionOf(subject: string, items: readonly string[]): string {
+  return `## ${subject}\n\n${items.join('\n')}`;
+}
+
+function itemOf({ title, file, supersededBy, isSuperseded }: Decision): string {
+  const link = `- [${title}](${file})`;
+  if (supersededBy.length === 0) return link;
+  return isSuperseded
+    ? `${link}: by ${supersededBy[0]}`
+    : `${link} (in part superseded by ${supersededBy.join(', ')})`;
 }
