@@ -6,7 +6,7 @@ import { SignJWT } from 'jose/jwt/sign';
 import { NEVER } from 'rxjs';
 import { CHANGES_ONLY } from '../spec/helpers/anonymous-auth.ts';
 import { Passwords } from '../src/auth/accounts/passwords.ts';
-import { authOf } from '../src/auth/auth.ts';
+import { composeAuth } from '../src/auth/auth.ts';
 import type { Credentials } from '../src/auth/authenticator.ts';
 import { rowOfGrant } from '../src/auth/oauth/grant-rows.ts';
 import { GatewayAddress } from '../src/domain/accounts/resource.ts';
@@ -19,7 +19,7 @@ const BASE = 'https://gateway.example';
 const kid = 'key-1';
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const store = new MemoryStore();
-const auth = authOf({
+const auth = composeAuth({
   ...{ authEnabled: true, store, secrets: [Buffer.from('the secret of the bench, long enough')] },
   ...{ tokenLifetimeMs: 3_600_000, clock: systemClock, storeChanges$: NEVER, audit: CHANGES_ONLY },
   ...{ userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000, passwords: new Passwords(systemClock, 4) },

@@ -5,7 +5,7 @@ import { Subject } from 'rxjs';
 import type { NewApiKey } from '../../src/auth/accounts/accounts.ts';
 import { Passwords } from '../../src/auth/accounts/passwords.ts';
 import { Tokens } from '../../src/auth/accounts/tokens.ts';
-import { type AuthOptions, authOf } from '../../src/auth/auth.ts';
+import { type AuthOptions, composeAuth } from '../../src/auth/auth.ts';
 import type { Credentials } from '../../src/auth/authenticator.ts';
 import type { StoreChange } from '../../src/auth/credential-cache.ts';
 import type { Role, User } from '../../src/domain/accounts/account.ts';
@@ -108,7 +108,7 @@ export function authHarness({ enabled = true, hasAnswered = true, reports$, issu
     issuers,
     onAdminPasswordChanged: () => void adminChanges.push(clock.nowMs),
   };
-  const auth = authOf(options);
+  const auth = composeAuth(options);
   if (hasAnswered) storeChanges$.next({ kind: 'answered' });
   const createUser = (username: string, role: Role = 'user'): Promise<User> =>
     auth.accounts.createUser({

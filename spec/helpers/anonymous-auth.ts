@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { NEVER } from 'rxjs';
-import { type Auth, authOf } from '../../src/auth/auth.ts';
+import { type Auth, composeAuth } from '../../src/auth/auth.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 
@@ -15,7 +15,7 @@ export const CHANGES_ONLY = {
 
 /** Every caller is the anonymous admin. Accounts exist in memory only. */
 export function anonymousAuth(): Auth {
-  return authOf({
+  return composeAuth({
     authEnabled: false,
     store: new MemoryStore(),
     secrets: [randomBytes(32)],

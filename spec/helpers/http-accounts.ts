@@ -6,7 +6,7 @@ import { NEVER } from 'rxjs';
 import { Passwords } from '../../src/auth/accounts/passwords.ts';
 import { Tokens } from '../../src/auth/accounts/tokens.ts';
 import type { AuditSettings } from '../../src/auth/audit/audit.ts';
-import { type Auth, type AuthOptions, authOf } from '../../src/auth/auth.ts';
+import { type Auth, type AuthOptions, composeAuth } from '../../src/auth/auth.ts';
 import type { DefinedRoles, Role, Scope, User } from '../../src/domain/accounts/account.ts';
 import { type Clock, systemClock } from '../../src/domain/time/clock.ts';
 import type { Gateway } from '../../src/gateway/gateway.ts';
@@ -81,7 +81,7 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
     ...app
   } = options;
   const secret = randomBytes(32);
-  const auth = authOf({
+  const auth = composeAuth({
     ...{ authEnabled: true, store, secrets: [secret], tokenLifetimeMs: HOUR_MS, ...limits, passwords },
     clock,
     oauth: accessTokens,

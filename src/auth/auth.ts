@@ -125,18 +125,18 @@ export interface Auth {
  */
 export async function createAuth(options: AuthOptions & Pick<Config, 'redisUrl'>): Promise<Auth> {
   const { redisUrl, log, clock } = options;
-  if (redisUrl === undefined) return authOf(options);
+  if (redisUrl === undefined) return composeAuth(options);
   const { openRedisCounter } = await import('./limits/redis-counter.ts');
-  return authOf(options, await openRedisCounter({ url: redisUrl, log, clock }));
+  return composeAuth(options, await openRedisCounter({ url: redisUrl, log, clock }));
 }
 
 const UNKNOWN_ADDRESS: AddressOf = () => 'unknown';
 
 /** Composes authentication. `shared` counts requests for all gateways; without it each counts its own. */
-export function authOf(options: AuthOptions, shared?: SharedCounter): Auth {
+export function composeAuth(options: AuthOptions, shared?: SharedCounter): Auth {
   const { clock, authEnabled: isEnabled } = options;
   const { accounts, audit, authenticator, company, keyUse, logins, oauth, proofs, revalidator, throttle } =
-    partsOf(options);
+    composeParts(options);
   const storeChanges = options.storeChanges$.subscribe(({ kind }) => {
     if (authenticator.onStoreChange(kind)) revalidator.storeChanged();
   });
@@ -175,7 +175,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter): Auth {
 }
 
 /** Connects the parts of authentication. */
-function partsOf(options: AuthOptions) {
+function composeParts(options: AuthOptions) {
   const { store, log, clock, passwords = new Passwords(clock), hasPasswordLogins = true } = options;
   const { now, wall, background } = clock;
   /** Sessions and cached credentials of this principal are not what they were. */
@@ -186,7 +186,7 @@ function partsOf(options: AuthOptions) {
   const keyUse = new KeyUse(store.accounts, clock);
   const { secrets, tokenLifetimeMs: lifetimeMs, roles } = options;
   const tokens = new Tokens({ secrets, lifetimeMs, wall, roles });
-  const oauth = oauthOf(options, changed);
+  const oauth = composeOAuth(options, changed);
   const grants = oauth?.grants;
   const revalidator = new SessionRevalidator({
     accounts: store.accounts,
@@ -242,7 +242,7 @@ function partsOf(options: AuthOptions) {
 }
 
 /** The access tokens of MCP clients and their grants; undefined where there are none. */
-function oauthOf(
+function composeOAuth(
   { oauth, store: { accounts }, clock, log }: AuthOptions,
   onEnded: (principalId: string) => void,
 ) {

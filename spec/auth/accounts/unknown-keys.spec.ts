@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { newKey } from '../../../src/auth/accounts/api-keys.ts';
 import type { AuthOptions } from '../../../src/auth/auth.ts';
-import { authOf } from '../../../src/auth/auth.ts';
+import { composeAuth } from '../../../src/auth/auth.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { suite } from '../../helpers/suite.ts';
 import { authHarness, codeOf } from '../auth-harness.ts';
@@ -20,7 +20,7 @@ function doors() {
     ...harness.options,
     clock: { ...(harness.options.clock ?? systemClock), now: () => clock.nowMs },
   };
-  const auth = authOf(options);
+  const auth = composeAuth(options);
   harness.emitChange('answered');
   const codeFor = (apiKey: string, address = '203.0.113.1') =>
     codeOf(() => auth.authenticate({ apiKey }, () => address));

@@ -4,7 +4,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { NEVER } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { Passwords } from '../../../src/auth/accounts/passwords.ts';
-import { authOf } from '../../../src/auth/auth.ts';
+import { composeAuth } from '../../../src/auth/auth.ts';
 import { Issuers } from '../../../src/auth/issuers/issuers.ts';
 import type { IssuerSetting } from '../../../src/config/issuer-settings.ts';
 import { countedIdOf, nameOf, type Principal } from '../../../src/domain/accounts/account.ts';
@@ -52,7 +52,7 @@ async function setup(setting: Partial<IssuerSetting> = {}) {
   const limits = { userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000 };
   const address = new GatewayAddress(base, () => []);
   const store = new MemoryStore();
-  const auth = authOf({
+  const auth = composeAuth({
     ...{ authEnabled: true, store, secrets: [secret], tokenLifetimeMs: 3_600_000, clock, ...limits },
     ...{ storeChanges$: NEVER, audit: CHANGES_ONLY, passwords: new Passwords(systemClock, 4) },
     oauth: {

@@ -5,7 +5,7 @@ import { SignJWT } from 'jose/jwt/sign';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { Passwords } from '../../../src/auth/accounts/passwords.ts';
-import { authOf } from '../../../src/auth/auth.ts';
+import { composeAuth } from '../../../src/auth/auth.ts';
 import { rowOfGrant } from '../../../src/auth/oauth/grant-rows.ts';
 import { countedIdOf, type Principal, type Role, type Scope } from '../../../src/domain/accounts/account.ts';
 import { GatewayAddress } from '../../../src/domain/accounts/resource.ts';
@@ -36,7 +36,7 @@ async function setup(role: Role = 'user', templates?: readonly string[]) {
   const store = new MemoryStore();
   const clock = stoppedClock();
   const storeChanges$ = new Subject<RevisionChange>();
-  const auth = authOf({
+  const auth = composeAuth({
     ...{ authEnabled: true, store, secrets: [secret], tokenLifetimeMs: 3_600_000, clock, storeChanges$ },
     ...{ userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000, audit: CHANGES_ONLY },
     passwords: new Passwords(systemClock, 4),
