@@ -10,9 +10,9 @@ import { CommandFailure, GatewayRefusal, UsageError } from '../../../src/cli/fai
 import { answeringUrl, answerOfGateway } from '../../../src/cli/remote/answering-url.ts';
 import {
   findGateway as find,
-  gatewayOf,
   pagedEntries,
   type Remote,
+  requireGateway,
   StreamBroken,
 } from '../../../src/cli/remote/remote.ts';
 import { lockFile } from '../../../src/persistence/file-lock.ts';
@@ -191,7 +191,7 @@ test('asks only the background gateway of this folder, if its address is on loop
   await lock?.release();
   assert.equal(asked, [urls[0], urls[1], ...DEFAULT_URLS, ...DEFAULT_URLS]);
   const terminal = recordingTerminal({ folder: folder() });
-  const refused = await messageOf(gatewayOf(new CommandInput([], new Map()), terminal), CommandFailure);
+  const refused = await messageOf(requireGateway(new CommandInput([], new Map()), terminal), CommandFailure);
   assert.match(refused, /name that of this folder with --url http:\/\/192\.0\.2\.1$/);
 });
 
@@ -228,7 +228,7 @@ test('says that the background gateway of this folder has ended, and asks no oth
   writeDaemon(files, { pid: 77, url: 'http://127.0.0.1:8080', words: [], folder: folder(), graceMs: 0 });
   const terminal = recordingTerminal({ folder: folder() });
   assert.is(await answeringUrl(terminal), undefined);
-  const failed = await messageOf(gatewayOf(new CommandInput([], new Map()), terminal), CommandFailure);
+  const failed = await messageOf(requireGateway(new CommandInput([], new Map()), terminal), CommandFailure);
   assert.match(
     failed,
     /^the gateway in the background here \(http:\/\/127\.0\.0\.1:8080, process 77\) has ended; \S+gateway\.log says why; start it again with ".* gateway start --background", or name another one with --url$/,
@@ -269,7 +269,7 @@ test.run();
 /** Without a login. */
 function findGateway(url?: string, env: Record<string, string> = {}): Promise<Remote> {
   const options = new Map(url === undefined ? [] : [['url', url] as const]);
-  return gatewayOf(new CommandInput([], options), recordingTerminal({ env }));
+  return requireGateway(new CommandInput([], options), recordingTerminal({ env }));
 }
 
 function serveJson(status: number, body: unknown): Promise<string> {

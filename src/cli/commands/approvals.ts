@@ -4,7 +4,7 @@
 import type { Command } from '../command.ts';
 import { printResult, type TableColumns, table } from '../output.ts';
 import { elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, ofTemplate, type Remote, requireGateway } from '../remote/remote.ts';
 
 interface Kind {
   readonly name: 'template' | 'view';
@@ -40,7 +40,7 @@ function toolsCommand(kind: Kind): Command {
     examples: [`${kind.name} tools ${kind.example}`],
     run: async (input, terminal) => {
       const id = input.positional(0);
-      const gateway = await gatewayOf(input, terminal);
+      const gateway = await requireGateway(input, terminal);
       const answer = fields(await kind.explained(gateway, id, () => gateway.request(pathOf(kind, id))));
       const tools = objectsOf(answer.tools);
       return printResult(input, terminal, answer, () =>
@@ -68,7 +68,7 @@ function approveCommand(kind: Kind): Command {
       const id = input.positional(0);
       const tools = input.positionals.slice(1);
       const body = tools.length === 0 ? {} : { tools };
-      const gateway = await gatewayOf(input, terminal);
+      const gateway = await requireGateway(input, terminal);
       const path = `${pathOf(kind, id)}/approve`;
       const answer = fields(
         await kind.explained(gateway, id, () => gateway.request(path, { method: 'POST', body })),

@@ -3,7 +3,7 @@
 import { type Command, timeOf } from '../command.ts';
 import { printResult, type TableColumns, table } from '../output.ts';
 import { type Fields, fields } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, gatewayOf, pagedEntries, WIDE_OPTION } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, pagedEntries, requireGateway, WIDE_OPTION } from '../remote/remote.ts';
 
 /** Most entries of one output, and its default. */
 const MOST = 100_000;
@@ -43,7 +43,12 @@ export const audit: Command = {
         query.set(name, name === 'from' || name === 'to' ? timeOf(name, value, AGE_MS) : value);
     }
     const bounds = { query, most: limit };
-    const entries = await pagedEntries(await gatewayOf(input, terminal), '/gateway/audit', 'entries', bounds);
+    const entries = await pagedEntries(
+      await requireGateway(input, terminal),
+      '/gateway/audit',
+      'entries',
+      bounds,
+    );
     return printResult(input, terminal, entries, () =>
       entries.length === 0 ? 'no entries' : table(terminal, COLUMNS, entries, input),
     );

@@ -5,7 +5,7 @@ import type { Command, CommandInput } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { minute, printResult, type TableColumns, table } from '../output.ts';
 import { type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 const PATH = '/auth/clients';
@@ -42,7 +42,7 @@ const COLUMNS: TableColumns<Fields> = {
 };
 
 async function listAll(input: CommandInput, terminal: Terminal): Promise<number> {
-  const gateway = await gatewayOf(input, terminal);
+  const gateway = await requireGateway(input, terminal);
   const found = objectsOf(await gateway.request(PATH));
   return printResult(input, terminal, found, () =>
     found.length === 0 ? 'There is no client.' : table(terminal, COLUMNS, found),
@@ -58,7 +58,7 @@ async function add(name: string, input: CommandInput, terminal: Terminal): Promi
     confidential: input.has('confidential'),
   };
   if (body.redirect_uris.length === 0) throw new UsageError('gateway clients add needs --redirect');
-  const gateway = await gatewayOf(input, terminal);
+  const gateway = await requireGateway(input, terminal);
   const made = fields(await gateway.request(PATH, { method: 'POST', body }));
   const secret =
     typeof made.client_secret === 'string' ? [`secret, shown only this once: ${made.client_secret}`] : [];
@@ -68,7 +68,7 @@ async function add(name: string, input: CommandInput, terminal: Terminal): Promi
 }
 
 async function remove(id: string, input: CommandInput, terminal: Terminal): Promise<number> {
-  const gateway = await gatewayOf(input, terminal);
+  const gateway = await requireGateway(input, terminal);
   await gateway.request(`${PATH}/${encodeURIComponent(id)}`, { method: 'DELETE' });
   return printResult(input, terminal, { client_id: id, removed: true }, `the client ${id} is removed`);
 }

@@ -22,7 +22,7 @@ import type { Person } from '../connect/verify-sign-in.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { indentedJson, printable } from '../output.ts';
 import { resultWriter } from '../private-file.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const connect: Command = {
@@ -194,7 +194,7 @@ async function targetsFor(input: CommandInput, terminal: Terminal, notes: string
   const { env, keyVariable: variable = 'STAGEDOOR_API_KEY' } = namedEnvironment(name, terminal.env);
   const value = await apiKeyOption(input, terminal);
   const envWithKey = value === undefined ? env : { ...env, STAGEDOOR_API_KEY: value };
-  const gateway = await gatewayOf(input, { ...terminal, env: env.STAGEDOOR_API_KEY ? env : envWithKey });
+  const gateway = await requireGateway(input, { ...terminal, env: env.STAGEDOOR_API_KEY ? env : envWithKey });
   const key = { variable, ...definedFields({ value }) };
   const isTrusted = input.has('trust');
   const note = (text: string) => void notes.push(text);

@@ -3,7 +3,7 @@
 import type { Command } from '../command.ts';
 import { minute, printResult, type TableColumns, table } from '../output.ts';
 import { type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
 
 const PATH = '/gateway/connections';
 
@@ -13,7 +13,7 @@ export const connections: Command = {
   options: CLIENT_OPTIONS,
   examples: ['gateway connections list'],
   run: async (input, terminal) => {
-    const found = objectsOf(await (await gatewayOf(input, terminal)).request(PATH));
+    const found = objectsOf(await (await requireGateway(input, terminal)).request(PATH));
     return printResult(input, terminal, found, () =>
       found.length === 0 ? 'No account is connected.' : table(terminal, COLUMNS, found),
     );
@@ -38,7 +38,7 @@ export const addConnection: Command = {
   examples: ['gateway connections add mail mail-1'],
   run: async (input, terminal) => {
     const body = { template: input.positional(0), instance_id: input.positional(1) };
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const address = await gateway.request(PATH, { method: 'POST', body });
     return printResult(input, terminal, address, () => `Open ${fields(address).url} in a browser.`);
   },
@@ -56,7 +56,7 @@ export const confirmServer: Command = {
   run: async (input, terminal) => {
     const issuer = input.text('issuer');
     const target = { template: input.positional(0), instance_id: input.positional(1) };
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const body = issuer === undefined ? target : { ...target, issuer };
     const confirmed = await gateway.request(`${PATH}/confirm`, { method: 'POST', body });
     return printResult(
@@ -76,7 +76,7 @@ export const removeConnection: Command = {
   examples: ['gateway connections remove 5d41402abc4b2a76b9719d911017c592'],
   run: async (input, terminal) => {
     const id = input.positional(0);
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     await gateway.request(`${PATH}/${encodeURIComponent(id)}`, { method: 'DELETE' });
     return printResult(input, terminal, { id, removed: true }, `the account ${id} is disconnected`);
   },

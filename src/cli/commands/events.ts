@@ -5,7 +5,7 @@ import { CommandFailure } from '../failures.ts';
 import { pause, untilSignal } from '../foreground/stop-signals.ts';
 import { fieldText } from '../output.ts';
 import { type Fields, fields } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, gatewayOf, type Remote, StreamBroken } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, type Remote, requireGateway, StreamBroken } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Attempts after a broken connection until it counts as a failure, and the pause before each, in ms. */
@@ -39,7 +39,7 @@ export const events: Command = {
       const value = input.text(name);
       if (value !== undefined) query.set(name, value);
     }
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const path = `/events?${query}`;
     if (isFollowed) await untilSignal((signal) => show(gateway, path, signal, print, terminal.note));
     else await show(gateway, path, undefined, print, terminal.note);

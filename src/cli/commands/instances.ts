@@ -15,7 +15,7 @@ import { readCommandLine } from '../command-line.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { detailLines, printable, printResult, stateWord, table } from '../output.ts';
 import { elementsOf, type Fields, fields, objectsOf, shownReasonOf, warningsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, GATEWAY_ANSWER_MS, gatewayOf, ofTemplate } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, GATEWAY_ANSWER_MS, ofTemplate, requireGateway } from '../remote/remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import { start } from './start.ts';
@@ -69,7 +69,7 @@ export const register: Command = {
     const waitSeconds = input.number('wait', { minimum: 0, maximum: 300 });
     const isRemoved = input.has('remove-on-failure');
     if (isRemoved && waitSeconds === undefined) throw new UsageError('--remove-on-failure requires --wait');
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const query = waitSeconds === undefined ? '' : `?wait=${waitSeconds}`;
     const { status, body } = await gateway.ask(`${isDefined ? '/servers' : '/gateway/register'}${query}`, {
       method: 'POST',
@@ -293,7 +293,7 @@ export const instanceSet: Command = {
     const body = definedFields({ weight, metadata: recordOf(input, 'metadata'), era: input.text('era') });
     if (Object.keys(body).length === 0)
       throw new UsageError('nothing to change: give --weight, --metadata or --era');
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const path = `/gateway/instances/${encodeURIComponent(template)}/${encodeURIComponent(id)}`;
     const change = () => gateway.request(path, { method: 'PATCH', body });
     const record = fields(await ofTemplate(gateway, template, change, { id }));
@@ -346,7 +346,7 @@ function requestCommand(definition: RequestCommand): Command {
     examples: [`${rest.name} ${example}`],
     run: async (input, terminal) => {
       const [template = '', id] = input.positionals;
-      const gateway = await gatewayOf(input, terminal);
+      const gateway = await requireGateway(input, terminal);
       const [method, path] = request(encodeURIComponent(template), encodeURIComponent(id ?? ''));
       const answer = fields(
         await ofTemplate(gateway, template, () => gateway.request(path, { method }), { id }),
@@ -375,7 +375,7 @@ export const sync: Command = {
   run: async (input, terminal) => {
     input.refuseBoth('all-namespaces', 'namespace');
     const namespace = input.has('all-namespaces') ? '*' : input.text('namespace');
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const body = { dry_run: input.has('dry-run'), namespace };
     const answer = await gateway.request('/gateway/sync', { method: 'POST', body, timeoutMs: SYNC_MS });
     const done = fields(answer);

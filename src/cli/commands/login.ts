@@ -15,7 +15,7 @@ import { CommandFailure, UsageError } from '../failures.ts';
 import { duration, printResult } from '../output.ts';
 import { answerOfGateway, SEEK_MS, variantsOf } from '../remote/answering-url.ts';
 import { fields } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, gatewayOf, namedUrl, Remote } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, namedUrl, Remote, requireGateway } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const login: Command = {
@@ -44,7 +44,7 @@ export const login: Command = {
     if (way === undefined && username === undefined)
       throw new UsageError('gateway login needs a user name, --sso or --device');
     // Finds the gateway before the user types a password.
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const token =
       way !== undefined
         ? await loginByBrowser(gateway.url, input, terminal)

@@ -9,7 +9,7 @@ import { CommandFailure } from '../failures.ts';
 import { pause, untilSignal } from '../foreground/stop-signals.ts';
 import { printResult } from '../output.ts';
 import { fields } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
 import { readSettings } from '../setting-options.ts';
 
 const LINES = 100;
@@ -113,7 +113,7 @@ export const logLevel: Command = {
   options: CLIENT_OPTIONS,
   examples: ['gateway log-level', 'gateway log-level debug'],
   run: async (input, terminal) => {
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const [level] = input.positionals;
     const change = level === undefined ? {} : ({ method: 'PATCH', body: { level } } as const);
     const answer = await gateway.request('/gateway/log-level', change);

@@ -3,7 +3,7 @@
 import type { Command } from '../command.ts';
 import { duration, printable, printResult, table } from '../output.ts';
 import { type Fields, fields, objectsOf, warningsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const nodes: Command = {
@@ -12,7 +12,7 @@ export const nodes: Command = {
   options: CLIENT_OPTIONS,
   examples: ['gateway nodes', 'gateway nodes --json'],
   run: async (input, terminal) => {
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const answer = await gateway.request('/gateway/nodes');
     const all = objectsOf(fields(answer).nodes);
     const warnings = warningsOf(answer);
@@ -40,7 +40,7 @@ function commandFor(action: 'drain' | 'resume', summary: string, outcome: string
     examples: [`${name} local`],
     run: async (input, terminal) => {
       const id = input.positional(0);
-      const gateway = await gatewayOf(input, terminal);
+      const gateway = await requireGateway(input, terminal);
       const path = `/gateway/nodes/${encodeURIComponent(id)}/${action}`;
       const node = fields(await gateway.request(path, { method: 'POST' }));
       return printResult(input, terminal, node, `the node ${id} ${outcome}`);

@@ -3,7 +3,7 @@
 import type { Command } from '../command.ts';
 import { duration, printResult, table } from '../output.ts';
 import { type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, gatewayOf, pagedEntries } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, pagedEntries, requireGateway } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const sessions: Command = {
@@ -12,7 +12,7 @@ export const sessions: Command = {
   options: CLIENT_OPTIONS,
   examples: ['gateway sessions', 'gateway sessions --json'],
   run: async (input, terminal) => {
-    const all = await pagedEntries(await gatewayOf(input, terminal), '/gateway/sessions', 'sessions');
+    const all = await pagedEntries(await requireGateway(input, terminal), '/gateway/sessions', 'sessions');
     return printResult(input, terminal, { sessions: all }, () => listing(terminal, all));
   },
 };
@@ -25,7 +25,7 @@ export const endSession: Command = {
   examples: ['gateway end-session 0123456789ab'],
   run: async (input, terminal) => {
     const id = input.positional(0);
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     await gateway.request(`/gateway/sessions/${encodeURIComponent(id)}`, { method: 'DELETE' });
     return printResult(input, terminal, { id, ended: true }, `the session ${id} is ended`);
   },

@@ -15,7 +15,7 @@ import {
   shownReasonOf,
   shownStateOf,
 } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote, WIDE_OPTION } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, ofTemplate, type Remote, requireGateway, WIDE_OPTION } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const list: Command = {
@@ -24,7 +24,7 @@ export const list: Command = {
   options: { ...WIDE_OPTION, ...CLIENT_OPTIONS },
   examples: ['gateway list', 'gateway list --wide', 'gateway list --json'],
   run: async (input, terminal) => {
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const registry = await gateway.request('/gateway/registry');
     const hasNodes = !input.has('json') && (await hasSeveralNodes(gateway, registry));
     return printResult(input, terminal, registry, () => listing(input, terminal, registry, hasNodes));
@@ -77,7 +77,7 @@ export const status: Command = {
   options: { ...WIDE_OPTION, ...CLIENT_OPTIONS },
   examples: ['gateway status', 'gateway status --url http://gateway.example:8080'],
   run: async (input, terminal) => {
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     // Health needs no account: a script that only checks the gateway may have none, or one with other permissions.
     const sampling = sampleOf(gateway).catch((error: unknown) => {
       if (error instanceof GatewayRefusal) return error;
@@ -166,7 +166,7 @@ export const health: Command = {
   examples: ['gateway health', 'gateway health everything', 'gateway health --json'],
   run: async (input, terminal) => {
     const [template] = input.positionals;
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     if (template === undefined) {
       const answer = await gateway.health();
       printResult(input, terminal, answer, () => detailLines(terminal, healthRows(terminal, answer)));
@@ -213,7 +213,7 @@ export const stats: Command = {
     if (isWatched && terminal.columns === undefined) {
       throw new UsageError('--watch requires a terminal; "gateway stats --json" is for programs');
     }
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const first = await sampleOf(gateway);
     if (isWatched) return untilSignal((signal) => watch(gateway, terminal, first, signal));
     return printResult(input, terminal, first.stats, () => tableOf(terminal, first, { input }));

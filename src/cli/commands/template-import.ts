@@ -14,7 +14,7 @@ import type { Placeholders } from '../import/placeholders.ts';
 import type { PlannedImport } from '../import/plan.ts';
 import { indentedJson, printable, type TableColumns, table } from '../output.ts';
 import { type Fields, fields, instancesOf, shownReasonOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, findGateway, gatewayOf, type Remote } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, findGateway, type Remote, requireGateway } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 import { REGISTRY_OPTION, registryOf } from './template-search.ts';
 
@@ -43,7 +43,7 @@ export const templateImport: Command = {
     const read = await readServers(file, input, terminal);
     const gateway = isDry
       ? await findGateway(input.text('url'), terminal, input.has('trust'))
-      : await gatewayOf(input, terminal);
+      : await requireGateway(input, terminal);
     const [{ planImport }, { Placeholders }] = await Promise.all([
       import('../import/plan.ts'),
       import('../import/placeholders.ts'),

@@ -14,7 +14,7 @@ import { CommandFailure, UsageError, writeFailure } from '../failures.ts';
 import { detailLines, indentedJson, printable, printResult, type TableColumns, table } from '../output.ts';
 import { replaceFile } from '../private-file.ts';
 import { elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, gatewayOf, ofTemplate, WIDE_OPTION } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, ofTemplate, requireGateway, WIDE_OPTION } from '../remote/remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { TemplateAnswers } from '../template-wizard.ts';
 import type { Terminal } from '../terminal.ts';
@@ -94,7 +94,7 @@ async function templatesOf(input: CommandInput, terminal: Terminal): Promise<rea
     const records = await localTemplates(input, terminal);
     return records.filter(({ tags }) => tag === undefined || elementsOf(tags).includes(tag));
   }
-  const gateway = await gatewayOf(input, terminal);
+  const gateway = await requireGateway(input, terminal);
   const query = new URLSearchParams({ include_details: 'true', ...definedFields({ tag }) });
   const { details } = fields(await gateway.request(`/gateway/templates?${query}`));
   return objectsOf(details);
@@ -102,7 +102,7 @@ async function templatesOf(input: CommandInput, terminal: Terminal): Promise<rea
 
 async function templateOf(input: CommandInput, terminal: Terminal, id: string): Promise<Fields> {
   if (!readsLocally(input)) {
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const path = `/gateway/templates/${encodeURIComponent(id)}`;
     return fields(await ofTemplate(gateway, id, () => gateway.request(path)));
   }
@@ -315,7 +315,7 @@ export const templateSet: Command = {
     ]);
     const { auth, ...load_balancer } = change;
     const body = { load_balancer, ...definedFields({ auth }) };
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const path = `/gateway/templates/${encodeURIComponent(template)}`;
     const answer = fields(
       await ofTemplate(gateway, template, () => gateway.request(path, { method: 'PATCH', body })),

@@ -6,7 +6,13 @@ import { type Command, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { indentedJson, printable, printResult, type TableColumns, table } from '../output.ts';
 import { elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote, type RemoteEvent } from '../remote/remote.ts';
+import {
+  CLIENT_OPTIONS,
+  ofTemplate,
+  type Remote,
+  type RemoteEvent,
+  requireGateway,
+} from '../remote/remote.ts';
 
 export const tools: Command = {
   name: 'gateway tools',
@@ -16,7 +22,7 @@ export const tools: Command = {
   examples: ['gateway tools everything', 'gateway tools everything --json'],
   run: async (input, terminal) => {
     const template = input.positional(0);
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const path = `/mcp/${encodeURIComponent(template)}/tools/list`;
     const answer = await ofTemplate(gateway, template, () => gateway.request(path));
     return printResult(input, terminal, answer, () => {
@@ -57,7 +63,7 @@ export const call: Command = {
   run: async (input, terminal) => {
     const [template, tool] = [input.positional(0), input.positional(1)];
     const given = readArguments(input.positionals.slice(2));
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const path = `/mcp/${encodeURIComponent(template)}/tools`;
     const value = await ofTemplate(
       gateway,

@@ -23,7 +23,7 @@ import type { Command } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { minute, printResult, type TableColumns, table } from '../output.ts';
 import { type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
 
 export const users: Command = {
   name: 'gateway users',
@@ -172,7 +172,7 @@ export const usersLink: Command = {
     const [issuer, subject] = [input.text('issuer'), input.text('subject')];
     if (issuer === undefined || subject === undefined)
       throw new UsageError('users link needs --issuer and --subject');
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const { id } = await findUser(gateway, input.positional(0));
     const path = `/auth/users/${id}/link`;
     const user = fields(await gateway.request(path, { method: 'POST', body: { issuer, subject } }));
@@ -188,7 +188,7 @@ export const usersUnlink: Command = {
   options: CLIENT_OPTIONS,
   examples: ['users unlink ada'],
   run: async (input, terminal) => {
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const { id, username } = await findUser(gateway, input.positional(0));
     await gateway.request(`/auth/users/${id}/link`, { method: 'DELETE' });
     const done = { id, username, linked: false };

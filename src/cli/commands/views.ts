@@ -6,7 +6,7 @@ import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { minute, printable, printResult, type TableColumns, table } from '../output.ts';
 import { type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 import { fileText, standardInput } from './template-import.ts';
 
@@ -18,7 +18,7 @@ export const views: Command = {
   options: CLIENT_OPTIONS,
   examples: ['view list', 'view list --json'],
   run: async (input, terminal) => {
-    const found = objectsOf(fields(await (await gatewayOf(input, terminal)).request(PATH)).views);
+    const found = objectsOf(fields(await (await requireGateway(input, terminal)).request(PATH)).views);
     return printResult(input, terminal, { views: found }, () =>
       found.length === 0
         ? 'There are no views: "stagedoor view set <file>" makes one.'
@@ -45,7 +45,7 @@ export const showView: Command = {
   options: CLIENT_OPTIONS,
   examples: ['view show support', 'view show support > support.yaml'],
   run: async (input, terminal) => {
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const record = fields(await gateway.request(pathOf(input.positional(0))));
     for (const line of problemLines(record)) terminal.complain(line);
     const { problems: _, updated_at: __, etag: ___, ...definition } = record;
@@ -65,7 +65,7 @@ export const setView: Command = {
     const { id } = definition;
     if (typeof id !== 'string')
       throw new CommandFailure('the view has no id: add one, such as "id: support"');
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const record = fields(await gateway.request(pathOf(id), { method: 'PUT', body: definition }));
     return printResult(input, terminal, record, () =>
       [`The view ${id} is served at /mcp/${id}.`, ...problemLines(record)].join('\n'),
@@ -81,7 +81,7 @@ export const deleteView: Command = {
   examples: ['view delete support'],
   run: async (input, terminal) => {
     const id = input.positional(0);
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     await gateway.request(pathOf(id), { method: 'DELETE' });
     return printResult(input, terminal, { id, deleted: true }, `the view ${id} is deleted`);
   },
@@ -94,7 +94,7 @@ export const previewView: Command = {
   options: CLIENT_OPTIONS,
   examples: ['view preview support'],
   run: async (input, terminal) => {
-    const gateway = await gatewayOf(input, terminal);
+    const gateway = await requireGateway(input, terminal);
     const preview = fields(await gateway.request(`${pathOf(input.positional(0))}/preview`));
     const tools = objectsOf(preview.tools);
     return printResult(input, terminal, preview, () => {

@@ -8,7 +8,7 @@ import { definedFields } from '../../domain/json/json.ts';
 import { type CommandInput, pairsOf } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { elementsOf, fields, objectsOf } from '../remote/answers.ts';
-import { gatewayOf, ofTemplate } from '../remote/remote.ts';
+import { ofTemplate, requireGateway } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export interface ServerReport {
@@ -48,7 +48,7 @@ export async function examineNamed(input: CommandInput, terminal: Terminal): Pro
     const headers = Object.fromEntries(pairsOf('--header', input.texts('header')));
     return examineHere({ endpoint: name, headers }, input, terminal);
   }
-  const gateway = await gatewayOf(input, terminal);
+  const gateway = await requireGateway(input, terminal);
   const path = `/gateway/templates/${encodeURIComponent(name)}/doctor`;
   const request = { method: 'POST', timeoutMs: EXAMINED_MS } as const;
   const answer = fields(await ofTemplate(gateway, name, () => gateway.request(path, request)));

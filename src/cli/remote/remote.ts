@@ -294,7 +294,7 @@ export const WIDE_OPTION: OptionTable = {
 };
 
 /** As `findGateway`, but throws CommandFailure when no gateway answers. */
-export async function gatewayOf(input: CommandInput, terminal: Terminal): Promise<Remote> {
+export async function requireGateway(input: CommandInput, terminal: Terminal): Promise<Remote> {
   const remote = await findGateway(input.text('url'), terminal, input.has('trust'));
   if (remote !== undefined) return remote;
   const here = await daemonHere(terminal);
