@@ -5,7 +5,7 @@ import { registerHooks } from 'node:module';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
-import { openTransportOf } from '../../src/gateway/instances/open-transport.ts';
+import { createOpenTransport } from '../../src/gateway/instances/open-transport.ts';
 import { LazyVault } from '../../src/vault/lazy-vault.ts';
 import { definition } from '../helpers/failing-backend.ts';
 import { startWithAccounts } from '../helpers/http-accounts.ts';
@@ -30,7 +30,7 @@ test('instances of a kind open after one of them could not load it', async () =>
   const { signal } = new AbortController();
   const instance = definition('a', { transport: 'in-process' });
   const handlers = new Map([[instance.serverId, () => ({})]]);
-  const open = openTransportOf({
+  const open = createOpenTransport({
     isDenied: () => false,
     handlers,
     clock: systemClock,

@@ -41,7 +41,7 @@ import type { GatewayOptions } from './gateway-types.ts';
 import { AccountsAtBackends } from './instances/accounts-at-backends.ts';
 import { ConnectionTests } from './instances/connection-tests.ts';
 import { HostedInstances } from './instances/hosted-instances.ts';
-import { openTransportOf } from './instances/open-transport.ts';
+import { createOpenTransport } from './instances/open-transport.ts';
 import type { Readiness } from './readiness.ts';
 import { Sync } from './sync.ts';
 
@@ -56,9 +56,9 @@ export function composeGateway(
   events: EventBus,
   readiness: Readiness,
 ) {
-  const base = baseOf(store, options, events);
-  const instances = instancesOf(base);
-  const clients = clientsOf(base, instances, readiness);
+  const base = composeBase(store, options, events);
+  const instances = composeInstances(base);
+  const clients = composeClients(base, instances, readiness);
   const { clock, definitions, requestBytes } = base;
   const { fleet, registry, openTransport } = instances;
   const hasTemplate = (template: string): boolean => fleet.has(template);
@@ -77,13 +77,13 @@ export function composeGateway(
 
 const SESSION_DEFAULTS = { max: LIMITS.sessions, idleMs: LIMITS.sessionIdleMs };
 
-type Base = ReturnType<typeof baseOf>;
+type Base = ReturnType<typeof composeBase>;
 
 /** What most parts use. */
-function baseOf(store: Store, options: ComposeOptions, events: EventBus) {
-  const { clock: ownClock, deniedNetworks = DENIED_NETWORKS, node = {} } = options;
+function composeBase(store: Store, options: ComposeOptions, events: EventBus) {
+  const { clock: plainClock, deniedNetworks = DENIED_NETWORKS, node = {} } = options;
   const scheduler = new TaskScheduler();
-  const clock = spreadClock(scheduler, ownClock);
+  const clock = spreadClock(scheduler, plainClock);
   const bounds = memoryBounds(options.memoryBytes ?? availableMemoryBytes());
   const heldAnswers = new HeldBytes(bounds.backendAnswers, clock.now);
   return {
@@ -91,7 +91,8 @@ function baseOf(store: Store, options: ComposeOptions, events: EventBus) {
     options,
     events,
     scheduler,
-    ownClock,
+    plainClock,
+    /** `plainClock`, except that alarms due at the same time ring over several turns. */
     clock,
     bounds,
     life: node.life ?? newLife(),
@@ -108,24 +109,23 @@ function baseOf(store: Store, options: ComposeOptions, events: EventBus) {
   };
 }
 
-type Instances = ReturnType<typeof instancesOf>;
-
-/** The instances: how they are opened, which tools of theirs are approved, their actors, and what is stored of them. */
-function instancesOf(base: Base) {
-  const { store, options, clock, ownClock, scheduler, emit, bounds, isDenied, definitions } = base;
-  const { heldAnswers, policy } = base;
-  const { random = Math.random, inspect, storeChanges$, programs = {}, others = {}, node = {} } = options;
+/** What opens instances. `later`: what gets them, which is composed after it. */
+function composeOpening(
+  base: Base,
+  later: { readonly fleet: () => Fleet; readonly onRefused: (serverId: string) => void },
+) {
+  const { store, options, plainClock, scheduler, isDenied, definitions, heldAnswers } = base;
+  const { programs = {}, others = {} } = options;
   const { passEnv, user } = programs;
   const handlers = new Map<string, InProcessHandler>();
   const ownPaths = store.file === undefined ? [] : protectedDatabase(store.file);
   const protectedPaths = [...ownPaths, ...(programs.protectedPaths ?? [])];
-  const systemLookups = new SystemLookups({ clock: ownClock });
-
+  const systemLookups = new SystemLookups({ clock: plainClock });
   const reaper = new Reaper({ pipe: programs.reaperPipe });
   const leaseReaper = others.leasesPrograms === true ? new LeaseReaper(reaper) : undefined;
-  const { vault, backendAccounts } = backendAccountsOf(base, systemLookups, () => fleet);
-  const openTransport = openTransportOf({
-    clock: ownClock,
+  const { vault, backendAccounts } = composeBackendAccounts(base, systemLookups, later.fleet);
+  const openTransport = createOpenTransport({
+    clock: plainClock,
     isDenied,
     handlers,
     scheduler,
@@ -140,13 +140,28 @@ function instancesOf(base: Base) {
     leaseReaper,
     vault,
     backendAccounts,
+    onRefused: later.onRefused,
+  });
+  return { handlers, protectedPaths, reaper, leaseReaper, backendAccounts, openTransport };
+}
+
+type Instances = ReturnType<typeof composeInstances>;
+
+/** The instances: which tools of theirs are approved, their actors, and what is stored of them. */
+function composeInstances(base: Base) {
+  const { store, options, clock, plainClock, scheduler, emit, bounds, isDenied, definitions } = base;
+  const { heldAnswers, policy } = base;
+  const { random = Math.random, inspect, storeChanges$, programs = {}, others = {}, node = {} } = options;
+  const opening = composeOpening(base, {
+    fleet: () => fleet,
     onRefused: (serverId) => fleetPrograms?.refused(serverId),
   });
+  const { handlers, protectedPaths, reaper, leaseReaper, backendAccounts, openTransport } = opening;
   const approvals = new ToolApprovals({
     store: store.approvals,
     scheduler,
     emit,
-    clock: ownClock,
+    clock: plainClock,
     hintsOf: (template) => (fleet.has(template) ? (fleet.group(template).policy.annotate ?? {}) : {}),
     onChanged: (template) => fleet.listChanged$.next({ template, list: 'tools' }),
   });
@@ -182,7 +197,7 @@ function instancesOf(base: Base) {
     definitions,
     isDenied,
     protectedPaths,
-    user,
+    user: programs.user,
     storeChanges$,
     nodeId,
     worker,
@@ -194,8 +209,8 @@ function instancesOf(base: Base) {
 }
 
 /** The accounts at backends that want OAuth, if there can be any. */
-function backendAccountsOf(
-  { store, options, ownClock, isDenied }: Base,
+function composeBackendAccounts(
+  { store, options, plainClock, isDenied }: Base,
   systemLookups: SystemLookups,
   fleet: () => Fleet,
 ): { readonly vault?: LazyVault; readonly backendAccounts?: AccountsAtBackends } {
@@ -203,7 +218,7 @@ function backendAccountsOf(
   if (backendAccounts === undefined) return {};
   const { address, roles } = backendAccounts;
   const vault = new LazyVault({
-    clock: ownClock,
+    clock: plainClock,
     ...backendAccounts,
     store: store.oauth,
     isDenied,
@@ -211,7 +226,7 @@ function backendAccountsOf(
   });
   const accounts = new AccountsAtBackends({
     vault,
-    clock: ownClock,
+    clock: plainClock,
     address,
     fleet,
     roles,
@@ -222,7 +237,7 @@ function backendAccountsOf(
 }
 
 /** The calls to instances, and the clients that make them. */
-function clientsOf(base: Base, instances: Instances, readiness: Readiness) {
+function composeClients(base: Base, instances: Instances, readiness: Readiness) {
   const { store, options, events, clock, scheduler, emit, bounds, life, sessions, listReader } = base;
   const { fleet, registry, approvals, backendAccounts } = instances;
   const { others = {} } = options;
@@ -238,7 +253,7 @@ function clientsOf(base: Base, instances: Instances, readiness: Readiness) {
     trace: () => tracing.spans?.embeddedTrace(),
   };
   const dispatcher = new Dispatcher({ ...calls, maxCallMs: options.maxCallMs });
-  const keeper = keeperOf(base);
+  const keeper = composeKeeper(base);
   const clientSide = new ClientSide({
     ...options,
     ...calls,
@@ -268,7 +283,7 @@ function clientsOf(base: Base, instances: Instances, readiness: Readiness) {
 }
 
 /** Stores the sessions of clients; undefined where they end with the gateway. */
-function keeperOf({ store, options, ownNode, clock, life, sessions }: Base): SessionKeeper | undefined {
+function composeKeeper({ store, options, ownNode, clock, life, sessions }: Base): SessionKeeper | undefined {
   const { max: maxSessions, idleMs, recover = false } = sessions;
   if (!recover || ownNode === undefined || store.kind === 'memory') return undefined;
   const { others: holders = {} } = options;

@@ -49,7 +49,7 @@ export class GatewayInternals {
     this.requests = requests;
     ({ requestBytes: this.requestBytes, scheduler: this.scheduler, host: this.host } = deps);
     ({ backendAccounts: this.backendAccounts, approvals: this.approvals, traffic: this.traffic } = deps);
-    this.clock = deps.ownClock;
+    this.clock = deps.plainClock;
     this.leasedPrograms = deps.fleetPrograms;
     this.definitions = deps.registry.definitions;
   }

@@ -84,7 +84,7 @@ export function configuredGateway(options: ConfiguredGatewayOptions): Gateway {
       registryFile: config.registryFile,
       onNotice: (line) => log.warn(line),
     },
-    backendAccounts: backendAccountsOf(
+    backendAccounts: backendAccountOptionsOf(
       config,
       storage,
       address,
@@ -97,7 +97,7 @@ export function configuredGateway(options: ConfiguredGatewayOptions): Gateway {
 }
 
 /** Accounts at backends are kept where secrets are encrypted. */
-function backendAccountsOf(
+function backendAccountOptionsOf(
   { oauth, authEnabled, roles }: Config,
   { keepsSecrets }: Pick<Storage, 'keepsSecrets'>,
   address: GatewayAddress,

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
-import { openTransportOf } from '../../../src/gateway/instances/open-transport.ts';
+import { createOpenTransport } from '../../../src/gateway/instances/open-transport.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import type { TransportDiagnostics } from '../../../src/transports/transport.ts';
 import { instanceDefinition, refusal, until } from '../../conformance/transport.ts';
@@ -24,7 +24,7 @@ const handlers = new Map<string, InProcessHandler>();
 const shared = { handlers, clock: systemClock, scheduler: new TaskScheduler() };
 
 test('opens a handler that is registered later', async () => {
-  const open = openTransportOf({ isDenied: () => false, ...shared });
+  const open = createOpenTransport({ isDenied: () => false, ...shared });
   const instance = definition('a', { transport: 'in-process' });
   assert.is(await codeOf(open(instance)(signal)), 'BACKEND_UNAVAILABLE');
   handlers.set(instance.serverId, () => ({}));
@@ -36,9 +36,9 @@ test('opens a handler that is registered later', async () => {
 test('opens nothing in a denied network', async () => {
   const server = await startHttpServer();
   const instance = definition('a', { transport: 'http', endpoint: server.url });
-  const denied = openTransportOf({ isDenied: () => true, ...shared });
+  const denied = createOpenTransport({ isDenied: () => true, ...shared });
   assert.is(await codeOf(denied(instance)(signal)), 'BACKEND_UNAVAILABLE');
-  const transport = await openTransportOf({ isDenied: () => false, ...shared })(instance)(signal);
+  const transport = await createOpenTransport({ isDenied: () => false, ...shared })(instance)(signal);
   await transport.close();
   await server.close();
 });
@@ -48,7 +48,11 @@ test('gives programs the environment of their template, which their own variable
   const rules = { id: 'demo', environment: { UNITS: 'metric', ROOT: '${SCRATCH}/x', OWN: 'template' } };
   const code = 'console.error(process.env.UNITS, process.env.ROOT, process.env.OWN); process.exit(1)';
   const program = { command: process.execPath, args: ['-e', code], env: { OWN: 'instance' } };
-  const open = openTransportOf({ isDenied: () => false, ...shared, definitions: new Map([['demo', rules]]) });
+  const open = createOpenTransport({
+    isDenied: () => false,
+    ...shared,
+    definitions: new Map([['demo', rules]]),
+  });
   const { stderr } = (
     await errorOf(open(definition('a', { transport: 'stdio', template: 'demo', ...program }))(signal))
   ).facts;
@@ -63,7 +67,7 @@ asRoot('asks a program for its version as the user that runs it', async () => {
   await chmod(folder, 0o755);
   const definitions = new Map([['demo', { id: 'demo', requires: ['node>=70000'] }]]);
   const user = { uid: 1234, gid: 5678, home: '/' };
-  const open = openTransportOf({ isDenied: () => false, ...shared, definitions, user });
+  const open = createOpenTransport({ isDenied: () => false, ...shared, definitions, user });
   const instance = definition('a', { transport: 'stdio', template: 'demo', command, args: [] });
   const { reason } = (await errorOf(open(instance)(signal))).facts;
   assert.match(String(reason), /--version" prints 1234\.5678$/);
@@ -72,7 +76,7 @@ asRoot('asks a program for its version as the user that runs it', async () => {
 test('starts no program whose template requires a program or version that is missing', async () => {
   const reasonOf = async (requires: string[], command = 'node', env = {}, workingDir = folder) => {
     const rules = { id: 'demo', requires };
-    const open = openTransportOf({
+    const open = createOpenTransport({
       isDenied: () => false,
       ...shared,
       definitions: new Map([['demo', rules]]),
@@ -117,7 +121,7 @@ test('starts no program whose template requires a program or version that is mis
 
 test('remembers what was learned of an instance, for the openings of its function', () =>
   withStarts(async (counted, starts) => {
-    const openTransport = openTransportOf({ isDenied: () => false, ...shared });
+    const openTransport = createOpenTransport({ isDenied: () => false, ...shared });
     const instance = instanceDefinition(counted(fixture('--before-initialize=exit')));
     const open = openTransport(instance);
     const startsOf = async (opening = open): Promise<number> => {
@@ -134,7 +138,7 @@ test('shows the stderr and pid of a program before it has answered', async () =>
   for (const fields of [{}, managed]) {
     const stop = new AbortController();
     let diagnostics: (() => TransportDiagnostics) | undefined;
-    const open = openTransportOf({ isDenied: () => false, ...shared })(
+    const open = createOpenTransport({ isDenied: () => false, ...shared })(
       instanceDefinition({ ...node(code), ...fields }),
     );
     const opening = open(stop.signal, {
@@ -153,7 +157,7 @@ test('shows the stderr and pid of a program before it has answered', async () =>
 test('stops a program at its start limit, which no other backend has', async () => {
   const silent = node('setInterval(() => {}, 1000)');
   const open = (fields: object, startTimeoutMs: number) =>
-    openTransportOf({ isDenied: () => false, ...shared })(instanceDefinition({ ...silent, ...fields }))(
+    createOpenTransport({ isDenied: () => false, ...shared })(instanceDefinition({ ...silent, ...fields }))(
       signal,
       {
         startTimeoutMs,
@@ -164,7 +168,7 @@ test('stops a program at its start limit, which no other backend has', async () 
   const server = await startHttpServer();
   const managed = { endpoint: 'http://127.0.0.1:9/mcp', transport: 'http' } as const;
   assert.match(await reason(open(managed, 300)), 'connection refused');
-  const transport = await openTransportOf({ isDenied: () => false, ...shared })(
+  const transport = await createOpenTransport({ isDenied: () => false, ...shared })(
     definition('a', { transport: 'http', endpoint: server.url }),
   )(signal, { startTimeoutMs: 1 });
   await transport.close();
@@ -175,7 +179,7 @@ test('a failure names proxy variables that the program may lack, without their v
   process.env.HTTPS_PROXY = 'http://me:secret@proxy:3128';
   const reasonOf = async (more = {}) => {
     const offline = "console.error('getaddrinfo ENOTFOUND registry.example'); process.exit(1)";
-    const open = openTransportOf({ isDenied: () => false, ...shared, ...more })(
+    const open = createOpenTransport({ isDenied: () => false, ...shared, ...more })(
       instanceDefinition(node(offline)),
     );
     return (await refusal(open(signal))).facts.reason;

@@ -61,7 +61,7 @@ export interface OpenTransportOptions
 }
 
 /** Makes the function that opens an instance, for each definition. `handlers` may be added later: each opening looks them up. */
-export function openTransportOf(options: OpenTransportOptions): (definition: InstanceDefinition) => Open {
+export function createOpenTransport(options: OpenTransportOptions): (definition: InstanceDefinition) => Open {
   const { heldAnswers, protectedPaths = [], leaseReaper, onRefused, vault, backendAccounts } = options;
   const { clock, handlers, scheduler, waitingBytes, isDenied, lookup, passEnv, user } = options;
   const shared = { clock, handlers, scheduler, waitingBytes, client: GATEWAY_INFO };
