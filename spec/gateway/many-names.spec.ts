@@ -8,7 +8,7 @@ import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { serving, text } from '../helpers/function-backend.ts';
 import { suite } from '../helpers/suite.ts';
-import { modernRequest, openSession, postTo, send } from './mcp-post.ts';
+import { modernRequest, openSession, postTo, send } from './mcp/mcp-post.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;

@@ -1,5 +1,5 @@
 // Long lists of pinned templates and views: what is noted of them takes turns of the event loop. What approvals do is in
-// gateway/pinned-tools.spec.ts.
+// gateway/views/pinned-tools.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../../src/domain/time/clock.ts';

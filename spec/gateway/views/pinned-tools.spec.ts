@@ -1,0 +1,174 @@
+// The approvals of a pinned template, and of a pinned view, outlive the gateway, and hold at every node of its database.
+
+import { firstValueFrom } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { hasCode } from '../../../src/domain/errors/errors.ts';
+import type { ViewDefinition } from '../../../src/domain/views/view.ts';
+import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
+import { openStore } from '../../../src/persistence/open.ts';
+import type { Store } from '../../../src/persistence/store.ts';
+import { parseRegistryDocument } from '../../../src/registry/files/registry-file.ts';
+import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('pinned templates of a database', { timeoutMs: 30_000 });
+
+let server: HttpFixture;
+let store: Store;
+let gateways: Gateway[];
+test.before.each(async () => {
+  [server, store] = await Promise.all([
+    startHttpServer(),
+    openStore('sqlite://', { cwd: '.', migrations: 'apply' }),
+  ]);
+  gateways = [];
+});
+test.after.each(async () => {
+  await Promise.all(gateways.map((gateway) => gateway.close({ graceMs: 0 })));
+  await Promise.all([store.close(), server.close()]);
+});
+
+async function start(): Promise<Gateway> {
+  const gateway = await createGateway({ store, node: { id: 'n' } });
+  gateways.push(gateway);
+  return gateway;
+}
+
+async function startPinned(): Promise<Gateway> {
+  const gateway = await start();
+  await gateway.register('t', { id: 'a', endpoint: server.url }, { waitMs: 20_000 });
+  await gateway.changeTemplate('t', { approve: 'pinned' });
+  return gateway;
+}
+
+const outcome = (call: Promise<unknown>) =>
+  call.then(
+    () => 'ok',
+    (thrown: unknown) => (hasCode(thrown, 'TOOL_NOT_FOUND') ? 'TOOL_NOT_FOUND' : String(thrown)),
+  );
+
+const echo = (gateway: Gateway) => outcome(gateway.call('t', 'echo', { text: 'x' }));
+
+/** Through the view. */
+const viewEcho = (gateway: Gateway) => {
+  const request = { method: 'tools/call', params: { name: 'echo', arguments: { text: 'x' } } };
+  return outcome(firstValueFrom(gateway.views.exchange('v', request)));
+};
+
+/** As if the server had another definition of `echo` than the approved one. */
+const approveAnother = (scope = 't', tool = 'echo') =>
+  store.approvals.save([{ scope, tool, digests: ['0'.repeat(64)], definition: { name: 'echo' } }]);
+
+test('after a restart the approved tools are used, and others wait', async () => {
+  const first = await startPinned();
+  await first.close({ graceMs: 0 });
+  const second = await start();
+  await second.register('t', { id: 'b', endpoint: server.url }, { waitMs: 20_000 });
+  assert.is(await echo(second), 'ok');
+  await second.close({ graceMs: 0 });
+  await approveAnother();
+  const third = await start();
+  await third.register('t', { id: 'b', endpoint: server.url }, { waitMs: 20_000 });
+  assert.is(await echo(third), 'TOOL_NOT_FOUND');
+  assert.equal(third.template('t').withheld, [
+    { list: 'tools', name: 'echo', reason: 'its definition has changed since it was approved' },
+  ]);
+  assert.equal(await third.internals.approvals.approve('t'), ['echo']);
+  assert.is(await echo(third), 'ok');
+});
+
+test('a list with a tool that waits is read once for each request', async () => {
+  await (await startPinned()).close({ graceMs: 0 });
+  await approveAnother();
+  const gateway = await start();
+  await gateway.register('t', { id: 'b', endpoint: server.url }, { waitMs: 20_000 });
+  const listings = () =>
+    server.requests.filter(({ message }) => Object(message).method === 'tools/list').length;
+  const list = () => firstValueFrom(gateway.exchange('t', { method: 'tools/list' }));
+  await list();
+  const before = listings();
+  await list();
+  await list();
+  assert.is(listings(), before + 2);
+});
+
+test('another node follows what was pinned, approved and released here', async () => {
+  const other = await start();
+  const here = await startPinned();
+  await approveAnother();
+  const healthy = firstValueFrom(other.on('instance.healthy'));
+  // Each change begins with those of other nodes.
+  const catchUp = (gateway: Gateway, timeout: number) => gateway.changeTemplate('t', { timeout });
+  await catchUp(other, 50);
+  await healthy;
+  assert.is(await echo(other), 'TOOL_NOT_FOUND');
+  await other.internals.approvals.approve('t');
+  await catchUp(here, 51);
+  assert.is(await echo(here), 'ok');
+  await here.changeTemplate('t', { approve: 'none' });
+  assert.equal(await store.approvals.list(), []);
+  await catchUp(other, 52);
+  assert.is(await echo(other), 'ok');
+});
+
+const VIEW: ViewDefinition = { id: 'v', from: [{ template: 't', tools: ['echo'] }], approve: 'pinned' };
+
+test('the approvals of a view hold after a restart', async () => {
+  const first = await start();
+  await first.register('t', { id: 'a', endpoint: server.url }, { waitMs: 20_000 });
+  await first.views.put(VIEW);
+  assert.is(await viewEcho(first), 'ok');
+  await first.close({ graceMs: 0 });
+  const second = await start();
+  await second.register('t', { id: 'a', endpoint: server.url }, { waitMs: 20_000 });
+  assert.is(await viewEcho(second), 'ok');
+  await second.close({ graceMs: 0 });
+  await approveAnother('v', 't/echo');
+  const third = await start();
+  await third.register('t', { id: 'a', endpoint: server.url }, { waitMs: 20_000 });
+  assert.is(await viewEcho(third), 'TOOL_NOT_FOUND');
+  assert.is(await echo(third), 'ok');
+  assert.equal(
+    (await third.views.tools('v')).map(({ name, state }) => [name, state]),
+    [['echo', 'changed']],
+  );
+  assert.equal(await third.views.approve('v'), ['echo']);
+  assert.is(await viewEcho(third), 'ok');
+  await third.views.delete('v');
+  assert.equal(await store.approvals.list(), []);
+});
+
+test('another node follows what was pinned, approved and released of a view', async () => {
+  const [other, here] = [await start(), await start()];
+  await here.register('t', { id: 'a', endpoint: server.url }, { waitMs: 20_000 });
+  await here.views.put(VIEW);
+  await approveAnother('v', 't/echo');
+  const healthy = firstValueFrom(other.on('instance.healthy'));
+  const catchUp = (gateway: Gateway, timeout: number) => gateway.changeTemplate('t', { timeout });
+  await catchUp(other, 50);
+  await healthy;
+  assert.is(await viewEcho(other), 'TOOL_NOT_FOUND');
+  assert.is(await echo(other), 'ok');
+  await other.views.approve('v');
+  await catchUp(here, 51);
+  assert.is(await viewEcho(here), 'ok');
+  await here.views.put({ ...VIEW, approve: 'none' });
+  assert.equal(await store.approvals.list(), []);
+  await catchUp(other, 52);
+  assert.is(await viewEcho(other), 'ok');
+});
+
+test('of a pinned view of a file, what is listed first is approved', async () => {
+  const gateway = await start();
+  await gateway.register('t', { id: 'a', endpoint: server.url }, { waitMs: 20_000 });
+  const approved = firstValueFrom(gateway.on('tool.approved'));
+  const { id, ...written } = VIEW;
+  await gateway.importFile(
+    await parseRegistryDocument(JSON.stringify({ views: { [id]: written } }), 'r.json'),
+  );
+  const { view, template, tool } = await approved;
+  assert.equal([view, template, tool], ['v', 't', 'echo']);
+  assert.is(await viewEcho(gateway), 'ok');
+});
+
+test.run();
