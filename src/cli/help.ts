@@ -13,7 +13,7 @@ export function overview(commands: readonly Command[], group?: string, columns?:
   // Only the help of the command shows the part after a semicolon.
   const rows = shown.map((command): HelpRow => [usage(command), command.summary.replace(/;.*$/s, '')]);
   return [
-    'One HTTP entrance to many MCP servers.',
+    'One HTTP entrance in front of many MCP servers.',
     section('Usage', [`${program} <command> [options]`]),
     rowSection('Commands', rows, columns),
     rowSection('Options', group === undefined ? [HELP, VERSION] : [HELP], columns),

@@ -28,7 +28,7 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
     info: {
       title: 'Stagedoor',
       version: API_VERSION,
-      summary: 'One HTTP entrance to many MCP servers',
+      summary: 'One HTTP entrance in front of many MCP servers',
       description: DESCRIPTION,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
