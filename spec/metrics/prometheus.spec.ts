@@ -82,4 +82,31 @@ test('many instances are read once, in several turns, and so are their numbers',
   await gateway.close({ graceMs: 0 });
 });
 
+test('each histogram of a scrape is of one moment, though its lines are made in two turns', async () => {
+  const definitions = Array.from({ length: 120 }, (_, at) => ({ id: `t${at}` }));
+  const gateway = await createGateway({ definitions });
+  const metrics = new Prometheus(gateway);
+  await metrics.text(); // loads the package
+  const { traffic } = gateway.internals;
+  // Counts begin with the first request.
+  await Promise.allSettled(definitions.map(({ id }) => gateway.call(id, 'x')));
+  let isDone = false;
+  const observe = () => {
+    for (const { id } of definitions) traffic.template(id)?.waits.observe(1);
+    if (!isDone) setImmediate(observe);
+  };
+  observe();
+  const text = await metrics.text();
+  isDone = true;
+  const numbersOf = (end: string) =>
+    [...text.matchAll(new RegExp(`^stagedoor_queue_wait_seconds_${end} (\\d+)$`, 'gm'))].map(
+      ([, number]) => number,
+    );
+  const counts = numbersOf('count\\{template="t\\d+"\\}');
+  assert.is(counts.length, 120);
+  assert.equal(numbersOf('bucket\\{.*le="60".*\\}'), counts);
+  assert.equal(numbersOf('bucket\\{.*le="\\+Inf".*\\}'), counts);
+  await gateway.close();
+});
+
 test.run();

@@ -6,7 +6,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
-import { BUCKET_SECONDS } from '../counts/bucket-counts.ts';
+import { BUCKET_SECONDS, type BucketCounts } from '../counts/bucket-counts.ts';
 import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import { increment } from '../counts/traffic-counts.ts';
 import type { Principal } from '../domain/accounts/account.ts';
@@ -165,15 +165,22 @@ function* valuesOf(metric: Metric, reading: MetricsReading, common: Value['label
     for (const [own, value] of metric.read(reading)) yield { labels: { ...own, ...common }, value };
     return;
   }
-  const { name, read } = metric;
-  for (const [own, counts] of read(reading)) {
-    const labels = { ...own, ...common };
-    for (const [bucket, value] of counts.cumulative().entries())
-      yield { metricName: `${name}_bucket`, labels: { ...labels, le: BUCKET_SECONDS[bucket] }, value };
-    yield { metricName: `${name}_bucket`, labels: { ...labels, le: '+Inf' }, value: counts.count };
-    yield { metricName: `${name}_sum`, labels, value: counts.sumSeconds };
-    yield { metricName: `${name}_count`, labels, value: counts.count };
-  }
+  for (const [own, counts] of metric.read(reading))
+    yield* histogramValues(metric.name, { ...own, ...common }, counts);
+}
+
+/** Read at once: what is counted while other lines are made must not be in some of these alone. */
+function histogramValues(name: string, labels: Value['labels'], counts: BucketCounts): Value[] {
+  const metricName = `${name}_bucket`;
+  const buckets = counts.cumulative().map((value, bucket): Value => {
+    return { metricName, labels: { ...labels, le: BUCKET_SECONDS[bucket] }, value };
+  });
+  return [
+    ...buckets,
+    { metricName, labels: { ...labels, le: '+Inf' }, value: counts.count },
+    { metricName: `${name}_sum`, labels, value: counts.sumSeconds },
+    { metricName: `${name}_count`, labels, value: counts.count },
+  ];
 }
 
 interface Value {
