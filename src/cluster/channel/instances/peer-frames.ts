@@ -123,7 +123,8 @@ export class FrameReader {
       if (length > MAX_BYTES) throw new RangeError('a frame of another node is too large');
       if (this.heldBytes < HEAD_BYTES + length) return;
       const whole = this.#first(HEAD_BYTES + length);
-      this.#parts = [whole.subarray(HEAD_BYTES + length)];
+      const rest = whole.subarray(HEAD_BYTES + length);
+      this.#parts = rest.length === 0 ? [] : [rest]; // an empty one would keep the whole frame
       this.heldBytes -= HEAD_BYTES + length;
       this.#onFrame(frameIn(whole[0], whole.subarray(HEAD_BYTES, HEAD_BYTES + length)));
     }
