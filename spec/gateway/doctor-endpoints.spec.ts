@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
-import { faultOf } from '../../src/gateway/doctor/faults.ts';
+import { remedyOf } from '../../src/gateway/doctor/faults.ts';
 import { probeEndpoint } from '../../src/gateway/doctor/http-probe.ts';
 import { BackendFetch } from '../../src/vault/backend-fetch.ts';
 import { suite } from '../helpers/suite.ts';
@@ -87,7 +87,7 @@ async function codesAt(say: Say, now: () => number = systemClock.now): Promise<s
   const found = await probeEndpoint(endpoint, {}, (request) => fetch.send(endpoint, endpoint, request), now);
   server.closeAllConnections();
   server.close();
-  for (const { code } of found) assert.ok(faultOf(code), code);
+  for (const { code } of found) assert.ok(remedyOf(code), code);
   return found.map(({ code }) => code);
 }
 

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { faultOf } from '../../src/gateway/doctor/faults.ts';
+import { remedyOf } from '../../src/gateway/doctor/faults.ts';
 import { probeProgram } from '../../src/gateway/doctor/program-probe.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -29,7 +29,7 @@ async function codesOf({ before = '', say = 'process.stdout.write(text + "\\n")'
   const code = `const say = (text) => { ${say} };\nconst before = ({ method }) => { ${before} };${PROGRAM}`;
   const program = { command: process.execPath, args: ['-e', code], env: {}, secretEnv: [] };
   const found = await probeProgram(program, [], 1_500);
-  for (const each of found) assert.ok(faultOf(each.code), each.code);
+  for (const each of found) assert.ok(remedyOf(each.code), each.code);
   return found.map((each) => each.code);
 }
 

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
-import { FAULTS, faultOf } from '../../src/gateway/doctor/faults.ts';
+import { FAULTS, remedyOf } from '../../src/gateway/doctor/faults.ts';
 import { examineTemplate } from '../../src/gateway/doctor/server-doctor.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { suite } from '../helpers/suite.ts';
@@ -28,7 +28,7 @@ async function atTools(tools: readonly unknown[], nextCursor?: string): Promise<
   await gateway.register('t', { id: 'one', handler }, { waitMs: 5_000 });
   const [examined] = await examineTemplate(gateway, 't', options);
   assert.ok(
-    examined?.findings.every(({ code }) => faultOf(code) !== undefined),
+    examined?.findings.every(({ code }) => remedyOf(code) !== ''),
     'each code is in the table',
   );
   return codesOf(examined?.findings ?? []);

@@ -72,10 +72,11 @@ async function examineHere(
   { env }: Terminal,
 ): Promise<ServerReport> {
   const waitMs = 1_000 * (input.number('wait', { minimum: 1, maximum: 600 }) ?? 60);
-  const [{ createGateway }, { examineTemplate, remedyOf }, { systemClock }, { GatewayError }] =
+  const [{ createGateway }, { examineTemplate }, { remedyOf }, { systemClock }, { GatewayError }] =
     await Promise.all([
       import('../../gateway/gateway.ts'),
       import('../../gateway/doctor/server-doctor.ts'),
+      import('../../gateway/doctor/faults.ts'),
       import('../../domain/time/clock.ts'),
       import('../../domain/errors/errors.ts'),
     ]);
@@ -103,7 +104,7 @@ async function examineHere(
       const plain = await probeProgram({ ...program, env: {}, secretEnv: [] }, passEnv);
       findings.push(...plain.filter(({ code }) => !known.has(code)));
     }
-    const explained = findings.map((finding) => ({ ...finding, remedy: remedyOf(finding) }));
+    const explained = findings.map((finding) => ({ ...finding, remedy: remedyOf(finding.code) }));
     const id = server.endpoint ?? [server.command, ...(server.args ?? [])].join(' ');
     return { ok: findings.length === 0, instances: [{ id, era, lists, findings: explained }] };
   } catch (thrown) {

@@ -16,15 +16,7 @@ export interface Fault {
   readonly remedy: string;
 }
 
-/** One fault. `message`: a sentence about this server, without values that it sent but names of items. */
-export interface Finding {
-  readonly code: string;
-  readonly list?: ListField;
-  readonly name?: string;
-  readonly message: string;
-}
-
-export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
+const TABLE = {
   'Programs (stdio)': [
     {
       code: 'stdout-text',
@@ -359,11 +351,27 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       remedy: 'start it; answer `initialize`',
     },
   ],
-};
+} as const satisfies Readonly<Record<string, readonly Fault[]>>;
 
-/** The fault with this code. */
-export function faultOf(code: string): Fault | undefined {
-  return Object.values(FAULTS)
-    .flat()
-    .find((fault) => fault.code === code);
+/** The faults that the doctor finds. */
+export type FaultCode = Extract<
+  (typeof TABLE)[keyof typeof TABLE][number],
+  { readonly code: string }
+>['code'];
+
+/** One fault. `message`: a sentence about this server, without values that it sent but names of items. */
+export interface Finding {
+  readonly code: FaultCode;
+  readonly list?: ListField;
+  readonly name?: string;
+  readonly message: string;
+}
+
+/** All faults, by what they are about. */
+export const FAULTS: Readonly<Record<string, readonly Fault[]>> = TABLE;
+
+/** What the author of the server can do about the fault with this code. */
+export function remedyOf(code: FaultCode): string {
+  const all = Object.values(FAULTS).flat();
+  return all.find((fault) => fault.code === code)?.remedy ?? '';
 }

@@ -5,7 +5,7 @@
 import { isJsonObject, type JsonObject, jsonIn } from '../../domain/json/json.ts';
 import { LEGACY_VERSIONS, META, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
-import type { Finding } from './faults.ts';
+import type { FaultCode, Finding } from './faults.ts';
 
 /** What came for one request. */
 export interface Heard {
@@ -25,13 +25,13 @@ export interface Wire {
 
 /** By code: each fault of the wire is named once. */
 export class Findings {
-  readonly #byCode = new Map<string, Finding>();
+  readonly #byCode = new Map<FaultCode, Finding>();
 
-  add(code: string, message: string): void {
+  add(code: FaultCode, message: string): void {
     if (!this.#byCode.has(code)) this.#byCode.set(code, { code, message });
   }
 
-  drop(code: string): void {
+  drop(code: FaultCode): void {
     this.#byCode.delete(code);
   }
 

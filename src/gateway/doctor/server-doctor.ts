@@ -13,7 +13,7 @@ import { checkedItem, KEY_FIELDS } from '../../protocol/aggregate/items.ts';
 import { BackendFetch, type BackendFetchRequest } from '../../vault/backend-fetch.ts';
 import type { Gateway } from '../gateway.ts';
 import type { Server } from '../gateway-types.ts';
-import { type Finding, faultOf } from './faults.ts';
+import type { FaultCode, Finding } from './faults.ts';
 import { probeEndpoint } from './http-probe.ts';
 
 export interface Examination {
@@ -53,11 +53,6 @@ export async function examineTemplate(
     examinations.push(await examine(gateway, server, fetch, options));
   }
   return examinations;
-}
-
-/** What the table says about a finding, for the author of the server. */
-export function remedyOf({ code }: Pick<Finding, 'code'>): string {
-  return faultOf(code)?.remedy ?? '';
 }
 
 async function examine(
@@ -139,10 +134,10 @@ async function asPlainHttp(
 
 function faultsOfItems(list: ListField, items: readonly JsonObject[]): Finding[] {
   const findings: Finding[] = [];
-  const counts = new Map<string, number>();
+  const counts = new Map<FaultCode, number>();
   const names = new Set<string>();
   const key = KEY_FIELDS[list];
-  const add = (code: string, item: JsonObject, index: number, what: string) => {
+  const add = (code: FaultCode, item: JsonObject, index: number, what: string) => {
     const count = (counts.get(code) ?? 0) + 1;
     counts.set(code, count);
     if (count > NAMED) return;
@@ -153,7 +148,7 @@ function faultsOfItems(list: ListField, items: readonly JsonObject[]): Finding[]
   };
   for (const [index, item] of items.entries()) {
     const checked = checkedItem(list, item);
-    if ('reason' in checked) add(codeOf(checked.reason), item, index, checked.reason);
+    if ('reason' in checked) add(checked.fault, item, index, checked.reason);
     else
       for (const field of changedFields(item, checked.item))
         add(FIELD_FAULTS[field] ?? 'optional-field', item, index, `its ${field} is not what clients accept`);
@@ -179,16 +174,11 @@ function faultsOfItems(list: ListField, items: readonly JsonObject[]): Finding[]
 
 const SAFE_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
-const FIELD_FAULTS: Readonly<Record<string, string>> = {
+const FIELD_FAULTS: Readonly<Record<string, FaultCode>> = {
   inputSchema: 'input-schema',
   outputSchema: 'output-schema',
   name: 'no-name',
 };
-
-function codeOf(reason: string): string {
-  if (reason.includes('KiB')) return 'large-tool';
-  return reason.includes('refers') ? 'dangling-ref' : 'no-name';
-}
 
 /** The fields that a client could not use as they are. */
 function changedFields(before: JsonObject, after: JsonObject): string[] {

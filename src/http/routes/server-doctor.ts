@@ -45,14 +45,17 @@ export const serverDoctorRoutes: readonly Route[] = [
     handler: async ({ params: { template }, principal }, services) => {
       const { gateway, clock, scheduler, deniedNetworks = DENIED_NETWORKS } = services;
       gateway.requireExisting(template);
-      const { examineTemplate, remedyOf } = await import('../../gateway/doctor/server-doctor.ts');
+      const [{ examineTemplate }, { remedyOf }] = await Promise.all([
+        import('../../gateway/doctor/server-doctor.ts'),
+        import('../../gateway/doctor/faults.ts'),
+      ]);
       const examined = await examineTemplate(gateway, template, { clock, deniedNetworks });
       const toolOf = ({ list, name }: Finding) =>
         list === 'tools' && name !== undefined ? { template, tool: name } : undefined;
       const instances = await Promise.all(
         examined.map(async ({ instance, era, lists, findings }) => {
           const shown = await callable(principal, findings, toolOf, scheduler);
-          const described = shown.map((finding) => ({ ...finding, remedy: remedyOf(finding) }));
+          const described = shown.map((finding) => ({ ...finding, remedy: remedyOf(finding.code) }));
           return { id: instance, era, lists, findings: described };
         }),
       );

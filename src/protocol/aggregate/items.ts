@@ -23,31 +23,42 @@ export const KEY_FIELDS: Readonly<Record<ListField, 'name' | 'uri' | 'uriTemplat
 /** Clients put the definitions of all tools into each request to a model. */
 const MAX_TOOL_BYTES = 128 * 1024;
 
-/** An item that clients accept and can name, or why it is withheld: a clause without values of the item. */
-export type CheckedItem = { readonly item: JsonObject } | { readonly reason: string };
+/** Why an item is withheld: a fault of the table of the doctor, and a clause without values of the item. */
+interface RefusedItem {
+  readonly fault: 'no-name' | 'large-tool' | 'dangling-ref';
+  readonly reason: string;
+}
+
+/** An item that clients accept and can name, or why it is withheld. */
+type CheckedItem = { readonly item: JsonObject } | RefusedItem;
 
 /**
  * Leaves out optional fields that are null or have a wrong type, and repairs schemas and missing names of resources. An item that
  * cannot be named is withheld.
  */
 export function checkedItem(list: ListField, listed: unknown): CheckedItem {
-  if (!isJsonObject(listed)) return { reason: 'it is not an object' };
+  if (!isJsonObject(listed)) return unnamed('it is not an object');
   const field = KEY_FIELDS[list];
   const name = listed[field];
-  if (typeof name !== 'string') return { reason: `its ${field} is missing, or is not text` };
-  if (name === '') return { reason: `its ${field} is empty` };
-  if (isTooLong(name)) return { reason: `its ${field} is longer than ${MAX_REFERENCE_BYTES} bytes` };
-  if (!name.isWellFormed()) return { reason: `its ${field} is not valid Unicode` };
+  if (typeof name !== 'string') return unnamed(`its ${field} is missing, or is not text`);
+  if (name === '') return unnamed(`its ${field} is empty`);
+  if (isTooLong(name)) return unnamed(`its ${field} is longer than ${MAX_REFERENCE_BYTES} bytes`);
+  if (!name.isWellFormed()) return unnamed(`its ${field} is not valid Unicode`);
   const item = repairFields(listed, FIELDS[list]);
   if (list === 'tools') {
     const text = JSON.stringify(item);
-    if (Buffer.byteLength(text) > MAX_TOOL_BYTES) return { reason: 'its definition is larger than 128 KiB' };
+    if (Buffer.byteLength(text) > MAX_TOOL_BYTES)
+      return { fault: 'large-tool', reason: 'its definition is larger than 128 KiB' };
     const inputSchema = inputSchemaOf(item.inputSchema);
     if (text.includes('"$ref"') && refersNowhere(inputSchema))
-      return { reason: 'its input schema refers to a part that it does not have' };
+      return { fault: 'dangling-ref', reason: 'its input schema refers to a part that it does not have' };
     return { item: inputSchema === item.inputSchema ? item : { ...item, inputSchema } };
   }
   return { item: typeof item.name === 'string' ? item : { ...item, name } };
+}
+
+function unnamed(reason: string): RefusedItem {
+  return { fault: 'no-name', reason };
 }
 
 /** Withheld items of one list that are reported, and UTF-16 units of their names. */
