@@ -7,10 +7,18 @@ import { change, get, messageOf } from '../api.ts';
 import { plural } from '../format.ts';
 import { Field } from '../parts/field.tsx';
 import { Icon } from '../parts/icon.tsx';
+import {
+  bodyOf,
+  CommandFields,
+  EndpointFields,
+  EraField,
+  InstanceNameField,
+  kindOf,
+  WeightField,
+} from '../parts/instance-fields.tsx';
 import { useLoaded } from '../parts/load.ts';
 import { notify } from '../parts/notices.tsx';
 import { SchemaFields } from '../parts/schema-form.tsx';
-import { ServerAccountFields, serverAuthOf } from '../parts/server-account.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { href, navigate, route } from '../router.ts';
 import { initialValue, type Schema } from '../schema.ts';
@@ -41,46 +49,26 @@ export function RegisterPage() {
   const template = useSignal(route.value.params.get('template') ?? '');
   const chosen = useSignal<RegistrationKind | undefined>(undefined);
   const config = useSignal<unknown>(undefined);
-  const busy = useSignal<'test' | 'save' | undefined>(undefined);
-  const result = useSignal<TestResult | undefined>(undefined);
-  const error = useSignal<string | undefined>(undefined);
-  const name = templates.value.has(template.value) ? template.value : undefined;
+  const sending = useSending();
   const editedId = route.value.params.get('instance');
   const edited = templates.value.get(template.value)?.find(({ id }) => id === editedId);
-  const { data } = useLoaded(
-    async () => name && { ...(await get<Definition>(`gateway/templates/${name}`)), name },
-    [name],
-  );
+  const definition = useDefinition(template.value);
   if (!mayWrite.value) return <Empty title="Your account may not register instances." />;
   if (editedId !== null && balancers.value === undefined) return <Loading what="the instance" />;
 
-  // Until it is read, and if that fails, `data` is that of the previous name.
-  const definition = data && data.name === name && data.is_defined ? data : undefined;
-  const usual = definition === undefined || edited !== undefined ? kindOf(edited) : 'definition';
+  const isDefinable = definition !== undefined && edited === undefined;
+  const usual = isDefinable ? 'definition' : kindOf(edited);
   const kind = chosen.value === 'definition' ? usual : (chosen.value ?? usual);
   const schema = definition?.config_schema ?? {};
-  const run = async (action: 'test' | 'save', form: HTMLFormElement): Promise<void> => {
-    busy.value = action;
-    result.value = undefined;
-    error.value = undefined;
-    try {
-      if (kind === 'definition')
-        await save('servers', { template_name: template.value, config: config.value ?? {} });
-      else if (action === 'save') await save('gateway/register', bodyOf(form, kind, edited));
-      else result.value = await change<TestResult>('POST', 'gateway/test', bodyOf(form, kind, edited));
-    } catch (thrown) {
-      error.value = messageOf(thrown);
-    } finally {
-      busy.value = undefined;
-    }
-  };
+  const register = (form: HTMLFormElement): Promise<void> =>
+    sending.run('save', () =>
+      kind === 'definition'
+        ? save('servers', { template_name: template.value, config: config.value ?? {} })
+        : save('gateway/register', bodyOf(form, kind, edited)),
+    );
   const onSubmit = (event: SubmitEvent): void => {
     event.preventDefault();
-    void run('save', event.currentTarget as HTMLFormElement);
-  };
-  // No button that submits: Enter would press the first one.
-  const onTest = ({ currentTarget: { form } }: { readonly currentTarget: HTMLButtonElement }): void => {
-    if (form?.reportValidity()) void run('test', form);
+    void register(event.currentTarget as HTMLFormElement);
   };
   return (
     <>
@@ -92,58 +80,24 @@ export function RegisterPage() {
       )}
       <form class="panel padded narrow" onSubmit={onSubmit}>
         <div class="columns">
-          <Field
-            label="Template"
-            isRequired
-            hint="The name that clients call. Its instances share the calls."
-          >
-            <input
-              name="template"
-              required
-              readOnly={edited !== undefined}
-              list="template-names"
-              pattern="[a-z][a-z0-9\-]*"
-              title="Lower-case letters, digits and hyphens"
-              value={template.value}
-              onInput={(event) => {
-                template.value = event.currentTarget.value;
-                config.value = undefined;
-              }}
-            />
-          </Field>
-          {kind !== 'definition' && (
-            <Field label="Instance name" hint="Generated if empty.">
-              <input
-                name="id"
-                pattern="[A-Za-z0-9][A-Za-z0-9._\-]*"
-                defaultValue={edited?.id}
-                readOnly={edited !== undefined}
-              />
-            </Field>
-          )}
+          <TemplateField
+            name={template.value}
+            isFixed={edited !== undefined}
+            onInput={(name) => {
+              template.value = name;
+              config.value = undefined;
+            }}
+          />
+          {kind !== 'definition' && <InstanceNameField edited={edited} />}
         </div>
-        <datalist id="template-names">
-          {[...templates.value.keys()].map((each) => (
-            <option key={each} value={each} />
-          ))}
-        </datalist>
-        <fieldset class="segments" aria-label="Kind of instance">
-          {KINDS.map(([value, text]) =>
-            value === 'definition' && (definition === undefined || edited !== undefined) ? null : (
-              <button
-                key={value}
-                type="button"
-                aria-pressed={kind === value}
-                onClick={() => {
-                  chosen.value = value;
-                  result.value = undefined;
-                }}
-              >
-                {text}
-              </button>
-            ),
-          )}
-        </fieldset>
+        <KindButtons
+          kind={kind}
+          isDefinable={isDefinable}
+          onChoose={(next) => {
+            chosen.value = next;
+            sending.forget();
+          }}
+        />
         {kind !== 'endpoint' && isOpen.value && <NoCommands />}
         {kind === 'definition' && (
           <SchemaFields
@@ -159,33 +113,121 @@ export function RegisterPage() {
         {kind === 'endpoint' && <EndpointFields edited={edited} />}
         {kind === 'command' && <CommandFields edited={edited} />}
         {kind !== 'definition' && <EraField edited={edited} />}
-        {kind !== 'definition' && (
-          <Field label="Weight" hint="1 to 1,000, used by weighted round robin.">
-            <input
-              name="weight"
-              type="number"
-              min={1}
-              max={1_000}
-              placeholder="1"
-              class="short"
-              defaultValue={edited?.weight}
-            />
-          </Field>
-        )}
-        {error.value !== undefined && <Failure text={error.value} />}
-        {result.value !== undefined && <Outcome result={result.value} />}
+        {kind !== 'definition' && <WeightField edited={edited} />}
+        {sending.error !== undefined && <Failure text={sending.error} />}
+        {sending.result !== undefined && <Outcome result={sending.result} />}
         <div class="actions">
           {kind !== 'definition' && (
-            <button type="button" disabled={busy.value !== undefined} onClick={onTest}>
-              {busy.value === 'test' ? 'Testing…' : 'Test the connection'}
-            </button>
+            <TestButton sending={sending} bodyOf={(form) => bodyOf(form, kind, edited)} />
           )}
-          <button type="submit" class="primary" disabled={busy.value !== undefined}>
+          <button type="submit" class="primary" disabled={sending.busy !== undefined}>
             {edited === undefined ? 'Register' : 'Save'}
           </button>
         </div>
       </form>
     </>
+  );
+}
+
+type Sending = ReturnType<typeof useSending>;
+
+/** What was sent last: a test, or the registration; its result or error. One at a time. */
+function useSending() {
+  const busy = useSignal<'test' | 'save' | undefined>(undefined);
+  const result = useSignal<TestResult | undefined>(undefined);
+  const error = useSignal<string | undefined>(undefined);
+  const run = async (what: 'test' | 'save', send: () => Promise<TestResult | undefined>): Promise<void> => {
+    busy.value = what;
+    result.value = undefined;
+    error.value = undefined;
+    try {
+      result.value = await send();
+    } catch (thrown) {
+      error.value = messageOf(thrown);
+    } finally {
+      busy.value = undefined;
+    }
+  };
+  const forget = (): void => {
+    result.value = undefined;
+  };
+  return { busy: busy.value, result: result.value, error: error.value, run, forget };
+}
+
+/** The definition of a template; undefined while it is read, and where there is none. */
+function useDefinition(template: string): Definition | undefined {
+  const name = templates.value.has(template) ? template : undefined;
+  const { data } = useLoaded(
+    async () => name && { ...(await get<Definition>(`gateway/templates/${name}`)), name },
+    [name],
+  );
+  // Until it is read, and if that fails, `data` is that of the previous name.
+  return data && data.name === name && data.is_defined ? data : undefined;
+}
+
+interface TemplateFieldProps {
+  readonly name: string;
+  readonly isFixed: boolean;
+  readonly onInput: (name: string) => void;
+}
+
+function TemplateField({ name, isFixed, onInput }: TemplateFieldProps) {
+  return (
+    <>
+      <Field label="Template" isRequired hint="The name that clients call. Its instances share the calls.">
+        <input
+          name="template"
+          required
+          readOnly={isFixed}
+          list="template-names"
+          pattern="[a-z][a-z0-9\-]*"
+          title="Lower-case letters, digits and hyphens"
+          value={name}
+          onInput={(event) => onInput(event.currentTarget.value)}
+        />
+      </Field>
+      <datalist id="template-names">
+        {[...templates.value.keys()].map((each) => (
+          <option key={each} value={each} />
+        ))}
+      </datalist>
+    </>
+  );
+}
+
+interface KindButtonsProps {
+  readonly kind: RegistrationKind;
+  readonly isDefinable: boolean;
+  readonly onChoose: (kind: RegistrationKind) => void;
+}
+
+function KindButtons({ kind, isDefinable, onChoose }: KindButtonsProps) {
+  return (
+    <fieldset class="segments" aria-label="Kind of instance">
+      {KINDS.filter(([value]) => value !== 'definition' || isDefinable).map(([value, text]) => (
+        <button key={value} type="button" aria-pressed={kind === value} onClick={() => onChoose(value)}>
+          {text}
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
+interface TestButtonProps {
+  readonly sending: Sending;
+  readonly bodyOf: (form: HTMLFormElement) => object;
+}
+
+/** No button that submits: Enter would press the first one. */
+function TestButton({ sending, bodyOf }: TestButtonProps) {
+  const onTest = ({ currentTarget: { form } }: { readonly currentTarget: HTMLButtonElement }): void => {
+    if (form?.reportValidity())
+      void sending.run('test', () => change<TestResult>('POST', 'gateway/test', bodyOf(form)));
+  };
+  return (
+    <button type="button" disabled={sending.busy !== undefined} onClick={onTest}>
+      {sending.busy === 'test' ? 'Testing…' : 'Test the connection'}
+    </button>
   );
 }
 
@@ -195,7 +237,8 @@ const KINDS: readonly (readonly [RegistrationKind, string])[] = [
   ['command', 'Command'],
 ];
 
-async function save(path: string, body: object): Promise<void> {
+/** Leaves the page for that of the template. */
+async function save(path: string, body: object): Promise<undefined> {
   const instance = await change<Instance>('POST', path, body);
   notify(`${instance.id} is saved.`);
   readAll();
@@ -214,115 +257,6 @@ function NoCommands() {
   );
 }
 
-interface EditedProps {
-  readonly edited: Instance | undefined;
-}
-
-function EndpointFields({ edited }: EditedProps) {
-  return (
-    <>
-      <Field label="URL" isRequired hint="URL of a running server. Without a path, /mcp is added.">
-        <input
-          name="endpoint"
-          type="url"
-          required
-          placeholder="http://127.0.0.1:3001/mcp"
-          defaultValue={edited?.endpoint ?? ''}
-        />
-      </Field>
-      <Field label="Transport">
-        <select
-          name="transport"
-          class="short"
-          defaultValue={edited?.endpoint === null ? '' : edited?.transport}
-        >
-          <option value="">Detect automatically</option>
-          <option value="http">Streamable HTTP</option>
-          <option value="sse">HTTP+SSE (older)</option>
-        </select>
-      </Field>
-      <Field
-        label="Headers"
-        hint={`One per line, as Name: value. They are stored encrypted.${edited === undefined ? '' : AGAIN}`}
-      >
-        <textarea
-          name="headers"
-          class="mono"
-          placeholder="Authorization: Bearer …"
-          spellcheck={false}
-          defaultValue={namesFor(edited?.headers, ':')}
-        />
-      </Field>
-      <ServerAccountFields auth={edited?.auth} />
-    </>
-  );
-}
-
-function EraField({ edited }: EditedProps) {
-  return (
-    <Field label="Protocol era" hint="Choose one only if the server answers wrongly in the other.">
-      <select name="era" defaultValue={edited?.era === 'auto' ? '' : edited?.era}>
-        <option value="">Found out (auto)</option>
-        <option value="legacy">Legacy, up to 2025-11-25</option>
-        <option value="modern">Modern, from 2026-07-28</option>
-      </select>
-    </Field>
-  );
-}
-
-const AGAIN = ' Values are never shown: write them again.';
-
-/** `NAME=` for each name, so that none is forgotten. */
-function namesFor(values: Readonly<Record<string, string>> | undefined, separator: ':' | '='): string {
-  return Object.keys(values ?? {})
-    .map((name) => `${name}${separator}`)
-    .join('\n');
-}
-
-/** The command as it is typed: words with other characters in quotes. */
-function commandLine({ command, args }: Instance): string {
-  if (command === null) return '';
-  return [command, ...args]
-    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
-    .join(' ');
-}
-
-function kindOf(edited: Instance | undefined): 'endpoint' | 'command' {
-  return edited !== undefined && edited.command !== null ? 'command' : 'endpoint';
-}
-
-function CommandFields({ edited }: EditedProps) {
-  return (
-    <>
-      <Field label="Command" isRequired hint="The program and its arguments, run without a shell.">
-        <input
-          name="command"
-          required
-          class="mono"
-          placeholder="npx -y @scope/server --flag"
-          defaultValue={edited === undefined ? '' : commandLine(edited)}
-          spellcheck={false}
-        />
-      </Field>
-      <Field label="Working directory">
-        <input name="working_dir" class="mono" spellcheck={false} defaultValue={edited?.working_dir ?? ''} />
-      </Field>
-      <Field
-        label="Environment"
-        hint={`One per line, as NAME=value. It is stored encrypted.${edited === undefined ? '' : AGAIN}`}
-      >
-        <textarea
-          name="env_vars"
-          class="mono"
-          placeholder="API_TOKEN=…"
-          spellcheck={false}
-          defaultValue={namesFor(edited?.env_vars, '=')}
-        />
-      </Field>
-    </>
-  );
-}
-
 function Outcome({ result }: { readonly result: TestResult }) {
   const { ok, server, tools = 0, duration_ms: durationMs, detail, stderr = [], era } = result;
   const took = `${Math.round(durationMs)} ms`;
@@ -337,63 +271,4 @@ function Outcome({ result }: { readonly result: TestResult }) {
       </div>
     </div>
   );
-}
-
-interface RegisterBody {
-  readonly template_name: string;
-  readonly instance: Readonly<Record<string, unknown>>;
-}
-
-/** Empty fields are omitted. Throws for a line that is not a pair. */
-function bodyOf(
-  form: HTMLFormElement,
-  kind: 'endpoint' | 'command',
-  edited: Instance | undefined,
-): RegisterBody {
-  const data = new FormData(form);
-  const text = (name: string): string => String(data.get(name) ?? '').trim();
-  const weight = text('weight');
-  const fields =
-    kind === 'endpoint'
-      ? {
-          endpoint: text('endpoint'),
-          transport: text('transport'),
-          headers: pairs(text('headers'), ':', edited !== undefined),
-          auth: serverAuthOf(text),
-        }
-      : {
-          command: text('command'),
-          working_dir: text('working_dir'),
-          env_vars: pairs(text('env_vars'), '=', edited !== undefined),
-          secret_env_vars: edited?.secret_env_vars,
-        };
-  const metadata = edited === undefined ? {} : { metadata: edited.metadata };
-  const all = {
-    id: text('id'),
-    ...metadata,
-    era: text('era'),
-    ...fields,
-    ...(weight === '' ? {} : { weight: Number(weight) }),
-  };
-  const instance = Object.fromEntries(
-    Object.entries(all).filter(([, value]) => value !== '' && value !== undefined),
-  );
-  return { template_name: text('template'), instance };
-}
-
-function pairs(
-  text: string,
-  separator: ':' | '=',
-  isEdited: boolean,
-): Readonly<Record<string, string>> | undefined {
-  if (text === '') return undefined;
-  const entries = text.split('\n').flatMap((line): [string, string][] => {
-    if (line.trim() === '') return [];
-    const at = line.indexOf(separator);
-    if (at < 1) throw new Error(`"${line}" is invalid: write a name, "${separator}" and a value.`);
-    const [name, value] = [line.slice(0, at).trim(), line.slice(at + 1).trim()];
-    if (value === '' && isEdited) throw new Error(`Write the value of "${name}", or remove its line.`);
-    return [[name, value]];
-  });
-  return Object.fromEntries(entries);
 }
