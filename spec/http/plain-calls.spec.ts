@@ -143,7 +143,9 @@ test('are answered, logged, counted and recorded as with koa', async () => {
       await becomes(() => app.log.slice(logged).some(({ msg }) => msg === 'request'), true);
       const now = await counts();
       found.push({
-        answer: answer.replace(/^Date: .*\r\n/m, '').replace(/^(X-RateLimit-Remaining): \d+/m, '$1'),
+        answer: answer
+          .replace(/^Date: .*\r\n/m, '')
+          .replace(/^(X-RateLimit-Remaining|Retry-After): \d+/gm, '$1'),
         log: app.log.slice(logged).map((line) => without(line, 'time', 'ms')),
         events: events.map((event) => without(event, 'atMs', 'call', 'durationMs', 'waitMs')),
         counts: Object.entries(now)

@@ -21,7 +21,8 @@ test.before.each(() => app.serve('demo', 'one'));
 const ask = (path: string) => app.ask('GET', path);
 
 test('show a template and its instances, by id or as a list', async () => {
-  await app.gateway.register('demo', { ...DEAD, weight: 3 }, { waitMs: 500 }).catch(() => undefined);
+  await app.gateway.register('demo', { ...DEAD, weight: 3 }, { waitMs: 0 });
+  await becomes(() => app.gateway.instance('demo', DEAD.id).snapshot.state, 'unhealthy');
   await app.ask('POST', '/mcp/demo/tools/call', { body: { name: 'name' } });
   const { status, body } = await ask('/mcp/demo/health');
   const { instances, ...counts } = body;
