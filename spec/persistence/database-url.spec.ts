@@ -23,9 +23,12 @@ test('names SQLite files relative to the given folder, or absolute with four sla
 
 test('describes a database without its password and options', () => {
   const cases: [string, object][] = [
-    ['sqlite:///gateway.db', { kind: 'sqlite', printable: '/srv/gateway.db', file: '/srv/gateway.db' }],
-    ['sqlite://', { kind: 'sqlite', printable: 'SQLite in memory' }],
-    ['memory://', { kind: 'memory', printable: 'memory://' }],
+    [
+      'sqlite:///gateway.db',
+      { kind: 'sqlite', place: 'file', printable: '/srv/gateway.db', file: '/srv/gateway.db' },
+    ],
+    ['sqlite://', { kind: 'sqlite', place: 'memory', printable: 'SQLite in memory' }],
+    ['memory://', { kind: 'memory', place: 'memory', printable: 'memory://' }],
   ];
   const servers: [url: string, kind: string, printable: string][] = [
     ['postgresql://a:s3cret@h:6000/g?sslmode=require', 'postgresql', 'postgresql://a@h:6000/g'],
@@ -37,7 +40,7 @@ test('describes a database without its password and options', () => {
     ['oracle+oracledb://a:s3cret@h/FREEPDB1', 'oracle', 'oracle://a@h:1521/FREEPDB1'],
     ['oracle://a:s3cret@h/?service_name=FREEPDB1', 'oracle', 'oracle://a@h:1521/FREEPDB1'],
   ];
-  for (const [url, kind, printable] of servers) cases.push([url, { kind, printable }]);
+  for (const [url, kind, printable] of servers) cases.push([url, { kind, place: 'server', printable }]);
   for (const [url, description] of cases) assert.equal(describeDatabase(url, '/srv'), description);
 });
 

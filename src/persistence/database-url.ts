@@ -14,6 +14,8 @@ export const DATABASES: readonly Database[] = [sqlite, postgresql, mysql, mssql,
 
 export interface DatabaseDescription {
   readonly kind: DatabaseKind | 'memory';
+  /** Memory ends with the process; only a server is shared by the gateways of several machines. */
+  readonly place: 'memory' | 'file' | 'server';
   /** The URL without password and options; of a file, its absolute path. */
   readonly printable: string;
   /** Absolute path of the SQLite file; absent for memory and servers. */
@@ -54,7 +56,9 @@ export function parseDatabaseUrl(url: string, cwd: string): ParsedDatabaseUrl | 
 }
 
 export function describeDatabase(url: string, cwd: string): DatabaseDescription {
-  return parseDatabaseUrl(url, cwd)?.description ?? { kind: 'memory', printable: 'memory://' };
+  return (
+    parseDatabaseUrl(url, cwd)?.description ?? { kind: 'memory', place: 'memory', printable: 'memory://' }
+  );
 }
 
 /** Where a database server listens; `localhost` for a socket file. Undefined for a file, and for none. */
@@ -86,6 +90,7 @@ function fileOf(database: Database, rest: string, cwd: string): ParsedDatabaseUr
     address: { host: '', port: 0, user: '', password: '', name: file ?? MEMORY, options },
     description: {
       kind: database.kind,
+      place: file === undefined ? 'memory' : 'file',
       printable: file ?? 'SQLite in memory',
       ...(file === undefined ? {} : { file }),
     },
@@ -115,6 +120,7 @@ function serverOf(database: Database, scheme: string, rest: string): ParsedDatab
     },
     description: {
       kind: database.kind,
+      place: 'server',
       printable: `${scheme}://${authority}/${name || options.get('service_name')}`,
     },
   };

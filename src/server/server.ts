@@ -180,7 +180,7 @@ function idsOf({ nodeId, nodeHost }: Config, worker: OwnWorker | undefined, url 
 
 /** Opens the database as the one process that is this node. */
 async function openDatabase({ config, log, worker, onUndo }: Start, lockId: string) {
-  const { kind, file } = describeDatabase(config.databaseUrl, config.folder);
+  const { place, file } = describeDatabase(config.databaseUrl, config.folder);
   // Before the database is opened: a start that is refused must not migrate the database of the gateway that runs.
   if (file !== undefined && existsSync(dirname(file))) {
     const lock = await lockNodeOfFile(file, lockId);
@@ -199,7 +199,7 @@ async function openDatabase({ config, log, worker, onUndo }: Start, lockId: stri
   onUndo(() => store.close());
   if (worker?.gateway !== undefined) requireSecrets(worker.gateway, (await storage.signingSecrets()).secrets);
   const exposure = file === undefined ? undefined : await fileExposureOf(file);
-  const isDatabaseShared = kind !== 'memory' && kind !== 'sqlite';
+  const isDatabaseShared = place === 'server';
   if (isDatabaseShared) {
     const lock = await lockNodeOfServer(store.settings, lockId, { onNotice: (line) => log.warn(line) });
     onUndo(() => lock.release());

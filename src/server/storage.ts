@@ -68,7 +68,7 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
   const initialPasswordFile = initialPasswordFileOf(config, { env });
   const tokens = credentialsPath(env);
   const { programs, forward } = config.cluster;
-  const isDatabaseShared = description.kind !== 'memory' && description.kind !== 'sqlite';
+  const isDatabaseShared = description.place === 'server';
   return {
     store,
     keepsSecrets: keys.length > 0 || description.kind === 'memory',
@@ -116,9 +116,9 @@ export function stateFolderOf(
 
 /** The pipe of the reaper of a node: next to a database file, else in the state folder. Undefined for a database in memory. */
 export async function reaperPipeOf(config: Config, nodeId: string): Promise<string | undefined> {
-  const { kind, file, printable } = describeDatabase(config.databaseUrl, config.folder);
+  const { place, file, printable } = describeDatabase(config.databaseUrl, config.folder);
   if (file !== undefined) return fileOfNode(await realpath(file), nodeId, 'reaper');
-  if (kind === 'memory' || kind === 'sqlite') return undefined;
+  if (place === 'memory') return undefined;
   const name = hash('sha256', JSON.stringify([printable, nodeId])).slice(0, 16);
   return join(stateFolderOf(config), `${name}.reaper`);
 }
@@ -133,10 +133,10 @@ export function initialPasswordFileOf(
 }
 
 /** Different for each database: databases may share a folder, and the password is valid for only one of them. */
-function passwordFileName({ kind, file, printable }: DatabaseDescription, pid: number): string {
+function passwordFileName({ place, file, printable }: DatabaseDescription, pid: number): string {
   const name = 'initial-admin-password';
   if (file !== undefined) return basename(file) === 'gateway.db' ? name : `${name}-${basename(file)}`;
-  if (kind === 'memory' || kind === 'sqlite') return `${name}-${pid}`;
+  if (place === 'memory') return `${name}-${pid}`;
   return `${name}-${hash('sha256', printable).slice(0, 8)}`;
 }
 

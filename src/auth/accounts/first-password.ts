@@ -37,8 +37,8 @@ export function beginFirstPassword(
 /** True for a database in memory, and for a file that does not exist yet. */
 function isNew({ databaseUrl, folder }: Pick<Config, 'databaseUrl' | 'folder'>): boolean {
   try {
-    const { kind, file } = describeDatabase(databaseUrl, folder);
-    return file === undefined ? kind === 'memory' || kind === 'sqlite' : !existsSync(file);
+    const { place, file } = describeDatabase(databaseUrl, folder);
+    return file === undefined ? place === 'memory' : !existsSync(file);
   } catch {
     return false; // not a URL of a database
   }

@@ -46,8 +46,7 @@ function describeStored({ databaseUrl, folder }: Config): DatabaseDescription {
   } catch (error) {
     throw databaseFailure(error);
   }
-  if (described.kind !== 'memory' && (described.kind !== 'sqlite' || described.file !== undefined))
-    return described;
+  if (described.place !== 'memory') return described;
   throw new CommandFailure(
     `the database ${databaseUrl} exists only inside a running gateway; name another with --database`,
   );

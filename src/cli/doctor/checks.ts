@@ -71,10 +71,8 @@ async function checkDatabase(config: Config, terminal: Terminal): Promise<readon
   const described = attempt(() => describeDatabase(config.databaseUrl, config.folder));
   if (described instanceof Error)
     return [fail(described.message, 'correct GATEWAY_DATABASE_URL or database_url')];
-  const { kind, file, printable } = described;
-  if (kind === 'memory' || (kind === 'sqlite' && file === undefined)) {
-    return [ok(`${printable}: in memory, lost when the gateway stops`)];
-  }
+  const { place, file, printable } = described;
+  if (place === 'memory') return [ok(`${printable}: in memory, lost when the gateway stops`)];
   if (file !== undefined && (await modeOf(file)) === undefined) {
     const folder = dirname(file);
     if (await isAllowed(folder, constants.W_OK))

@@ -32,13 +32,13 @@ export function workerCount(
   fileSystemOf = (path: string): number => statfsSync(path).type,
 ): number {
   if (workers === 1) return 1;
-  const { kind, file } = describeDatabase(databaseUrl, folder);
-  const isInMemory = kind === 'memory' || (kind === 'sqlite' && file === undefined);
+  const { place, file } = describeDatabase(databaseUrl, folder);
+  const isInMemory = place === 'memory';
   const network = file === undefined ? undefined : networkOf(dirname(file), fileSystemOf);
   if (workers === 'auto') {
     const cores = availableParallelism();
     if (isInMemory || network !== undefined) return 1;
-    return kind === 'sqlite' ? Math.min(cores, MAX_ON_SQLITE) : cores;
+    return place === 'file' ? Math.min(cores, MAX_ON_SQLITE) : cores;
   }
   if (isInMemory)
     throw new UsageError(
