@@ -155,10 +155,11 @@ test('the bytes of a result are those the server wrote, however it writes', () =
 test('the memory of half a line is given back when the program has exited', async () => {
   const held = new HeldBytes({ totalBytes: 1_000_000, ownerBytes: 1_000_000 }, systemClock.now);
   const program = node(
-    "process.stdout.write('x'.repeat(100_000), () => setTimeout(() => process.exit(7), 50))",
+    "process.stdout.write('x'.repeat(100_000)); process.stdin.once('data', () => process.exit(7))",
   );
   const channel = new StdioChannel(program, { answers: held.of('a'), clock: systemClock });
   await until(() => held.bytes > 100_000, 'half a line is held');
+  channel.notify('end', {});
   await firstValueFrom(channel.closed$);
   assert.is(held.bytes, 0);
 });
