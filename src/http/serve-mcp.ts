@@ -148,7 +148,7 @@ class McpServing implements ServedReply {
     const { isForwarded } = this.#input.request;
     const isOpen = nodes?.().some((node) => node.life === life && node.state === 'live') === true;
     if (isOpen && !isForwarded && !readiness.isLeaving) return sessionNotFound();
-    return nodeUnavailable('', 'another one has the session', 'no');
+    return nodeUnavailable(undefined, 'this node cannot forward requests to it', 'no');
   }
 
   /** See McpRequest. The request is counted before. */

@@ -56,6 +56,12 @@ const ROWS: readonly (readonly [error: GatewayError, outcome: string, facts: obj
   [sessionErrors.sessionLimit({ most: 10, isShare: true }), '503 SESSION_LIMIT', {}, 'sessions.share)'],
   [sessionErrors.processLimit(64), '429 QUEUE_FULL', again(60), 'sessions.max_processes)'],
   [sessionErrors.dedicatedShareLimit(16), '429 QUEUE_FULL', again(5), 'sessions.share)'],
+  [
+    sessionErrors.nodeUnavailable(undefined, 'it is away', 'no'),
+    '503 NODE_UNAVAILABLE',
+    { ...again(1), reason: 'it is away', plainMessage: 'The node that has the session is unavailable.' },
+    'The node that has the session is unavailable: it is away.',
+  ],
   [sessionErrors.tooManyAwaitingClient(1_000), '429 QUEUE_FULL unknown', { delivered: 'unknown' }],
 ];
 

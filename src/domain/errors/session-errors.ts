@@ -21,7 +21,9 @@ export function sessionUnknown(fingerprint: string): GatewayError {
 /** The session is over here. NODE_UNAVAILABLE where another node recovers it: its client must not initialize again. */
 export function sessionEnded(end: EndReason): GatewayError {
   const reason = SESSION_ENDS[end];
-  return end === 'takenOver' || end === 'drained' ? nodeUnavailable('', reason, 'no') : sessionLost(reason);
+  return end === 'takenOver' || end === 'drained'
+    ? nodeUnavailable(undefined, reason, 'no')
+    : sessionLost(reason);
 }
 
 /** The session cannot continue. `reason`: a clause. */
@@ -115,18 +117,19 @@ export function nodeNotFound(id: string): GatewayError {
   return new GatewayError('NOT_FOUND', `No node "${id}" is known. GET /gateway/nodes lists the nodes.`);
 }
 
-/** The node that holds the session is away, or does not answer. `unknown`: the request may have reached it. */
-export function nodeUnavailable(node: string, reason: string, delivered: 'no' | 'unknown'): GatewayError {
-  return new GatewayError(
-    'NODE_UNAVAILABLE',
-    `The node "${node}", which has the session, is unavailable: ${reason}.`,
-    {
-      ...retryAfter(1),
-      delivered,
-      reason,
-      plainMessage: 'The node that has the session is unavailable.',
-    },
-  );
+/**
+ * The node that holds the session is away, or does not answer; undefined where it is not known which. `unknown`: the request
+ * may have reached it.
+ */
+export function nodeUnavailable(
+  node: string | undefined,
+  reason: string,
+  delivered: 'no' | 'unknown',
+): GatewayError {
+  const plain = 'The node that has the session is unavailable';
+  const named = node === undefined ? plain : `The node "${node}", which has the session, is unavailable`;
+  const facts = { ...retryAfter(1), delivered, reason, plainMessage: `${plain}.` };
+  return new GatewayError('NODE_UNAVAILABLE', `${named}: ${reason}.`, facts);
 }
 
 /** The node is drained, see Readiness.drain. */

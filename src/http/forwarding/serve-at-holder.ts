@@ -38,8 +38,7 @@ export async function serveAtHolder(first: NotHolder, options: AtHolderOptions):
     } catch (thrown) {
       if (!(thrown instanceof NotHolder)) throw thrown;
       life = thrown.life;
-      if (clock.now() > untilMs)
-        throw nodeUnavailable(peer?.node ?? '', 'it does not recover the session', 'no');
+      if (clock.now() > untilMs) throw nodeUnavailable(peer?.node, 'it does not recover the session', 'no');
     }
     await sleep(clock, AGAIN_MS);
   }
