@@ -91,6 +91,29 @@ for (const [what, line, message] of refusals) {
   });
 }
 
+test('suggests a command of the same group, with the fewest words', () => {
+  const suggested = (line: string) => {
+    try {
+      readCommandLine(COMMANDS, line.split(' '));
+    } catch (error) {
+      return /did you mean "npx stagedoor ([^"]*)"\?$/.exec((error as Error).message)?.[1];
+    }
+    return 'it is a command';
+  };
+  for (const [line, suggestion] of [
+    ['gateway lst', 'gateway list'],
+    ['gateway revok', 'gateway revoke'],
+    ['gateway grants revok', 'gateway grants revoke'],
+    ['revok', 'gateway revoke'],
+    ['list', 'gateway list'],
+    ['template lst', 'template list'],
+    ['gateway add', 'gateway connections add'],
+    ['users register', 'gateway register'],
+    ['users list', undefined],
+  ] as const)
+    assert.is(suggested(line), suggestion, line);
+});
+
 test('declares each command and each option once', () => {
   const names = COMMANDS.map(({ name }) => name);
   assert.is(new Set(names).size, names.length);

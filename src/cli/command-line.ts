@@ -152,20 +152,30 @@ function unknownWord(word: string, group: string | undefined, commands: readonly
   return new UsageError(`unknown command "stagedoor ${where}${word}"; ${advice}`);
 }
 
+/** In the group, of commands with the same last word the one with the fewest words, and the first of those. */
 function nearestCommand(
   word: string,
   group: string | undefined,
   names: readonly string[],
 ): string | undefined {
-  // `stagedoor start` means `stagedoor gateway start`.
-  const ofGroup = names.find((name) => name.endsWith(` ${word}`));
-  if (ofGroup !== undefined) return ofGroup;
-  // The last words are compared: with their group, all commands of a group would be alike.
   const inGroup = names.filter((name) => group === undefined || name.startsWith(`${group} `));
-  const lastWords = new Map(inGroup.map((name) => [name.replace(/^.* /, ''), name]));
+  // The last words are compared: with their group, all commands of a group would be alike.
+  const byLastWord = new Map<string, string>();
+  for (const name of inGroup.toSorted((one, other) => wordsIn(one) - wordsIn(other))) {
+    const lastWord = name.replace(/^.* /, '');
+    if (!byLastWord.has(lastWord)) byLastWord.set(lastWord, name);
+  }
+  // `stagedoor start` means `stagedoor gateway start`, and so does `db start`: no other group has it.
+  const ofAnyGroup = names.filter((name) => name.endsWith(` ${word}`));
+  const found = byLastWord.get(word) ?? (ofAnyGroup.length === 1 ? ofAnyGroup[0] : undefined);
+  if (found !== undefined) return found;
   const groups = names.filter((name) => name.includes(' ')).map((name) => name.replace(/ .*$/, ''));
-  if (group === undefined) for (const each of groups) lastWords.set(each, each);
-  return lastWords.get(nearMiss(word, [...lastWords.keys()]) ?? '');
+  if (group === undefined) for (const each of groups) byLastWord.set(each, each);
+  return byLastWord.get(nearMiss(word, [...byLastWord.keys()]) ?? '');
+}
+
+function wordsIn(name: string): number {
+  return name.split(' ').length;
 }
 
 function adviceOn(nearest: string | undefined, shown: (nearest: string) => string, help: string): string {
