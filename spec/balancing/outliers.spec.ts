@@ -225,7 +225,7 @@ test('a candidate whose three newest calls are silent for over 3 s is avoided un
   bench.pass(700);
   assert.equal(bench.reported, [
     'a is silent',
-    'a is out for 5 s: its newest 3 calls or more are unanswered for over 3 s',
+    'a is out for 5 s: its newest 3 calls or more have been unanswered for over 3 s',
   ]);
   assert.equal(bench.picked(2), ['b', 'b']);
   bench.at('b').activeCalls = bench.at('b').capacity;

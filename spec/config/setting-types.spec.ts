@@ -238,7 +238,7 @@ test('read other issuers, and name what is wrong with an entry', () => {
   ];
   for (const [entry, fault] of bad) assert.match(refusal({ yaml: yaml(entry) }), fault);
   const twice = JSON.stringify({ auth: { issuers: [good, good] } });
-  assert.match(refusal({ yaml: twice }), 'is there twice');
+  assert.match(refusal({ yaml: twice }), 'is listed twice');
   load({ yaml: yaml({ ...good, issuer: 'http://127.0.0.1:9000' }) });
 });
 
@@ -291,7 +291,7 @@ test('read identity providers without showing their secrets, and name what is wr
     assert.match(refusal({ yaml: yaml(entry) }), fault);
     assert.not.match(refusal({ yaml: yaml(entry) }), /hush/);
   }
-  assert.match(refusal({ yaml: JSON.stringify({ auth: { providers: [good, good] } }) }), 'is there twice');
+  assert.match(refusal({ yaml: JSON.stringify({ auth: { providers: [good, good] } }) }), 'is listed twice');
 });
 
 test.run();

@@ -67,7 +67,7 @@ const withId = (id: unknown) => ({ body: { ...ping, id } });
 const LEGACY: Readonly<Record<string, Row>> = {
   'an empty body': { expected: '400 -32700', body: '' },
   'broken JSON': { expected: '400 -32700', body: '{"jsonrpc":"2.0",' },
-  'bytes that are no UTF-8': { expected: '400 -32700', body: Buffer.from([0x22, 0xff, 0x22]) },
+  'bytes that are not UTF-8': { expected: '400 -32700', body: Buffer.from([0x22, 0xff, 0x22]) },
   'a JSON string': { expected: '400 -32600', body: '"ping"' },
   'JSON that is nested too deeply': { expected: '400 -32600', body: `{"jsonrpc":"2.0","x":${deep}}` },
   'an object that is not a message': { expected: '400 -32600', body: {} },

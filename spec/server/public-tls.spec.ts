@@ -62,7 +62,7 @@ openssl(
     ring();
     assert.match(
       logged[0] ?? '',
-      /door\.crt and .* cannot be used .*; the certificate of before stays in use$/,
+      /door\.crt and .* cannot be used .*; the previous certificate stays in use$/,
     );
     assert.is((await certificateAt(port)).fingerprint256, before.fingerprint256);
 

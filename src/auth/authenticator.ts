@@ -317,7 +317,9 @@ export class Authenticator {
     if (!isCurrent || (await accounts.isTokenEnded(userId, id)))
       throw invalidCredentials('The token is no longer valid; log in again');
     if (!hasPasswordLogins && !isOfProvider && !isFirstAdmin(user))
-      throw invalidCredentials('The token is of a password, which this gateway no longer takes');
+      throw invalidCredentials(
+        'The token is of a login with a password, which this gateway no longer accepts',
+      );
     const principal = userPrincipal(user, limits);
     return { principal, expiresAtMs, status: statusOf(user) };
   }

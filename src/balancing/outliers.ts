@@ -347,7 +347,7 @@ export class Outliers<C extends object> {
     const last = unanswered[SILENT_CALLS - 1];
     if (this.#usualMs === undefined || last === undefined || last.atMs > now - thresholdMs) return;
     const seconds = Math.round(thresholdMs / 100) / 10;
-    const reason = `its newest ${SILENT_CALLS} calls or more are unanswered for over ${seconds} s`;
+    const reason = `its newest ${SILENT_CALLS} calls or more have been unanswered for over ${seconds} s`;
     this.#suspend(record, reason, true);
   }
 

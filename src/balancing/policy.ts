@@ -80,7 +80,7 @@ const POLICY = {
     default: PRINCIPAL,
     setBy: 'default',
     title: 'Hash on',
-    doc: '`consistent_hash`: what calls with one instance share, `principal` (user or key) or `argument:<name>`, an argument by its JSON text.',
+    doc: '`consistent_hash`: calls with one value go to one instance: `principal` (user or key), or `argument:<name>` by its JSON text.',
   }),
   healthIntervalMs: row({
     name: 'health_check_interval',

@@ -31,5 +31,5 @@ export async function deploymentSalt(settings: Store['settings']): Promise<strin
 }
 
 export function otherKey(node: string): string {
-  return `the node "${node}" has another secret than the other nodes of its database, and is no member: set the same GATEWAY_SECRET_KEY`;
+  return `the node "${node}" has another secret than the other nodes of its database, and is not a member: set the same GATEWAY_SECRET_KEY`;
 }

@@ -29,7 +29,7 @@ export const CLUSTER = {
     mustAgree: true,
     kind: types.boolean,
     default: false,
-    doc: 'Whether names of gateways do not return, as those of pods in Kubernetes: a program that would belong to one gateway is refused.',
+    doc: 'Whether the name of a gateway is not used again when it has ended, as with pods in Kubernetes: a program that would belong to one gateway is refused.',
   }),
   listen: setting({
     key: 'cluster.listen',

@@ -33,7 +33,7 @@ const issuers: SettingType<readonly IssuerSetting[]> = {
     if (!Array.isArray(value) || value.length > MAX_ISSUERS) return undefined;
     const all = value.map((each, index) => issuerIn(each, `auth.issuers, entry ${index + 1}`));
     const twice = all.find(({ issuer }, index) => all.findIndex((each) => each.issuer === issuer) !== index);
-    if (twice !== undefined) throw new ConfigError(`auth.issuers: ${twice.issuer} is there twice`);
+    if (twice !== undefined) throw new ConfigError(`auth.issuers: ${twice.issuer} is listed twice`);
     return all;
   },
   show: (value) => (value.length === 0 ? 'none' : JSON.stringify(value.map(written))),

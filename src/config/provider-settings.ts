@@ -50,7 +50,7 @@ const providers: SettingType<readonly ProviderSetting[]> = {
     if (!Array.isArray(value) || value.length > MAX_PROVIDERS) return undefined;
     const all = value.map((each, index) => providerIn(each, `auth.providers, entry ${index + 1}`));
     const twice = all.find(({ id }, index) => all.findIndex((each) => each.id === id) !== index);
-    if (twice !== undefined) throw new ConfigError(`auth.providers: ${twice.issuer} is there twice`);
+    if (twice !== undefined) throw new ConfigError(`auth.providers: ${twice.issuer} is listed twice`);
     return all;
   },
   show: (value) => (value.length === 0 ? 'none' : JSON.stringify(value.map(written))),

@@ -314,7 +314,7 @@ export const SETTINGS = {
       kind: types.shortText(MAX_INSTRUCTIONS),
       default: undefined,
       defaultText: 'those of all templates',
-      doc: 'Instructions of `/mcp` for models, in the place of those of the templates.',
+      doc: 'Instructions of `/mcp` for models, in place of those of the templates.',
     }),
   },
   /** The audit log. */

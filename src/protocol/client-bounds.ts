@@ -47,7 +47,7 @@ export function badReferenceIn(method: string, params: JsonFields = {}): string 
   if (METHODS[method] !== undefined || ABOUT_RESOURCES.has(method) || isTaskMethod(method))
     for (const field in params)
       if (!READ_HERE.has(field) && READ_CASELESS.has(caseless(field)))
-        return `"${field}" is no field: upper and lower case count`;
+        return `"${field}" is not a field: upper and lower case count`;
   if (isTaskMethod(method) && method !== 'tasks/list' && !isTaskId(taskId))
     return `taskId must be a string of at most ${LONGEST_TASK_ID} characters`;
   if (ABOUT_RESOURCES.has(method)) return badText('uri', uri);

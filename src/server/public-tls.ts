@@ -35,7 +35,7 @@ export async function openPublicTls(
   log: Pick<Logger, 'warn' | 'info'>,
   { clock = systemClock }: PublicTlsOptions = {},
 ): Promise<PublicTls> {
-  const onWarning = (reason: string) => log.warn(`${reason}; the certificate of before stays in use`);
+  const onWarning = (reason: string) => log.warn(`${reason}; the previous certificate stays in use`);
   const isSame = (a: Pair, b: Pair) => a.cert === b.cert && a.key === b.key;
   const pair = await readRenewed(() => readPair(cert, key), {
     clock,

@@ -293,7 +293,7 @@ function requireSecrets({ secretIds }: ServingGateway, secrets: Secrets): void {
   const [signing = '', theirs = ''] = [own[0], secretIds[0]];
   if (secretIds.includes(signing) && own.includes(theirs)) return;
   throw new ConfigError(
-    'the secret is another one than that of the gateway, which still runs: put it back, or start the gateway again',
+    'the secret differs from the one that the gateway uses, which still runs: put it back, or start the gateway again',
   );
 }
 

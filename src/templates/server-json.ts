@@ -178,7 +178,7 @@ function packageOf(written: JsonObject): Target {
     throw new TemplateError([`packages of "${String(registryType)}" are not started: npm, pypi and oci are`]);
   const name = textOf(identifier);
   if (name === undefined || /^-|\s/.test(name))
-    throw new TemplateError(['identifier: is no name of a package']);
+    throw new TemplateError(['identifier: is not the name of a package']);
   const transport = transportOf(written.transport);
   const variables = listOf(written.environmentVariables);
   const options = listOf(written.runtimeArguments).flatMap((each) => fixedWords(each));

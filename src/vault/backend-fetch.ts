@@ -233,7 +233,7 @@ function readPartly(
 function readUrl(address: string): URL {
   const url = URL.parse(address);
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '')
-    throw new BackendFetchFailure('an address is no URL of a web server');
+    throw new BackendFetchFailure('an address is not an http or https URL');
   return url;
 }
 

@@ -91,7 +91,7 @@ test('a refusal, and an answer of another server, store nothing', async () => {
     );
     await fetch(back);
   });
-  assert.match(mixed.err, /the answer in the browser is of another server$/);
+  assert.match(mixed.err, /the answer in the browser comes from another server$/);
   assert.is(findToken(path(), gateway.url), undefined);
 });
 

@@ -35,7 +35,7 @@ test('a command is examined by the command line itself, and its faults are named
     out,
     /^ {2}unsafe-name: an odd name: many clients refuse this name\.\n {4}use letters, digits/m,
   );
-  assert.match(out, /^ {2}stdout-text: It wrote 1 line to standard output that is no JSON-RPC\./m);
+  assert.match(out, /^ {2}stdout-text: It wrote 1 line to standard output that is not JSON-RPC\./m);
   assert.match(out, /^ {2}id-as-text: /m);
   const report = JSON.parse((await gateway.run('doctor --json', ...words)).out);
   assert.equal([report.ok, report.instances[0].era], [false, 'legacy']);

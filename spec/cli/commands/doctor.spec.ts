@@ -130,8 +130,8 @@ test('names the tools that wait for approval, and how they get it', async () => 
 
 test('names what the nodes should have in common', async () => {
   const line =
-    'the node "c" has another secret than this one, and is no member: set the same GATEWAY_SECRET_KEY';
-  const version = 'the node "d" has version 2 and protocol 2, this one 1 and protocol 1: it is no member';
+    'the node "c" has another secret than this one, and is not a member: set the same GATEWAY_SECRET_KEY';
+  const version = 'the node "d" has version 2 and protocol 2, this one 1 and protocol 1: it is not a member';
   const warnings = [line, version, 'the setting sessions.max of the node "b" is not that of this node'];
   const url = await serve((request, answer) => {
     answer.setHeader('Content-Type', 'application/json');

@@ -28,7 +28,7 @@ test('list client, user, scopes, resource and last use', async () => {
 });
 
 test('say that there is none, and end one by its id', async () => {
-  assert.is((await gateway.run('gateway grants list')).out, 'No MCP client was allowed anything.');
+  assert.is((await gateway.run('gateway grants list')).out, 'No MCP client has a grant.');
   const unknown = gateway.run('gateway grants revoke grant-9');
   assert.match(await complaint(unknown), 'There is no grant "grant-9"');
   const asked: string[] = [];

@@ -105,7 +105,7 @@ test('sessions shows owner, client and binding of a session; end-session ends it
   const end = () => gateway.run(`gateway end-session ${id}`);
   assert.is(await printed(end()), `the session ${id} is ended`);
   assert.match(await complaint(end()), `Session "${id}" not found`);
-  assert.is(await printed(gateway.run('gateway sessions')), 'No session is open.');
+  assert.is(await printed(gateway.run('gateway sessions')), 'No sessions are open.');
 });
 
 test.run();

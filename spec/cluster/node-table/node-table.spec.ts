@@ -509,7 +509,7 @@ test('a node with another version of the protocol is foreign, and named with bot
     });
   await pass(8_000);
   const line =
-    'the node "next" has version 2.0.0 and protocol 2, this one 1.0.0 and protocol 1: it is no member until all have the same version';
+    'the node "next" has version 2.0.0 and protocol 2, this one 1.0.0 and protocol 1: it is not a member until all have the same version';
   const secrets = notices.filter((notice) => /secret/.test(notice));
   assert.equal([notices.filter((notice) => notice === line).length, secrets], [1, []]);
   const { id, version, state } = a.list().find(({ life }) => life === 'life-next') ?? {};
@@ -688,9 +688,11 @@ test('a node with a copy of the database is named on both sides', async () => {
   const b = await joined('b');
   await pass(40_000);
   assert.equal(otherDatabases(b.list()), [
-    'the node "a" goes on under a life that has ended in this database: it uses another one, of which this is a copy',
+    'the node "a" continues a life that has ended in this database: it uses another database, of which this one is a copy',
   ]);
-  assert.equal(otherDatabases(a.list()), ['a node with a copy of the database of this one asks this one']);
+  assert.equal(otherDatabases(a.list()), [
+    'a node that uses a copy of the database of this node sends requests to it',
+  ]);
   assert.equal(
     notices.filter((line) => /copy/.test(line)),
     [...otherDatabases(b.list()), ...otherDatabases(a.list())].toSorted(),

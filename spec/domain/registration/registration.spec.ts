@@ -113,13 +113,13 @@ test('a program of one node is refused where names of nodes do not return', () =
   };
   const program = { id: 'one', command: 'x' };
   const at = (field: string) => [
-    `body.instance.${field}: A program must not belong to one node: its name does not return after it ends. Set "node" to "any"`,
+    `body.instance.${field}: A program must not belong to one node: its name is not used again after it ends. Set "node" to "any"`,
   ];
   assert.equal(refusal({ ...program, node: 'pod-1' }), at('node'));
   assert.equal(refusal({ ...program, working_dir: '/srv' }), at('working_dir'));
   assert.equal(refusal(program, { ...context, isAnyDefault: false }), at('node'));
   assert.equal(refusal({ ...program, endpoint: 'http://127.0.0.1:1' }), [
-    'body.instance.endpoint: A program that serves an endpoint belongs to one node, whose name does not return after it ends. Run it as a service, and register its endpoint alone',
+    'body.instance.endpoint: A program that serves an endpoint belongs to one node, whose name is not used again after it ends. Run it as a service, and register its endpoint alone',
   ]);
   const nodeOf = (input: InstanceInput, changes: Partial<RegistrationContext> = {}) =>
     define(input, { ...context, ...changes }).nodeId;

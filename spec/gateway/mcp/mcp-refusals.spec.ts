@@ -123,12 +123,12 @@ const ROWS: readonly [name: string, onCall: Answer, message: string][] = [
   [
     'a text instead of the answer',
     text(200, `the quota of k3y-of-the-gateway is used\n up${'!'.repeat(400)}`),
-    `undefined The backend is unavailable: answered 200 with something else than the JSON-RPC answer: the quota of *** is used up${'!'.repeat(300 - 'the quota of *** is used up'.length)}.`,
+    `undefined The backend is unavailable: answered 200 with something other than the JSON-RPC answer: the quota of *** is used up${'!'.repeat(300 - 'the quota of *** is used up'.length)}.`,
   ],
   [
     'JSON instead of JSON-RPC',
     text(200, '{"error":"quota"}', { 'content-type': 'application/json' }),
-    'undefined The backend is unavailable: answered 200 with something else than the JSON-RPC answer: {"error":"quota"}.',
+    'undefined The backend is unavailable: answered 200 with something other than the JSON-RPC answer: {"error":"quota"}.',
   ],
   [
     'a compressed body that ends early',

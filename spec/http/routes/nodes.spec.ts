@@ -294,8 +294,8 @@ test('name nodes with another secret or version, silent ones, and those whose se
   const { body } = await app.ask('GET', '/readyz?verbose');
   const found = {
     warnings: [
-      'the node "odd" has another secret than this one, and is no member: set the same GATEWAY_SECRET_KEY',
-      'the node "next" has version 3 and protocol 2, this one 1 and protocol 1: it is no member until all have the same version',
+      'the node "odd" has another secret than this one, and is not a member: set the same GATEWAY_SECRET_KEY',
+      'the node "next" has version 3 and protocol 2, this one 1 and protocol 1: it is not a member until all have the same version',
       'the node "far" has version 2, this one 1',
       'the node "far" does not answer this one',
     ],

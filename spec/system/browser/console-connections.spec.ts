@@ -37,7 +37,7 @@ inBrowser('say what to do while no server wants one', async () => {
   const { page } = watched;
   await page.goto(`${gateway.url}/console/connections`);
   await signIn(page);
-  await page.getByText('No account is connected.').waitFor();
+  await page.getByText('No accounts are connected.').waitFor();
   assert.equal(await axeFindings(page), []);
   await page.locator('main').getByRole('link', { name: 'Register' }).click();
   await page.getByRole('heading', { name: 'Register an instance', level: 1 }).waitFor();
@@ -95,7 +95,7 @@ inBrowser('are disconnected after a confirmation', async () => {
   await dialog.getByRole('button', { name: 'Cancel' }).click();
   await page.getByRole('button', { name: 'Disconnect all (shared) from mail' }).click();
   await dialog.getByRole('button', { name: 'Disconnect' }).click();
-  await page.getByText('No account is connected.').waitFor();
+  await page.getByText('No accounts are connected.').waitFor();
   assert.equal((await gateway.admin('GET /gateway/connections')).body, []);
 });
 

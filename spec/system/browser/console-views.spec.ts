@@ -175,7 +175,7 @@ inBrowser('say at the tool, and at the name, why a definition is refused', async
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('link', { name: 'support', exact: true }).waitFor();
   for (const [name, text] of [
-    ['support', 'There is a view of this name.'],
+    ['support', 'A view with this name exists already.'],
     ['files', 'belongs to a template'],
   ] as const) {
     await page.goto(`${gateway.url}/console/view`);

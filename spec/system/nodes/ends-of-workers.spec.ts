@@ -204,7 +204,7 @@ for (const [what, written] of [
     write(written);
     process.kill(gateway.pids()[1], 'SIGKILL');
     await gateway.program.complains(
-      /"reason":"the secret is another one than that of the gateway, [^"]+","msg":"worker 2 cannot start"/,
+      /"reason":"the secret differs from the one that the gateway uses, [^"]+","msg":"worker 2 cannot start"/,
     );
     for (let n = 0; n < 4; n += 1) assert.is((await gateway.admin('GET /auth/me')).status, 200);
     write(OWN_SECRET);

@@ -97,7 +97,7 @@ onPostgresql('a node with another version is named with the versions of both, al
   );
   const log: Json[] = [];
   const b = await start('b', {}, pino({ level: 'warn' }, lineSink(log)));
-  const line = `the node "later" has version 999.0.0 and protocol 999, this one ${VERSION} and protocol 1: it is no member until all have the same version`;
+  const line = `the node "later" has version 999.0.0 and protocol 999, this one ${VERSION} and protocol 1: it is not a member until all have the same version`;
   assert.is(log.filter(({ msg }) => msg === line).length, 1);
   for (const node of [a, b])
     await becomes(async () => {
@@ -110,8 +110,8 @@ onPostgresql('a node with another version is named with the versions of both, al
 
 onPostgresql('two nodes with copies of one database are named by both', async () => {
   const lines = [
-    'a node with a copy of the database of this one asks this one',
-    'the node "original" goes on under a life that has ended in this database: it uses another one, of which this is a copy',
+    'a node that uses a copy of the database of this node sends requests to it',
+    'the node "original" continues a life that has ended in this database: it uses another database, of which this one is a copy',
   ];
   for (const [index, { node, log }] of copied.entries()) {
     const ready = async () => Object((await caller(String(node.urls[0]))('GET /readyz?verbose')).body);

@@ -45,10 +45,10 @@ async function inEachEra(
 }
 
 const expected: readonly [FailureName, 'no' | 'unknown', suspicious: boolean, words: string][] = [
-  ['html', 'unknown', true, 'else than'],
-  ['not-json', 'unknown', true, 'else than'],
+  ['html', 'unknown', true, 'other than'],
+  ['not-json', 'unknown', true, 'other than'],
   ['empty', 'unknown', true, 'empty body'],
-  ['wrong-id', 'unknown', true, 'else than'],
+  ['wrong-id', 'unknown', true, 'other than'],
   ['500', 'unknown', true, 'answered 500'],
   ['502-html', 'unknown', true, 'answered 502'],
   ['503', 'unknown', true, 'answered 503'],

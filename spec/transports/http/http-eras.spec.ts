@@ -112,7 +112,7 @@ for (const [then, before, now, after] of [
       serve = serving(after, asked);
       const { end } = await see(transport.exchange({ method: 'ping' }));
       assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
-      const reason = `it speaks the ${now} era now, it spoke the ${then} era before`;
+      const reason = `it now speaks the ${now} era, and spoke the ${then} era before`;
       assert.equal(await closed, { reason, expected: false });
       assert.is(asked.at(-1), 'DELETE', 'no session is left');
     });

@@ -26,13 +26,13 @@ test('reports why it could not open', async () => {
   await withRawServer(
     (_, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Hello</h1>'),
     async ({ url }) => {
-      assert.match((await openingFails(url)).message, 'else than the JSON-RPC answer');
+      assert.match((await openingFails(url)).message, 'other than the JSON-RPC answer');
     },
   );
   await withRawServer(
     async (request, response) => answerJson(response, 200, await messageOf(request)),
     async ({ url }) => {
-      assert.match((await openingFails(url)).message, 'else than the JSON-RPC answer');
+      assert.match((await openingFails(url)).message, 'other than the JSON-RPC answer');
     },
   );
   assert.match((await openingFails('http://name.invalid/mcp')).message, 'could not be made (E');

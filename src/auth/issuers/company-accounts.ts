@@ -390,7 +390,7 @@ function roleOf(
     const own = [claimOf(claims, name)].flat();
     if (!own.some((each) => values.includes(String(each))))
       throw noRoleForGroups(
-        `Your account at ${label} may not use this gateway: its claim ${name} does not fit.`,
+        `Your account at ${label} may not use this gateway: its claim ${name} does not have a value that is required.`,
       );
   }
   const groups = roles.length === 0 ? [] : groupsIn(claims, names.groups);

@@ -160,7 +160,8 @@ export class Issuers implements ForeignTokens {
   async readAssertion(token: string, clientId: string): Promise<Assertion> {
     const provider = this.#signerOf(token, this.#providers);
     const found = provider ?? this.#signerOf(token, this.#issuers);
-    if (found?.setting.idJag !== true) throw invalidCredentials('No such issuer makes assertions for us');
+    if (found?.setting.idJag !== true)
+      throw invalidCredentials('This gateway accepts no assertions of this issuer');
     const { issuer } = this.#options.address;
     if (typeOf(token) !== ASSERTION)
       throw invalidCredentials(`The type of the assertion is not ${ASSERTION}`);
@@ -172,7 +173,7 @@ export class Issuers implements ForeignTokens {
     if ([aud].flat().join() !== issuer)
       throw invalidCredentials(`The audience of the assertion is not ${issuer}`);
     if (exp - iat > ASSERTION_SECONDS)
-      throw invalidCredentials(`The assertion lives longer than ${ASSERTION_SECONDS} s`);
+      throw invalidCredentials(`The assertion is valid for longer than ${ASSERTION_SECONDS} s`);
     if (client !== clientId) throw invalidCredentials('The assertion is for another client');
     if (typeof jti !== 'string' || jti === '' || jti.length > LONGEST_ID)
       throw invalidCredentials('The assertion has no usable id');

@@ -52,7 +52,7 @@ export async function signInByBrowser(
     if (opensBrowser) openBrowser(address, terminal.env);
     const said = await terminal.busy('waiting for the browser', () => listener.answer);
     if (said.get('iss') !== server.issuer)
-      throw new CommandFailure('the answer in the browser is of another server');
+      throw new CommandFailure('the answer in the browser comes from another server');
     const code = said.get('code');
     if (code === null)
       throw refusedWith(said.get('error_description') ?? said.get('error') ?? 'no reason given');
@@ -129,7 +129,7 @@ function refusedWith(reason: string, cause?: unknown): CommandFailure {
 }
 
 function lateAnswer(): CommandFailure {
-  return new CommandFailure(`no answer of the browser within ${USER_MS / 60_000} min`);
+  return new CommandFailure(`no answer from the browser within ${USER_MS / 60_000} min`);
 }
 
 /** The metadata of the gateway's authorization server. CommandFailure where it has none. */
@@ -139,7 +139,7 @@ async function metadataOf(url: string): Promise<Fields> {
   } catch (error) {
     if (!(error instanceof GatewayRefusal) || error.code !== 'NOT_FOUND') throw error;
     throw new CommandFailure(
-      `${url} signs no users in by a browser: auth.oauth is false, or public_url has another address`,
+      `${url} does not sign users in by a browser: auth.oauth is false, or public_url has another address`,
       { cause: error },
     );
   }

@@ -22,7 +22,7 @@ export const apiKeys: Command = {
     const path = '/auth/api-keys';
     const found = objectsOf(await withAccountClient(input, terminal, (client) => client.request(path)));
     return printResult(input, terminal, found, () =>
-      found.length === 0 ? 'There is no API key.' : table(terminal, keyColumns(found), found),
+      found.length === 0 ? 'No API keys exist.' : table(terminal, keyColumns(found), found),
     );
   },
 };

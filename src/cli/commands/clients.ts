@@ -45,7 +45,7 @@ async function listAll(input: CommandInput, terminal: Terminal): Promise<number>
   const gateway = await requireGateway(input, terminal);
   const found = objectsOf(await gateway.request(PATH));
   return printResult(input, terminal, found, () =>
-    found.length === 0 ? 'There is no client.' : table(terminal, COLUMNS, found),
+    found.length === 0 ? 'No clients are registered.' : table(terminal, COLUMNS, found),
   );
 }
 

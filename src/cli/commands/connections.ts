@@ -15,7 +15,7 @@ export const connections: Command = {
   run: async (input, terminal) => {
     const found = objectsOf(await (await requireGateway(input, terminal)).request(PATH));
     return printResult(input, terminal, found, () =>
-      found.length === 0 ? 'No account is connected.' : table(terminal, COLUMNS, found),
+      found.length === 0 ? 'No accounts are connected.' : table(terminal, COLUMNS, found),
     );
   },
 };
@@ -47,7 +47,7 @@ export const addConnection: Command = {
 export const confirmServer: Command = {
   name: 'gateway connections confirm',
   positionals: '<template> <id>',
-  summary: 'Use the authorization server that a server names in place of the one before',
+  summary: 'Use the authorization server that a server names, in place of the previous one',
   options: {
     '--issuer <url>': 'The new one; default the one that the server names now',
     ...CLIENT_OPTIONS,

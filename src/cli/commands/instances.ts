@@ -261,7 +261,7 @@ export const restart: Command = {
       throw new CommandFailure(`the gateway keeps running: its folder ${folder} is gone`);
     // Invalid settings are reported before anything is stopped.
     const line = readCommandLine([start], words);
-    if (line.kind !== 'run') throw new CommandFailure(`"${words.join(' ')}" starts no gateway`);
+    if (line.kind !== 'run') throw new CommandFailure(`"${words.join(' ')}" does not start a gateway`);
     // The gateway starts as the same node, also from a shell that does not have the name of the node.
     const nodeId = terminal.env[NODE_ID_VARIABLE] || daemon.nodeId;
     const env = nodeId === undefined ? terminal.env : { ...terminal.env, [NODE_ID_VARIABLE]: nodeId };

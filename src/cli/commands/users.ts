@@ -35,7 +35,7 @@ export const users: Command = {
     const found = objectsOf(answer);
     return printResult(input, terminal, found, () =>
       found.length === 0
-        ? 'There is no user; the first start of a gateway creates an admin.'
+        ? 'No users exist; the first start of a gateway creates an admin.'
         : table(terminal, userColumns(found), found),
     );
   },

@@ -59,7 +59,9 @@ export async function verifySignIn(
   if (!(back instanceof URL)) throw new CommandFailure('the browser was not sent back to the client');
   const { searchParams: said } = back;
   if (said.get('state') !== state || said.get('iss') !== server.issuer)
-    throw new CommandFailure('the answer in the browser is of another request, or of another server');
+    throw new CommandFailure(
+      'the answer in the browser belongs to another request, or comes from another server',
+    );
   const code = said.get('code');
   if (code === null) throw new CommandFailure(`the gateway answered the client: ${said.get('error')}`);
   const granted = await post(textIn(server, 'token_endpoint'), {

@@ -93,7 +93,7 @@ async function checkNodes(_config: Config, terminal: Terminal): Promise<readonly
     warn(printable(line), 'start it again with what the others have'),
   );
   if (warnings.length > 0) return warnings;
-  return [ok(`no other secret, version or setting at the database of ${gateway.url}`)];
+  return [ok(`the nodes at the database of ${gateway.url} have the same secret, version and settings`)];
 }
 
 /** Roles that users of a running gateway have, and templates that roles name, without a definition. */

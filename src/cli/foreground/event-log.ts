@@ -86,7 +86,7 @@ const WORDS: Readonly<Partial<Record<EventName, Words>>> = {
   'instance.readmitted': ['info', 'instance is readmitted'],
   'instance.crashed': ['warn', 'instance crashed by a fault of the gateway and is restarted'],
   'instance.draining': ['info', 'instance is draining'],
-  'list.cut': ['warn', 'a list has no end or too much: what was read before is used'],
+  'list.cut': ['warn', 'a list does not end or is too large: what was read so far is used'],
   'tool.withheld': ['warn', 'tool is withheld from lists: clients could not use it'],
   'session.moved': ['info', 'session moved to another instance'],
   'registry.behind': ['warn', 'changes of other nodes cannot be read; known instances are served as before'],

@@ -135,7 +135,7 @@ export class PeerClient {
     this.#exchanges.add(exchange);
     if (isStream) this.#openStreams += 1;
     if (isFull)
-      queueMicrotask(() => exchange.fail(this.#unavailable('it has too many requests of this node')));
+      queueMicrotask(() => exchange.fail(this.#unavailable('it has too many requests from this node')));
     else this.#begin(exchange);
     return exchange;
   }

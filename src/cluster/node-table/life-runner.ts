@@ -150,7 +150,7 @@ export class LifeRunner {
     if (counts) counts.livesLost += 1;
     doubt.untilDropped(onNextLife(this.#nextLife));
     onNotice(
-      'other nodes took this one for gone, and may have taken over its sessions; it goes on under a new life',
+      'other nodes considered this node ended, and may have taken over its sessions; it continues under a new life',
     );
     queueMicrotask(() => rules.handle({ type: 'tick' }));
   }

@@ -67,7 +67,7 @@ export function foreignNodes([own, ...others]: readonly ShownNode[]): string[] {
   const ids = new Set(others.filter((node) => foreignBy(own, node) === 'secret').map(({ id }) => id));
   return [...ids].map(
     (id) =>
-      `the node "${id}" has another secret than this one, and is no member: set the same GATEWAY_SECRET_KEY`,
+      `the node "${id}" has another secret than this one, and is not a member: set the same GATEWAY_SECRET_KEY`,
   );
 }
 
@@ -90,10 +90,10 @@ export function otherDatabases([own, ...others]: readonly ShownNode[]): string[]
 }
 
 export function otherDatabase(node: string): string {
-  return `the node "${node}" goes on under a life that has ended in this database: it uses another one, of which this is a copy`;
+  return `the node "${node}" continues a life that has ended in this database: it uses another database, of which this one is a copy`;
 }
 
-export const COPIED_DATABASE = 'a node with a copy of the database of this one asks this one';
+export const COPIED_DATABASE = 'a node that uses a copy of the database of this node sends requests to it';
 
 /** The line of a node that others do not reach. */
 export function unreachableNode(where = ''): string {
@@ -105,7 +105,7 @@ export function otherVersions([own, ...others]: readonly ShownNode[]): string[] 
   return others.flatMap((node) => {
     const { id, version, protocol, state } = node;
     if (foreignBy(own, node) === 'protocol')
-      return `the node "${id}" has version ${version} and protocol ${protocol}, this one ${own?.version} and protocol ${own?.protocol}: it is no member until all have the same version`;
+      return `the node "${id}" has version ${version} and protocol ${protocol}, this one ${own?.version} and protocol ${own?.protocol}: it is not a member until all have the same version`;
     // Without a version its row cannot be read.
     if (state === 'ended' || version === '' || version === own?.version) return [];
     return `the node "${id}" has version ${version}, this one ${own?.version}`;

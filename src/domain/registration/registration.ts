@@ -299,11 +299,11 @@ function ephemeralNode({ node, working_dir }: InstanceInput, isMovable: boolean,
   if (!isMovable)
     return invalid(
       [...loc, 'endpoint'],
-      'A program that serves an endpoint belongs to one node, whose name does not return after it ends. Run it as a service, and register its endpoint alone',
+      'A program that serves an endpoint belongs to one node, whose name is not used again after it ends. Run it as a service, and register its endpoint alone',
     );
   return invalid(
     [...loc, node === undefined && working_dir !== undefined ? 'working_dir' : 'node'],
-    'A program must not belong to one node: its name does not return after it ends. Set "node" to "any"',
+    'A program must not belong to one node: its name is not used again after it ends. Set "node" to "any"',
   );
 }
 

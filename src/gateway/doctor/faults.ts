@@ -38,7 +38,7 @@ const TABLE = {
     },
     {
       code: 'slow-start',
-      fault: 'needs long until it answers `initialize`',
+      fault: 'takes long to answer `initialize`',
       gateway: 'requests wait; a program has 300 s ([ADR 114](../adr/0114-start-limit-of-programs.md))',
       remedy: 'answer `initialize` first, then load',
     },
@@ -65,7 +65,7 @@ const TABLE = {
       code: 'ends-at-cancelled',
       fault: 'ends at `notifications/cancelled`',
       gateway:
-        'starts it again; programs of that command get no cancellation any more ([ADR 119](../adr/0119-fatal-messages.md))',
+        'starts it again; programs of that command no longer get cancellations ([ADR 119](../adr/0119-fatal-messages.md))',
       remedy: 'ignore cancellations',
     },
   ],
@@ -221,7 +221,7 @@ const TABLE = {
     },
     {
       code: 'output-schema',
-      fault: 'lists an output schema that is for no object, or does not compile (`$ref`, `pattern`)',
+      fault: 'lists an output schema that is not for objects, or does not compile (`$ref`, `pattern`)',
       gateway: '`/mcp` leaves the output schema out',
       remedy: 'check the schema with a validator of draft 7',
     },

@@ -171,11 +171,11 @@ class HttpProbe implements Wire {
     const odd = messages.length < texts.length;
     if (method === 'server/discover') {
       if (messages.length === 0 || status >= 500)
-        this.#found.add('discover-answer', `It answers server/discover with ${status} and no JSON-RPC.`);
+        this.#found.add('discover-answer', `It answers server/discover with ${status} and without JSON-RPC.`);
     } else if (isStream && odd)
-      this.#found.add('event-text', 'Its event stream has data that is no JSON-RPC.');
+      this.#found.add('event-text', 'Its event stream has data that is not JSON-RPC.');
     else if (ok && odd && !headers.has('content-encoding'))
-      this.#found.add('not-json-rpc', `It answers ${method} with ${status} and a body that is no JSON-RPC.`);
+      this.#found.add('not-json-rpc', `It answers ${method} with ${status} and a body that is not JSON-RPC.`);
     else if (!ok && odd && method !== 'initialize')
       this.#found.add('refuses-with-text', `It refuses an unknown method with ${status} and a text.`);
     // What is there instead of an answer is not silence.

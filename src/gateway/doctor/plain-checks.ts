@@ -131,7 +131,7 @@ async function toolsOf(wire: Wire, message: Parameters<Wire['ask']>[0], found: F
   if (result === undefined) return undefined;
   const { nextCursor } = result;
   if (nextCursor !== undefined && (typeof nextCursor !== 'string' || nextCursor === ''))
-    found.add('odd-cursor', 'The nextCursor of its tools is empty, or is no text.');
+    found.add('odd-cursor', 'The nextCursor of its tools is empty, or not text.');
   // A page is not all of them.
   return typeof nextCursor === 'string' && nextCursor !== '' ? undefined : namesIn(result);
 }

@@ -179,7 +179,7 @@ class ProgramWire implements Wire {
   #textOf(line: Buffer): string {
     const text = line.toString();
     if (!line.equals(Buffer.from(text)))
-      this.#found.add('invalid-utf8', 'It writes bytes that are no UTF-8.');
+      this.#found.add('invalid-utf8', 'It writes bytes that are not valid UTF-8.');
     if (text.startsWith('\uFEFF') || text.endsWith('\r'))
       this.#found.add('line-form', 'Its output begins with a byte order mark, or its lines end with CRLF.');
     return text.replace(/^\uFEFF/, '').trim();

@@ -104,7 +104,7 @@ function faultsOfOutput({ oddOutput }: InstanceSnapshot): Finding[] {
     {
       code: 'stdout-text',
       count: lines,
-      message: `It wrote ${counted(lines, 'line')} to standard output that ${lines === 1 ? 'is' : 'are'} no JSON-RPC.`,
+      message: `It wrote ${counted(lines, 'line')} to standard output that ${lines === 1 ? 'is' : 'are'} not JSON-RPC.`,
     },
     {
       code: 'id-as-text',

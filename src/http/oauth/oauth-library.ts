@@ -280,7 +280,7 @@ function faultOf(ctx: KoaContextWithOIDC, code: string, thrown: Error) {
       400,
       'This client is not known here',
       `The gateway does not know the client ${name}; it may have been removed.`,
-      'Remove the server from the program, or clear its saved sign-in, and add it again: then it registers itself anew.',
+      'Remove the server from the program, or clear its saved sign-in, and add it again: then it registers itself again.',
     );
   if (thrown instanceof errors.InvalidRedirectUri)
     return faultPage(

@@ -53,7 +53,7 @@ export function idIn(list: string, cursor: string | undefined): string | undefin
 
 const CURSOR_SUM = 8;
 const NOT_OURS =
-  'This list has not given out the cursor: it was damaged, or it is of another list. Without a cursor the list begins anew.';
+  'The cursor is not one of this list: it was damaged, or belongs to another list. Without a cursor the list starts from the beginning.';
 
 /** The first page of a list, whose cursor is that of its last record; null when no record follows. */
 export function pageOf<T>(

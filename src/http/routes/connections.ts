@@ -100,7 +100,7 @@ export const connectionRoutes: readonly Route[] = [
     },
   }),
   defineRoute('POST', '/gateway/connections/confirm', {
-    summary: 'Use the authorization server that a server names in place of the one before',
+    summary: 'Use the authorization server that a server names, in place of the previous one',
     scope: 'admin',
     request: { body: ConfirmBody },
     answers: { 200: { description: 'It is used, and the instance is opened again', body: ConfirmedServer } },

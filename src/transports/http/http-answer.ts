@@ -264,7 +264,7 @@ export class HttpAnswer implements AnswerReceiver {
     const type = String(this.#type ?? '');
     const said =
       shown === undefined ? '' : refusalText(shown, { type, encoding: '' }, this.#sender?.secrets ?? []);
-    const other = `something else than the JSON-RPC answer${said === '' ? '' : `: ${said}`}`;
+    const other = `something other than the JSON-RPC answer${said === '' ? '' : `: ${said}`}`;
     return unparsedSize(this.#bytes) ?? other;
   }
 

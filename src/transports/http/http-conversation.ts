@@ -208,7 +208,7 @@ export class HttpConversation implements Conversation, HttpCallHost, ListenerSin
     };
     const session = await openSession(endpoint, { ...options, signal, previous: era, onAbandoned });
     if (session.handshake.era !== era) {
-      this.#newEra = `it speaks the ${session.handshake.era} era now, it spoke the ${era} era before`;
+      this.#newEra = `it now speaks the ${session.handshake.era} era, and spoke the ${era} era before`;
       this.#abandoned = Promise.all([this.session.end(), session.end()]);
       throw backendUnavailable(this.#newEra, { delivered: 'no', health: 'suspicious' });
     }

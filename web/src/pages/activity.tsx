@@ -136,7 +136,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
   BACKEND_UNAVAILABLE: 'The server refused the call or could not be reached.',
   BACKEND_TIMEOUT: 'The server did not answer in time.',
   QUEUE_FULL: 'Too many calls were waiting for a free instance.',
-  TOOL_NOT_FOUND: 'No instance has a tool of this name.',
+  TOOL_NOT_FOUND: 'No instance has a tool with this name.',
   INVALID_TOOL_ARGUMENTS: 'The arguments do not fit the schema of the tool.',
   TOOL_EXECUTION_FAILED: 'The server answered with an error.',
   SHUTTING_DOWN: 'The gateway was being stopped.',

@@ -142,7 +142,7 @@ const EVENTS_OF_RETURN = ['focus', 'visibilitychange'];
 
 function NoAccount({ hasServers }: { readonly hasServers: boolean }) {
   return (
-    <Empty title="No account is connected.">
+    <Empty title="No accounts are connected.">
       {hasServers ? (
         <p>Connect one at a server above. Users connect their own when they first call a tool there.</p>
       ) : (

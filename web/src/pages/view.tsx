@@ -127,7 +127,7 @@ async function refuseTaken(id: string): Promise<void> {
     if (codeOf(thrown) === 'VIEW_NOT_FOUND') return undefined;
     throw thrown;
   });
-  if (taken !== undefined) throw new ApiError('There is a view of this name.', 0, 'DUPLICATE_VIEW');
+  if (taken !== undefined) throw new ApiError('A view with this name exists already.', 0, 'DUPLICATE_VIEW');
 }
 
 function summaryOf(faults: ReadonlyMap<string, string>): string {

@@ -23,7 +23,7 @@ export function ServerAccountFields({ auth }: { readonly auth: ServerAuth | unde
             who.value = event.currentTarget.value;
           }}
         >
-          <option value="">None, or of the template</option>
+          <option value="">None, or that of the template</option>
           <option value="shared">One for all callers</option>
           <option value="user">Each user their own</option>
         </select>
@@ -32,7 +32,7 @@ export function ServerAccountFields({ auth }: { readonly auth: ServerAuth | unde
         <div class="columns">
           <Field
             label="Client ID"
-            hint="As which the server knows this gateway. Empty: the gateway registers itself."
+            hint="By which the server knows this gateway. Empty: the gateway registers itself."
           >
             <input name="client_id" autocomplete="off" defaultValue={auth?.client_id} />
           </Field>

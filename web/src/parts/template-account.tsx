@@ -28,7 +28,7 @@ export function TemplateAccount({ name, auth, onChanged }: TemplateAccountProps)
         <div class="columns">
           <Field
             label="Account"
-            hint="Of instances at an endpoint that are registered later without one. Their client ID and secret are set at the instance."
+            hint="For instances at an endpoint that are registered later without an account of their own. Their client ID and secret are set at the instance."
           >
             <select
               {...common}

@@ -119,7 +119,7 @@ openssl('renewed files are used for new connections, and unusable ones are named
   await becomes(() => warnings.length, 1);
   assert.match(
     warnings[0] ?? '',
-    /cluster\.tls: .* cannot be used .*; the certificate of before stays in use/,
+    /cluster\.tls: .* cannot be used .*; the previous certificate stays in use/,
   );
   const before = await deployment.node(A, { isSecure: true, tls: await certificates('ca', 'a') });
   assert.is((await ask(before, B)).text, 'served');

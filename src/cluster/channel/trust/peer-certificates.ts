@@ -42,7 +42,7 @@ export async function readCertificates(
     clock,
     everyMs: READ_AGAIN_MS,
     isSame: (a, b) => a.cert === b.cert && a.key === b.key && a.ca === b.ca,
-    onWarning: (reason) => onWarning(`${reason}; the certificate of before stays in use`),
+    onWarning: (reason) => onWarning(`${reason}; the previous certificate stays in use`),
   });
   return {
     listener: () => ({

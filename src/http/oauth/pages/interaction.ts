@@ -43,7 +43,10 @@ const NO_SCOPE = {
   error: 'invalid_scope',
   error_description: 'none of the scopes is available to this client',
 };
-const NO_RESOURCE = { error: 'invalid_target', error_description: 'it is for no resource of this gateway' };
+const NO_RESOURCE = {
+  error: 'invalid_target',
+  error_description: 'it is not for a resource of this gateway',
+};
 export const DENIED = 'the user denied the request';
 /** Grants of one user, and consents after which they are counted: a look takes a query. */
 const [MAX_OF_USER, LOOK_EVERY] = [500, 10];
