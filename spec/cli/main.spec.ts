@@ -20,7 +20,7 @@ test('prints help on request, with exit code 0', async () => {
 });
 
 test('prints help to standard error when no command is named, with exit code 2', async () => {
-  for (const words of [[], ['gateway']]) assert.match(await complaint(runCommand(words), 2), 'Commands:');
+  for (const words of [[], ['gateway']]) assert.match(await complaint(runCommand(words), 2), 'Instances:');
 });
 
 test('suppresses warnings, but not errors, with --quiet', async () => {

@@ -36,6 +36,8 @@ export interface Command {
   readonly alias?: string;
   /** Positional arguments as cac writes them: `<template> <id>`. Default: none. */
   readonly positionals?: string;
+  /** The command whose settings are options of this one, too: its help names that command in place of them. */
+  readonly settingsOf?: string;
   /** True: words after `--` are a command of another program, and no options. */
   readonly hasProgram?: true;
   readonly summary: string;
@@ -44,6 +46,12 @@ export interface Command {
   readonly examples?: readonly string[];
   /** Resolves with the exit code; throws UsageError or CommandFailure. */
   readonly run: (input: CommandInput, terminal: Terminal) => Promise<number>;
+}
+
+/** Commands under one heading of help. */
+export interface CommandBlock {
+  readonly title: string;
+  readonly commands: readonly Command[];
 }
 
 /** `--port` of `--port <number>`. */

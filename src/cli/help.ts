@@ -2,29 +2,43 @@
 
 import { stripVTControlCharacters } from 'node:util';
 import { ownCommand } from '../domain/version.ts';
-import { type Command, optionsOf } from './command.ts';
+import { type Command, type CommandBlock, optionsOf } from './command.ts';
 
 type HelpRow = readonly [name: string, text: string];
 
+/** A group of commands, and what they are about. */
+interface CommandGroup {
+  readonly name: string;
+  readonly about: string | undefined;
+}
+
 /** Help for the program, or for the commands of one group. `columns`: those of the terminal, if any. */
-export function overview(commands: readonly Command[], group?: string, columns?: number): string {
-  const shown = commands.filter(({ name }) => group === undefined || name.startsWith(`${group} `));
-  const program = group === undefined ? 'stagedoor' : `stagedoor ${group}`;
-  // Only the help of the command shows the part after a semicolon.
-  const rows = shown.map((command): HelpRow => [usage(command), command.summary.replace(/;.*$/s, '')]);
+export function overview(blocks: readonly CommandBlock[], group?: CommandGroup, columns?: number): string {
+  const isShown = ({ name }: Command) => group === undefined || name.startsWith(`${group.name} `);
+  const sections = blocks
+    .map(({ title, commands }) => ({ title, commands: commands.filter(isShown) }))
+    .filter(({ commands }) => commands.length > 0);
+  const shown = sections.flatMap(({ commands }) => commands);
+  const program = group === undefined ? 'stagedoor' : `stagedoor ${group.name}`;
   return [
-    'One HTTP entrance in front of many MCP servers.',
+    group?.about ?? 'One HTTP entrance in front of many MCP servers.',
     section('Usage', [`${program} <command> [options]`]),
-    rowSection('Commands', rows, columns),
+    ...sections.map(({ title, commands }) => rowSection(title, commands.map(overviewRow), columns)),
     rowSection('Options', group === undefined ? [HELP, VERSION] : [HELP], columns),
     ...(shown.some(talksToGateway) ? [rowSection('Environment', [URL, CREDENTIALS], columns)] : []),
     `Help for a command: ${ownCommand(`${shown[0]?.name ?? ''} --help`)}`,
   ].join('\n\n');
 }
 
+/** Only the help of the command shows the part of its summary after a semicolon. */
+function overviewRow(command: Command): HelpRow {
+  return [usage(command), command.summary.replace(/;.*$/s, '')];
+}
+
 export function commandHelp(command: Command, columns?: number): string {
-  const { summary, examples = [] } = command;
-  const options = optionsOf(command);
+  const { summary, examples = [], settingsOf } = command;
+  // Only settings have a group.
+  const options = optionsOf(command).filter(({ group }) => settingsOf === undefined || group === undefined);
   // The common options come first, even if the command has no other options.
   const titles = new Set(['Options', ...options.map(({ group = 'Options' }) => group)]);
   const exampleLines = examples.map((each) => ownCommand(each));
@@ -38,6 +52,9 @@ export function commandHelp(command: Command, columns?: number): string {
     wrapLines(`${summary}.`, columns ?? Number.POSITIVE_INFINITY).join('\n'),
     section('Usage', [`stagedoor ${usage(command)} [options]`]),
     ...[...titles].map((title) => rowSection(title, rowsOf(title), columns)),
+    ...(settingsOf === undefined
+      ? []
+      : [section('Settings', [`as for ${ownCommand(settingsOf)}, whose --help lists them`])]),
     ...(talksToGateway(command) ? [rowSection('Environment', [CREDENTIALS], columns)] : []),
     ...(exampleLines.length > 0 ? [section('Examples', exampleLines)] : []),
   ].join('\n\n');

@@ -2,7 +2,7 @@
 
 import { VERSION } from '../domain/version.ts';
 import { type CommandLine, readCommandLine } from './command-line.ts';
-import { COMMANDS } from './commands/index.ts';
+import { COMMAND_BLOCKS, COMMANDS, GROUPS } from './commands/index.ts';
 import { Cancelled, CommandFailure, UsageError } from './failures.ts';
 import { commandHelp, overview } from './help.ts';
 import { processTerminal, quietTerminal, type Terminal } from './terminal.ts';
@@ -46,7 +46,8 @@ async function perform(line: CommandLine, terminal: Terminal): Promise<number> {
       return SUCCESS;
     case 'overview': {
       const show = line.isRequested ? terminal.print : terminal.complain;
-      show(overview(COMMANDS, line.group, terminal.columns));
+      const group = line.group === undefined ? undefined : { name: line.group, about: GROUPS[line.group] };
+      show(overview(COMMAND_BLOCKS, group, terminal.columns));
       return line.isRequested ? SUCCESS : USAGE;
     }
   }

@@ -1,7 +1,7 @@
 // Every command with its arguments, options and examples, from the table of commands.
 
 import { type Command, type OptionDefinition, optionFlag, optionsOf } from '../../src/cli/command.ts';
-import { COMMANDS } from '../../src/cli/commands/index.ts';
+import { COMMAND_BLOCKS, COMMANDS } from '../../src/cli/commands/index.ts';
 import { SETTING_OPTIONS } from '../../src/cli/setting-options.ts';
 import { code, item, linked, plain, wrap } from './markdown.ts';
 
@@ -9,8 +9,11 @@ const SETTINGS_LINK = 'A flag for each of the [settings](configuration.md#all-se
 const ofSettings = new Set(optionsOf({ options: SETTING_OPTIONS }).map(optionFlag));
 
 export function cliReference(): string {
-  const list = COMMANDS.map(({ name }) => `[${code(name)}](#${name.replaceAll(' ', '-')})`);
-  return [wrap(`${list.join(', ')}.`), ...COMMANDS.map(section)].join('\n\n');
+  const blocks = COMMAND_BLOCKS.map(({ title, commands }) => {
+    const links = commands.map(({ name }) => `[${code(name)}](#${name.replaceAll(' ', '-')})`);
+    return wrap(`**${title}**: ${links.join(', ')}.`);
+  });
+  return [...blocks, ...COMMANDS.map(section)].join('\n\n');
 }
 
 function section(command: Command): string {

@@ -9,6 +9,7 @@ import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 export const config: Command = {
   name: 'config',
   summary: 'Show the effective settings and where each comes from',
+  settingsOf: 'gateway start',
   options: { ...SETTING_OPTIONS, '--json': 'Print them as JSON' },
   examples: ['config', 'config --config gateway.yaml --json'],
   run: async (input, terminal) => {

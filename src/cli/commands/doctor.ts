@@ -24,6 +24,7 @@ export const doctor: Command = {
   hasProgram: true,
   summary:
     'Check Node, settings, database, ports, files, templates, proxies and the clock, with advice; or name the faults of a server: of a template at a gateway, of a URL, or of a command after --; exit code 1 when a check fails or a fault is found',
+  settingsOf: 'gateway start',
   options: { ...SETTING_OPTIONS, ...SERVER_OPTIONS, '--json': 'Print the checks, or the faults, as JSON' },
   examples: [
     'doctor',

@@ -1,6 +1,6 @@
-// TABLE of all commands, in the order help shows them. Commands about one subject share a file.
+// TABLE of all commands, in the order help shows them, and their headings. Commands about one subject share a file.
 
-import type { Command } from '../command.ts';
+import type { Command, CommandBlock } from '../command.ts';
 import { apiKeys, createApiKey, revoke } from './api-keys.ts';
 import { templateApprove, templateTools, viewApprove, viewTools } from './approvals.ts';
 import { audit } from './audit.ts';
@@ -45,17 +45,52 @@ import { call, tools } from './tools.ts';
 import { createUser, deleteUser, setPassword, users, usersLink, usersSet, usersUnlink } from './users.ts';
 import { deleteView, previewView, setView, showView, views } from './views.ts';
 
-export const COMMANDS: readonly Command[] = [
-  ...[start, stop, logs, register, deregister, drain, resume, restart, instanceSet, deleteTemplate, sync],
-  ...[list, status, health, stats, events, logLevel, nodes, drainNode, resumeNode],
-  ...[sessions, endSession, audit, tools, call],
-  ...[login, logout, createUser, users, usersSet, usersLink, usersUnlink, setPassword, deleteUser],
-  ...[createApiKey, apiKeys, revoke],
-  ...[clients, grants, revokeGrant, connections, addConnection, confirmServer, removeConnection],
-  ...[connect, bridge, dbStatus, dbMigrate, dbExport, dbImport, dbRekey],
-  ...[templateList, templateShow, templateSet, templateTools, templateApprove],
-  ...[templateInit, templateValidate, templateAdd],
-  ...[templateSearch, templateImport, templateDelete],
-  ...[views, showView, setView, deleteView, previewView, viewTools, viewApprove],
-  ...[config, doctor, completionOf(() => COMMANDS)],
+/** The headings of help and of the reference, each with its commands. */
+export const COMMAND_BLOCKS: readonly CommandBlock[] = [
+  { title: 'Gateway', commands: [start, stop, status, health, stats, events, logs, logLevel] },
+  {
+    title: 'Instances',
+    commands: [register, deregister, list, drain, resume, restart, instanceSet, deleteTemplate, sync],
+  },
+  { title: 'Tools and sessions', commands: [tools, call, sessions, endSession, connect, bridge] },
+  { title: 'Nodes', commands: [nodes, drainNode, resumeNode] },
+  {
+    title: 'Accounts',
+    commands: [
+      ...[login, logout, createUser, users, usersSet, usersLink, usersUnlink, setPassword, deleteUser],
+      ...[createApiKey, apiKeys, revoke, audit],
+    ],
+  },
+  {
+    title: 'MCP clients, and accounts at servers',
+    commands: [
+      ...[clients, grants, revokeGrant],
+      ...[connections, addConnection, confirmServer, removeConnection],
+    ],
+  },
+  {
+    title: 'Templates',
+    commands: [
+      ...[templateList, templateShow, templateSet, templateTools, templateApprove],
+      ...[templateInit, templateValidate, templateAdd],
+      ...[templateSearch, templateImport, templateDelete],
+    ],
+  },
+  { title: 'Views', commands: [views, showView, setView, deleteView, previewView, viewTools, viewApprove] },
+  { title: 'Database', commands: [dbStatus, dbMigrate, dbExport, dbImport, dbRekey] },
+  { title: 'Help and checks', commands: [config, doctor, completionOf(() => COMMANDS)] },
 ];
+
+export const COMMANDS: readonly Command[] = COMMAND_BLOCKS.flatMap(({ commands }) => commands);
+
+/** What the commands of a group are about, for its help. */
+export const GROUPS: Readonly<Record<string, string>> = {
+  gateway: 'Starts, watches and manages a gateway: instances, nodes, sessions and accounts.',
+  'gateway grants': 'What MCP clients may do for the users who allowed it.',
+  'gateway connections': 'The accounts with which the gateway calls servers that want OAuth.',
+  instance: 'Changes a registered instance.',
+  users: 'Changes a user and the ways of signing in; "gateway users" lists them.',
+  template: 'What servers are, and the settings of their instances.',
+  view: 'MCP servers that are made of tools of several templates.',
+  db: 'The database of a gateway: its migrations, its content and its encryption.',
+};
