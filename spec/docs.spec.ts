@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert';
 import { readDecisions } from '../tools/docs/adr-index.ts';
 import { generatedPages } from '../tools/docs/pages.ts';
 import { suite } from './helpers/suite.ts';
+import { STIFF_ENGLISH } from './helpers/tidy-rules.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
@@ -79,6 +80,16 @@ test('are all reached from the index', () => {
     inDocs.filter((page) => !reached.has(page)),
     [],
   );
+});
+
+test('are in plain English', () => {
+  const stiff = PAGES.filter((page) => !page.startsWith('docs/adr/') && page !== 'CHANGELOG.md').flatMap(
+    (page) =>
+      [...readFileSync(join(root, page), 'utf8').matchAll(STIFF_ENGLISH)].map(
+        ([found]) => `${page}: ${found}`,
+      ),
+  );
+  assert.equal(stiff, []);
 });
 
 test('have no line of more than 200 characters', () => {

@@ -48,6 +48,9 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
   'a source file starts with a comment that says what it owns': [['src/gateway/gateway.ts', 'const a = 1;']],
   'a source file has at most 450 lines': [['src/gateway/gateway.ts', '// line\n'.repeat(451)]],
   'a comment has at most 130 characters in a line': [['src/a.ts', `// ${'word '.repeat(26)}`]],
+  'comments and texts say what is not so, and what is done again, in plain English': [
+    ['src/a.ts', '/** The text is no number. */'],
+  ],
   'no file is called utils': [['src/http/utils.ts', '']],
   'nothing is cast through unknown': [['src/a.ts', 'f(a as unknown as B);']],
   'the compiler is not silenced': [['spec/a.ts', '/* @ts-expect-error */']],

@@ -128,6 +128,10 @@ const isSource = (path: string): boolean => path.startsWith('src/');
 const isSpec = (path: string): boolean => path.endsWith('.spec.ts');
 const everywhere = (): boolean => true;
 
+/** English of no native speaker, where a plain word exists. Fine are "there is no", "is no longer" and "is no other". */
+export const STIFF_ENGLISH =
+  /(?<!\b[Tt]here(?:\s|\*|\/\/)+)\b(?:is|are) no (?!longer\b|more\b|other\b)[a-z]+|\banew\b/g;
+
 /** Every rule of the repository. */
 export const rules: readonly Rule[] = [
   ...layerRules,
@@ -151,6 +155,11 @@ export const rules: readonly Rule[] = [
           ? [`line ${index + 1} has ${line.length}`]
           : [];
       }),
+  },
+  {
+    name: 'comments and texts say what is not so, and what is done again, in plain English',
+    check: ({ path, text }) =>
+      isSource(path) || path.startsWith('web/') ? issues(text, text, STIFF_ENGLISH) : [],
   },
   {
     name: 'no file is called utils',

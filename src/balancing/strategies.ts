@@ -1,5 +1,5 @@
 // The strategies. Each chooses one of the candidates that may take a call. The pool decides which may: not those that
-// are full, ejected or already tried. Unhealthy and draining instances are no candidates. Source: ADR 7, ADR 130.
+// are full, ejected or already tried. Unhealthy and draining instances are not candidates. Source: ADR 7, ADR 130.
 
 import { consistentHash } from './consistent-hash.ts';
 import { bestLatencyMs, healthScore } from './health-score.ts';

@@ -7,7 +7,7 @@ export class StoreOpenError extends OperatorError {
   override readonly name: string = 'StoreOpenError';
 }
 
-/** The file is no database, or its content cannot be read. */
+/** The file is not a database, or its content cannot be read. */
 export class DamagedFileError extends StoreOpenError {
   override readonly name = 'DamagedFileError';
 

@@ -1,6 +1,6 @@
 // JSON-RPC messages for clients as text, and failures of the MCP endpoint (JSON-RPC errors with an HTTP status). The
 // bytes of a result are copied from the answer of the backend and never parsed. Errors of the gateway are converted
-// here; error answers of backends are no failures, and pass unchanged.
+// here; error answers of backends are not failures, and pass unchanged.
 
 import { asGatewayError, type ErrorCode, GatewayError, rpcCodeOf } from '../domain/errors/errors.ts';
 import type { JsonFields, JsonObject, JsonText } from '../domain/json/json.ts';
@@ -70,7 +70,7 @@ export function refused(status: number, message: string, code: number = RPC.badR
 }
 
 /**
- * The refusal (400, -32600) of a text that is no message, or not allowed here. It has no id, which may belong
+ * The refusal (400, -32600) of a text that is not a message, or not allowed here. It has no id, which may belong
  * to a request under way.
  */
 export function invalidRequest(problem: string): RpcFailure {

@@ -238,7 +238,7 @@ function joined(inputs: readonly Input[]): Pick<Target, 'settings' | 'required' 
   };
 }
 
-/** A variable or a header. A fixed value of a variable that is no secret belongs to the definition. */
+/** A variable or a header. A fixed value of a variable that is not a secret belongs to the definition. */
 function keyed(written: JsonObject, place: 'env_mapping' | 'header_mapping'): Input {
   const name = textOf(written.name);
   if (name === undefined) throw new TemplateError(['a variable or a header has no name']);

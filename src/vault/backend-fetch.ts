@@ -184,7 +184,7 @@ export class BackendFetch {
 }
 
 /**
- * What came is looked at in pauses only, and kept in one piece: many small pieces are no more work, and take no
+ * What came is looked at in pauses only, and kept in one piece: many small pieces take no more work, and no
  * more memory, than a large one.
  */
 function readPartly(

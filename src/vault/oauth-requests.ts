@@ -47,7 +47,7 @@ async function failureOf(thrown: unknown): Promise<BackendFetchFailure> {
   const { ResponseBodyError, AuthorizationResponseError } = await import('oauth4webapi');
   if (thrown instanceof BackendFetchFailure) return thrown;
   const isRefusal = thrown instanceof ResponseBodyError || thrown instanceof AuthorizationResponseError;
-  // `temporarily_unavailable` is no refusal of this request.
+  // `temporarily_unavailable` is not a refusal of this request.
   if (isRefusal && REFUSAL.test(thrown.error) && !TEMPORARY.has(thrown.error))
     return new OAuthRefusal(thrown.error);
   return new BackendFetchFailure(

@@ -303,7 +303,7 @@ const FINAL: ReadonlySet<string> = new Set([
   'invalid_scope',
 ]);
 
-/** A year. A server may name times that are no dates; a token that is renewed too early is no loss. */
+/** A year. A server may name times that are not dates; a token that is renewed too early is not a loss. */
 const LONGEST_LIFE_MS = 365 * 24 * 3_600_000;
 
 /** A token answer as it is stored. */

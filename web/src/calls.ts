@@ -55,7 +55,7 @@ export class Calls {
     this.#show();
   }
 
-  /** The gateway, or another node, has started again: running calls of before have no last event. */
+  /** The gateway, or another node, has started again: earlier running calls have no last event. */
   forgetRunning(node: string | undefined): void {
     for (const [key, call] of this.#calls)
       if (call.outcome === 'running' && call.node === node) this.#calls.delete(key);

@@ -8,7 +8,7 @@ export interface DiffLine {
 /** Longer parts that differ are shown as a whole: first the former lines, then the new ones. */
 const MAX_CELLS = 1_000_000;
 
-/** Undefined is no line. Keys of objects are sorted: their order says nothing. */
+/** Undefined is not a line. Keys of objects are sorted: their order says nothing. */
 function linesOf(value: unknown): readonly string[] {
   if (value === undefined) return [];
   const text = typeof value === 'string' ? value : JSON.stringify(sorted(value), null, 2);

@@ -16,7 +16,7 @@ import {
   type Step,
 } from './call-route.ts';
 
-/** Leads a call to the instance that the template's strategy chooses; the strategy chooses anew at each step. */
+/** Leads a call to the instance that the template's strategy chooses; the strategy chooses again at each step. */
 export class BalancedRoute implements CallRoute, StrategyRequest {
   readonly onlyInstance = undefined;
   readonly #pool: TemplateGroup['pool'];

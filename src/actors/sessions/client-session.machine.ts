@@ -10,7 +10,7 @@
 //              it may move: it looks for another instance, or is unbound for a while if it has just moved
 //              only the way to the instance was lost: it is bound again there, or its requests wait while it is opened
 //              no other instance could serve its client: it keeps its binding, and what waits is refused
-//              it is a part of an aggregate session: it begins anew
+//              it is a part of an aggregate session: it begins again
 //              calls are under way at its instance: it is finishing; else it ends
 //   upgrade:   a dedicated conversation is needed
 //   started:   the instance that it waits for is there, or does not come soon
@@ -83,7 +83,7 @@ export type ClientSessionEmission =
 /** Wait between two searches for an instance, for an unbound session whose client listens. */
 const RETRY_DELAY_MS = 5_000;
 
-/** True for a part of an aggregate session: instead of ending, it may begin anew. */
+/** True for a part of an aggregate session: instead of ending, it may begin again. */
 function mayBeginAnew({ session: { isPart, group } }: ClientSessionContext): boolean {
   return isPart && !group.isDeleted;
 }

@@ -16,7 +16,7 @@ export interface SessionCore extends SessionState {
   readonly deps: SessionDeps;
   readonly group: TemplateGroup;
   /**
-   * True for a part of an aggregate session. Where another session would end, a part begins anew, because
+   * True for a part of an aggregate session. Where another session would end, a part begins again, because
    * the whole session continues.
    */
   readonly isPart: boolean;

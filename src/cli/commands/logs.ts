@@ -94,7 +94,7 @@ async function read(file: FileHandle, from: number, to: number): Promise<Buffer>
   return buffer.subarray(0, bytesRead);
 }
 
-/** Formats records for reading; lines of Node itself at a crash are no records and stay unchanged. */
+/** Formats records for reading; lines of Node itself at a crash are not records and stay unchanged. */
 async function lineReader(): Promise<(line: string) => string> {
   const { humanLine } = await import('../foreground/log.ts');
   return (line) => {

@@ -31,7 +31,7 @@ export function openSocketFolder(roots: readonly string[] = [tmpdir(), '/tmp']):
   return undefined;
 }
 
-/** It may be that this process can open no file any more: that is no failure of the gateway. */
+/** It may be that this process can open no file any more: that is not a failure of the gateway. */
 function removeIfPossible(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });

@@ -248,7 +248,7 @@ export class PeerClient {
     if (this.#exchanges.size > 0) return;
     this.#stopPings?.();
     this.#stopPings = undefined;
-    if (this.#silentSinceMs !== undefined) this.#giveUpPing(); // the next request asks anew
+    if (this.#silentSinceMs !== undefined) this.#giveUpPing(); // the next request asks again
     this.#silentSinceMs = undefined;
     if (this.#hasEnded) queueMicrotask(() => this.close()); // after the answer
   }

@@ -34,7 +34,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding, Linked {
   links?: Linked['links'];
   readonly request: ForwardedRequest;
   readonly startedAtMs: number;
-  /** Since when it waits for the node. A request that was sent and is sent again waits anew. */
+  /** Since when it waits for the node. A request that was sent and is sent again waits again. */
   waitsSinceMs: number;
   /** True after the request was sent again because its token had expired. */
   isResent = false;

@@ -168,7 +168,7 @@ export function standings(state: NodeState): ReadonlyMap<string, Standing> {
   return new Map([...state.watches].map(([life, watch]) => [life, standingIn(state, watch)]));
 }
 
-/** At the last tick: what a node that slept did not hear is no silence, also before the next tick says that it slept. */
+/** At the last tick: what a node that slept did not hear is not silence, also before the next tick says that it slept. */
 function standingIn({ tickedAtMs, supervised }: NodeState, watch: LifeWatch): Standing {
   return standingOf(watch, tickedAtMs, supervised.get(watch.row.life));
 }

@@ -2,7 +2,7 @@
 
 import { cutText } from '../text.ts';
 
-/** An API key, whole or cut, of which its id is no secret; a JSON Web Token. */
+/** An API key, whole or cut, of which its id is not a secret; a JSON Web Token. */
 const CREDENTIAL = /(?<=sd_[0-9a-f]{16}_)[\w-]+|(?<=eyJ)[\w-]{8,}\.[\w.-]+/g;
 
 /**

@@ -46,7 +46,7 @@ export function connectionDeclined(template: string): ConnectionRequired {
   return new ConnectionRequired(`"${template}" needs your account there, and it was not connected.`, []);
 }
 
-/** The caller is no user. */
+/** The caller is not a user. */
 export function noOwnAccount(template: string): ConnectionRequired {
   return new ConnectionRequired(
     `"${template}" is used with the account of each user, and this caller has none: sign in by URL instead of using an API key, ` +

@@ -19,7 +19,7 @@ export const MAX_LIST_ITEMS = 100_000;
 
 /**
  * The event of a result that arrived. A page of a list has no cursor that leads nowhere: in the legacy era an
- * empty one or one that is no text; in all eras the one that was asked with. BACKEND_UNAVAILABLE for a page that
+ * empty one or one that is not text; in all eras the one that was asked with. BACKEND_UNAVAILABLE for a page that
  * is too large.
  */
 export function resultEvent(

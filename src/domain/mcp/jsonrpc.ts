@@ -100,7 +100,7 @@ export function unparsedSize(bytes: number): string | undefined {
 
 /**
  * Reads the messages of an array, in which some servers send their answers; none of anything else. They were batches of revision
- * 2025-03-26, and SDK clients still read them. Items that are no messages are left out.
+ * 2025-03-26, and SDK clients still read them. Items that are not messages are left out.
  */
 export function readBatch(whole: Buffer): readonly BackendMessage[] {
   const buffer = withoutMark(whole);

@@ -30,7 +30,7 @@ export interface ShownNode {
 
 /**
  * `slow`: it answers pings late. `silent`: it does not. `ended`: its life is over. `foreign`: it has another secret or
- * protocol, and is no member. Source: ADR 146, 250.
+ * protocol, and is not a member. Source: ADR 146, 250.
  */
 export const NODE_STATES = ['live', 'slow', 'silent', 'ended', 'foreign'] as const;
 type NodeState = (typeof NODE_STATES)[number];
@@ -56,7 +56,7 @@ export function runsProgramsOf(node: string, nodeId: string | undefined): boolea
   return nodeId !== undefined && (node === nodeId || node === nodeOf(nodeId, 1));
 }
 
-/** Undefined for a node that is no foreign one. A row of another protocol may be signed otherwise, so its secret is not known. */
+/** Undefined for a node that is not foreign. A row of another protocol may be signed otherwise, so its secret is not known. */
 export function foreignBy(own: ShownNode | undefined, node: ShownNode): 'secret' | 'protocol' | undefined {
   if (node.state !== 'foreign') return undefined;
   return node.protocol === undefined || node.protocol === own?.protocol ? 'secret' : 'protocol';

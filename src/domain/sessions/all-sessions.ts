@@ -90,7 +90,7 @@ export interface SessionOpening {
   /** Aborting it rejects the opening; no session is left open then. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * For a part of an aggregate session: where another session would end, it begins anew at an instance.
+   * For a part of an aggregate session: where another session would end, it begins again at an instance.
    * Undefined for other sessions.
    */
   readonly part?: SessionPart | undefined;

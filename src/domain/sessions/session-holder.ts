@@ -18,7 +18,7 @@ export type SessionDecision =
 /** The node that got the request, in its present life. */
 export interface SessionReader extends NodeLife {
   /**
-   * What is known of another life, read after the row of the session. `foreign`: its node is no member. Undefined as a
+   * What is known of another life, read after the row of the session. `foreign`: its node is not a member. Undefined as a
    * whole for a node without others.
    */
   readonly lifeOf?: (life: string) => { readonly end: LifeEnd | undefined } | 'foreign' | undefined;

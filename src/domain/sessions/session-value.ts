@@ -87,7 +87,7 @@ const SEVERAL = {
 };
 
 const WithAll = Type.Object({ ...SEVERAL, kind: Type.Literal('all') }, CLOSED);
-/** An earlier release reads it as damaged, and its client begins anew. */
+/** An earlier release reads it as damaged, and its client begins again. */
 const WithView = Type.Object({ ...SEVERAL, kind: Type.Literal('view'), view: Text }, CLOSED);
 
 /** Makes a type read-only, except for objects with arbitrary keys. */

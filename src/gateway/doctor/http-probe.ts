@@ -22,7 +22,7 @@ type Send = (request: BackendFetchRequest) => Promise<Response>;
 /** An event stream ends after its answer, within this time. */
 const STREAM_REST_MS = 2_000;
 
-/** `send` follows no redirect, and rejects for an endpoint that does not answer: that is no finding of its own. */
+/** `send` follows no redirect, and rejects for an endpoint that does not answer: that is not a finding of its own. */
 export async function probeEndpoint(
   endpoint: string,
   headers: Readonly<Record<string, string>>,
@@ -187,7 +187,7 @@ class HttpProbe implements Wire {
     else this.#found.add('endless-refusal', `It refuses ${method} with a body that does not end.`);
   }
 
-  /** True when it is no answer of MCP. */
+  /** True when it is not an answer of MCP. */
   #faultsOfHead({ status, headers, ok }: Response, body: string): boolean {
     const found = this.#found;
     const type = headers.get('content-type') ?? 'none';

@@ -271,7 +271,7 @@ export class Views implements ServedViews {
   }
 }
 
-/** The names that a changed view keeps: two that wanted the same name get it anew. */
+/** The names that a changed view keeps: two that wanted the same name are named again. */
 async function stillOwned(
   definition: ViewDefinition,
   names: NameTargets = NO_NAMES,

@@ -160,7 +160,7 @@ export class Deployment {
     return (await Promise.all(sent)).flat().sort();
   }
 
-  /** The life of another node, to send it something. Undefined: it is no member, or has ended. */
+  /** The life of another node, to send it something. Undefined: it is not a member, or has ended. */
   member(id: string): ShownNode | undefined {
     return this.others().find((node) => node.id === id);
   }

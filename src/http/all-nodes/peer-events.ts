@@ -228,7 +228,7 @@ function stop(peer: FollowedPeer): void {
   stream?.cancel();
 }
 
-/** Undefined for what is no event, such as the end of the stream, or no event that this version knows. */
+/** Undefined for what is not an event, such as the end of the stream, or no event that this version knows. */
 function eventOf(text: string, node: string, id: string): PeerEvent | undefined {
   const { type, template, principal, tool, view, alias } = Object(jsonIn(text));
   if (typeof type !== 'string' || !Object.hasOwn(EVENTS, type)) return undefined;

@@ -1,6 +1,6 @@
 // The grant type refresh_token, in place of the library's: a refresh token is used once over all nodes. The answer
 // of the token just replaced may be asked for again for 30 s, because answers get lost and clients refresh from
-// two tabs at once; any other reuse ends the grant. A token whose answer was never stored may be used anew after
+// two tabs at once; any other reuse ends the grant. A token whose answer was never stored may be used again after
 // that time. Source: ADR 204, ADR 332.
 
 import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';

@@ -228,7 +228,7 @@ export class OAuthService {
   }
 
   #fail({ request, response, path, requestId }: OAuthExchange, thrown: unknown): void {
-    // A body that its client does not finish is no fault of the gateway.
+    // A body that its client does not finish is not a fault of the gateway.
     if (response.headersSent || request.readableAborted) {
       response.destroy();
       return;

@@ -81,7 +81,7 @@ function commandRoute(command: 'drain' | 'resume', summary: string): Route {
 
 type NodeInput = RouteInput<Static<typeof NodeParams>, unknown, unknown>;
 
-/** NOT_FOUND for an unknown id; NODE_UNAVAILABLE for a node that is no live member, or does not answer. */
+/** NOT_FOUND for an unknown id; NODE_UNAVAILABLE for a node that is not a live member, or does not answer. */
 function askOther(
   own: ShownNode | undefined,
   others: readonly ShownNode[],

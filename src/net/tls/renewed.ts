@@ -16,7 +16,7 @@ export interface RenewedOptions<T> {
   readonly clock: Clock;
   readonly everyMs: number;
   readonly isSame: (a: T, b: T) => boolean;
-  /** Gets the reason once when the value cannot be read again; the one of before stays in use. */
+  /** Gets the reason once when the value cannot be read again; the previous one stays in use. */
   readonly onWarning: (reason: string) => void;
 }
 

@@ -1,4 +1,4 @@
-// The instances in a database. Rows become domain types, and are no entities, which take eight times as long. Secrets of an
+// The instances in a database. Rows become domain types, and are not entities, which take eight times as long. Secrets of an
 // instance (values of environment variables and headers, and how it reaches an account) are encrypted in its row.
 
 import { isDeepStrictEqual } from 'node:util';

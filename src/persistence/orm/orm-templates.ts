@@ -1,4 +1,4 @@
-// The settings of templates in a database. Their rows are no entities, which take eight times as long.
+// The settings of templates in a database. Their rows are not entities, which take eight times as long.
 
 import { changedTemplate, type TemplateSettings } from '../../balancing/template-settings.ts';
 import type { TemplateStore } from '../store.ts';

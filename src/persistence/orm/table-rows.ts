@@ -17,7 +17,7 @@ type Fields<Row> = Readonly<{ [Name in keyof Row & string]?: Field }>;
 
 /**
  * Reads and writes the rows of one table. On a file the statements are those of the driver, which keeps them compiled:
- * MikroORM makes each text anew, with the values in it, at ten times the cost. On a server MikroORM makes them, as all
+ * MikroORM makes each text again, with the values in it, at ten times the cost. On a server MikroORM makes them, as all
  * others. Source: ADR 290.
  */
 export class TableRows<Row extends object> {

@@ -166,7 +166,7 @@ function carried(
   isReference = false,
 ): Observable<SourcedEvent> {
   const { request } = call;
-  // Made anew: a server may go by another field than the gateway.
+  // Made again: a server may go by another field than the gateway.
   const named = isReference ? { ref: { type: 'ref/prompt', name: own.name } } : { name: own.name };
   const given = own.defaults?.addedTo(request.params?.arguments);
   if (typeof given === 'string') throw new GatewayError('INVALID_TOOL_ARGUMENTS', given, { delivered: 'no' });

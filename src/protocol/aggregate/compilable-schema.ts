@@ -30,7 +30,7 @@ export function refersNowhere(root: JsonObject): boolean {
   return !references.every(isThere);
 }
 
-/** Keywords whose operands are no schemas. */
+/** Keywords whose operands are not schemas. */
 const DATA: ReadonlySet<string> = new Set(['const', 'default', 'enum', 'example', 'examples']);
 
 type Check = (value: unknown) => boolean;

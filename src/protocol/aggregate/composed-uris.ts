@@ -91,7 +91,7 @@ export function updatesAsAsked(
 }
 
 const QUOTE = 0x22;
-/** What has another meaning, or is no text of the gateway. */
+/** What has another meaning, or is not a text of the gateway. */
 const KEPT: ReadonlySet<string> = new Set(['_meta', 'frontmatter', 'inputRequests']);
 
 /** A result with each `uri` as `shown` says. The same one when nothing changes. */

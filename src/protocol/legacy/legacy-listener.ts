@@ -65,7 +65,7 @@ export class LegacyListener {
   }
 
   /**
-   * Opens the stream, or resumes it after one of its events; a stream that is not stored any more begins anew. Its
+   * Opens the stream, or resumes it after one of its events; a stream that is not stored any more begins again. Its
    * first event only carries an id, as in the answer to a POST, so that a client that loses the stream before the
    * first message can resume it; the protocol does not require that here. Throws RpcFailure (409) for a second stream
    * beside an open one.

@@ -249,7 +249,7 @@ function requestIn(suffix: string): JsonRpcId | undefined {
   }
 }
 
-/** Reads an event id; undefined for text that is no event id of this gateway. */
+/** Reads an event id; undefined for text that is not an event id of this gateway. */
 export function positionOf(eventId: string): EventPosition | undefined {
   const [, generation, key, number, suffix] = EVENT_ID.exec(eventId) ?? [];
   if (key === undefined) return undefined;

@@ -219,7 +219,7 @@ function cursorKey(request: ModernRequest): string {
 }
 
 /**
- * Reads the answers, which are plain results. A wrapped one, or one that is no object, is dropped, so that the server
+ * Reads the answers, which are plain results. A wrapped one, or one that is not an object, is dropped, so that the server
  * asks again. Throws RpcFailure (-32602).
  */
 function answersOf(params: JsonFields): ReadonlyMap<string, ClientAnswer> {

@@ -193,7 +193,7 @@ export class ModernEndpoint {
   }
 
   /**
-   * Uses the answer of a user, which counts once: a second time, or without an answer, the call begins anew and the
+   * Uses the answer of a user, which counts once: a second time, or without an answer, the call begins again and the
    * user is asked. A call that the user did not accept fails. An answer counts again after a call that was refused
    * because of too many others.
    */

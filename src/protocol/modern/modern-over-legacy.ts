@@ -48,7 +48,7 @@ const LONGEST_FIELD = 256;
  * Adds the required fields that a result lacks: `resultType`; for cacheable methods `ttlMs` and `cacheScope`, also in
  * place of values that clients refuse; and for a result without a type also the server info, unless the backend wrote
  * a `_meta`, which could only be extended by parsing it. Returns the same object when nothing is missing, and for a
- * result that is no object.
+ * result that is not an object.
  */
 export function completed(
   method: string,
@@ -119,5 +119,5 @@ export function modernError(method: string, params: JsonFields, error: JsonRpcEr
   return code === URL_ELICITATION_REQUIRED ? { ...error, code: RPC.internalError } : error;
 }
 
-/** Stands for a type that is no string: such a result is left unchanged. */
+/** Stands for a type that is not a string: such a result is left unchanged. */
 const UNKNOWN = 'unknown';

@@ -12,7 +12,7 @@ const REST_MS = 1_000;
 const MOST_LOOKS = 10;
 
 /**
- * Resolves with what `read` makes of a file that nothing wrote to for a second; of what is no file, at once. Rejects as
+ * Resolves with what `read` makes of a file that nothing wrote to for a second; of what is not a file, at once. Rejects as
  * `read`, with the reason of the signal, and with RegistryFileError when the file is still being written after 10 s.
  */
 export async function readAtRest<T>(
@@ -35,7 +35,7 @@ export async function readAtRest<T>(
   throw new RegistryFileError(`registry file ${path}: it is being written`);
 }
 
-/** Undefined for what is no file, or cannot be looked at: reading it says what is wrong. */
+/** Undefined for what is not a file, or cannot be looked at: reading it says what is wrong. */
 async function look(path: string): Promise<Stats | undefined> {
   const found = await stat(path).catch(() => undefined);
   return found?.isFile() === true ? found : undefined;

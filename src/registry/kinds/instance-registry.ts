@@ -86,7 +86,7 @@ export class InstanceRegistry {
       const instance =
         source === 'api'
           ? this.#deps.active.start(definition, options.handler)
-          : this.#deps.active.put(definition); // an entry with another weight is no reason to open the instance again
+          : this.#deps.active.put(definition); // an entry with another weight is not a reason to open the instance again
       return { instance, replaced };
     });
     const { waitMs = 0, mayBeUnhealthy = false } = options;
@@ -142,7 +142,7 @@ export class InstanceRegistry {
     }
   }
 
-  /** The definition that `register` would store, after the same checks. Stores nothing. Errors as of `register`. */
+  /** The definition that `register` would store, after the same checks. Stores nothing. Errors as for `register`. */
   async draft(
     template: string,
     written: InstanceInput,

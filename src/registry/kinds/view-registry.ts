@@ -46,7 +46,7 @@ export interface ViewPut {
 
 /** The part of the registry that finds, stores and deletes views. */
 export class ViewRegistry {
-  /** Hot: the id of each view that is new, changed or deleted here; completes never. */
+  /** Hot: the id of each view that is new, changed or deleted here; never completes. */
   readonly changed$ = new Subject<string>();
   readonly #deps: ViewRegistryDeps;
   readonly #registry: RegistrySteps;

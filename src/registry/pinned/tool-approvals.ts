@@ -43,13 +43,13 @@ interface PinnedView {
 
 /** All pinned templates and views of a gateway, each with its PinnedScope. */
 export class ToolApprovals {
-  /** Hot: the id of a view of which what is approved, or waits, has changed; completes never. */
+  /** Hot: the id of a view of which what is approved, or waits, has changed; never completes. */
   readonly viewChanged$ = new Subject<string>();
   readonly #deps: ToolApprovalsDeps;
   readonly #templates = new Map<string, PinnedScope>();
   readonly #views = new Map<string, PinnedView>();
   readonly #shown = new ShownDigests();
-  /** By template; made anew when something is pinned or released. */
+  /** By template; made again when something is pinned or released. */
   #trusts = new Map<string, ToolTrust>();
   /** By scope, as they were read from the store last; undefined before. */
   #stored: ReadonlyMap<string, readonly Approval[]> | undefined;

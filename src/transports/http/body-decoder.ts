@@ -25,7 +25,7 @@ interface DecoderSink {
   data(decoded: Buffer): void;
   /** Codings within codings have grown beyond one message. Nothing follows. */
   tooLarge(): void;
-  /** The bytes are no body of this coding. Nothing follows. */
+  /** The bytes are not a body of this coding. Nothing follows. */
   failed(error: Error): void;
 }
 

@@ -78,7 +78,7 @@ export class Reaper implements GroupWatch {
 
   /**
    * `waitsMs`: before each of the two signals, rounded up to tenths of a second. `pipe`: of the node, see
-   * `untilFree`. Default: the process is no node, and waits for no former one.
+   * `untilFree`. Default: the process is not a node, and waits for no former one.
    */
   constructor({ waitsMs = [STDIN_END_MS, TERMINATE_MS], pipe }: ReaperOptions = {}) {
     this.#waits = waitsMs.map((ms) => String(Math.ceil(ms / 100)));

@@ -113,7 +113,7 @@ export class FrameReader {
     this.#onFrame = onFrame;
   }
 
-  /** The reader keeps the part. Throws for what is no frame. */
+  /** The reader keeps the part. Throws for what is not a frame. */
   push(part: Buffer): void {
     this.#parts.push(part);
     this.heldBytes += part.length;

@@ -28,7 +28,7 @@ export interface ExchangeAnswer {
   onOver(listener: () => void): void;
 }
 
-/** Serves a request at one of INSTANCE_PATHS that is no conversation. */
+/** Serves a request at one of INSTANCE_PATHS that is not a conversation. */
 export type ServeExchange = (
   path: string,
   body: Buffer,

@@ -58,7 +58,7 @@ export class MessageReader {
     this.#onMessage = onMessage;
   }
 
-  /** The contents of messages are parts of `bytes`. Throws for what is no message. */
+  /** The contents of messages are parts of `bytes`. Throws for what is not a message. */
   push(bytes: Buffer): void {
     const all = this.#rest === undefined ? bytes : Buffer.concat([this.#rest, bytes]);
     this.#rest = undefined;

@@ -29,7 +29,7 @@ export interface PeerCertificates extends PeerTls {
 
 export interface PeerCertificatesOptions {
   readonly clock: Clock;
-  /** Gets one line when renewed files cannot be used; those of before stay in use. */
+  /** Gets one line when renewed files cannot be used; the previous ones stay in use. */
   readonly onWarning: (line: string) => void;
 }
 

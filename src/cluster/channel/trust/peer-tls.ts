@@ -19,7 +19,7 @@ export interface PeerTls {
   connection(host: string): ConnectionOptions;
   /** True when a node that does not accept this one resets the connection: a reset does not show that its process is gone. */
   readonly mayReset?: boolean;
-  /** The listener is called when new connections need the options of a listener anew. */
+  /** The listener is called when new connections need the options of a listener again. */
   onRenewed?(listener: () => void): void;
 }
 

@@ -206,7 +206,7 @@ export class Clients {
       key,
       clientKey: key,
       createdAt: at,
-      // One that an admin added is no unused registration.
+      // One that an admin added is not an unused registration.
       usedAt: keptMs === undefined ? at : undefined,
       expiresAt: keptMs === undefined ? undefined : new Date(nowMs + keptMs).toISOString(),
       value: JSON.stringify(client),

@@ -60,7 +60,7 @@ export class ConnectionPages {
     try {
       await this.#route(exchange);
     } catch (thrown) {
-      // A body that its client does not finish is no fault of the gateway.
+      // A body that its client does not finish is not a fault of the gateway.
       if (response.headersSent || request.readableAborted) response.destroy();
       else {
         if (!hasCode(thrown, 'DATABASE_UNAVAILABLE'))
@@ -250,7 +250,7 @@ interface Visited {
   readonly target: Target;
 }
 
-/** Steps that are no ids of addresses, which are longer. */
+/** Steps that are not ids of addresses, which are longer. */
 const OWN_STEPS: ReadonlySet<string> = new Set(['login', 'provider', 'sign-out', 'disconnect']);
 
 function loginContextOf(action: string, intro: string): LoginContext {

@@ -49,7 +49,7 @@ export function endOfSubscription(
   return { value: kept, answering, others: requests };
 }
 
-/** The value after a request that its template answered; the same one when it is no other. `asked`: the request of the client. */
+/** The value after a request that its template answered; the same if nothing changes. `asked`: the request of the client. */
 export function afterAnswer(
   value: AggregateSessionValue,
   template: string,

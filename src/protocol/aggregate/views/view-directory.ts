@@ -135,7 +135,7 @@ export class ViewDirectory implements Directory {
     this.#ofAllViews.set(this.#id, { items, forget: this.#forget });
   }
 
-  /** Owners of resources, learnt anew when the view changes. */
+  /** Owners of resources, learnt again when the view changes. */
   get uris(): ResourceTargets {
     const { lists, templates, view, scheduler } = this.#deps;
     const compiled = view();

@@ -6,7 +6,7 @@ import type { NameTargets, ViewNames } from '../../../domain/views/view.ts';
 import { aggregateName, safeName } from '../names.ts';
 import type { ChosenItem } from './view-choices.ts';
 
-/** Bare names of one list whose targets are remembered. Later ones are given anew each time. */
+/** Bare names of one list whose targets are remembered. Later ones are made again each time. */
 const MAX_NAMES = 10_000;
 
 export interface NameRule {

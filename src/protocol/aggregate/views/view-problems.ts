@@ -125,7 +125,7 @@ async function globProblems(
     const globs = source[list];
     if (globs === undefined || typeof globs === 'string') continue;
     const names = itemsOf(surveys[list], template).map((item) => itemName(list, item));
-    // Skills are no part of the list of resources.
+    // Skills are not part of the list of resources.
     const judged = list === 'resources' ? globs.filter((glob) => !SKILL_GLOB.test(glob)) : globs;
     for (const glob of await unmetGlobs(judged, names, scheduler)) {
       const message = `The glob ${quote(glob)} matches none of the ${list} of ${template}.`;
