@@ -36,12 +36,12 @@ interface DefinitionRegistryDeps extends Protection {
 /** The part of the registry for definitions of templates; it has those of the store in memory. */
 export class DefinitionRegistry {
   readonly #deps: DefinitionRegistryDeps;
-  readonly #registry: RegistrySteps;
+  readonly #steps: RegistrySteps;
   readonly #definitions: DefinitionsInForce;
 
-  constructor(deps: DefinitionRegistryDeps, registry: RegistrySteps) {
+  constructor(deps: DefinitionRegistryDeps, steps: RegistrySteps) {
     this.#deps = deps;
-    this.#registry = registry;
+    this.#steps = steps;
     this.#definitions = deps.definitions;
   }
 
@@ -90,7 +90,7 @@ export class DefinitionRegistry {
   async put(template: string, written: unknown): Promise<boolean> {
     const definition = await this.check(template, written);
     const { store, fleet, active } = this.#deps;
-    const { change, reload, advance } = this.#registry;
+    const { change, reload, advance } = this.#steps;
     return change(async () => {
       await reload();
       if (this.#definitions.isInFolder(template)) throw duplicateTemplate(template);
@@ -109,7 +109,7 @@ export class DefinitionRegistry {
   /** Deletes a stored definition; a template with instances or settings remains. TEMPLATE_NOT_FOUND. */
   delete(template: string): Promise<void> {
     const { store, active } = this.#deps;
-    const { change, reload, advance } = this.#registry;
+    const { change, reload, advance } = this.#steps;
     return change(async () => {
       await reload();
       this.get(template);

@@ -52,11 +52,11 @@ export interface InstanceRegistryDeps extends ActiveRegistryDeps, Protection {
 /** The part of the registry that registers, changes and removes instances. */
 export class InstanceRegistry {
   readonly #deps: InstanceRegistryDeps;
-  readonly #registry: RegistrySteps;
+  readonly #steps: RegistrySteps;
 
-  constructor(deps: InstanceRegistryDeps, registry: RegistrySteps) {
+  constructor(deps: InstanceRegistryDeps, steps: RegistrySteps) {
     this.#deps = deps;
-    this.#registry = registry;
+    this.#steps = steps;
   }
 
   /**
@@ -72,7 +72,7 @@ export class InstanceRegistry {
   ): Promise<Registration> {
     const input = checkedInstance(template, written, options);
     const settings = checkedTemplate(template, options.loadBalancer ?? {});
-    const { instance: made, replaced } = await this.#registry.change(async () => {
+    const { instance: made, replaced } = await this.#steps.change(async () => {
       // First, so that nothing is stored for an instance that is refused.
       await refuseExposing(this.#define(template, input, options), this.#deps);
       const areSettingsStored = await this.#deps.templates.save(settings);
@@ -97,7 +97,7 @@ export class InstanceRegistry {
       !(instance instanceof InstanceRef) &&
       this.#deps.fleetPrograms?.nodeOf(definition.serverId) !== undefined;
     if (waitMs > 0 && !healthy && !mayBeUnhealthy && !isElsewhere)
-      throw this.#registry.isClosed() ? shuttingDown() : notHealthyInTime(definition, instance, waitMs);
+      throw this.#steps.isClosed() ? shuttingDown() : notHealthyInTime(definition, instance, waitMs);
     return { definition, replaced, state, healthy, reason };
   }
 
@@ -111,7 +111,7 @@ export class InstanceRegistry {
         ...each,
         input: checkedInstance(each.template, each.written, each.options),
       }));
-      return await this.#registry.change(async () => {
+      return await this.#steps.change(async () => {
         const define = () => {
           const taken = new Set<string>();
           return inputs.map(({ template, input, options }) => {
@@ -131,7 +131,7 @@ export class InstanceRegistry {
         });
         if (saves.some(({ before }) => before !== null && !isStored(before))) return false;
         const revision = await this.#deps.store.instances.saveMany(saves);
-        if (!this.#registry.advance(revision, saves.length)) return false;
+        if (!this.#steps.advance(revision, saves.length)) return false;
         const put = (definition: InstanceDefinition): void => void this.#deps.active.put(definition);
         await this.#deps.scheduler.each(definitions, put, () => START_TASKS);
         return true;
@@ -158,10 +158,10 @@ export class InstanceRegistry {
    * tombstone, so that the next import does not add it again. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND.
    */
   deregister(template: string, id: string): Promise<void> {
-    return this.#registry.change(async () => {
-      await this.#registry.reload(); // the tombstone needs the present fingerprint
+    return this.#steps.change(async () => {
+      await this.#steps.reload(); // the tombstone needs the present fingerprint
       const { fingerprint } = this.#deps.fleet.group(template).instance(id).definition;
-      this.#registry.advance(await this.#deps.store.instances.delete(template, id, fingerprint));
+      this.#steps.advance(await this.#deps.store.instances.delete(template, id, fingerprint));
       this.#deps.active.remove(template, id);
     });
   }
@@ -171,14 +171,14 @@ export class InstanceRegistry {
    * that are gone, have another source, or run on another node.
    */
   withdraw(template: string, ids: readonly string[], source: 'file' | 'sync'): Promise<readonly string[]> {
-    return this.#registry.change(async () => {
-      await this.#registry.reload(); // another node may have replaced them since the import began
+    return this.#steps.change(async () => {
+      await this.#steps.reload(); // another node may have replaced them since the import began
       const own = ids.filter((id) => {
         const found = this.#deps.active.find(template, id);
         return found?.source === source && this.#deps.active.belongsHere(found);
       });
       if (own.length === 0) return own;
-      this.#registry.advance(await this.#deps.store.instances.deleteMany(template, own));
+      this.#steps.advance(await this.#deps.store.instances.deleteMany(template, own));
       await this.#deps.scheduler.each(own, (id) => this.#deps.active.remove(template, id));
       return own;
     });
@@ -187,8 +187,8 @@ export class InstanceRegistry {
   /** Another era opens the instance again. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR, REGISTRY_FULL. */
   async change(template: string, id: string, written: InstanceChange): Promise<InstanceDefinition> {
     const change = checkedInstanceChange(written);
-    return this.#registry.change(async () => {
-      if (this.#deps.active.find(template, id) === undefined) await this.#registry.reload();
+    return this.#steps.change(async () => {
+      if (this.#deps.active.find(template, id) === undefined) await this.#steps.reload();
       const definition = await this.#save(() => {
         const before = this.#deps.fleet.group(template).instance(id).definition;
         const after = changedInstance(before, change, new Date(this.#deps.clock.wall()).toISOString());
@@ -254,16 +254,16 @@ export class InstanceRegistry {
       const wasFunction = before !== undefined && !isStored(before);
       try {
         if (!isStored(definition)) {
-          if (!wasFunction) this.#registry.advance(await this.#deps.store.instances.delete(template, id));
+          if (!wasFunction) this.#steps.advance(await this.#deps.store.instances.delete(template, id));
           return definition;
         }
         const expected = wasFunction ? undefined : (before ?? null);
-        if (this.#registry.advance(await this.#deps.store.instances.save(definition, expected)))
+        if (this.#steps.advance(await this.#deps.store.instances.save(definition, expected)))
           return definition;
       } catch (thrown) {
         if (!hasCode(thrown, 'DUPLICATE_SERVER') || left === 1) throw thrown;
       }
-      await this.#registry.readAgain(); // a row that was edited by hand has changed without the revision
+      await this.#steps.readAgain(); // a row that was edited by hand has changed without the revision
     }
     throw databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
   }

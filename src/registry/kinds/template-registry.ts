@@ -23,18 +23,18 @@ export interface TemplateRegistryDeps extends Pick<ActiveRegistryDeps, 'fleet' |
 /** The part of the registry that creates, changes and deletes templates. */
 export class TemplateRegistry {
   readonly #deps: TemplateRegistryDeps;
-  readonly #registry: RegistrySteps;
+  readonly #steps: RegistrySteps;
 
-  constructor(deps: TemplateRegistryDeps, registry: RegistrySteps) {
+  constructor(deps: TemplateRegistryDeps, steps: RegistrySteps) {
     this.#deps = deps;
-    this.#registry = registry;
+    this.#steps = steps;
   }
 
   /** Creates the template if there is none, and merges these settings into its own. VALIDATION_ERROR. */
   async ensure(template: string, settings: LoadBalancerSettings, auth?: TemplateAuth): Promise<void> {
     checkName(template);
     const change = checkedTemplate(template, settings, auth);
-    await this.#registry.change(() => this.save(change));
+    await this.#steps.change(() => this.save(change));
   }
 
   /** Merges settings into those of a template, replaces its `auth`; null removes one. TEMPLATE_NOT_FOUND, VALIDATION_ERROR. */
@@ -44,8 +44,8 @@ export class TemplateRegistry {
     auth?: TemplateAuth | null,
   ): Promise<TemplateSettings> {
     const change = checkedTemplate(template, written, auth);
-    return this.#registry.change(async () => {
-      await this.#registry.reload();
+    return this.#steps.change(async () => {
+      await this.#steps.reload();
       this.#deps.active.settings(template);
       await this.save(change);
       return this.#deps.active.settings(template);
@@ -57,12 +57,12 @@ export class TemplateRegistry {
    * a definition remains, with the default settings.
    */
   delete(template: string): Promise<void> {
-    return this.#registry.change(async () => {
-      await this.#registry.reload();
+    return this.#steps.change(async () => {
+      await this.#steps.reload();
       this.#deps.active.refuseNonEmpty(template);
-      if (!this.#registry.advance(await this.#deps.store.templates.delete(template))) {
+      if (!this.#steps.advance(await this.#deps.store.templates.delete(template))) {
         // It was not stored, or another node has just registered an instance in it.
-        await this.#registry.reload();
+        await this.#steps.reload();
         this.#deps.active.refuseNonEmpty(template);
       }
       this.#deps.active.deleteTemplate(template);
@@ -78,14 +78,14 @@ export class TemplateRegistry {
     this.#deps.views.refuseTemplate(name);
     const isEmpty = Object.keys(loadBalancer).length === 0 && auth === undefined;
     if (isEmpty && this.#deps.active.hasSettings(change)) return false;
-    await this.#registry.reload();
+    await this.#steps.reload();
     if (this.#deps.active.hasSettings(change)) return false;
     const { fleet, approvals } = this.#deps;
     const before = fleet.has(name) ? this.#deps.active.settings(name) : { loadBalancer: {} };
     const wasPinned = approvals?.isPinned(name) === true;
-    this.#registry.advance(await this.#deps.store.templates.save(change));
+    this.#steps.advance(await this.#deps.store.templates.save(change));
     this.#deps.active.applySettings(changedTemplate(before, change));
-    this.#registry.advance(await approvals?.settle(name, wasPinned, fleet.group(name).refs));
+    this.#steps.advance(await approvals?.settle(name, wasPinned, fleet.group(name).refs));
     return true;
   }
 }

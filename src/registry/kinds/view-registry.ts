@@ -49,13 +49,13 @@ export class ViewRegistry {
   /** Hot: the id of each view that is new, changed or deleted here; never completes. */
   readonly changed$ = new Subject<string>();
   readonly #deps: ViewRegistryDeps;
-  readonly #registry: RegistrySteps;
+  readonly #steps: RegistrySteps;
   readonly #views = new Map<string, StoredView>();
   #bytes = 0;
 
-  constructor(deps: ViewRegistryDeps, registry: RegistrySteps) {
+  constructor(deps: ViewRegistryDeps, steps: RegistrySteps) {
     this.#deps = deps;
-    this.#registry = registry;
+    this.#steps = steps;
   }
 
   /** DUPLICATE_VIEW: no template may have the name of a view. */
@@ -89,7 +89,7 @@ export class ViewRegistry {
         fingerprint === undefined ? { source: 'api' as const } : { source: 'file' as const, fingerprint };
       const view: StoredView = { definition, names, ...origin, updatedAt };
       const revision = await this.#deps.store.views.save(view, before ?? null);
-      if (!this.#registry.advance(revision)) return undefined;
+      if (!this.#steps.advance(revision)) return undefined;
       this.#set(view);
       await this.#settle(before?.definition, definition);
       return { view, isNew: before === undefined };
@@ -98,14 +98,14 @@ export class ViewRegistry {
 
   /** Stores the owners of bare names, as far as nothing else was stored for them meanwhile. Nothing for a view that is gone. */
   async saveNames(id: string, merge: (names: NameTargets) => NameTargets): Promise<void> {
-    await this.#registry.change(async () => {
+    await this.#steps.change(async () => {
       const before = this.#views.get(id);
       if (before === undefined) return;
       const view = { ...before, names: merge(before.names) };
       if (isDeepStrictEqual(view, before)) return;
       const revision = await this.#deps.store.views.save(view, before);
-      if (this.#registry.advance(revision)) this.#keep(id, view);
-      else await this.#registry.reload();
+      if (this.#steps.advance(revision)) this.#keep(id, view);
+      else await this.#steps.reload();
     });
   }
 
@@ -128,9 +128,7 @@ export class ViewRegistry {
   ): Promise<void> {
     await this.#changing(id, ifMatch, async (before) => {
       if (before === undefined) throw viewNotFound(id);
-      this.#registry.advance(
-        await this.#deps.store.views.delete(id, isBuried ? before.fingerprint : undefined),
-      );
+      this.#steps.advance(await this.#deps.store.views.delete(id, isBuried ? before.fingerprint : undefined));
       this.#remove(id);
       await this.#settle(before.definition, undefined);
       return true;
@@ -153,9 +151,9 @@ export class ViewRegistry {
     ifMatch: string | undefined,
     work: (before: StoredView | undefined) => Promise<T | undefined>,
   ): Promise<T> {
-    return this.#registry.change(async () => {
+    return this.#steps.change(async () => {
       for (let left = ATTEMPTS; left > 0; left -= 1) {
-        await this.#registry.reload();
+        await this.#steps.reload();
         const before = this.#views.get(id);
         if (ifMatch !== undefined && (before === undefined || !isMatch(ifMatch, etagOf(before))))
           throw viewChanged(id);
@@ -170,7 +168,7 @@ export class ViewRegistry {
   async #settle(before: ViewDefinition | undefined, after: ViewDefinition | undefined): Promise<void> {
     const id = after?.id ?? before?.id ?? '';
     if ((before?.approve === 'pinned') === (after?.approve === 'pinned')) return;
-    this.#registry.advance(await this.#deps.approvals?.begin(id));
+    this.#steps.advance(await this.#deps.approvals?.begin(id));
   }
 
   #set(view: StoredView, isStart = false): void {
