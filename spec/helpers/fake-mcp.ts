@@ -12,11 +12,11 @@ export function fakeMcp(): McpEndpoint & { readonly requests: readonly McpReques
     tasks: new TaskLog({ ...systemClock, now: () => 0 }),
     handle: async (request, reply) => {
       requests.push(request);
-      const { method, sseConnection, consumeRateLimit } = request;
+      const { method, sseSessionId, consumeRateLimit } = request;
       if (method === 'GET') return reply.stream().end();
       if (method === 'DELETE') return reply.empty(200);
       await consumeRateLimit(1);
-      if (sseConnection !== undefined) reply.empty(202);
+      if (sseSessionId !== undefined) reply.empty(202);
       else reply.json(200, '{"jsonrpc":"2.0","id":1,"result":{}}');
     },
     dismiss: async () => {},

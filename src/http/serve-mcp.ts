@@ -34,9 +34,9 @@ export function serve(
   { isSse = false }: { readonly isSse?: boolean } = {},
 ): Reply | Promise<Reply> {
   const certain = services.peers?.certain();
-  if (certain === undefined) return new McpServing(method, input, services, isSse).located(); // nearly always
+  if (certain === undefined) return new McpServing(method, input, services, isSse).whenLocated(); // nearly always
   const sinceMs = services.clock.now();
-  return certain.then(() => new McpServing(method, input, services, isSse, sinceMs).located());
+  return certain.then(() => new McpServing(method, input, services, isSse, sinceMs).whenLocated());
 }
 
 /** One request, and the reply that serves it. */
@@ -47,7 +47,7 @@ class McpServing implements ServedReply {
   readonly #services: Services;
   readonly #isSse: boolean;
   /** The id of the session in the path for messages of HTTP+SSE. */
-  readonly #connection: string | undefined;
+  readonly #sseSessionId: string | undefined;
   readonly #sessionId: string | undefined;
   /** Since when it waits, by the monotonic clock; undefined: it has not waited. */
   #sinceMs: number | undefined;
@@ -60,12 +60,12 @@ class McpServing implements ServedReply {
     this.#services = services;
     this.#isSse = isSse;
     this.#sinceMs = sinceMs;
-    this.#connection = method === 'POST' ? connectionOf(input.query, isSse) : undefined;
-    this.#sessionId = this.#connection ?? (services.peers && sessionIdOf(method, input));
+    this.#sseSessionId = method === 'POST' ? sseSessionIdOf(input.query, isSse) : undefined;
+    this.#sessionId = this.#sseSessionId ?? (services.peers && sessionIdOf(method, input));
   }
 
   /** This object, once it is known which node holds the session. */
-  located(): McpServing | Promise<McpServing> {
+  whenLocated(): McpServing | Promise<McpServing> {
     const id = this.#sessionId;
     const peer = id === undefined ? undefined : this.#services.peers?.ofSession(id);
     if (peer === undefined) return this;
@@ -127,7 +127,7 @@ class McpServing implements ServedReply {
       holdBody: request.holdBody,
       isForwarded: request.isForwarded,
       sse: method === 'GET' ? { isOnly: this.#isSse, messagesPath: messagesPathOf(pathName) } : undefined,
-      sseConnection: this.#connection,
+      sseSessionId: this.#sseSessionId,
       forward: others?.forward,
       openAt: others?.openAt,
       requireRoom: () => {
@@ -258,7 +258,7 @@ function isRefusedAsInvalid(thrown: unknown): boolean {
 }
 
 /** At the messages path a message without a session id is answered like one with an unknown id. */
-function connectionOf(query: unknown, isSse: boolean): string | undefined {
+function sseSessionIdOf(query: unknown, isSse: boolean): string | undefined {
   const { sessionId }: { readonly sessionId?: unknown } = Object(query);
   if (typeof sessionId === 'string') return sessionId;
   return isSse ? '' : undefined;

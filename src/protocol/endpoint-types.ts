@@ -29,7 +29,7 @@ export interface McpRequest {
   /** For a GET: how a client of HTTP+SSE (revision 2024-11-05) may open a stream at this path. Default: not at all. */
   readonly sse?: SseOpening | undefined;
   /** For a POST to a path for messages of HTTP+SSE: the id of the session whose stream carries the answer. */
-  readonly sseConnection?: string | undefined;
+  readonly sseSessionId?: string | undefined;
   /** True when the client is connected to another node. Default: false. */
   readonly isForwarded?: boolean | undefined;
   /**

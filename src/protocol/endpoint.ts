@@ -38,7 +38,7 @@ export class Endpoint implements McpEndpoint {
   handle(request: McpRequest, reply: ReplyWriter): void | Promise<void> {
     const backends = this.#backends(request.pathName);
     if (request.method === 'POST') {
-      const { sseConnection: id } = request;
+      const { sseSessionId: id } = request;
       if (id !== undefined) return this.#sse.post(id, request, reply, backends);
       checkPostTypes(request.headers);
       const parsed = readBody(request.body);

@@ -69,7 +69,7 @@ export function runningServer(options: RunningServerOptions): RunningServer {
     gatewayId,
     secretIds,
     nodes: others.table,
-    seeProcesses: (running, gone) => void others.table?.processes(running, gone),
+    seeProcesses: (running, gone) => void others.table?.seeProcesses(running, gone),
     answer: async (question) => {
       if (question.kind === 'metrics') return app.ownMetrics(question);
       if (question.kind === 'members') return (await others.table?.refresh(true)) ?? '';

@@ -124,12 +124,12 @@ test('the members are read when a node answers pings no more as the life that it
 test('a worker that its supervisor sees end is gone at once, whatever its pings said', async () => {
   const [a, b] = [await joined('a'), await joined('b')];
   await pass(4_000);
-  await a.processes([a.life, b.life], undefined);
+  await a.seeProcesses([a.life, b.life], undefined);
   pings.set(b.life, 'refused');
   await pass(15_000);
   assert.is(a.list()[1]?.state, 'live');
   b.halt();
-  void a.processes([a.life], b.life);
+  void a.seeProcesses([a.life], b.life);
   await pass(100);
   assert.is((await store.nodes.list()).find(({ life }) => life === b.life)?.end?.cause, 'restarted');
   assert.is(a.find(b.life), undefined);

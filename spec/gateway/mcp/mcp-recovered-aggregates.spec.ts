@@ -258,7 +258,7 @@ async function openStream({ mcp }: Gateway, template: string | undefined, eventI
       const posted = new RecordedReply();
       const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, ...message }));
       const types = { 'content-type': 'application/json' };
-      const request = { ...common, headers: types, body, sseConnection: sessionId, method: 'POST' } as const;
+      const request = { ...common, headers: types, body, sseSessionId: sessionId, method: 'POST' } as const;
       await to.mcp.handle(request, posted);
       return posted.status;
     },

@@ -82,7 +82,7 @@ function setUpEarlier(id = newSessionId('earlier1')) {
       const reply = new RecordedReply();
       const headers = { 'content-type': 'application/json' };
       const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...message }));
-      const from = { headers, body, sseConnection: id, principal: ofCaller(principal) };
+      const from = { headers, body, sseSessionId: id, principal: ofCaller(principal) };
       const consumeRateLimit = () => limit.until;
       const request = { ...REQUEST, ...from, consumeRateLimit, method: 'POST' } as const;
       const done = endOf((async () => sse.post(id, request, reply, backends))());

@@ -209,7 +209,7 @@ export class NodeTable {
   }
 
   /** What the supervisor of this process sees of its other ones. Never rejects. */
-  async processes(running: readonly string[], gone: string | undefined): Promise<void> {
+  async seeProcesses(running: readonly string[], gone: string | undefined): Promise<void> {
     this.#rules.handle({ type: 'processes', running, gone });
     if (gone !== undefined) await this.#reads.again();
   }
@@ -235,8 +235,8 @@ export class NodeTable {
   list(): ShownNode[] {
     const standing = standings(this.#rules.state);
     const others = this.#known.all.filter(({ stored }) => stored.life !== this.life);
-    const views = others.map((known) => shownNodeOf(known, standing.get(known.stored.life)));
-    return this.#copies.withCopies([this.#rows.ownShownNode(this.life), ...views]);
+    const shown = others.map((known) => shownNodeOf(known, standing.get(known.stored.life)));
+    return this.#copies.withCopies([this.#rows.ownShownNode(this.life), ...shown]);
   }
 
   /** Rejects with OperatorError when the row of this life cannot be written within 10 s. */

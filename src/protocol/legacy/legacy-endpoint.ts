@@ -205,12 +205,12 @@ export class LegacyEndpoint {
       const profile = profileOf(params);
       await request.consumeRateLimit(1);
       // The stream of HTTP+SSE is open here.
-      const openAt = request.sseConnection === undefined ? request.openAt : undefined;
+      const openAt = request.sseSessionId === undefined ? request.openAt : undefined;
       const opened = openAt?.(backends.instancesElsewhere?.() ?? []);
       if (opened !== undefined && (await opened)) return;
       const leaving = new AbortController();
       reply.onGone(() => leaving.abort());
-      const opening = { signal: leaving.signal, id: request.sseConnection };
+      const opening = { signal: leaving.signal, id: request.sseSessionId };
       const session = await backends
         .openSession(request.principal, profile, opening)
         .catch(async (thrown: unknown) => {
