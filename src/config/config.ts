@@ -6,11 +6,9 @@ import { hostname } from 'node:os';
 import { joinHostPort } from '../domain/local-address.ts';
 import { ConfigError, ConfigErrors } from './config-error.ts';
 import { undefinedRoles } from './role-settings.ts';
-import { isLoopback, readAll, type Setting, type ValuesOf } from './setting-types.ts';
+import { readAll, type Setting, type ValuesOf } from './setting-types.ts';
 import { ALL_SETTINGS, SETTINGS } from './settings.ts';
 import { type Found, type Prefix, Sources, type SourcesInput, unknownVariables } from './sources.ts';
-
-export { isLoopback };
 
 type ReadSettings = Omit<typeof SETTINGS, 'host' | 'port'>;
 

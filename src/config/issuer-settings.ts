@@ -1,9 +1,10 @@
 // The setting of other authorization servers whose tokens are accepted: its form, and which faults it names. Source: ADR 207.
 
 import { definedFields, isJsonObject, jsonIn } from '../domain/json/json.ts';
+import { isLoopback } from '../domain/local-address.ts';
 import { ConfigError } from './config-error.ts';
 import { type Fail, type GroupRoles, rolesIn, textsIn } from './group-roles.ts';
-import { isLoopback, type SettingType, setting } from './setting-types.ts';
+import { type SettingType, setting } from './setting-types.ts';
 
 /** Names of claims, by what they mean; a name with dots may also be a path. */
 export type ClaimNames<Name extends string> = { readonly [Each in Name]?: string };

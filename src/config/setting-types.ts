@@ -5,6 +5,7 @@ import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { globIssue } from '../domain/accounts/globs.ts';
 import { jsonIn } from '../domain/json/json.ts';
+import { isLoopback } from '../domain/local-address.ts';
 
 interface SettingRow<T> {
   /** Path in gateway.yaml; also the name in documents and in `stagedoor config`. */
@@ -383,11 +384,6 @@ export const originOrAll: SettingType<string> = {
   type: `* or ${origin.type}`,
   read: (raw, folder) => (raw === '*' ? raw : origin.read(raw, folder)),
 };
-
-/** True for an address that only this machine can reach, with or without the brackets of IPv6. */
-export function isLoopback(host: string): boolean {
-  return ['localhost', '::1', '[::1]'].includes(host) || /^127(\.\d+){1,3}$/.test(host);
-}
 
 /** The CIDR form of an address or a network, `10.0.0.1/32` for a single one; undefined when `text` is neither. */
 function readNetwork(text: string): string | undefined {

@@ -3,10 +3,10 @@
 import type { RequestListener } from 'node:http';
 import Koa from 'koa';
 import type { Logger } from 'pino';
-import { isLoopback } from '../config/config.ts';
 import { GatewayError } from '../domain/errors/errors.ts';
 import { gatewayStarting } from '../domain/errors/gateway-errors.ts';
 import { methodNotAllowed } from '../domain/errors/request-errors.ts';
+import { isLoopback } from '../domain/local-address.ts';
 import { METRICS_TYPE, type Prometheus } from '../metrics/prometheus.ts';
 import { createProxies } from './callers/proxies.ts';
 import { errors, refuse } from './middleware/errors.ts';

@@ -2,7 +2,8 @@
 
 import type { Logger } from 'pino';
 import type { SigningSecrets } from '../auth/secrets/signing-secret.ts';
-import { type Config, isLoopback } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
+import { isLoopback } from '../domain/local-address.ts';
 import type { MemoryBounds } from '../domain/memory/held-bytes.ts';
 import type { OwnWorker } from '../domain/nodes/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';

@@ -17,10 +17,10 @@ import { type ForwardingPeers, type KnownNodes, Peers } from '../cluster/channel
 import type { ChannelKeys } from '../cluster/channel/trust/channel-keys.ts';
 import { TokenVerifier } from '../cluster/channel/trust/peer-tokens.ts';
 import { type ReachableLife, socketAddress } from '../cluster/reachable-life.ts';
-import { type Config, isLoopback } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import { OperatorError, reasonOf } from '../domain/errors/errors.ts';
-import { joinHostPort } from '../domain/local-address.ts';
+import { isLoopback, joinHostPort } from '../domain/local-address.ts';
 import { systemClock } from '../domain/time/clock.ts';
 
 /** Refusals that the audit log records in a minute; further ones are counted. */

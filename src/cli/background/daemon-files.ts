@@ -1,8 +1,9 @@
 // The files of a background gateway, all in its state folder: its process, its log, and a lock that it holds while it runs.
 
 import { join } from 'node:path';
-import { type Config, isLoopback } from '../../config/config.ts';
+import type { Config } from '../../config/config.ts';
 import { readRegularFile } from '../../config/read-file.ts';
+import { isLoopback } from '../../domain/local-address.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type OptionTable, optionsOf } from '../command.ts';
 import { writePrivateFile } from '../private-file.ts';

@@ -1,7 +1,7 @@
 // `stagedoor gateway login | logout`: gets a token from a running gateway for later commands, or ends and
 // removes it. The token is never printed; accounts/credentials.ts stores it.
 
-import { isLoopback } from '../../config/config.ts';
+import { isLoopback } from '../../domain/local-address.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { readPassword } from '../accounts/account-options.ts';

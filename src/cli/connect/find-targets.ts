@@ -5,7 +5,6 @@
 import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { isLoopback } from '../../config/config.ts';
 import {
   ALL_TEMPLATES,
   type ConnectTargets,
@@ -15,6 +14,7 @@ import {
 } from '../../connect/kind.ts';
 import { commandWords } from '../../domain/instances/command.ts';
 import { jsonIn } from '../../domain/json/json.ts';
+import { isLoopback } from '../../domain/local-address.ts';
 import { didYouMean } from '../../domain/nearest.ts';
 import { PACKAGE_ROOT } from '../../domain/package-root.ts';
 import { ownCommand } from '../../domain/version.ts';

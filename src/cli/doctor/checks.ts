@@ -3,9 +3,9 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { delimiter, dirname, join } from 'node:path';
-import { type Config, isLoopback } from '../../config/config.ts';
+import type { Config } from '../../config/config.ts';
 import { commandWords } from '../../domain/instances/command.ts';
-import { localUrl } from '../../domain/local-address.ts';
+import { isLoopback, localUrl } from '../../domain/local-address.ts';
 import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';

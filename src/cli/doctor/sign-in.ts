@@ -1,12 +1,12 @@
 // The check of the sign-in: the address that clients and browsers use, and the identity providers, asked as a
 // browser would. No user signs in, and no secret is sent.
 
-import { type Config, isLoopback } from '../../config/config.ts';
+import type { Config } from '../../config/config.ts';
 import { isSafeUrl } from '../../config/issuer-settings.ts';
 import { CALLBACK, type ProviderSetting } from '../../config/provider-settings.ts';
 import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
-import { localUrl } from '../../domain/local-address.ts';
+import { isLoopback, localUrl } from '../../domain/local-address.ts';
 import { printable } from '../output.ts';
 import { beginningOf, gatewayAt } from '../remote/answering-url.ts';
 import { type Fields, fields } from '../remote/answers.ts';

@@ -2,8 +2,9 @@
 
 import { setFlagsFromString } from 'node:v8';
 import type { Logger } from 'pino';
-import { type Config, isLoopback } from '../../config/config.ts';
+import type { Config } from '../../config/config.ts';
 import { hasCode, OperatorError } from '../../domain/errors/errors.ts';
+import { isLoopback } from '../../domain/local-address.ts';
 import { ownCommand, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
