@@ -31,6 +31,10 @@ export class ConfigErrors {
     }
   }
 
+  add(message: string): void {
+    this.#errors.push(new ConfigError(message));
+  }
+
   /** Throws one ConfigError for all errors, if any. */
   check(): void {
     const [first, ...rest] = this.#errors;

@@ -80,10 +80,7 @@ export function loadConfig(input: SourcesInput): Config {
     warnings: [...warnings, ...earlier, ...unknownVariables(input.env ?? {}, ALL_SETTINGS)],
     rows,
   };
-  for (const line of undefinedRoles(config.roles, settingsOfRoles(config)))
-    errors.attempt(() => {
-      throw new ConfigError(line);
-    }, undefined);
+  for (const line of undefinedRoles(config.roles, settingsOfRoles(config))) errors.add(line);
   errors.check();
   return config;
 

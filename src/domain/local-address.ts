@@ -1,4 +1,4 @@
-// Addresses of this machine: how its listeners are reached, and their names in a Host header.
+// Addresses of this machine: how its listeners are reached, their names in a Host header, and which only this machine can reach.
 
 /** Loopback addresses that reach a listener on all addresses. */
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
