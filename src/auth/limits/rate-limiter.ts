@@ -2,7 +2,7 @@
 // memory, where the nodes of a deployment share the limit in chunks (limit-chunks.ts). When neither answers, this process counts
 // alone and refuses no request because of that.
 
-import type { Principal } from '../../domain/accounts/account.ts';
+import { countedIdOfCaller, type Principal } from '../../domain/accounts/account.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
@@ -88,10 +88,11 @@ export class RateLimiter {
    * The present window, without counting; an empty window would begin now. Undefined without a limit, and
    * when Redis counts, because this method is synchronous.
    */
-  peek({ id, client, hourlyLimit: limit }: Principal): RateLimit | undefined {
+  peek(principal: Principal): RateLimit | undefined {
+    const { hourlyLimit: limit } = principal;
     return limit === undefined || this.#shared !== undefined
       ? undefined
-      : limitOf(this.#present(client?.countedId ?? id, limit), limit, this.#clock.wall(), 0);
+      : limitOf(this.#present(countedIdOfCaller(principal), limit), limit, this.#clock.wall(), 0);
   }
 
   /**
@@ -99,9 +100,10 @@ export class RateLimiter {
    * left; others are not counted. When Redis counts, a principal has none left after the count that this process
    * saw.
    */
-  takeFree({ id: ownId, client, hourlyLimit: limit }: Principal): boolean {
+  takeFree(principal: Principal): boolean {
+    const { hourlyLimit: limit } = principal;
     if (limit === undefined) return true;
-    const id = client?.countedId ?? ownId;
+    const id = countedIdOfCaller(principal);
     const nowMs = this.#clock.now();
     const isSpent =
       this.#shared === undefined

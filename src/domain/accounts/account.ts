@@ -218,6 +218,11 @@ export function countedIdOf(principalId: string): string {
   return user.startsWith(ISSUER) ? user : `user:${user}`;
 }
 
+/** `countedIdOf` a principal, without making it for each request. */
+export function countedIdOfCaller({ id, client }: Pick<Principal, 'id' | 'client'>): string {
+  return client?.countedId ?? id;
+}
+
 /**
  * The user who has signed in, by an MCP client or not; undefined for every other caller: an API key has no
  * accounts of its own.

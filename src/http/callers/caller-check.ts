@@ -4,7 +4,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Auth } from '../../auth/auth.ts';
 import type { RateLimit, RateLimiter } from '../../auth/limits/rate-limiter.ts';
-import { mayDo, type Principal, type Scope } from '../../domain/accounts/account.ts';
+import { countedIdOfCaller, mayDo, type Principal, type Scope } from '../../domain/accounts/account.ts';
 import { isRestricted, mayUse } from '../../domain/accounts/rights.ts';
 import {
   accountsNeedAllTemplates,
@@ -113,7 +113,7 @@ export function consumeRateLimit(
   state.counted = count;
   if (principal?.hourlyLimit === undefined) return;
   return whenKnown(
-    limiter.take(principal.client?.countedId ?? principal.id, principal.hourlyLimit, count - counted),
+    limiter.take(countedIdOfCaller(principal), principal.hourlyLimit, count - counted),
     (window) => {
       state.rateLimit = window;
       const { limit, retryAfterSeconds } = window;
