@@ -22,7 +22,7 @@ import { LOST_PING_MS, Ping } from './peer-ping.ts';
 import { PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
 import { peerRequestText } from './peer-request.ts';
 import type { ChannelKeys } from './trust/channel-keys.ts';
-import { TokenIssuer } from './trust/peer-tokens.ts';
+import { TOKEN_PROBLEM, TokenIssuer } from './trust/peer-tokens.ts';
 
 /** Requests under way at one node. Over it: NODE_UNAVAILABLE. */
 export const MAX_CALLS = 1_024;
@@ -262,13 +262,13 @@ export class PeerClient {
       exchange.notHolder();
       return;
     }
-    if (reason === 'token for another node') {
+    if (reason === TOKEN_PROBLEM.elsewhere) {
       this.#silentSinceMs ??= this.#options.clock.now(); // it goes on under another life: the members will know
       this.#begin(exchange);
       return;
     }
-    const isUnknown = reason === 'token of an unknown sender';
-    if ((reason !== 'expired token' && !isUnknown) || exchange.isResent) {
+    const isUnknown = reason === TOKEN_PROBLEM.unknown;
+    if ((reason !== TOKEN_PROBLEM.expired && !isUnknown) || exchange.isResent) {
       exchange.fail(this.#unavailable(`it refuses this node (${reason})`));
       return;
     }

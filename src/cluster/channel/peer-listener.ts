@@ -23,7 +23,7 @@ import {
 import { MULTIPLEXED_PROTOCOL } from './multiplexed/multiplexed-wire.ts';
 import { INSTANCE_PATHS, PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
 import type { PeerTls } from './trust/peer-tls.ts';
-import type { TokenProblem, TokenVerifier } from './trust/peer-tokens.ts';
+import { TOKEN_PROBLEM, type TokenProblem, type TokenVerifier } from './trust/peer-tokens.ts';
 
 /** A request that the listener refused. */
 export interface PeerRefusal {
@@ -346,7 +346,7 @@ class PeerRequests {
     const { tokens, refreshNodes } = this.#options;
     const verified = tokens.verify(token);
     if (typeof verified !== 'string') accept(verified);
-    else if (verified !== 'token of an unknown sender') refuse(verified);
+    else if (verified !== TOKEN_PROBLEM.unknown) refuse(verified);
     else {
       void refreshNodes().then(() => {
         const again = tokens.verify(token);

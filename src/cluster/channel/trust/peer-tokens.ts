@@ -20,12 +20,14 @@ const LEAST_LEFT_MS = 10_000;
 const REMEMBERED = 4_096;
 
 /** Why a request is refused; the audit log has it. */
-export type TokenProblem =
-  | 'no token'
-  | 'forged token'
-  | 'expired token'
-  | 'token for another node'
-  | 'token of an unknown sender';
+export const TOKEN_PROBLEM = {
+  none: 'no token',
+  forged: 'forged token',
+  expired: 'expired token',
+  elsewhere: 'token for another node',
+  unknown: 'token of an unknown sender',
+} as const;
+export type TokenProblem = (typeof TOKEN_PROBLEM)[keyof typeof TOKEN_PROBLEM];
 
 interface Claims {
   readonly from: string;
@@ -60,13 +62,13 @@ export class TokenVerifier {
 
   /** The principal of a token, or why it is refused. */
   verify(token: string | undefined): Principal | TokenProblem {
-    if (token === undefined) return 'no token';
+    if (token === undefined) return TOKEN_PROBLEM.none;
     const claims = this.#verified.get(token) ?? this.#read(token);
-    if (claims === undefined) return 'forged token';
-    if (claims.to !== this.#life()) return 'token for another node';
+    if (claims === undefined) return TOKEN_PROBLEM.forged;
+    if (claims.to !== this.#life()) return TOKEN_PROBLEM.elsewhere;
     const leftMs = claims.endsAtMs - this.#now();
-    if (leftMs <= 0 || leftMs > TOKEN_MS) return 'expired token';
-    return this.#isMember(claims.from) ? claims.principal : 'token of an unknown sender';
+    if (leftMs <= 0 || leftMs > TOKEN_MS) return TOKEN_PROBLEM.expired;
+    return this.#isMember(claims.from) ? claims.principal : TOKEN_PROBLEM.unknown;
   }
 
   /** Answers a greeting with the time of this node; undefined for a greeting that is not valid. */
