@@ -14,17 +14,7 @@ import { dbExport, dbImport, dbMigrate, dbRekey, dbStatus } from './database.ts'
 import { doctor } from './doctor.ts';
 import { events } from './events.ts';
 import { grants, revokeGrant } from './grants.ts';
-import {
-  deleteTemplate,
-  deregister,
-  drain,
-  instanceSet,
-  register,
-  restart,
-  resume,
-  sync,
-  templateDelete,
-} from './instances.ts';
+import { deregister, drain, instanceSet, register, restart, resume, sync } from './instances.ts';
 import { login, logout } from './login.ts';
 import { logLevel, logs } from './logs.ts';
 import { drainNode, nodes, resumeNode } from './nodes.ts';
@@ -34,7 +24,9 @@ import { health, list, stats, status } from './status.ts';
 import { templateImport } from './template-import.ts';
 import { templateSearch } from './template-search.ts';
 import {
+  deleteTemplate,
   templateAdd,
+  templateDelete,
   templateInit,
   templateList,
   templateSet,

@@ -1,5 +1,5 @@
-// Commands that change the instances of a running gateway: `gateway register | deregister | drain | resume | restart |
-// delete-template | sync`.
+// Commands that change the instances of a running gateway: `gateway register | deregister | drain | resume | restart | sync`,
+// `instance set`.
 
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -16,6 +16,7 @@ import { CommandFailure, UsageError } from '../failures.ts';
 import { detailLines, printable, printResult, stateWord, table } from '../output.ts';
 import { elementsOf, type Fields, fields, objectsOf, shownReasonOf, warningsOf } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, GATEWAY_ANSWER_MS, ofTemplate, requireGateway } from '../remote/remote.ts';
+import { requestCommand } from '../remote/request-command.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import { start } from './start.ts';
@@ -305,58 +306,6 @@ export const instanceSet: Command = {
     return printResult(input, terminal, record, () => detailLines(terminal, rows));
   },
 };
-
-export const deleteTemplate = requestCommand({
-  name: 'gateway delete-template',
-  positionals: '<template>',
-  summary: 'Delete a template that has no instances, and its settings',
-  request: (template) => ['DELETE', `/gateway/templates/${template}`],
-  textOf: (template) => `${template} is deleted`,
-  record: { deleted: true },
-});
-
-export const templateDelete: Command = {
-  ...requestCommand({
-    name: 'template delete',
-    positionals: '<template>',
-    summary: 'Delete the stored definition of a template, as an import stores it; its instances remain',
-    request: (template) => ['DELETE', `/gateway/templates/${template}/definition`],
-    textOf: (template) => `the definition of ${template} is deleted`,
-    record: { deleted: true },
-  }),
-  examples: ['template delete docs'],
-};
-
-interface RequestCommand extends Pick<Command, 'name' | 'positionals' | 'summary'> {
-  /** Method and path; the arguments are encoded. */
-  readonly request: (template: string, id: string) => readonly ['POST' | 'DELETE', path: string];
-  readonly textOf: (template: string, id: string, answer: Fields) => string;
-  /** What --json prints, with the names, in place of the answer. */
-  readonly record?: Fields;
-}
-
-/** A command that sends one request about an instance or a template. */
-function requestCommand(definition: RequestCommand): Command {
-  const { positionals = '<template> <id>', request, textOf, record, ...rest } = definition;
-  const example = positionals.replace('<template>', 'search').replace('<id>', 'search-1');
-  return {
-    ...rest,
-    positionals,
-    options: CLIENT_OPTIONS,
-    examples: [`${rest.name} ${example}`],
-    run: async (input, terminal) => {
-      const [template = '', id] = input.positionals;
-      const gateway = await requireGateway(input, terminal);
-      const [method, path] = request(encodeURIComponent(template), encodeURIComponent(id ?? ''));
-      const answer = fields(
-        await ofTemplate(gateway, template, () => gateway.request(path, { method }), { id }),
-      );
-      const names = { template_name: template, ...definedFields({ instance_id: id }) };
-      const shown = record === undefined ? answer : { ...names, ...record };
-      return printResult(input, terminal, shown, textOf(template, id ?? '', answer));
-    },
-  };
-}
 
 /** Longest wait for all engines and clusters together, in ms. */
 const SYNC_MS = 60_000;

@@ -1,5 +1,6 @@
 // `stagedoor template list | show`: the templates of a gateway, or of the folder of definitions on this machine; `template init |
-// validate | add`: writes a template.json, checks one, and copies one into that folder.
+// validate | add`: writes a template.json, checks one, and copies one into that folder; `template set | delete`,
+// `gateway delete-template`: change those of a running gateway.
 
 import { existsSync, mkdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -15,6 +16,7 @@ import { detailLines, indentedJson, printable, printResult, type TableColumns, t
 import { replaceFile } from '../private-file.ts';
 import { elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, ofTemplate, requireGateway, WIDE_OPTION } from '../remote/remote.ts';
+import { requestCommand } from '../remote/request-command.ts';
 import { readSettings } from '../setting-options.ts';
 import type { TemplateAnswers } from '../template-wizard.ts';
 import type { Terminal } from '../terminal.ts';
@@ -338,3 +340,24 @@ function changeOf(words: ReadonlyMap<string, string>, names: readonly string[]):
   });
   return Object.fromEntries(settings);
 }
+
+export const deleteTemplate = requestCommand({
+  name: 'gateway delete-template',
+  positionals: '<template>',
+  summary: 'Delete a template that has no instances, and its settings',
+  request: (template) => ['DELETE', `/gateway/templates/${template}`],
+  textOf: (template) => `${template} is deleted`,
+  record: { deleted: true },
+});
+
+export const templateDelete: Command = {
+  ...requestCommand({
+    name: 'template delete',
+    positionals: '<template>',
+    summary: 'Delete the stored definition of a template, as an import stores it; its instances remain',
+    request: (template) => ['DELETE', `/gateway/templates/${template}/definition`],
+    textOf: (template) => `the definition of ${template} is deleted`,
+    record: { deleted: true },
+  }),
+  examples: ['template delete docs'],
+};

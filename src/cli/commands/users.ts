@@ -1,6 +1,5 @@
 // `stagedoor gateway users | create-user | set-password | delete-user`, `users set`: users, at a running gateway or in its
-// database.
-// `users link | unlink`: at a running gateway, which knows the providers.
+// database; `users link | unlink`: at a running gateway, which knows the providers.
 
 import { definedFields } from '../../domain/json/json.ts';
 import {
