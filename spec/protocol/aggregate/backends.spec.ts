@@ -1,4 +1,4 @@
-// All templates as one server, for clients without a session; the same for sessions is in session.spec.ts.
+// All templates as one server, for clients without a session; the same for sessions is in sessions/aggregate-session.spec.ts.
 
 import { mock } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';

@@ -1,5 +1,5 @@
-// Types the commands of docs/guides/session.md into a shell and compares their output with the page. Values that differ from run
-// to run (ports, processes, identifiers, times) count as equal. UPDATE_SESSION=1 rewrites the page.
+// Types the commands of docs/guides/command-line-tour.md into a shell and compares their output with the page. Values that differ from run
+// to run (ports, processes, identifiers, times) count as equal. UPDATE_TOUR=1 rewrites the page.
 
 import { spawn } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -13,14 +13,14 @@ import { Shell } from '../../helpers/shell.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: the recorded session', { timeoutMs: 180_000 });
-const PAGE = fileURLToPath(new URL('../../../docs/guides/session.md', import.meta.url));
+const PAGE = fileURLToPath(new URL('../../../docs/guides/command-line-tour.md', import.meta.url));
 const SERVER = fileURLToPath(new URL('../../../node_modules/.bin/mcp-server-everything', import.meta.url));
 const BLOCK = /(?<=^```console\n)[\s\S]*?(?=^```$)/gm;
 
 const { engine, skip } = await startPodman();
 test.after(() => engine?.close());
 
-test.needs(engine, skip)('every command prints what docs/guides/session.md shows', async () => {
+test.needs(engine, skip)('every command prints what docs/guides/command-line-tour.md shows', async () => {
   const page = await readFile(PAGE, 'utf8');
   const blocks = [...page.matchAll(BLOCK)].map(([block]) => block);
   assert.ok(blocks.length > 4, 'the page has blocks of commands');
@@ -59,7 +59,7 @@ test.needs(engine, skip)('every command prints what docs/guides/session.md shows
     await shell.close();
     server.kill('SIGKILL');
   }
-  if (process.env.UPDATE_SESSION)
+  if (process.env.UPDATE_TOUR)
     await writeFile(
       PAGE,
       page.replaceAll(BLOCK, () => seen.shift() ?? ''),
