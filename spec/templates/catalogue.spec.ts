@@ -1,15 +1,17 @@
 // Folders of templates: the bundled one, and folders with invalid files.
 
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
 import { readCatalogue, readTemplateText } from '../../src/templates/catalogue.ts';
 import { folderOfEach } from '../helpers/folder.ts';
+import { canFindProcesses, NO_PROCESSES } from '../helpers/processes.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('catalogue of templates');
 
 const folder = folderOfEach(test);
+const onLinux = test.needs(canFindProcesses, NO_PROCESSES);
 
 async function add(name: string, definition: unknown): Promise<void> {
   await mkdir(folder(name));
@@ -46,6 +48,22 @@ test('reports invalid files and reads the others, sorted by id', async () => {
     'wrong/template.json: name: Input should be a valid string',
     'wrong/template.json: version: Input should be a valid string',
   ]);
+});
+
+onLinux('a folder with thousands of templates opens few files at a time', async () => {
+  const names = Array.from({ length: 600 }, (_, n) => `t${1_000 + n}`);
+  for (const name of names) await add(name, definitionOf(name));
+  const openFiles = () => readdirSync('/proc/self/fd').length;
+  const before = openFiles();
+  let most = 0;
+  const look = () => {
+    most = Math.max(most, openFiles());
+    looking = setImmediate(look);
+  };
+  let looking = setImmediate(look);
+  const { templates, problems } = await readCatalogue(folder()).finally(() => clearImmediate(looking));
+  assert.equal([templates.map(({ id }) => id), problems], [names, []]);
+  assert.ok(most - before < 50, `${most - before} files were open`);
 });
 
 test('uses the name of the folder for a missing id', async () => {

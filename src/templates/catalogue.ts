@@ -16,6 +16,8 @@ export interface Catalogue {
   readonly problems: readonly string[];
 }
 
+/** Most files that are open at a time: a process may have some thousand, with the connections of its clients. */
+const AT_ONCE = 16;
 /** The templates of this package, the servers of `gateway start --demo`. */
 const BUNDLED_TEMPLATES = fileURLToPath(new URL('templates', PACKAGE_ROOT));
 
@@ -34,7 +36,12 @@ export async function readCatalogue(folder: string = BUNDLED_TEMPLATES): Promise
       problems: [`the folder of templates cannot be read (${codeOf(thrown) ?? thrown})`],
     };
   }
-  const read = await Promise.all(names.toSorted().map((name) => readMember(folder, name)));
+  const inOrder = names.toSorted();
+  const read: Awaited<ReturnType<typeof readMember>>[] = [];
+  for (let from = 0; from < inOrder.length; from += AT_ONCE) {
+    const some = inOrder.slice(from, from + AT_ONCE).map((name) => readMember(folder, name));
+    read.push(...(await Promise.all(some)));
+  }
   return {
     templates: read.flatMap(({ template }) => template ?? []),
     problems: read.flatMap(({ problems }) => problems),
