@@ -77,8 +77,10 @@ export async function runSupervisor(config: Config, options: SupervisorOptions):
   }
 }
 
-/** Longest wait for the end of the channel of a worker that has ended. */
+/** Longest wait for the end of the channel of a worker that has ended, in ms. */
 const HEARD_MS = 1_000;
+/** Longest wait of a connection that came back for another worker, in ms: one that is silent is killed before. */
+const RETURNED_MS = 10_000;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const;
 
 /** One of the workers, with the process that is this worker now. */
@@ -113,6 +115,8 @@ class Workers {
   readonly #questions = new Map<string, { hear(slot: Slot, answer?: string): void }>();
   /** Why the first start failed. */
   #failure: Error | undefined;
+  /** Connections that workers did not take, until another one gets them. */
+  readonly #returned = new Set<Accepted>();
   #pings: NodeJS.Timeout | undefined;
   #pingedAtMs = performance.now();
 
@@ -187,7 +191,7 @@ class Workers {
       worker.once('error', (error) => this.#hearEnd(slot, error.message));
       return;
     }
-    const connection = watchConnections(worker);
+    const connection = watchConnections(worker, this.#returned);
     const watch = watchForHang(worker.process.pid, longestStopMs);
     if (watch !== undefined) tell(slot, { kind: 'watched', by: watch.pid });
     worker.on('error', (error) =>
@@ -313,33 +317,60 @@ function tell({ process: worker }: Slot, message: ToWorker): void {
   if (worker?.isConnected()) worker.process.send(message, undefined, {}, () => {}); // it may have ended just now
 }
 
+/** A connection that node:cluster has accepted. */
+interface Accepted {
+  close(): void;
+}
+
 /**
  * node:cluster forgets a connection that it passed to a worker which ended before it took it: its client would
- * wait. One at a time is on its way. `passOn` says in place of the worker that it left and did not take the
- * connection, which then goes to another one. Without these internal messages, in another release of Node, nothing
- * happens. Source: ADR 249.
+ * wait. One of each port is on its way. `passOn` says in place of the worker that it left and did not take the
+ * connections, which then go to other ones. node:cluster also keeps for ever what comes back after the last worker
+ * has closed the port: what is in `returned` for 10 s is closed. Without these internal messages, in another
+ * release of Node, nothing happens. Source: ADR 249.
  */
-function watchConnections(worker: Worker): { passOn(hasOthers: () => boolean): void } {
+function watchConnections(
+  worker: Worker,
+  returned: Set<Accepted>,
+): { passOn(hasOthers: () => boolean): void } {
   const { process: channel } = worker;
-  let passed: { readonly seq: unknown; readonly connection: { close(): void } } | undefined;
+  const passed = new Map<unknown, Accepted>();
   const send = channel.send.bind(channel);
   channel.send = (message: unknown, connection?: unknown, ...rest: unknown[]) => {
     const { act, seq } = Object(message);
-    if (act === 'newconn') passed = { seq, connection: Object(connection) };
+    if (act === 'newconn') {
+      passed.set(seq, Object(connection));
+      returned.delete(Object(connection));
+    }
     return Reflect.apply(send, channel, [message, connection, ...rest]);
   };
-  channel.on('internalMessage', ({ ack }: { readonly ack?: unknown }) => {
-    if (ack === passed?.seq) passed = undefined; // taken, or passed to another worker
+  // Before node:cluster hears it, which may pass the connection to another worker at once.
+  channel.prependListener('internalMessage', ({ ack, accepted }: Acknowledgement) => {
+    const connection = passed.get(ack);
+    passed.delete(ack);
+    if (connection === undefined || accepted !== false) return;
+    returned.add(connection);
+    setTimeout(() => returned.delete(connection) && connection.close(), RETURNED_MS).unref();
   });
   const passOn = (hasOthers: () => boolean, fromMs = performance.now()): void => {
     // What the worker said is heard before the end of its channel: perhaps that it took the connection.
     const isHeard = !worker.isConnected();
-    if (!isHeard && performance.now() - fromMs < HEARD_MS) setImmediate(passOn, hasOthers, fromMs);
-    else if (passed !== undefined && isHeard && hasOthers()) {
-      const { seq } = passed;
-      channel.emit('disconnect'); // node:cluster waits for the acknowledgement before it says so: it would choose this worker again
-      channel.emit('internalMessage', { cmd: 'NODE_CLUSTER', ack: seq, accepted: false });
-    } else passed?.connection.close();
+    if (!isHeard && performance.now() - fromMs < HEARD_MS) {
+      setImmediate(passOn, hasOthers, fromMs);
+      return;
+    }
+    const canPassOn = isHeard && hasOthers();
+    // node:cluster waits for all acknowledgements before it says so: it would choose this worker again.
+    if (canPassOn && passed.size > 0) channel.emit('disconnect');
+    for (const [seq, connection] of passed)
+      if (canPassOn) channel.emit('internalMessage', { cmd: 'NODE_CLUSTER', ack: seq, accepted: false });
+      else connection.close();
   };
   return { passOn };
+}
+
+/** Also other internal messages, which have neither. */
+interface Acknowledgement {
+  readonly ack?: unknown;
+  readonly accepted?: unknown;
 }
