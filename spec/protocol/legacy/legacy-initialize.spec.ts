@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
 import { initializeResult } from '../../../src/protocol/legacy/legacy-endpoint.ts';
-import { isLegacyVersion, versionToOpen } from '../../../src/protocol/legacy/legacy-request.ts';
+import { profileOf } from '../../../src/protocol/legacy/legacy-request.ts';
 import { suite } from '../../helpers/suite.ts';
 import { HANDSHAKE, SessionBackends } from '../scripted-backends.ts';
 
@@ -53,11 +53,12 @@ test('a bare backend is announced with tools', () => {
 });
 
 test('a session has the requested revision if it is known, else the newest', () => {
+  const openedWith = (protocolVersion: string) =>
+    profileOf({ protocolVersion, capabilities: {}, clientInfo: { name: 'c', version: '1' } }).protocolVersion;
   for (const version of ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07']) {
-    assert.is(versionToOpen(version), version);
+    assert.is(openedWith(version), version);
   }
-  for (const version of ['2026-07-28', '1.0', '', 'latest']) assert.is(versionToOpen(version), '2025-11-25');
-  assert.is(isLegacyVersion('2026-07-28'), false);
+  for (const version of ['2026-07-28', '1.0', '', 'latest']) assert.is(openedWith(version), '2025-11-25');
 });
 
 test.run();

@@ -82,12 +82,12 @@ function badParams(why: string): RpcFailure {
 
 // Revisions of the legacy era towards clients: the revision of a session, and what it allows.
 
-export function isLegacyVersion(version: string): boolean {
+function isLegacyVersion(version: string): boolean {
   return ACCEPTED_LEGACY_VERSIONS.includes(version);
 }
 
 /** The revision of a new session: the requested one if it is supported, otherwise the newest. */
-export function versionToOpen(requested: string): string {
+function versionToOpen(requested: string): string {
   return isLegacyVersion(requested) ? requested : LEGACY_VERSIONS[0];
 }
 
