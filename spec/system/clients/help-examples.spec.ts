@@ -59,7 +59,8 @@ const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
     /^gateway stop --state-dir/,
     'stagedoor gateway start --background --port 0 --state-dir /var/lib/stagedoor',
   ],
-  [/^gateway logs$/, 'stagedoor gateway start --background'],
+  // The examples before it stop the gateway.
+  [/^gateway status$/, 'stagedoor gateway start --background'],
   [/search-1/, `${SEARCH} search-1`],
   [
     /^gateway delete-template/,
