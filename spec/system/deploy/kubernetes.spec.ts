@@ -252,7 +252,7 @@ serves('describe gateways that start at once on an empty database, and serve a c
       const refused = await other('POST /gateway/register', { ...program, [field]: value });
       assert.is(refused.status, 422);
       assert.match(JSON.stringify(refused.body), `"loc":["body","${field}"]`);
-      assert.match(JSON.stringify(refused.body), 'its name does not return after it ends');
+      assert.match(JSON.stringify(refused.body), 'its name is not used again after it ends');
     }
     assert.is(
       field(
