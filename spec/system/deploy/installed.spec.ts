@@ -36,7 +36,7 @@ await gateway.register('t', { endpoint: 'http://127.0.0.1:9/mcp', weight: 2 }, {
 const { result } = await gateway.call('t', 'echo', { message: definition.id }, { timeoutMs: 5, signal: AbortSignal.timeout(5) });
 await gateway.exchange('t', { method: 'ping' }).forEach(({ event }) => console.log(event.kind, result));
 if (gateway.stats().clients.maxSessions > 0) throw new GatewayError('INTERNAL_ERROR', 'no');
-// @ts-expect-error: what the server uses, too, is no part of the API
+// @ts-expect-error: what the server uses is not part of the API
 gateway.internals;
 await gateway.close({ graceMs: 0 });
 `;
