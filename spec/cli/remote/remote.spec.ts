@@ -29,6 +29,12 @@ const folder = folderOfEach(test);
 const serve = serverFor(test);
 const replaceFetch = fetchFor(test);
 
+test('shows only the beginning of a very long refusal', async () => {
+  const long = await serveJson(400, { detail: 'x'.repeat(1_000_000), error_code: 'y'.repeat(1_000_000) });
+  const remote = await findGateway(long);
+  await rejects(remote.request('/x'), CommandFailure, /^x{32768} \(y{128}\)$/);
+});
+
 test('fails with one line that names the cause', async () => {
   const page = await serve((_, response) => void response.end('<html>'));
   const redirect = await serve((_, response) => void response.writeHead(302, { Location: '/y' }).end());

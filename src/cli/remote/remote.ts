@@ -2,6 +2,7 @@
 
 import { jsonIn } from '../../domain/json/json.ts';
 import { didYouMean } from '../../domain/nearest.ts';
+import { cutText } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { SseReader } from '../../net/http1/sse-reader.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
@@ -266,15 +267,20 @@ function refusalOf(answer: object, { status, headers }: Response, used: string):
   const { error_code: code = `status ${status}` } = fields(answer);
   const wait = status === 429 ? headers.get('Retry-After') : null;
   const advice = wait === null ? '' : `; try again in ${wait} s`;
-  return new GatewayRefusal(`${reasonsOf(answer)}${advice}${used} (${code})`, code);
+  const shownCode = cutText(String(code), SHOWN_CODE_UNITS);
+  return new GatewayRefusal(`${reasonsOf(answer)}${advice}${used} (${shownCode})`, code);
 }
+
+/** Longest reason and code that are shown of a refusal, in UTF-16 units; an answer may have 128 MiB. */
+const SHOWN_REASON_UNITS = 32_768;
+const SHOWN_CODE_UNITS = 128;
 
 function reasonsOf(answer: object): string {
   const { detail } = fields(answer);
   const reason = Array.isArray(detail)
     ? detail.map(issueText).join('; ')
     : String(detail ?? 'no reason given');
-  return reason.replace(/\.$/, '');
+  return cutText(reason.replace(/\.$/, ''), SHOWN_REASON_UNITS);
 }
 
 export const URL_OPTION: OptionTable = {
