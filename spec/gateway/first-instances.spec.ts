@@ -1,17 +1,13 @@
 // The instances of the start of a gateway, once they have left: nothing of them remains, though nothing asks whether the gateway is ready.
 
 import { setImmediate as turn } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { becomes } from '../helpers/eventually.ts';
+import { collectGarbage } from '../helpers/garbage.ts';
 import { alarmsOf } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
 
 const test = suite('instances of the start');
 

@@ -1,17 +1,14 @@
 // Names that are used once and deleted, by the hundred: no object and no text of them remains.
 
 import { setImmediate as turn } from 'node:timers/promises';
-import { getHeapSnapshot, queryObjects, setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
+import { getHeapSnapshot, queryObjects } from 'node:v8';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { serving, text } from '../helpers/function-backend.ts';
+import { collectGarbage } from '../helpers/garbage.ts';
 import { suite } from '../helpers/suite.ts';
 import { modernRequest, openSession, postTo, send } from './mcp/mcp-post.ts';
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
 
 const test = suite('names used once', { timeoutMs: 120_000 });
 let gateway: Gateway;

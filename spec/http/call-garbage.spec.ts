@@ -4,9 +4,9 @@
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../fixtures/programs.ts';
+import { collectGarbage } from '../helpers/garbage.ts';
 import { type AppFixture, startApp } from '../helpers/http-app.ts';
 import { openSession, rpc } from '../helpers/http-mcp.ts';
 import { jsonRequest, openRaw } from '../helpers/http-raw.ts';
@@ -15,9 +15,7 @@ import { suite } from '../helpers/suite.ts';
 const CONNECTIONS = 16;
 const CALLS = 4_000;
 
-setFlagsFromString('--expose-gc');
 setFlagsFromString('--no-allocation-site-pretenuring'); // as `gateway start`
-const collect: (options?: { type: 'minor' }) => void = runInNewContext('gc');
 
 const test = suite('garbage collection', { timeoutMs: 120_000 });
 let app: AppFixture;
@@ -71,7 +69,7 @@ async function oldBytes(requests: readonly string[]): Promise<number> {
   await call(requests, CALLS);
   for (let time = 0; time < 3; time += 1) {
     await turn();
-    collect({ type: 'minor' });
+    collectGarbage({ type: 'minor' });
   }
   return (process.memoryUsage().heapUsed - before) / CALLS;
 }
@@ -80,9 +78,9 @@ async function oldBytes(requests: readonly string[]): Promise<number> {
 async function collectAmidCalls(requests: readonly string[]): Promise<void> {
   const calls = call(requests, 200);
   await turn();
-  collect();
+  collectGarbage();
   await calls;
-  collect();
+  collectGarbage();
 }
 
 /** Makes `count` calls over the connections, one at a time on each. */

@@ -4,16 +4,12 @@
 import { once } from 'node:events';
 import { Agent, get, type RequestListener } from 'node:http';
 import { Session } from 'node:inspector/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
 import { openListeners } from '../../src/server/listeners.ts';
+import { collectGarbage } from '../helpers/garbage.ts';
 import { suite } from '../helpers/suite.ts';
 
 const REQUESTS = 500;
-
-setFlagsFromString('--expose-gc');
-const collect: () => void = runInNewContext('gc');
 
 const test = suite('shapes of requests', { timeoutMs: 60_000 });
 
@@ -29,7 +25,7 @@ test('a collection after the sixth request does not make later requests larger',
     }
   };
   await ask(6);
-  collect();
+  collectGarbage();
   await ask(REQUESTS);
   const session = new Session();
   session.connect();

@@ -2,8 +2,6 @@
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
 import { SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
 import { rowKeyOf, StoredRow } from '../../../src/actors/sessions/stored-row.ts';
@@ -17,11 +15,9 @@ import {
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { SessionStore } from '../../../src/persistence/store.ts';
 import { KEPT } from '../../helpers/failing-backend.ts';
+import { collectGarbage } from '../../helpers/garbage.ts';
 import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
 
 const test = suite('rows of sessions');
 const PROFILE = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'c', version: '1' } };

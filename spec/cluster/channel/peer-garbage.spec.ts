@@ -3,13 +3,13 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { InstanceListener } from '../../../src/cluster/channel/instances/instance-listener.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { serving, text } from '../../helpers/function-backend.ts';
+import { collectGarbage } from '../../helpers/garbage.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ask, Deployment } from './peer-nodes.ts';
 
@@ -17,9 +17,7 @@ const CALLERS = 16;
 const CALLS = 4_000;
 const [A, B] = ['AAAAAAAA', 'BBBBBBBB'] as const;
 
-setFlagsFromString('--expose-gc');
 setFlagsFromString('--no-allocation-site-pretenuring'); // as `gateway start`
-const collect: (options?: { type: 'minor' }) => void = runInNewContext('gc');
 
 const test = suite('garbage of the peer channel', { timeoutMs: 120_000 });
 let deployment: Deployment;
@@ -74,7 +72,7 @@ async function oldBytes(call: () => Promise<void>): Promise<number> {
   await callAgain(call, CALLS);
   for (let time = 0; time < 3; time += 1) {
     await turn();
-    collect({ type: 'minor' });
+    collectGarbage({ type: 'minor' });
   }
   return (process.memoryUsage().heapUsed - before) / CALLS;
 }
@@ -83,9 +81,9 @@ async function oldBytes(call: () => Promise<void>): Promise<number> {
 async function collectAmidCalls(call: () => Promise<void>): Promise<void> {
   const calls = callAgain(call, 200);
   await turn();
-  collect();
+  collectGarbage();
   await calls;
-  collect();
+  collectGarbage();
 }
 
 async function callAgain(call: () => Promise<void>, count: number): Promise<void> {

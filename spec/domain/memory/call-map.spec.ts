@@ -1,12 +1,11 @@
 // CallMap and LinkedSet compared with Map and Set, and the garbage that they leave to minor collections.
 
 import { setImmediate as turn } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
 import { CallMap } from '../../../src/domain/memory/call-map.ts';
 import { type Linked, LinkedSet } from '../../../src/domain/memory/linked-set.ts';
 import { seeded } from '../../balancing/candidates.ts';
+import { collectGarbage } from '../../helpers/garbage.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call map');
@@ -92,8 +91,6 @@ test.run();
 
 /** The bytes that minor collections leave of 1,000 objects of 8 kB, each added and, sixteen objects later, deleted. */
 async function bytesLeft(add: (item: Item) => void, remove: (item: Item) => void): Promise<number> {
-  setFlagsFromString('--expose-gc');
-  const collect: (options?: { type: 'minor' }) => void = runInNewContext('gc');
   const present: Item[] = [];
   const come = (id: number): void => {
     const item = new Item(id);
@@ -104,13 +101,13 @@ async function bytesLeft(add: (item: Item) => void, remove: (item: Item) => void
   };
   for (let id = 0; id < 100; id += 1) come(id);
   // The map and its objects are old from then on.
-  for (let time = 0; time < 2; time += 1) collect();
+  for (let time = 0; time < 2; time += 1) collectGarbage();
   const before = process.memoryUsage().heapUsed;
   for (let id = 100; id < 1_100; id += 1) come(id);
   for (const item of present.splice(0)) remove(item);
   for (let time = 0; time < 3; time += 1) {
     await turn();
-    collect({ type: 'minor' });
+    collectGarbage({ type: 'minor' });
   }
   return process.memoryUsage().heapUsed - before;
 }

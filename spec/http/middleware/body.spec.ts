@@ -4,8 +4,6 @@
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
 import { RateLimiter } from '../../../src/auth/limits/rate-limiter.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
@@ -25,6 +23,7 @@ import { body } from '../../../src/http/middleware/body.ts';
 import { drainBody } from '../../../src/http/middleware/errors.ts';
 import { json } from '../../../src/http/replies/reply.ts';
 import { respond } from '../../../src/http/replies/respond.ts';
+import { collectGarbage } from '../../helpers/garbage.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { ODD_BODIES, SPEC_BODY_BYTES } from '../../helpers/http-bad-bodies.ts';
 import { startMiddlewares } from '../../helpers/http-middlewares.ts';
@@ -121,9 +120,6 @@ for (const [name, read] of Object.entries(readers)) {
   test.run();
 }
 
-setFlagsFromString('--expose-gc');
-const collect: () => void = runInNewContext('gc');
-
 const bytes = suite('bytes of a body');
 
 bytes('are passed on unparsed, after checks of media type and length', async () => {
@@ -152,10 +148,10 @@ bytes('are refused as invalid JSON with the position of the error, and are not r
 bytes('in pieces of one byte take no more memory than in one piece', async () => {
   const request = new PassThrough();
   const reading = readDirect({ req: request }, 200_000, whole);
-  collect();
+  collectGarbage();
   const before = process.memoryUsage().heapUsed;
   for (let count = 0; count < 200_000; count += 1) request.emit('data', Buffer.from('x'));
-  collect();
+  collectGarbage();
   const heldBytes = process.memoryUsage().heapUsed - before;
   assert.ok(heldBytes < 5_000_000, `${heldBytes} bytes`);
   request.emit('end');

@@ -1,11 +1,10 @@
 // Clients of HTTP+SSE that do not read: their connection is closed after the limit, with its session and its calls, and its bytes
 // are released. Other clients are not affected.
 
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import { until } from '../../conformance/transport.ts';
+import { collectGarbage } from '../../helpers/garbage.ts';
 import { type AccountsFixture, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { untilClosed } from '../../helpers/http-raw.ts';
 import { call, inFlight, initialized, message, sessions } from '../../helpers/http-sse.ts';
@@ -97,7 +96,6 @@ test.run();
 
 /** Referenced memory outside of the heap. */
 function bufferBytes(): number {
-  setFlagsFromString('--expose-gc');
-  runInNewContext('gc')();
+  collectGarbage();
   return process.memoryUsage().arrayBuffers;
 }

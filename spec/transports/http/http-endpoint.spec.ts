@@ -4,8 +4,6 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
 import { codeOf } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -14,6 +12,7 @@ import type { AnswerEnding } from '../../../src/transports/http/answer-ending.ts
 import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { type Headers, HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
 import { until } from '../../conformance/transport.ts';
+import { collectGarbage } from '../../helpers/garbage.ts';
 import { suite } from '../../helpers/suite.ts';
 import { withRawServer } from '../raw-server.ts';
 
@@ -204,8 +203,6 @@ test('a connection that is being made ends with the endpoint', async () => {
 });
 
 test('a connection that was closed leaves nothing behind', async () => {
-  setFlagsFromString('--expose-gc');
-  const collect: () => void = runInNewContext('gc');
   const sockets: WeakRef<object>[] = [];
   const note = (message: unknown): void =>
     void sockets.push(new WeakRef((message as { socket: object }).socket));
@@ -226,9 +223,9 @@ test('a connection that was closed leaves nothing behind', async () => {
         });
       }
       await delay(100);
-      collect();
+      collectGarbage();
       await delay(10);
-      collect();
+      collectGarbage();
       const left = sockets.filter((socket) => socket.deref() !== undefined).length;
       assert.is(sockets.length, 50);
       assert.ok(left < 5, `${left} of ${sockets.length} sockets are left`);

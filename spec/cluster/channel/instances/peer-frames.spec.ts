@@ -1,14 +1,10 @@
 // The frames of a conversation at another node, as they arrive.
 
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
 import { FrameReader, frameOf } from '../../../../src/cluster/channel/instances/peer-frames.ts';
+import { collectGarbage } from '../../../helpers/garbage.ts';
 import { suite } from '../../../helpers/suite.ts';
 import { passTurns } from '../../../helpers/turns.ts';
-
-setFlagsFromString('--expose-gc');
-const collectGarbage: () => void = runInNewContext('gc');
 
 const test = suite('frames of other nodes');
 
