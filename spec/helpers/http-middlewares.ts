@@ -26,9 +26,12 @@ export async function startMiddlewares(
 }
 
 /** Serves request ids, error answers, and one route. */
-export function startRoute(path: string, ...steps: readonly RouteMiddleware[]): Promise<MiddlewareFixture> {
+export function startRoute(
+  path: string,
+  ...middleware: readonly RouteMiddleware[]
+): Promise<MiddlewareFixture> {
   const router = new Router<RequestState, Record<never, never>>();
-  router.register(path, ['GET', 'POST', 'DELETE'], [...steps]);
+  router.register(path, ['GET', 'POST', 'DELETE'], [...middleware]);
   return startKoa((koa) => koa.use(router.routes()));
 }
 

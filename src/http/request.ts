@@ -77,7 +77,7 @@ export interface Trail {
 /** The context of a request that koa serves. */
 export type KoaContext = ParameterizedContext<RequestState, Record<never, never>>;
 
-/** What steps and handlers use of a request. Calls have no context of koa, but a PlainContext. */
+/** What middleware and handlers use of a request. Calls have no context of koa, but a PlainContext. */
 export type HttpContext = Pick<
   KoaContext,
   'req' | 'res' | 'state' | 'method' | 'path' | 'querystring' | 'accepts' | 'acceptsEncodings'
@@ -89,13 +89,11 @@ export interface RouteContext extends HttpContext {
 }
 
 /**
- * A step of a request; `next` runs the steps after it. Both return a promise only if something waits, whatever
- * koa's types say, and throw or reject with the error of the answer.
+ * Middleware of requests; `next` runs what comes after it. Both return a promise only if something waits, whatever
+ * koa's types say, and throw or reject with the error of the answer. By default the route is not known yet.
  */
-export type HttpStep<C> = (context: C, next: Next) => ReturnType<Middleware>;
-/** A step before the route is known, and one after. */
-export type HttpMiddleware = HttpStep<HttpContext>;
-export type RouteMiddleware = HttpStep<RouteContext>;
+export type HttpMiddleware<C = HttpContext> = (context: C, next: Next) => ReturnType<Middleware>;
+export type RouteMiddleware = HttpMiddleware<RouteContext>;
 
 /** The template that a request is for: that of its call, where the name in its path is that of a view. */
 export function templateIn(

@@ -2,7 +2,7 @@
 
 import { pathTemplate, TAGS, tagOf } from '../../src/http/openapi/document.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
-import type { Route } from '../../src/http/routing/route.ts';
+import type { HttpRoute } from '../../src/http/routing/route.ts';
 import { code, table } from './markdown.ts';
 
 export function routesReference(): string {
@@ -14,7 +14,7 @@ export function routesReference(): string {
   }).join('\n\n');
 }
 
-function row({ method, path, summary, scope }: Route): readonly string[] {
+function row({ method, path, summary, scope }: HttpRoute): readonly string[] {
   const scopes = [scope].flat().map((each) => (each === 'open' ? 'none' : code(each)));
   return [code(`${method} ${pathTemplate(path)}`), summary, scopes.join(' or ')];
 }

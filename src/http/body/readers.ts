@@ -1,15 +1,15 @@
-// The steps that read the bodies of one app: which reader a route has, and how much it may read.
+// The middleware that reads the bodies of one app: which reader a route has, and how much it may read.
 
 import { HTTP_LIMITS } from '../limits.ts';
 import { type BodyCosts, body } from '../middleware/body.ts';
-import type { HttpStep, KoaContext, RouteContext, RouteMiddleware } from '../request.ts';
-import type { Route } from '../routing/route.ts';
+import type { HttpMiddleware, KoaContext, RouteContext, RouteMiddleware } from '../request.ts';
+import type { HttpRoute } from '../routing/route.ts';
 import { koaBodyReader, readDirect } from './read.ts';
 
 export interface BodyReaders {
   /** Undefined for a route whose body only koa's reader takes. */
-  direct(route: Route): readonly RouteMiddleware[] | undefined;
-  of(route: Route): readonly HttpStep<KoaContext & RouteContext>[];
+  direct(route: HttpRoute): readonly RouteMiddleware[] | undefined;
+  of(route: HttpRoute): readonly HttpMiddleware<KoaContext & RouteContext>[];
 }
 
 export function bodyReaders(maxBodyBytes: number, costs: BodyCosts): BodyReaders {

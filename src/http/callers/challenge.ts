@@ -12,7 +12,7 @@ import {
 import { type GatewayAddress, isResourcePath, type SignIn } from '../../domain/accounts/resource.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { Challenge } from '../request.ts';
-import type { Route } from '../routing/route.ts';
+import type { HttpRoute } from '../routing/route.ts';
 import { HOST, type Proxies } from './proxies.ts';
 
 /** Path of the documents about resources; that of the resource follows. Source: RFC 9728 section 3.1. */
@@ -34,7 +34,7 @@ export function challenges(
   signIn: SignIn | undefined,
   proxies: Pick<Proxies, 'host'>,
   log: Pick<Logger, 'warn'>,
-): (route: Pick<Route, 'path' | 'scope'>) => Challenge | undefined {
+): (route: Pick<HttpRoute, 'path' | 'scope'>) => Challenge | undefined {
   if (signIn === undefined) return () => undefined;
   const { address } = signIn;
   let isWarned = false;
@@ -50,7 +50,7 @@ export function challenges(
 }
 
 function challengeOf(
-  { path, scope }: Pick<Route, 'path' | 'scope'>,
+  { path, scope }: Pick<HttpRoute, 'path' | 'scope'>,
   address: GatewayAddress,
   proxies: Pick<Proxies, 'host'>,
   onOtherName: (host: string | undefined) => void,

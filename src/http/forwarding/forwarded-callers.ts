@@ -1,4 +1,4 @@
-// Requests that another node forwarded: their callers were authenticated and counted there. They take the steps of
+// Requests that another node forwarded: their callers were authenticated and counted there. They take the middleware of
 // any request of the MCP endpoint, with the principal that the other node vouches for. Source: ADR 148.
 
 import type { Observable } from 'rxjs';
@@ -8,7 +8,7 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { callerRefusalOf, type MayUsePath, type Refusal } from '../callers/caller-check.ts';
 import type { RouteMiddleware } from '../request.ts';
-import type { Route } from '../routing/route.ts';
+import type { HttpRoute } from '../routing/route.ts';
 
 /** Principals whose last change is remembered. */
 const REMEMBERED = 10_000;
@@ -30,7 +30,7 @@ export class ForwardedCallers {
    * that is open when its principal changes ends with INVALID_CREDENTIALS, and the next one is authorized by the
    * node that receives it.
    */
-  assume(route: Pick<Route, 'scope'>, mayUsePath?: MayUsePath): RouteMiddleware {
+  assume(route: Pick<HttpRoute, 'scope'>, mayUsePath?: MayUsePath): RouteMiddleware {
     const anyOf = [route.scope].flat();
     return ({ state, params }, next) => {
       const caller = state.forwarded;

@@ -12,13 +12,13 @@ import type { Proxies } from '../callers/proxies.ts';
 import { CLIENT_CLOSED_REQUEST, ClientGone } from '../client-gone.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { type HttpContext, type ReportListener, type RouteMiddleware, templateIn } from '../request.ts';
-import type { Route } from '../routing/route.ts';
+import type { HttpRoute } from '../routing/route.ts';
 
 /** Most callers whose refusals of a minute are counted. */
 const COUNTED_CALLERS = 10_000;
 
 /**
- * Makes the steps of one app: one step or none for a route. They come first, so that refusals are recorded, too.
+ * Makes the middleware of one app: one or none for a route. It comes first, so that refusals are recorded, too.
  * The log keeps a bounded number of entries, and no caller may evict those of others: a caller's refusals are
  * recorded up to a number per minute, with all unauthenticated callers counted as one, and requests over the rate
  * limit are not recorded. Those of unauthenticated callers that are not recorded are counted. `now` is monotonic,
@@ -28,7 +28,7 @@ export function auditTrail(
   audit: Pick<AuditLog, 'record' | 'suppress'>,
   proxies: Pick<Proxies, 'address'>,
   now: Clock['now'],
-): (route: Pick<Route, 'method' | 'path' | 'changesNothing'>) => RouteMiddleware[] {
+): (route: Pick<HttpRoute, 'method' | 'path' | 'changesNothing'>) => RouteMiddleware[] {
   const refusals = new WindowCounter({ windowSeconds: 60, keys: COUNTED_CALLERS });
   const most = HTTP_LIMITS.recordedRefusalsPerMinute;
   const record = (action: string, { state, path, req }: HttpContext, status: number): void => {
@@ -54,7 +54,7 @@ export function auditTrail(
   return (route) => {
     if (route.method === 'GET' || route.changesNothing === true) return [];
     const action = `${route.method} ${route.path}`;
-    const step: RouteMiddleware = async (context, next) => {
+    const recording: RouteMiddleware = async (context, next) => {
       try {
         await next();
       } catch (thrown) {
@@ -64,7 +64,7 @@ export function auditTrail(
       }
       record(action, context, context.res.statusCode);
     };
-    return [step];
+    return [recording];
   };
 }
 

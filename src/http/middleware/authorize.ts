@@ -25,7 +25,7 @@ import { credentialsOf } from '../callers/credentials.ts';
 import type { Proxies } from '../callers/proxies.ts';
 import type { UnreadAnswers } from '../replies/unread-answers.ts';
 import type { Challenge, RouteContext, RouteMiddleware } from '../request.ts';
-import type { Route } from '../routing/route.ts';
+import type { HttpRoute } from '../routing/route.ts';
 
 /**
  * Authorizes a request and leaves `principal`, `check`, `rateLimit` and `challenge` in the state. In this order:
@@ -35,7 +35,7 @@ import type { Route } from '../routing/route.ts';
  * because one HTTP request may hold several or none.
  */
 export function authorize(
-  route: Pick<Route, 'path' | 'scope' | 'speaks' | 'isUncounted'>,
+  route: Pick<HttpRoute, 'path' | 'scope' | 'speaks' | 'isUncounted'>,
   auth: Pick<Auth, 'authenticate' | 'limiter'>,
   proxies: Pick<Proxies, 'address'>,
   mayUsePath?: MayUsePath,
@@ -75,14 +75,14 @@ export function authorize(
 }
 
 /**
- * One step before the body is read, or none: refuses permitted requests that have to come later. RATE_LIMIT_EXCEEDED at
+ * One middleware before the body is read, or none: refuses permitted requests that have to come later. RATE_LIMIT_EXCEEDED at
  * the MCP endpoint for a caller without requests left that sends too many messages, even of kinds that do not
  * count as requests. NO_HEALTHY_INSTANCE while the gateway starts, because a template that is not loaded yet is
  * not unknown. QUEUE_FULL for a request to servers of a caller with too many unread bytes.
  * Without `limiter` no messages are counted: another node has counted them.
  */
 export function admission(
-  { scope, speaks, asksServers = false }: Pick<Route, 'scope' | 'speaks' | 'asksServers'>,
+  { scope, speaks, asksServers = false }: Pick<HttpRoute, 'scope' | 'speaks' | 'asksServers'>,
   gateway: Pick<Gateway, 'phase'>,
   unread: Pick<UnreadAnswers, 'requireRoom'>,
   limiter?: Pick<RateLimiter, 'takeFree'>,
@@ -102,11 +102,11 @@ export function admission(
 }
 
 /**
- * One step for routes that change accounts while authentication is off, else none. Every caller is an admin then, but the
+ * One middleware for routes that change accounts while authentication is off, else none. Every caller is an admin then, but the
  * accounts remain when authentication is on again: like commands, they are changed from this machine only, and not by web pages.
  */
 export function localAccounts(
-  { method, path, scope }: Pick<Route, 'method' | 'path' | 'scope'>,
+  { method, path, scope }: Pick<HttpRoute, 'method' | 'path' | 'scope'>,
   isAuthEnabled: boolean,
   proxies: Pick<Proxies, 'isLocal'>,
 ): RouteMiddleware[] {

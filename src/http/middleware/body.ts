@@ -15,7 +15,7 @@ import { NO_BYTES, parseCallBody, parseFormBody, parseJsonBody, type ReadBody } 
 import { consumeRateLimit, requestsIn } from '../callers/caller-check.ts';
 import { ClientGone } from '../client-gone.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import type { HttpContext, HttpStep } from '../request.ts';
+import type { HttpContext, HttpMiddleware } from '../request.ts';
 import type { BodyKind } from '../routing/route.ts';
 
 export interface BodyCosts {
@@ -37,7 +37,7 @@ export function body<C extends HttpContext>(
   kind: BodyKind,
   costs: BodyCosts,
   mostValues?: number,
-): HttpStep<C> {
+): HttpMiddleware<C> {
   const parsers: Partial<Record<BodyKind, ParseBody>> = { bytes: (bytes) => bytes, call: parseCallBody };
   const parseJson: ParseBody = parsers[kind] ?? ((bytes) => parseJsonBody(bytes, mostValues));
   return (context, next) => {

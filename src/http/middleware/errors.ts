@@ -17,7 +17,7 @@ import type { HttpContext, HttpMiddleware, RequestState, RouteMiddleware } from 
 import { identify, requestIds } from './request-id.ts';
 
 /**
- * The first step: gives the request its id. An error that is not a GatewayError becomes INTERNAL_ERROR; the log
+ * The first middleware: gives the request its id. An error that is not a GatewayError becomes INTERNAL_ERROR; the log
  * has its details, by id. Logs, and disconnects, when the answer to an error fails: its promise never rejects.
  */
 export function errors(log: Pick<Logger, 'error'>): HttpMiddleware {

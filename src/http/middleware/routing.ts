@@ -1,4 +1,4 @@
-// The steps around the routes: `handle` runs a route and writes its reply, `knownPath` checks the names of its
+// The middleware around the routes: `handle` runs a route and writes its reply, `knownPath` checks the names of its
 // path early, `unmatched` answers requests without a route.
 
 import type { Router } from '@koa/router';
@@ -20,7 +20,7 @@ import {
   type RouteContext,
   type RouteMiddleware,
 } from '../request.ts';
-import type { RawInput, Route } from '../routing/route.ts';
+import type { HttpRoute, RawInput } from '../routing/route.ts';
 import type { Services } from '../services.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
 
@@ -28,7 +28,7 @@ interface HandleOptions extends HttpRequestOptions {
   readonly streams: EventStreams;
 }
 
-export function handle(route: Route, services: Services, options: HandleOptions): RouteMiddleware {
+export function handle(route: HttpRoute, services: Services, options: HandleOptions): RouteMiddleware {
   return (context) => {
     context.state.route = route.path;
     const reply = route.run(inputOf(context, new HttpRequest(context, options)), services);
@@ -52,7 +52,7 @@ function inputOf(context: RouteContext, request: HttpRequest): RawInput {
  * TEMPLATE_NOT_FOUND; VALIDATION_ERROR for invalid text.
  */
 export function knownPath(
-  route: Pick<Route, 'checkPath'>,
+  route: Pick<HttpRoute, 'checkPath'>,
   gateway: Pick<Gateway, 'requireExisting' | 'phase'>,
 ): RouteMiddleware {
   return (context, next) => {

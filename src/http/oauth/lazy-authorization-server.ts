@@ -77,7 +77,7 @@ export class LazyAuthorizationServer {
   }
 
   /** Answers the requests for it; passes others on. */
-  step(): HttpMiddleware {
+  middleware(): HttpMiddleware {
     const { proxies, accounts } = this.#app;
     const pages =
       accounts && loadOnce(() => pagesOf(accounts, this.signIns, this.#options, () => this.#loaded()));

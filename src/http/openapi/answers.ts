@@ -6,7 +6,7 @@ import { SCOPES, type Scope } from '../../domain/accounts/account.ts';
 import { type ErrorCode, statusesOf } from '../../domain/errors/errors.ts';
 import { ErrorBody } from '../replies/error-reply.ts';
 import { RpcRefusal } from '../routes/mcp-endpoint.ts';
-import type { AnswerDoc, Route } from '../routing/route.ts';
+import type { AnswerDoc, HttpRoute } from '../routing/route.ts';
 import { type Described, exampleOf } from './schema.ts';
 
 export interface SharedAnswers {
@@ -15,7 +15,7 @@ export interface SharedAnswers {
   readonly describe: (schema: TSchema) => Described;
 }
 
-export function answersOf(route: Route, shared: SharedAnswers): Record<string, Described> {
+export function answersOf(route: HttpRoute, shared: SharedAnswers): Record<string, Described> {
   const { answers } = route;
   const raised = route.errors.flatMap((code) => statusesOf(code).map((status) => ({ code, status })));
   const byStatus = Map.groupBy(raised, ({ status }) => status);
@@ -146,7 +146,7 @@ const ERROR_HEADERS: Readonly<Record<number, readonly HeaderName[]>> = {
   503: ['Retry-After'],
 };
 
-function headersOf({ scope, errors, speaks }: Route): Described {
+function headersOf({ scope, errors, speaks }: HttpRoute): Described {
   const isAnswered = errors.includes('NO_HEALTHY_INSTANCE') || speaks === 'json-rpc';
   return references([
     'X-Request-ID',

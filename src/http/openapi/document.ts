@@ -2,7 +2,7 @@
 
 import type { Scope } from '../../domain/accounts/account.ts';
 import { API_VERSION } from '../../domain/version.ts';
-import type { Route } from '../routing/route.ts';
+import type { HttpRoute } from '../routing/route.ts';
 import { answersOf, HEADERS, SECURITY_SCHEMES, type SharedAnswers } from './answers.ts';
 import { type Described, exampleOf, schemaWriter } from './schema.ts';
 
@@ -15,7 +15,7 @@ export interface OpenApiDocument {
 }
 
 /** Addresses are relative to the document, so that it is also valid behind a path prefix. */
-export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
+export function openApiDocument(routes: readonly HttpRoute[]): OpenApiDocument {
   const writer = schemaWriter();
   const shared: SharedAnswers = { errors: {}, describe: writer.describe };
   const paths = Map.groupBy(routes, ({ path }) => pathTemplate(path));
@@ -57,7 +57,7 @@ MCP clients connect to \`/mcp/{template}\`, or to \`/mcp\` for all templates the
 are JSON-RPC errors; errors of authentication and authorization are those above. There the limit counts JSON-RPC requests,
 and \`HEAD\` is not answered.`;
 
-function operationOf(route: Route, shared: SharedAnswers): Described {
+function operationOf(route: HttpRoute, shared: SharedAnswers): Described {
   const { path, summary, scope } = route;
   const scopes = scope === 'open' ? [] : [scope].flat();
   const parameters = [
@@ -85,7 +85,7 @@ export function pathTemplate(path: string): string {
 }
 
 /** Method and words of the path, its last parameter included, and `OfAll` for a route with `unlessTemplate`. */
-function operationId({ method, path, unlessTemplate }: Route): string {
+function operationId({ method, path, unlessTemplate }: HttpRoute): string {
   const words = path
     .split('/')
     .filter((word, index, all) => !/^[:*]/.test(word) || index === all.length - 1)
@@ -102,7 +102,7 @@ function neededScopes(scopes: readonly Scope[]): string {
 }
 
 function parametersOf(
-  { request }: Route,
+  { request }: HttpRoute,
   location: 'path' | 'query',
   { describe }: SharedAnswers,
 ): readonly Described[] {
@@ -119,7 +119,7 @@ function parametersOf(
   }));
 }
 
-function headersOf({ requestHeaders = {} }: Route): readonly Described[] {
+function headersOf({ requestHeaders = {} }: HttpRoute): readonly Described[] {
   return Object.entries(requestHeaders).map(([name, description]) => ({
     name,
     in: 'header',
@@ -129,7 +129,7 @@ function headersOf({ requestHeaders = {} }: Route): readonly Described[] {
   }));
 }
 
-function bodyOf(route: Route, { describe }: SharedAnswers): Described | undefined {
+function bodyOf(route: HttpRoute, { describe }: SharedAnswers): Described | undefined {
   const { body } = route.request;
   if (body === undefined) return undefined;
   const content = { schema: describe(body), example: exampleOf(body) };

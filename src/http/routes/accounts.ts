@@ -29,7 +29,7 @@ import {
 import { BY_CREATION, creationOf, PAGE_HEADERS, PAGE_QUERY, pagedList } from '../replies/paged-list.ts';
 import { json, located, noContent } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { UserParams } from '../routing/route-params.ts';
 
 const CONSOLE_HEADER = 'X-Stagedoor-Console';
@@ -70,7 +70,7 @@ const Account = Type.Object({
   ...CALLER_LIST_FIELDS,
 });
 
-export const accountRoutes: readonly Route[] = [
+export const accountRoutes: readonly HttpRoute[] = [
   defineRoute('POST', '/auth/login', {
     summary: 'Log in: a token for a user name and a password, as a form or as JSON',
     scope: 'open',
@@ -246,7 +246,7 @@ const LinkBody = closed({
   subject: Type.String({ minLength: 1, maxLength: 1_024, examples: ['248289761001'] }),
 });
 
-export const userRoutes: readonly Route[] = [
+export const userRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/auth/users', {
     summary: 'List all users',
     scope: 'admin',

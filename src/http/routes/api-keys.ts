@@ -9,7 +9,7 @@ import { rightsOfNewKey, shownListFields, shownLists, WRITTEN_LISTS } from '../r
 import { closed, flag, NullableTime, named, nullableText, Time, text } from '../records/schemas.ts';
 import { BY_CREATION, creationOf, PAGE_HEADERS, PAGE_QUERY, pagedList } from '../replies/paged-list.ts';
 import { json, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { ApiKeyParams } from '../routing/route-params.ts';
 
 /** A key without its secret. A list of rights is null for all; `created_by`: null for the operator. */
@@ -58,7 +58,7 @@ const NewApiKey = Type.Object({
   key: text(`sd_00112233445566ff_${'x'.repeat(43)}`),
 });
 
-export const apiKeyRoutes: readonly Route[] = [
+export const apiKeyRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/auth/api-keys', {
     summary: 'List all API keys',
     scope: 'admin',

@@ -20,7 +20,7 @@ import {
   text,
 } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 
 const Outcome = Type.Enum(['result', 'tool_error', 'error', 'failed', 'cancelled'], { examples: ['failed'] });
 
@@ -104,7 +104,7 @@ function idOfTime(field: 'from' | 'to', text: string | undefined): string | unde
   throw validationFailed([{ loc: ['query', field], msg, type: 'datetime_parsing' }]);
 }
 
-export const auditRoutes: readonly Route[] = [
+export const auditRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/gateway/audit', {
     summary: 'The audit log: changes, logins and calls of tools, newest first',
     scope: 'admin',

@@ -12,7 +12,7 @@ import type { Clients } from '../oauth/clients/clients.ts';
 import { listsIn, shownListFields, shownLists, WRITTEN_LISTS } from '../records/rights-fields.ts';
 import { closed, NOT_STORED, NullableTime, named, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import type { Services } from '../services.ts';
 
 const ID = '3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10';
@@ -54,7 +54,7 @@ const ClientParams = Type.Object({
   client_id: Type.String({ pattern: '^[0-9a-f-]{36}$', examples: [ID] }),
 });
 
-export const clientRoutes: readonly Route[] = [
+export const clientRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/auth/clients', {
     summary: 'List the MCP clients that an admin added, and those that registered themselves',
     scope: 'admin',

@@ -12,7 +12,7 @@ import {
 } from '../../connect/kind.ts';
 import { closed, text } from '../records/schemas.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
@@ -49,7 +49,7 @@ const answers = {
   },
 };
 
-export const connectRoutes: readonly Route[] = [
+export const connectRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/gateway/connect', {
     summary: 'How MCP clients are set up for all templates at once',
     scope: 'gateway:read',

@@ -18,7 +18,7 @@ import { InstanceId } from '../../domain/instances/instance.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { NullableTime, named, nullableText, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { ConnectionParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
@@ -64,7 +64,7 @@ const ConfirmedServer = named('ConfirmedServer', {
   resource: text('https://mcp.mail.example/mcp'),
 });
 
-export const connectionRoutes: readonly Route[] = [
+export const connectionRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/gateway/connections', {
     summary: 'Connected accounts at servers that want OAuth: your own, or all for an admin; newest first',
     scope: SCOPES,

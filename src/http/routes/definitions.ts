@@ -5,7 +5,7 @@ import { SCRATCH } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
 import { anyObject, LOCATION } from '../records/schemas.ts';
 import { json, located, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
 import { checkedCommand } from './registration.ts';
 
@@ -18,7 +18,7 @@ const Definition = anyObject({
   endpoint: 'https://weather.example.com/mcp',
 });
 
-export const definitionRoutes: readonly Route[] = [
+export const definitionRoutes: readonly HttpRoute[] = [
   defineRoute('PUT', '/gateway/templates/:template/definition', {
     summary: 'Store the definition of a template, in the form of a template.json',
     scope: 'admin',

@@ -7,7 +7,7 @@ import { CONSOLE_TYPES } from '../docs/console.ts';
 import { ASSETS, type PageName } from '../docs/documents.ts';
 import { AnyObject, text } from '../records/schemas.ts';
 import { json, noContent, type Reply } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { GatewayHealth, healthOf } from './health.ts';
 
 const CACHED = { 'Cache-Control': 'How long to keep it: files with a hash in their name for ever' };
@@ -17,7 +17,7 @@ const ConsoleParams = Type.Object({
   path: Type.String({ pattern: '^[^%\\u0000]*$', examples: ['templates'] }),
 });
 
-export const documentRoutes: readonly Route[] = [
+export const documentRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/openapi.json', {
     summary: 'This description, as OpenAPI 3.1',
     scope: 'open',
@@ -39,7 +39,7 @@ export const documentRoutes: readonly Route[] = [
   consoleRoute('/console/*path', 'A file of the console, or its page'),
 ];
 
-function pageRoute(name: PageName, summary: string): Route {
+function pageRoute(name: PageName, summary: string): HttpRoute {
   return defineRoute('GET', `/${name}`, {
     summary,
     scope: 'open',
@@ -55,7 +55,7 @@ function pageRoute(name: PageName, summary: string): Route {
   });
 }
 
-function assetRoute(name: PageName, types: readonly string[]): Route {
+function assetRoute(name: PageName, types: readonly string[]): HttpRoute {
   return defineRoute('GET', `/${name}/assets/:file`, {
     summary: `A file of the page /${name}`,
     scope: 'open',
@@ -65,7 +65,7 @@ function assetRoute(name: PageName, types: readonly string[]): Route {
   });
 }
 
-function consoleRoute(path: string, summary: string): Route {
+function consoleRoute(path: string, summary: string): HttpRoute {
   return defineRoute('GET', path, {
     summary,
     scope: 'open',
@@ -101,7 +101,7 @@ const HomeRecord = Type.Object({
   links: Type.Record(Type.String(), Type.String()),
 });
 
-export const homeRoutes: readonly Route[] = [
+export const homeRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/', {
     summary: 'Status and links: the console for browsers, JSON for other clients',
     scope: 'open',

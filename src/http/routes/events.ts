@@ -10,7 +10,7 @@ import { EVENT_ALIASES, EVENTS } from '../../domain/events/events.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import { closed } from '../records/schemas.ts';
 import type { EventSource } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { EVENT_STREAM_TYPE } from '../sse/event-stream.ts';
 import type { SelectableEvent } from '../sse/recent-events.ts';
 
@@ -20,7 +20,7 @@ const GROUPS = [...new Set(NAMES.map(groupOf))];
 const SELECTABLE = [...NAMES, ...GROUPS, SAMPLED];
 const ALIASES = Object.keys(EVENT_ALIASES);
 
-export const eventRoutes: readonly Route[] = [
+export const eventRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/events', {
     summary: 'The events of the gateway, as server-sent events',
     scope: 'gateway:read',

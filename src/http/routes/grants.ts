@@ -7,7 +7,7 @@ import { isRestricted } from '../../domain/accounts/rights.ts';
 import { grantNotFound } from '../../domain/errors/account-errors.ts';
 import { NullableTime, named, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { GrantParams } from '../routing/route-params.ts';
 
 const GrantRecord = named('GrantRecord', {
@@ -40,7 +40,7 @@ function grantRecord({ grant, username }: ShownGrant): Static<typeof GrantRecord
   };
 }
 
-export const grantRoutes: readonly Route[] = [
+export const grantRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/auth/grants', {
     summary: 'What MCP clients may do for their users: your own grants, or all for an admin; newest first',
     scope: SCOPES,

@@ -23,7 +23,7 @@ import { InstanceHealth } from '../records/instance-record.ts';
 import { closed, integer, named, number, rounded, Time, text } from '../records/schemas.ts';
 import { errorReply } from '../replies/error-reply.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
@@ -184,7 +184,7 @@ function viewHealth(
   };
 }
 
-export const healthRoutes: readonly Route[] = [
+export const healthRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/mcp/:template/health', {
     summary: 'Health of a template and its instances',
     scope: 'gateway:read',
@@ -268,7 +268,7 @@ const WithWarnings = {
 };
 
 // They need no credentials, and do not depend on the database: a restart would not repair its failure.
-export const livenessRoutes: readonly Route[] = [
+export const livenessRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/livez', {
     summary: 'Whether the process is alive',
     scope: 'open',

@@ -1,7 +1,7 @@
 // The table of routes, for the router, the API description and the documentation. No two routes match the same
 // request, so their order is that of the documents; only a route with `unlessTemplate` precedes the route for any template.
 
-import type { Route } from '../routing/route.ts';
+import type { HttpRoute } from '../routing/route.ts';
 import { accountRoutes, userRoutes } from './accounts.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 import { auditRoutes } from './audit.ts';
@@ -30,7 +30,7 @@ import { viewToolRoutes } from './view-tools.ts';
 import { viewRoutes } from './views.ts';
 import { wellKnownRoutes } from './well-known.ts';
 
-export const ROUTES: readonly Route[] = [
+export const ROUTES: readonly HttpRoute[] = [
   ...mcpEndpointRoutes,
   ...restCallRoutes,
   ...registrationRoutes,

@@ -7,14 +7,14 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import { MissingNodes, missing } from '../all-nodes/deployment.ts';
 import { InstanceRecord, instanceRecord } from '../records/instance-record.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
-import { type AnswerDoc, defineRoute, type Route } from '../routing/route.ts';
+import { type AnswerDoc, defineRoute, type HttpRoute } from '../routing/route.ts';
 import { InstanceParams } from '../routing/route-params.ts';
 
 const CommandedRecord = Type.Object({ ...InstanceRecord.properties, partial: MissingNodes });
 
 const record: AnswerDoc = { description: 'The instance as it is now', body: InstanceRecord };
 
-export const instanceRoutes: readonly Route[] = [
+export const instanceRoutes: readonly HttpRoute[] = [
   defineRoute('PATCH', '/gateway/instances/:template/:instance_id', {
     summary: 'Change weight or metadata while the instance runs, or its era, which opens it again',
     scope: 'gateway:write',
@@ -34,7 +34,7 @@ export const instanceRoutes: readonly Route[] = [
   commandRoute('restart', 'Finish running calls, then open a new session or start a new process'),
 ];
 
-function commandRoute(command: 'drain' | 'resume' | 'restart', summary: string): Route {
+function commandRoute(command: 'drain' | 'resume' | 'restart', summary: string): HttpRoute {
   return defineRoute('POST', `/gateway/instances/:template/:instance_id/${command}`, {
     summary,
     scope: 'gateway:write',

@@ -4,7 +4,7 @@
 
 import Type, { type TObject } from 'typebox';
 import { AnyObject, anyObject, named, text } from '../records/schemas.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
 import { serve } from '../serve-mcp.ts';
 
@@ -96,9 +96,9 @@ const COMMON = {
   speaks: 'json-rpc',
   bodyKind: 'bytes',
   changesNothing: true,
-} as const satisfies Partial<Route>;
+} as const satisfies Partial<HttpRoute>;
 
-const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what]) => {
+const streamableRoutes: readonly HttpRoute[] = ENDPOINTS.flatMap(([path, named, what]) => {
   // Messages of HTTP+SSE for all templates use this path, because `messages` may be a template.
   const ofAll = path === '/mcp' ? { query: SseQuery } : {};
   return [
@@ -156,10 +156,10 @@ const SSE_STREAM = {
       types: ['text/event-stream'],
     },
   },
-} as const satisfies Partial<Route>;
+} as const satisfies Partial<HttpRoute>;
 
 /** HTTP+SSE: a stream for each path except `/mcp/{template}/mcp`. */
-const sseRoutes: readonly Route[] = [
+const sseRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/mcp/:template/sse', {
     ...SSE_STREAM,
     summary: 'Open a stream of HTTP+SSE to a template',
@@ -182,4 +182,4 @@ const sseRoutes: readonly Route[] = [
   }),
 ];
 
-export const mcpEndpointRoutes: readonly Route[] = [...sseRoutes, ...streamableRoutes];
+export const mcpEndpointRoutes: readonly HttpRoute[] = [...sseRoutes, ...streamableRoutes];

@@ -11,7 +11,7 @@ import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
 import { MissingNodes, missing } from '../all-nodes/deployment.ts';
 import { flag, integer, nullableText, Time, text } from '../records/schemas.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
-import { defineRoute, type Route, type RouteInput } from '../routing/route.ts';
+import { defineRoute, type HttpRoute, type RouteInput } from '../routing/route.ts';
 import { NodeParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
@@ -29,7 +29,7 @@ const NodeRecord = Type.Object({
   state: Type.Enum([...NODE_STATES], { examples: ['live'] }),
 });
 
-export const nodeRoutes: readonly Route[] = [
+export const nodeRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/gateway/nodes', {
     summary: 'The nodes that share the database, with those that ended within the last half hour',
     scope: 'gateway:read',
@@ -60,7 +60,7 @@ export const nodeRoutes: readonly Route[] = [
   commandRoute('resume', 'Ready, and new sessions again'),
 ];
 
-function commandRoute(command: 'drain' | 'resume', summary: string): Route {
+function commandRoute(command: 'drain' | 'resume', summary: string): HttpRoute {
   return defineRoute('POST', `/gateway/nodes/:node_id/${command}`, {
     summary,
     scope: 'gateway:write',

@@ -28,7 +28,7 @@ import { closed, flag, integer, LOCATION, text } from '../records/schemas.ts';
 import { declaredVariables } from '../records/server-input.ts';
 import { json, located, noContent } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { InstanceParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 import { requireAdminToApprove } from './templates.ts';
@@ -84,7 +84,7 @@ const TestFailed = Type.Object({
   duration_ms: integer(12),
 });
 
-export const registrationRoutes: readonly Route[] = [
+export const registrationRoutes: readonly HttpRoute[] = [
   defineRoute('POST', '/gateway/register', {
     summary: 'Register an instance, or replace one in place',
     scope: 'gateway:write',
@@ -300,7 +300,7 @@ const SyncBody = Type.Object({
   warnings: Type.Array(Type.String()),
 });
 
-export const syncRoutes: readonly Route[] = [
+export const syncRoutes: readonly HttpRoute[] = [
   defineRoute('POST', '/gateway/sync', {
     summary:
       'Add, change and remove instances to match the containers and pods that run, and the registry file',

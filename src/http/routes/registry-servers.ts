@@ -13,7 +13,7 @@ import { visibleTemplates } from '../callers/visible.ts';
 import { closed, idIn, named, PageCursor, pageOf, text } from '../records/schemas.ts';
 import { json, type Reply } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import type { Services } from '../services.ts';
 
 const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
@@ -59,7 +59,7 @@ const LIST = 'registry';
 const USUAL_PAGE = 30;
 const LARGEST_PAGE = 100;
 
-export const registryServerRoutes: readonly Route[] = [
+export const registryServerRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/v0.1/servers', {
     summary: 'What this gateway offers, as a registry of MCP servers',
     scope: ['gateway:read', 'tools:call'],

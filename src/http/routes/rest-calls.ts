@@ -9,7 +9,7 @@ import { LIST_METHODS, type ListField } from '../../domain/mcp/mcp.ts';
 import { AnyObject, anyObject, closed, Meta, named, text } from '../records/schemas.ts';
 import { RESULT_TYPES, resultReply, streamReply } from '../replies/exchange-reply.ts';
 import { listReply } from '../replies/list-reply.ts';
-import { defineRoute, FROM_BACKEND, type Route } from '../routing/route.ts';
+import { defineRoute, FROM_BACKEND, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
 
 const Parameters = Type.Object(
@@ -91,7 +91,7 @@ const CompleteBody = closed({
   _meta: Meta,
 });
 
-export const restCallRoutes: readonly Route[] = [
+export const restCallRoutes: readonly HttpRoute[] = [
   requestRoute('tools/call', 'Call a tool on a healthy instance', {
     body: CallToolBody,
     result: CallToolResult,
@@ -136,7 +136,7 @@ function listRoute(
     count: Type.Integer(),
     warning: Type.Optional(ListWarning),
   }),
-): Route {
+): HttpRoute {
   return defineRoute('GET', `/mcp/:template/${LIST_METHODS[field]}`, {
     summary: `List the ${what} of a template`,
     scope: ['gateway:read', 'tools:call'],
@@ -159,7 +159,7 @@ function requestRoute(
   method: string,
   summary: string,
   route: { readonly body: TSchema; readonly result: TSchema; readonly errors: readonly ErrorCode[] },
-): Route {
+): HttpRoute {
   return defineRoute('POST', `/mcp/:template/${method}`, {
     summary,
     scope: 'tools:call',

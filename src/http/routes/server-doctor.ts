@@ -6,7 +6,7 @@ import { DENIED_NETWORKS } from '../../domain/registration/endpoint.ts';
 import type { Finding } from '../../gateway/doctor/faults.ts';
 import { nullableText, text } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
 
 const FindingBody = Type.Object({
@@ -19,7 +19,7 @@ const FindingBody = Type.Object({
   remedy: text('use letters, digits, `_` and `-`'),
 });
 
-export const serverDoctorRoutes: readonly Route[] = [
+export const serverDoctorRoutes: readonly HttpRoute[] = [
   defineRoute('POST', '/gateway/templates/:template/doctor', {
     summary: 'Examine the servers of a template for faults; no tool is called',
     scope: 'gateway:write',

@@ -23,7 +23,7 @@ import { InstanceMetadata, ServerConfig, serverInput } from '../records/server-i
 import { resultReply } from '../replies/exchange-reply.ts';
 import { PAGE_HEADERS, PAGE_QUERY, PARTIAL_HEADER, pagedList } from '../replies/paged-list.ts';
 import { json, located, noContent, type Reply, withResult } from '../replies/reply.ts';
-import { defineRoute, FROM_BACKEND, type Route } from '../routing/route.ts';
+import { defineRoute, FROM_BACKEND, type HttpRoute } from '../routing/route.ts';
 import { ServerParams } from '../routing/route-params.ts';
 import {
   checkedCommand,
@@ -46,7 +46,7 @@ const ListQuery = closed({
 
 const idOf = ({ definition }: Server): string => definition.serverId;
 
-export const serverRoutes: readonly Route[] = [
+export const serverRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/servers', {
     summary: 'List all servers, by their ids',
     scope: 'gateway:read',
@@ -150,7 +150,7 @@ const ServerToolResult = Type.Object({
   execution_time_ms: number(12.5),
 });
 
-export const serverToolRoutes: readonly Route[] = [
+export const serverToolRoutes: readonly HttpRoute[] = [
   defineRoute('POST', '/tools/call', {
     summary: 'Call a tool of one server',
     scope: 'tools:call',

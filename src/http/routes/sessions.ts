@@ -25,7 +25,7 @@ import {
   text,
 } from '../records/schemas.ts';
 import { type BytesReply, json, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route, type RouteInput } from '../routing/route.ts';
+import { defineRoute, type HttpRoute, type RouteInput } from '../routing/route.ts';
 import { SessionParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
@@ -77,7 +77,7 @@ const SessionQuery = closed({
 });
 type SessionQuery = Static<typeof SessionQuery>;
 
-export const sessionRoutes: readonly Route[] = [
+export const sessionRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/gateway/sessions', {
     summary: 'Open sessions of MCP clients, and where they are bound: your own, or all for an admin',
     scope: 'gateway:read',

@@ -7,7 +7,7 @@ import { LOG_LEVELS, SETTINGS } from '../../config/settings.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { closed, text } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import type { Services } from '../services.ts';
 
 const SettingRecord = Type.Object({
@@ -28,7 +28,7 @@ const LevelBody = Type.Object({ level: Level });
 
 const LOG_LEVEL_PATH = '/gateway/log-level';
 
-export const settingRoutes: readonly Route[] = [
+export const settingRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/gateway/settings', {
     summary: 'The settings in effect, and where each comes from',
     scope: 'admin',

@@ -11,7 +11,7 @@ import { visibleServers, visibleStats } from '../callers/visible.ts';
 import { integer } from '../records/schemas.ts';
 import { CountByServer, requestsByServer, StatisticsRecord } from '../records/statistics-record.ts';
 import { bytes, json } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 
 const ServerStatistics = Type.Object({
   uptime: integer(3_600),
@@ -25,7 +25,7 @@ const ServerStatistics = Type.Object({
   }),
 });
 
-export const statisticsRoutes: readonly Route[] = [
+export const statisticsRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/gateway/stats', {
     summary: 'Requests, times, balancing and health checks of the deployment',
     scope: 'gateway:read',

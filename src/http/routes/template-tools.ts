@@ -4,7 +4,7 @@ import Type from 'typebox';
 import { callable } from '../../domain/lists/listed-tools.ts';
 import { AnyObject, closed, text } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
@@ -66,7 +66,7 @@ function described(
   return { name, state, ...(reason !== undefined && { reason }) };
 }
 
-export const templateToolRoutes: readonly Route[] = [
+export const templateToolRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/gateway/templates/:template/tools', {
     summary: 'The tools of a template, and whether their definitions are approved',
     scope: 'gateway:write',

@@ -20,7 +20,7 @@ import { visibleTemplates } from '../callers/visible.ts';
 import { InstanceRecord } from '../records/instance-record.ts';
 import { AnyObject, closed, integer, named, nullableText, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 import { Withheld, withheldFor } from './health.ts';
@@ -166,7 +166,7 @@ export function requireAdminToApprove(principal: Principal, settings: { readonly
     throw insufficientPermissions(['admin']);
 }
 
-export const templateRoutes: readonly Route[] = [
+export const templateRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/gateway/registry', {
     summary: 'Everything that is registered',
     scope: 'gateway:read',

@@ -4,7 +4,7 @@ import Type from 'typebox';
 import { callable } from '../../domain/lists/listed-tools.ts';
 import { text } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { ViewParams } from '../routing/route-params.ts';
 import { Approving, TOOL_FIELDS } from './template-tools.ts';
 import { visibleView } from './views.ts';
@@ -16,7 +16,7 @@ const ViewTool = Type.Object({
   tool: text('echo'),
 });
 
-export const viewToolRoutes: readonly Route[] = [
+export const viewToolRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/gateway/views/:view/tools', {
     summary: 'The tools of a view, and whether their definitions are approved',
     scope: 'gateway:write',

@@ -13,7 +13,7 @@ import { etagOf } from '../../registry/kinds/view-registry.ts';
 import { callerRefusalOf } from '../callers/caller-check.ts';
 import { AnyObject, closed, integer, LOCATION, named, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { ViewParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
@@ -56,7 +56,7 @@ const WRITES: readonly ErrorCode[] = [
 ];
 const IF_MATCH = { 'If-Match': 'The `etag` of the version that was read: another one is not changed.' };
 
-export const viewRoutes: readonly Route[] = [
+export const viewRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/gateway/views', {
     summary: 'The views that the caller may use',
     scope: ['gateway:read', 'tools:call'],

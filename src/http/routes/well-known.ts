@@ -9,7 +9,7 @@ import { RESOURCE_DOCUMENT } from '../callers/challenge.ts';
 import { NOT_STORED, named, text } from '../records/schemas.ts';
 import { json, type Reply } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
-import { defineRoute, type Route } from '../routing/route.ts';
+import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
@@ -21,7 +21,7 @@ const ProtectedResource = named('ProtectedResource', {
   resource_name: text('stagedoor: everything'),
 });
 
-export const wellKnownRoutes: readonly Route[] = [
+export const wellKnownRoutes: readonly HttpRoute[] = [
   defineRoute('GET', RESOURCE_DOCUMENT, {
     ...about('Where MCP clients sign in for the gateway'),
     handler: ({ request }, services) => documentOf('', request, services),

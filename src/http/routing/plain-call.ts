@@ -1,5 +1,5 @@
 // Calls without koa: finds the route of a POST to a template by a look-up, and serves it with a context that has
-// only what its steps use. The steps are the same as for all other requests, which koa and its router take.
+// only what its middleware uses. That is the same as for all other requests, which koa and its router take.
 // Source: ADR 137.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -11,30 +11,30 @@ import { TEMPLATE_NAME } from '../../domain/template-name.ts';
 import type { HttpCallReport } from '../call-report.ts';
 import type { CallerCheck } from '../callers/caller-check.ts';
 import type { Challenge, HttpContext, RequestState, RouteContext, RouteMiddleware } from '../request.ts';
-import type { Route } from './route.ts';
+import type { HttpRoute } from './route.ts';
 
 interface PlainRoute {
-  readonly route: Pick<Route, 'method' | 'path'>;
-  /** All steps of its requests, from the first. */
-  readonly steps: RouteMiddleware;
+  readonly route: Pick<HttpRoute, 'method' | 'path'>;
+  /** All middleware of its requests, composed. */
+  readonly serve: RouteMiddleware;
 }
 
 /**
- * Makes the look-up: the steps for a request, and the name in its path; undefined for all requests but a POST to a
+ * Makes the look-up: what serves a request, and the name in its path; undefined for all requests but a POST to a
  * template whose path has no query and no escapes. The router compares a path with all of its rows and composes
- * the steps for each request (2 us).
+ * the middleware of each request (2 us).
  */
 export function plainCalls(
   routes: readonly PlainRoute[],
-): (request: IncomingMessage) => { readonly steps: RouteMiddleware; readonly pathName: string } | undefined {
+): (request: IncomingMessage) => { readonly serve: RouteMiddleware; readonly pathName: string } | undefined {
   const posts = routes.filter(
     ({ route: { method, path } }) => method === 'POST' && path.startsWith(OF_TEMPLATE),
   );
-  const stepsBy = new Map(posts.map(({ route, steps }) => [route.path.slice(OF_TEMPLATE.length), steps]));
+  const byRest = new Map(posts.map(({ route, serve }) => [route.path.slice(OF_TEMPLATE.length), serve]));
   return ({ method, url = '' }) => {
     const [, pathName = '', rest = ''] = (method === 'POST' && PLAIN_PATH.exec(url)) || [];
-    const steps = pathName === '' ? undefined : stepsBy.get(rest);
-    return steps === undefined ? undefined : { steps, pathName };
+    const serve = pathName === '' ? undefined : byRest.get(rest);
+    return serve === undefined ? undefined : { serve, pathName };
   };
 }
 

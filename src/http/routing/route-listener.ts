@@ -1,5 +1,5 @@
-// Makes the listener of a table of routes: calls by a look-up, all other requests by koa and its router. The steps
-// are the same on both ways.
+// Makes the listener of a table of routes: calls by a look-up, all other requests by koa and its router. The
+// middleware is the same on both ways.
 
 import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -10,9 +10,9 @@ import type { Logger } from 'pino';
 import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { BodyReaders } from '../body/readers.ts';
-import type { HttpMiddleware, HttpStep, KoaContext, RequestState, RouteContext } from '../request.ts';
+import type { HttpMiddleware, KoaContext, RequestState, RouteContext } from '../request.ts';
 import { PlainContext, plainCalls } from './plain-call.ts';
-import type { Route } from './route.ts';
+import type { HttpRoute } from './route.ts';
 
 /** The CommonJS form of the router: its ES modules import node:http; see server/listeners.ts. */
 const { Router }: typeof import('@koa/router') = createRequire(import.meta.url)('@koa/router');
@@ -29,41 +29,44 @@ export type AppListener = (
   caller?: ForwardedCaller,
 ) => void;
 
-/** Routes, and the steps of their requests. */
+/** Routes, and the middleware of their requests. */
 export interface RouteTable {
-  readonly routes: readonly Route[];
-  /** Steps of every request, in the order of their execution. */
+  readonly routes: readonly HttpRoute[];
+  /** Middleware of every request, in the order of its execution. */
   readonly first: readonly HttpMiddleware[];
-  /** The steps of a route after them; `readBody` comes after its authorization. */
-  stepsOf<C extends RouteContext>(route: Route, readBody: readonly HttpStep<C>[]): readonly HttpStep<C>[];
+  /** The middleware of a route after it; `readBody` comes after its authorization. */
+  middlewareOf<C extends RouteContext>(
+    route: HttpRoute,
+    readBody: readonly HttpMiddleware<C>[],
+  ): readonly HttpMiddleware<C>[];
   /** Serves requests besides those of routes. Default: there are none. */
   readonly besides?: HttpMiddleware | undefined;
   /** Answers a request without a route. */
   unmatched(router: Pick<KoaRouter, 'match'>): HttpMiddleware;
 }
 
-/** Compiles the steps of each route once. The errors of steps are answered by the first of them (middleware/errors.ts). */
+/** Composes the middleware of each route once. The first one (middleware/errors.ts) answers the errors of the others. */
 export function routeListener(
   table: RouteTable,
   readers: BodyReaders,
   gateway: Pick<Gateway, 'hasTemplate' | 'views'>,
   log: Pick<Logger, 'error'>,
 ): AppListener {
-  const { routes, first, stepsOf } = table;
+  const { routes, first, middlewareOf } = table;
   const plain = routes.flatMap((route) => {
     const readBody = route.unlessTemplate === undefined ? readers.direct(route) : undefined;
     if (readBody === undefined) return [];
-    return [{ route, steps: compose<RouteContext>([...first, ...stepsOf(route, readBody)]) }];
+    return [{ route, serve: compose<RouteContext>([...first, ...middlewareOf(route, readBody)]) }];
   });
   const router = new Router<RequestState, Record<never, never>>({ sensitive: true });
   for (const route of routes) {
-    const steps = compose<KoaContext & RouteContext>(stepsOf(route, readers.of(route)));
-    const row = router.register(route.path, [route.method], unlessTemplate(route, gateway, steps));
+    const serve = compose<KoaContext & RouteContext>(middlewareOf(route, readers.of(route)));
+    const row = router.register(route.path, [route.method], unlessTemplate(route, gateway, serve));
     // The router adds HEAD to every GET; at the MCP endpoint it would open a stream that is never read.
     if (route.speaks === 'json-rpc') row.methods = row.methods.filter((method) => method !== 'HEAD');
   }
   const app: KoaApp = new Koa();
-  for (const step of first) app.use(step);
+  for (const middleware of first) app.use(middleware);
   if (table.besides !== undefined) app.use(table.besides);
   app.use(router.routes());
   app.use(table.unmatched(router));
@@ -72,7 +75,7 @@ export function routeListener(
 
 /**
  * Like app.callback(), but without listeners for the end of the connection (1.5 us per request), without koa's lines on standard
- * error and its answers: respond.ts and sse/ write every reply. The first step handles what those after it reject with.
+ * error and its answers: respond.ts and sse/ write every reply. The first middleware handles what the others reject with.
  * `callOf`: requests that are served without koa. Default: none. `arrivals`: where the requests of clients are published.
  */
 export function appListener(
@@ -88,7 +91,7 @@ export function appListener(
     const call = callOf(request);
     try {
       if (call !== undefined) {
-        void call.steps(new PlainContext(app, request, response, call.pathName, caller), nothing);
+        void call.serve(new PlainContext(app, request, response, call.pathName, caller), nothing);
         return;
       }
       const context = app.createContext<RequestState>(request, response);
@@ -101,32 +104,32 @@ export function appListener(
   };
 }
 
-/** `next` of the last step, which does not call it. */
+/** `next` of the last middleware, which does not call it. */
 async function nothing(): Promise<void> {}
 
-/** The steps of a route, skipped while a template of this name exists. */
+/** The middleware of a route, skipped while a template of this name exists. */
 function unlessTemplate<C>(
-  { unlessTemplate: template }: Route,
+  { unlessTemplate: template }: HttpRoute,
   gateway: Pick<Gateway, 'hasTemplate' | 'views'>,
-  steps: HttpStep<C>,
-): HttpStep<C> {
-  if (template === undefined) return steps;
+  serve: HttpMiddleware<C>,
+): HttpMiddleware<C> {
+  if (template === undefined) return serve;
   return (context, next) =>
-    gateway.hasTemplate(template) || gateway.views.has(template) ? next() : steps(context, next);
+    gateway.hasTemplate(template) || gateway.views.has(template) ? next() : serve(context, next);
 }
 
 /**
- * Composes steps: they run in order, then `next`. koa-compose creates a bound function and a promise for each step
- * of each request, to detect a second call of `next`, which no step here makes: one function for all steps of a
- * request counts them. A step may throw synchronously: steps that catch errors use `await`, or `guarded`.
+ * Composes middleware into one that runs it in order, then `next`. koa-compose creates a bound function and a promise for each
+ * one and each request, to detect a second call of `next`, which is never made here: one function for all middleware of a
+ * request counts them. Middleware may throw synchronously: what catches errors uses `await`, or `guarded`.
  */
-function compose<C>(steps: readonly HttpStep<C>[]): HttpStep<C> {
+function compose<C>(all: readonly HttpMiddleware<C>[]): HttpMiddleware<C> {
   return (context, next) => {
     let begun = 0;
     const run: typeof next = () => {
-      const step = steps[begun];
+      const middleware = all[begun];
       begun += 1;
-      return step === undefined ? next() : step(context, run);
+      return middleware === undefined ? next() : middleware(context, run);
     };
     return run();
   };

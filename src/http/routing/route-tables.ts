@@ -1,4 +1,4 @@
-// The tables of routes, and the steps of a request in the order of their execution: one table for clients, one for what other
+// The tables of routes, and the middleware of a request in the order of its execution: one table for clients, one for what other
 // nodes forward to this one. route-listener.ts joins each for koa.
 
 import type { Logger } from 'pino';
@@ -25,7 +25,7 @@ import type { ReportListener, RouteMiddleware } from '../request.ts';
 import { ROUTES } from '../routes/index.ts';
 import type { Services } from '../services.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
-import type { Route } from './route.ts';
+import type { HttpRoute } from './route.ts';
 import type { RouteTable } from './route-listener.ts';
 import { tellingOthers } from './worker-routes.ts';
 
@@ -44,8 +44,8 @@ export interface RouteTablesOptions {
 
 /** How the requests of clients and those of other nodes differ. */
 interface Callers {
-  /** The steps that find the caller of a request. */
-  readonly authorizeAt: (route: Route) => readonly RouteMiddleware[];
+  /** The middleware that finds the caller of a request. */
+  readonly authorizeAt: (route: HttpRoute) => readonly RouteMiddleware[];
   /** Counts messages that do not count as requests. Undefined: another node has counted them. */
   readonly limiter?: Pick<RateLimiter, 'takeFree'>;
   readonly services: Services;
@@ -72,8 +72,8 @@ export function routeTables(options: RouteTablesOptions): RouteTables {
     gateway.views.has(name) ? mayUseView(principal, name) : mayUse(principal, name);
   const isRegistryPublic = services.registry?.isPublic;
 
-  const stepsFor =
-    (callers: Callers): RouteTable['stepsOf'] =>
+  const middlewareFor =
+    (callers: Callers): RouteTable['middlewareOf'] =>
     (route, readBody) => [
       ...trail(route),
       ...callers.authorizeAt(route),
@@ -90,7 +90,7 @@ export function routeTables(options: RouteTablesOptions): RouteTables {
       observe(log, metrics, new Tracing(), clock),
       hostOriginCheck({ ...origins, proxies, signIn, isRegistryPublic }),
     ],
-    stepsOf: stepsFor({
+    middlewareOf: middlewareFor({
       authorizeAt: (route) => [
         ...localAccounts(route, auth.isEnabled, proxies),
         authorize(route, auth, proxies, mayUsePath, challenge(route)),
@@ -98,7 +98,7 @@ export function routeTables(options: RouteTablesOptions): RouteTables {
       limiter: auth.limiter,
       services,
     }),
-    besides: authorizationServer?.step(),
+    besides: authorizationServer?.middleware(),
     unmatched: (router) => unmatched(router, auth, proxies),
   };
 
@@ -111,7 +111,10 @@ export function routeTables(options: RouteTablesOptions): RouteTables {
       routes: ROUTES.filter(({ speaks, isForwarded }) => speaks === 'json-rpc' || isForwarded),
       // The node that received the request counts its answer.
       first: [errors(log), observe(log, { countAnswer: () => {} }, new Tracing(), clock)],
-      stepsOf: stepsFor({ authorizeAt: (route) => [callers.assume(route, mayUsePath)], services: here }),
+      middlewareOf: middlewareFor({
+        authorizeAt: (route) => [callers.assume(route, mayUsePath)],
+        services: here,
+      }),
       unmatched:
         () =>
         ({ method, path }) => {
@@ -124,9 +127,9 @@ export function routeTables(options: RouteTablesOptions): RouteTables {
 }
 
 /** The routes as this app serves them. */
-function publicRoutes(isRegistryPublic = false, worker: OwnWorker | undefined): readonly Route[] {
+function publicRoutes(isRegistryPublic = false, worker: OwnWorker | undefined): readonly HttpRoute[] {
   const routes = isRegistryPublic
-    ? ROUTES.map((route): Route => (route.isRegistry ? { ...route, scope: 'open' } : route))
+    ? ROUTES.map((route): HttpRoute => (route.isRegistry ? { ...route, scope: 'open' } : route))
     : ROUTES;
   return worker === undefined ? routes : routes.map((route) => tellingOthers(route, worker));
 }

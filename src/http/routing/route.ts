@@ -31,7 +31,7 @@ export interface AnswerDoc {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface Route {
+export interface HttpRoute {
   readonly method: Method;
   /** Parameters are written `:name`; `*name` is the rest of the path, slashes included. */
   readonly path: string;
@@ -82,7 +82,7 @@ export interface RouteInput<P, Q, B> {
 }
 
 export interface RouteDefinition<P extends TObject, Q extends TObject, B extends TSchema>
-  extends Omit<Route, 'method' | 'path' | 'errors' | 'request' | 'checkPath' | 'run'> {
+  extends Omit<HttpRoute, 'method' | 'path' | 'errors' | 'request' | 'checkPath' | 'run'> {
   /** Errors of this route besides those of every route, of its scope, its body and the names in its path. */
   readonly errors?: readonly ErrorCode[];
   readonly request?: { readonly params?: P; readonly query?: Q; readonly body?: B };
@@ -103,7 +103,7 @@ export function defineRoute<
   P extends TObject = TObject,
   Q extends TObject = TObject,
   B extends TSchema = TUnknown,
->(method: Method, path: string, definition: RouteDefinition<P, Q, B>): Route {
+>(method: Method, path: string, definition: RouteDefinition<P, Q, B>): HttpRoute {
   const { handler, request = {}, errors = [], ...access } = definition;
   const paramsShape = shapeOf(request.params, 'path');
   const queryShape = shapeOf(request.query, 'query');
@@ -143,8 +143,8 @@ function fieldsOf({ body: written, bodyFields = {} }: RawInput, body: unknown): 
 
 /** The errors of every route, of its scope, its body and the names in its path. */
 function commonErrors(
-  { scope, isUncounted }: Pick<Route, 'scope' | 'isUncounted'>,
-  { params, body }: Route['request'],
+  { scope, isUncounted }: Pick<HttpRoute, 'scope' | 'isUncounted'>,
+  { params, body }: HttpRoute['request'],
 ): ErrorCode[] {
   const codes: ErrorCode[] = scope === 'gateway:write' ? ['SHUTTING_DOWN'] : [];
   codes.push(

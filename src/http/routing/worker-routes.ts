@@ -5,10 +5,10 @@
 import type { OwnWorker } from '../../domain/nodes/workers.ts';
 import { joinedMetrics } from '../../metrics/joined-text.ts';
 import type { Prometheus } from '../../metrics/prometheus.ts';
-import type { Route } from './route.ts';
+import type { HttpRoute } from './route.ts';
 
 /** The route, whose answer waits until the other workers have applied its change. */
-export function tellingOthers(route: Route, worker: OwnWorker): Route {
+export function tellingOthers(route: HttpRoute, worker: OwnWorker): HttpRoute {
   if (route.method === 'GET' || route.changesNothing === true) return route;
   return {
     ...route,
