@@ -26,6 +26,7 @@ import type {
 } from '../domain/views/view.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
+import type { ViewCondition } from '../registry/kinds/view-registry.ts';
 import type { ProtectedPath } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';
 import type { InProcessHandler, Open } from '../transports/open-options.ts';
@@ -321,14 +322,14 @@ export interface ServedViews {
   find(id: string): StoredView;
   /**
    * Stores a view, which replaces the one with its id. VALIDATION_ERROR, DUPLICATE_VIEW, PRECONDITION_FAILED, REGISTRY_FULL,
-   * DATABASE_UNAVAILABLE. `ifMatch`: see etagOf.
+   * DATABASE_UNAVAILABLE; errors of `admit`.
    */
   put(
     definition: ViewDefinition,
-    options?: { readonly ifMatch?: string | undefined },
+    condition?: ViewCondition,
   ): Promise<ViewRecord & { readonly isNew: boolean }>;
-  /** VIEW_NOT_FOUND, PRECONDITION_FAILED, DATABASE_UNAVAILABLE. */
-  delete(id: string, ifMatch?: string): Promise<void>;
+  /** VIEW_NOT_FOUND, PRECONDITION_FAILED, DATABASE_UNAVAILABLE; errors of `admit`. */
+  delete(id: string, condition?: ViewCondition): Promise<void>;
   /** What the lists of its templates show wrong now. VIEW_NOT_FOUND. */
   problems(id: string): Promise<ViewProblem[]>;
   /** The tools of a view, with their approval where the view is pinned. VIEW_NOT_FOUND, DATABASE_UNAVAILABLE. */

@@ -205,9 +205,9 @@ export class Gateway {
     return this.#deps.registry.templates.change(template, change, auth);
   }
 
-  /** TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances. */
-  deleteTemplate(template: string): Promise<void> {
-    return this.#deps.registry.templates.delete(template);
+  /** TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances. `admit` throws when the caller may not delete it. */
+  deleteTemplate(template: string, admit?: (policy: TemplatePolicy) => void): Promise<void> {
+    return this.#deps.registry.templates.delete(template, admit);
   }
 
   /**

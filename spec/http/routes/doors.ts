@@ -1,6 +1,8 @@
 // The doors at which callers meet the tools of a template or a view, for the specs of pinned ones: REST, and MCP of the modern era.
 
 import * as assert from 'uvu/assert';
+import { createGateway } from '../../../src/gateway/gateway.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { startToolServer, type ToolServer } from '../../helpers/tool-server.ts';
 
@@ -70,6 +72,23 @@ export async function openDoors() {
     async close(): Promise<void> {
       await app.close();
       for (const server of servers) server.close();
+    },
+  };
+}
+
+/** Two nodes on one store, which read what the other one changed with their own next change: an app, and a gateway alone. */
+export async function openNodes() {
+  const store = new MemoryStore();
+  const other = await createGateway({ store });
+  const here = await startWithAccounts({ gateway: { store } });
+  await here.gateway.register('files', { id: 'one', endpoint: 'http://127.0.0.1:1/mcp' });
+  return {
+    here,
+    other,
+    writer: await here.key(['gateway:read', 'gateway:write', 'tools:call']),
+    async close(): Promise<void> {
+      await here.close();
+      await other.close({ graceMs: 0 });
     },
   };
 }

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type Doors, openDoors } from './doors.ts';
+import { type Doors, openDoors, openNodes } from './doors.ts';
 
 const test = suite('the tools of pinned templates', { timeoutMs: 30_000 });
 type Json = Record<string, unknown>;
@@ -145,6 +145,16 @@ test('only an admin pins, releases and approves; an unknown tool is not approved
   await serve([SEARCH]);
   assert.is((await approve({ tools: ['no'] })).status, 404);
   assert.is((await approve({ tools: 'some' })).status, 422);
+});
+
+test('what an admin pinned at another node is not deleted, although this one has not read it yet', async () => {
+  const { here, other, writer, close } = await openNodes();
+  await here.gateway.deregister('files', 'one');
+  await other.changeTemplate('files', { approve: 'pinned' });
+  assert.is((await here.as(writer, 'DELETE', '/gateway/templates/files')).status, 403);
+  assert.is(other.template('files').policy.approve, 'pinned');
+  assert.is((await here.as(here.admin, 'DELETE', '/gateway/templates/files')).status, 204);
+  await close();
 });
 
 test.run();

@@ -4,7 +4,7 @@
 import * as assert from 'uvu/assert';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type Doors, openDoors } from './doors.ts';
+import { type Doors, openDoors, openNodes } from './doors.ts';
 
 const test = suite('the tools of pinned views', { timeoutMs: 30_000 });
 type Json = Record<string, unknown>;
@@ -226,6 +226,45 @@ test('only an admin pins, releases, deletes a pinned view and approves; an unkno
   assert.is((await approve({ tools: ['no'] })).status, 404);
   assert.is((await approve({ tools: 'some' })).status, 422);
   assert.is((await app.as(app.admin, 'GET', '/gateway/views/no/tools')).status, 404);
+});
+
+test('what an admin guarded at another node counts, although this one has not read it yet', async () => {
+  const nodes = await openNodes();
+  const { here, other, writer } = nodes;
+  const guards = { pinned: { approve: 'pinned' }, asked: { confirm: ['*'] } } as const;
+  const from = [{ template: 'files' }];
+  for (const [id, guard] of Object.entries(guards)) {
+    assert.is((await here.as(writer, 'PUT', `/gateway/views/${id}`, { body: { from } })).status, 201);
+    await other.views.put({ id, from, ...guard });
+    assert.is((await here.as(writer, 'DELETE', `/gateway/views/${id}`)).status, 403);
+    await other.views.put({ id, from });
+    await here.gateway.changeTemplate('files', { timeout: 5 });
+    await other.views.put({ id, from, ...guard });
+    assert.is((await here.as(writer, 'PUT', `/gateway/views/${id}`, { body: { from } })).status, 403);
+  }
+  assert.is(other.views.find('pinned').definition.approve, 'pinned');
+  await nodes.close();
+});
+
+test('a change that waits for the list of a server does not end what an admin guarded meanwhile', async () => {
+  await serve([SEARCH]);
+  const writer = await app.key(['gateway:write', 'tools:call']);
+  const listing = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  await app.serve('slow', 'one', async ({ method }) => {
+    if (method !== 'tools/list') return {};
+    asked.resolve();
+    await listing.promise;
+    return { tools: [] };
+  });
+  await put(DESK);
+  const changing = put({ from: [{ template: 'slow' }, ...DESK.from] }, writer);
+  await asked.promise;
+  assert.is((await put()).status, 200);
+  listing.resolve();
+  assert.is((await changing).status, 403);
+  const { body } = await app.as(app.admin, 'GET', '/gateway/views/desk');
+  assert.equal([body.approve, body.from], ['pinned', DESK.from]);
 });
 
 test.run();

@@ -29,6 +29,7 @@ import type { AggregateBackends } from '../../protocol/aggregate/backends.ts';
 import { withAggregateInstance } from '../../protocol/aggregate/names.ts';
 import { CompiledView } from '../../protocol/aggregate/views/view-choices.ts';
 import { compiledLists } from '../../protocol/aggregate/views/view-directory.ts';
+import type { ViewCondition } from '../../registry/kinds/view-registry.ts';
 import type { ToolApprovals } from '../../registry/pinned/tool-approvals.ts';
 import type { ServedViews, ViewPreview, ViewRecord, ViewTool } from '../gateway-types.ts';
 import { PROFILE, ServedView, type ServedViewDeps } from './served-view.ts';
@@ -114,11 +115,11 @@ export class Views implements ServedViews {
 
   /**
    * Stores a view, which replaces the one with its id. VALIDATION_ERROR, DUPLICATE_VIEW, PRECONDITION_FAILED,
-   * REGISTRY_FULL, DATABASE_UNAVAILABLE.
+   * REGISTRY_FULL, DATABASE_UNAVAILABLE; errors of `admit`.
    */
   async put(
     written: ViewDefinition,
-    { ifMatch }: { readonly ifMatch?: string | undefined } = {},
+    condition: ViewCondition = {},
   ): Promise<ViewRecord & { readonly isNew: boolean }> {
     const { registry, approvals } = this.#deps;
     const definition = checkedView(jsonCopy(written)); // an embedding program may change its own
@@ -127,7 +128,7 @@ export class Views implements ServedViews {
     await draft.survey();
     this.#settling.add(id);
     try {
-      const stored = await registry.put(definition, { names: draft.names, ifMatch });
+      const stored = await registry.put(definition, { ...condition, names: draft.names });
       await approvals.approveFirst(id, () => this.problems(id));
       return { ...stored, problems: await this.problems(id) };
     } finally {
@@ -135,9 +136,9 @@ export class Views implements ServedViews {
     }
   }
 
-  /** VIEW_NOT_FOUND, PRECONDITION_FAILED, DATABASE_UNAVAILABLE. */
-  delete(id: string, ifMatch?: string): Promise<void> {
-    return this.#deps.registry.delete(id, ifMatch);
+  /** VIEW_NOT_FOUND, PRECONDITION_FAILED, DATABASE_UNAVAILABLE; errors of `admit`. */
+  delete(id: string, condition?: ViewCondition): Promise<void> {
+    return this.#deps.registry.delete(id, condition);
   }
 
   /** The tools of a view by the names under which they are listed, or would be. VIEW_NOT_FOUND, DATABASE_UNAVAILABLE. */

@@ -261,9 +261,9 @@ export const templateRoutes: readonly HttpRoute[] = [
     request: { params: TemplateParams },
     answers: { 204: { description: 'Its settings are no longer stored, and it is not listed' } },
     handler: async ({ params, principal }, { gateway }) => {
-      const { approve } = gateway.template(params.template).policy;
-      if (approve === 'pinned') requireAdminToApprove(principal, { approve });
-      await gateway.deleteTemplate(params.template);
+      await gateway.deleteTemplate(params.template, ({ approve }) => {
+        if (approve === 'pinned') requireAdminToApprove(principal, { approve });
+      });
       return noContent();
     },
   }),

@@ -104,13 +104,10 @@ export const viewRoutes: readonly HttpRoute[] = [
     errors: WRITES,
     handler: async ({ params: { view: id }, body, principal, request }, { gateway, auth }) => {
       const definition = checkedView(withViewId(body, id), id);
-      const before = gateway.views.list().find((each) => each.definition.id === id);
-      await requireAdmin(principal, auth, id, [before?.definition, definition]);
       requireTemplates(principal, definition);
-      if (before !== undefined) requireTemplates(principal, before.definition);
-      requireAdminToTrust(principal, before?.definition, definition);
       const { view, isNew, problems } = await gateway.views.put(definition, {
         ifMatch: request.headers['if-match'],
+        admit: (before) => requireRightToWrite(principal, auth, id, before, definition),
       });
       const path = `/gateway/views/${id}`;
       return json(isNew ? 201 : 200, writtenView(principal, view, problems), {
@@ -127,11 +124,10 @@ export const viewRoutes: readonly HttpRoute[] = [
     answers: { 204: { description: 'It is gone; its sessions end' } },
     errors: ['TEMPLATE_NOT_FOUND', 'PRECONDITION_FAILED'],
     handler: async ({ params: { view: id }, principal, request }, { gateway, auth }) => {
-      const { definition } = gateway.views.find(id);
-      requireTemplates(principal, definition);
-      requireAdminToTrust(principal, definition);
-      await requireAdmin(principal, auth, id, [definition]);
-      await gateway.views.delete(id, request.headers['if-match']);
+      await gateway.views.delete(id, {
+        ifMatch: request.headers['if-match'],
+        admit: (before) => requireRightToWrite(principal, auth, id, before),
+      });
       return noContent();
     },
   }),
@@ -183,32 +179,23 @@ function requireTemplates(principal: Principal, { from }: ViewDefinition): void 
 }
 
 /**
- * A caller that may not approve tools must not end the need for it. `after`: default the view is deleted.
- * INSUFFICIENT_PERMISSIONS.
+ * Requires all tools of the templates of the view as it was, and an admin for a change of `approve`, for a view that an
+ * account or a role names, since the change alters what others may do, and for one with `confirm`, which the change
+ * could make to meet nothing. `after`: default the view is deleted. TEMPLATE_NOT_FOUND, INSUFFICIENT_PERMISSIONS;
+ * DATABASE_UNAVAILABLE.
  */
-function requireAdminToTrust(
-  principal: Principal,
-  before: ViewDefinition | undefined,
-  after?: ViewDefinition,
-): void {
-  const isSame = (before?.approve ?? 'none') === (after?.approve ?? 'none');
-  if (!isSame && !mayDo(principal, ['admin'])) throw insufficientPermissions(['admin']);
-}
-
-/**
- * Requires an admin for a view that an account or a role names, since the change alters what others may do, and for one
- * with `confirm`, which the change could make to meet nothing. `versions`: the view before and after the change.
- * INSUFFICIENT_PERMISSIONS; DATABASE_UNAVAILABLE.
- */
-async function requireAdmin(
+async function requireRightToWrite(
   principal: Principal,
   auth: Pick<Services['auth'], 'namesView'>,
   id: string,
-  versions: readonly (ViewDefinition | undefined)[],
+  before: ViewDefinition | undefined,
+  after?: ViewDefinition,
 ): Promise<void> {
+  if (before !== undefined) requireTemplates(principal, before);
   if (mayDo(principal, ['admin'])) return;
-  const isGuarded = versions.some((definition) => definition?.confirm !== undefined);
-  if (isGuarded || (await auth.namesView(id))) throw insufficientPermissions(['admin']);
+  const isTrustChanged = (before?.approve ?? 'none') !== (after?.approve ?? 'none');
+  const isGuarded = before?.confirm !== undefined || after?.confirm !== undefined;
+  if (isTrustChanged || isGuarded || (await auth.namesView(id))) throw insufficientPermissions(['admin']);
 }
 
 function mayUseAll(rights: Rights, template: string): boolean {

@@ -1,6 +1,7 @@
 // The templates of the registry: their settings and their `auth`, stored first, then in force on this node, then on the
 // others.
 
+import type { TemplatePolicy } from '../../balancing/policy.ts';
 import type { LoadBalancerChange, LoadBalancerSettings } from '../../balancing/policy-schemas.ts';
 import {
   changedTemplate,
@@ -54,11 +55,12 @@ export class TemplateRegistry {
 
   /**
    * Deletes a template and its settings. TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances on any node. A template with
-   * a definition remains, with the default settings.
+   * a definition remains, with the default settings. `admit` throws when the caller may not delete a template of this policy.
    */
-  delete(template: string): Promise<void> {
+  delete(template: string, admit?: (policy: TemplatePolicy) => void): Promise<void> {
     return this.#steps.change(async () => {
       await this.#steps.reload();
+      admit?.(this.#deps.fleet.undeletedGroup(template).policy);
       this.#deps.active.refuseNonEmpty(template);
       if (!this.#steps.advance(await this.#deps.store.templates.delete(template))) {
         // It was not stored, or another node has just registered an instance in it.

@@ -36,10 +36,19 @@ export interface ViewRegistryDeps {
   readonly approvals?: Pick<ToolApprovals, 'setView' | 'begin'> | undefined;
 }
 
-export interface ViewPut {
-  readonly names: NameTargets;
+/** When a view may be changed. */
+export interface ViewCondition {
   /** See etagOf: PRECONDITION_FAILED for another one. `*`: any that exists. Default: no condition. */
   readonly ifMatch?: string | undefined;
+  /**
+   * Called with the version that the change replaces, which another node may have just stored; rejects when the caller may not
+   * change it. Default: every caller may.
+   */
+  readonly admit?: ((before: ViewDefinition | undefined) => void | Promise<void>) | undefined;
+}
+
+export interface ViewPut extends ViewCondition {
+  readonly names: NameTargets;
   /** Fingerprint of an entry of the registry file. Default: it comes from the API. */
   readonly fingerprint?: string | undefined;
 }
@@ -72,13 +81,16 @@ export class ViewRegistry {
     return [...this.#views.values()].toSorted((a, b) => (a.definition.id < b.definition.id ? -1 : 1));
   }
 
-  /** Stores a view, and puts it in force. DUPLICATE_VIEW for the name of a template, PRECONDITION_FAILED, REGISTRY_FULL. */
+  /**
+   * Stores a view, and puts it in force. DUPLICATE_VIEW for the name of a template, PRECONDITION_FAILED, REGISTRY_FULL; errors of
+   * `admit`.
+   */
   put(
     definition: ViewDefinition,
-    { names, ifMatch, fingerprint }: ViewPut,
+    { names, fingerprint, ...condition }: ViewPut,
   ): Promise<{ readonly view: StoredView; readonly isNew: boolean }> {
     const { id } = definition;
-    return this.#changing(id, ifMatch, async (before) => {
+    return this.#changing(id, condition, async (before) => {
       if (this.#deps.fleet.has(id)) throw duplicateView(id, 'template');
       if (before === undefined && this.#views.size >= MAX_VIEWS) throw registryFull('views', MAX_VIEWS);
       const more = bytesOf({ definition, names }) - bytesOf(before);
@@ -111,22 +123,19 @@ export class ViewRegistry {
 
   /**
    * Deletes a view; one of the registry file leaves a tombstone, so that the next import does not add it again.
-   * VIEW_NOT_FOUND, PRECONDITION_FAILED.
+   * VIEW_NOT_FOUND, PRECONDITION_FAILED; errors of `admit`.
    */
-  delete(id: string, ifMatch?: string): Promise<void> {
-    return this.#delete(id, { ifMatch, isBuried: true });
+  delete(id: string, condition: ViewCondition = {}): Promise<void> {
+    return this.#delete(id, condition, true);
   }
 
   /** Deletes a view that its file no longer has. VIEW_NOT_FOUND. */
   withdraw(id: string): Promise<void> {
-    return this.#delete(id, { isBuried: false });
+    return this.#delete(id, {}, false);
   }
 
-  async #delete(
-    id: string,
-    { ifMatch, isBuried }: { readonly ifMatch?: string | undefined; readonly isBuried: boolean },
-  ): Promise<void> {
-    await this.#changing(id, ifMatch, async (before) => {
+  async #delete(id: string, condition: ViewCondition, isBuried: boolean): Promise<void> {
+    await this.#changing(id, condition, async (before) => {
       if (before === undefined) throw viewNotFound(id);
       this.#steps.advance(await this.#deps.store.views.delete(id, isBuried ? before.fingerprint : undefined));
       this.#remove(id);
@@ -148,13 +157,14 @@ export class ViewRegistry {
   /** Tries again when another node changed the view meanwhile; `work` resolves with undefined then. */
   #changing<T>(
     id: string,
-    ifMatch: string | undefined,
+    { ifMatch, admit }: ViewCondition,
     work: (before: StoredView | undefined) => Promise<T | undefined>,
   ): Promise<T> {
     return this.#steps.change(async () => {
       for (let left = ATTEMPTS; left > 0; left -= 1) {
         await this.#steps.reload();
         const before = this.#views.get(id);
+        await admit?.(before?.definition);
         if (ifMatch !== undefined && (before === undefined || !isMatch(ifMatch, etagOf(before))))
           throw viewChanged(id);
         const done = await work(before);
