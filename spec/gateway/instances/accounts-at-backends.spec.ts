@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { asGatewayError } from '../../../src/domain/errors/errors.ts';
@@ -162,6 +163,21 @@ accounts(
     const answers = await Promise.all(Array.from({ length: 20 }, () => world.whoami()));
     assert.is(answers.length, 20);
     assert.equal([world.backend.refreshes, world.backend.refreshAttempts], [1, 1]);
+  }),
+);
+
+accounts(
+  'sends a call again once, however long the refusal of its token is',
+  withBackend(async (world) => {
+    await connected(world);
+    await world.whoami();
+    world.backend.expireTokens();
+    world.backend.isWordy = true;
+    const before = world.backend.seen.length;
+    assert.match(await world.whoami(), /someone/);
+    await setTimeout(200);
+    const sent = world.backend.seen.slice(before).map(({ tool }) => tool);
+    assert.equal(sent, ['whoami']);
   }),
 );
 

@@ -360,6 +360,7 @@ export class HttpAnswer implements AnswerReceiver {
   async #askAbout(token: string, tokens: BearerTokens, headers: ResponseHeaders): Promise<void> {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
+    this.#decoder?.close(); // what it still has must not be read as the next answer
     const { error, scopes } = challengeIn(String(headers['www-authenticate'] ?? ''));
     if (this.status === 403) {
       if (error !== 'insufficient_scope') this.#endWithRefusal(headers);
