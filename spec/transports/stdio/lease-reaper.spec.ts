@@ -67,6 +67,40 @@ posix('a program whose lease ends on the way to its start does not begin', async
   assert.equal([...(await once(child, 'close')), out], [1, null, '']);
 });
 
+posix('after a shell that the system could not start, the next program has one', async () => {
+  const code = `
+    const [{ LeaseReaper }, { Reaper }] = await Promise.all([import(process.argv[1]), import(process.argv[2])]);
+    const { closeSync, openSync } = await import('node:fs');
+    const { setImmediate: turn } = await import('node:timers/promises');
+    const reaper = new LeaseReaper(new Reaper());
+    reaper.lease(performance.now() + 60_000);
+    const said = [];
+    const start = () => {
+      try {
+        said.push(reaper.of('one').start('/bin/true', []).command);
+      } catch ({ message }) {
+        said.push(message);
+      }
+    };
+    const files = [];
+    try {
+      for (;;) files.push(openSync('/dev/null'));
+    } catch {}
+    start();
+    await turn();
+    for (const file of files) closeSync(file);
+    start();
+    console.log(JSON.stringify(said));
+    reaper.of('one').forget(0);
+  `;
+  const limited = ['-c', 'ulimit -n 100 && exec "$0" "$@"', process.execPath];
+  const parent = spawn('/bin/sh', [...limited, '--input-type=module', '-e', code, ...MODULES], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const failed = 'the shell that ends it with this node cannot be started';
+  assert.equal(JSON.parse(await lineOf(parent)), [failed, '/bin/sh']);
+});
+
 posix('the lease ends a program whose gateway was killed, and then its shell', async () => {
   const code = `
     const [{ LeaseReaper }, { Reaper }] = await Promise.all([import(process.argv[1]), import(process.argv[2])]);

@@ -83,8 +83,9 @@ export class LeaseReaper {
     return {
       start: (command, args): GatedProgram => {
         const { stdin } = this.#shell ?? this.#open();
-        if (stdin === null || !ownsGroup || systemClock.now() >= this.#untilMs)
+        if (!ownsGroup || systemClock.now() >= this.#untilMs)
           throw new Error('this node may not run it any more');
+        if (!stdin?.writable) throw new Error('the shell that ends it with this node cannot be started');
         const gate = ['-c', GATE, 'stagedoor-start', this.#uptime, String(this.#deadline.uptime)];
         return { command: '/bin/sh', args: [...gate, command, ...args], channel: stdin };
       },
@@ -138,7 +139,7 @@ export class LeaseReaper {
         if (this.#shell === undefined && this.#groups.size > 0) this.#open();
       });
     };
-    shell.on('error', () => {}).on('exit', lost);
+    shell.on('error', lost).on('exit', lost);
     shell.stdin?.on('error', () => {}); // its exit follows
     shell.unref();
     this.#shell = shell;
