@@ -6,6 +6,7 @@ import type { ClientSession } from '../../../src/actors/sessions/client-session.
 import type { SessionFailover } from '../../../src/balancing/policy.ts';
 import {
   ASKABLE,
+  answers,
   ask,
   type BackendOptions,
   codeOf,
@@ -73,6 +74,40 @@ for (const failover of ['never', 'auto'] as const) {
     assert.equal(moves, [['a', 'b']]);
   });
 }
+
+test('after it began anew, the end of a call of before says nothing about its new conversation', async () => {
+  const session = await openPart('auto', DEDICATED);
+  await harness.add('b', DEDICATED);
+  harness.rewrite('a', silent);
+  ask(session, 'write');
+  await settled();
+  harness.ref('a').drain();
+  assert.is(await said(session), 'b');
+  harness.rewrite('b', silent);
+  ask(session, 'write');
+  await settled();
+  harness.conversations('a')[0]?.last.result({ content: [] });
+  await settled();
+  assert.is(session.value.unsafe, 'unknown');
+  harness.conversations('b')[0]?.last.result({ content: [] });
+  await settled();
+  assert.is(session.value.unsafe, 'yes');
+});
+
+test('calls that are not safe to repeat are settled, in whatever order they end', async () => {
+  const session = await openPart('never', DEDICATED);
+  harness.rewrite('a', silent);
+  for (let calls = 0; calls < 3; calls += 1) ask(session, 'write');
+  await settled();
+  const [conversation] = harness.conversations('a');
+  for (const exchange of conversation?.exchanges.toReversed() ?? []) exchange.result({ content: [] });
+  await settled();
+  assert.is(session.value.unsafe, 'yes');
+  conversation?.disconnect();
+  harness.rewrite('a', answers('a'));
+  assert.is(await said(session), 'a');
+  assert.is(session.value.unsafe, 'no');
+});
 
 test('while no other instance could serve it, it keeps its conversation', async () => {
   const session = await openPart('never', DEDICATED);

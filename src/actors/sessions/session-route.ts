@@ -7,12 +7,7 @@ import { from, Observable, of } from 'rxjs';
 import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { isRepeatable } from '../../domain/calls/retry-rules.ts';
-import {
-  type Delivered,
-  type GatewayError,
-  moreTelling,
-  perhapsDelivered,
-} from '../../domain/errors/errors.ts';
+import { type GatewayError, moreTelling, perhapsDelivered } from '../../domain/errors/errors.ts';
 import { capacityYielded } from '../../domain/errors/session-errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
@@ -112,12 +107,18 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   /**
-   * Reports a call that is not safe to repeat: see ClientSessionEvent. After the first such call that arrived there
-   * is nothing more to report.
+   * Counts an attempt that is not safe to repeat, before it is sent; `settleUnsafe` must follow. False when one has
+   * arrived already: then there is nothing to count.
    */
-  noteUnsafe(delivered: Delivered): void {
-    const { value } = this.#session;
-    if (value.unsafe !== 'yes') this.#session.send({ type: 'unsafe', delivered });
+  countUnsafe(): boolean {
+    const isCounted = this.#session.value.unsafe !== 'yes';
+    if (isCounted) this.#session.send({ type: 'unsafe', delivered: 'unknown' });
+    return isCounted;
+  }
+
+  /** Reports whether a counted attempt arrived: see ClientSessionEvent. */
+  settleUnsafe(delivered: 'yes' | 'no'): void {
+    this.#session.send({ type: 'unsafe', delivered });
   }
 
   /** How to carry out a request of `setsBackendState`; undefined for other requests, and for continued calls. */
@@ -310,7 +311,8 @@ class SessionStep implements SendStep, AttemptPlan {
   readonly binding: Binding;
   readonly isAtSessionBinding: boolean;
   readonly #route: SessionRoute;
-  #isUnsafe = false;
+  /** True for an attempt that is not safe to repeat, if it counts: see SessionRoute.countUnsafe. */
+  #isCounted = false;
   /** The plan that forwards a request of `setsBackendState`; undefined for other requests. */
   #forwarded: AttemptPlan | undefined;
 
@@ -328,13 +330,12 @@ class SessionStep implements SendStep, AttemptPlan {
     if (!this.isAtSessionBinding) this.#route.hedged();
     else if (isMixedTask(request, binding)) return { kind: 'answer', answer$: of(NO_TASKS) };
     else {
-      // Before sending: afterwards the transport that knew the tool may be gone.
-      this.#isUnsafe = !isRepeatable(request, this.ref);
-      if (this.#isUnsafe) this.#route.noteUnsafe('unknown');
       this.#route.use(binding);
       const plan = this.#route.backendStatePlan(binding);
       if (plan !== undefined && plan.kind !== 'send') return plan;
       this.#forwarded = plan;
+      // Before sending: afterwards the transport that knew the tool may be gone.
+      this.#isCounted = !isRepeatable(request, this.ref) && this.#route.countUnsafe();
     }
     return this;
   }
@@ -346,11 +347,11 @@ class SessionStep implements SendStep, AttemptPlan {
   }
 
   ended({ error }: AttemptEnding): void {
-    if (!this.#isUnsafe) return;
+    if (!this.#isCounted) return;
     const conversation = this.conversation ?? this.ref.opened?.transport;
     // The program ends, whatever the call did.
     const isForgotten = conversation?.endsAfterCall === true;
-    this.#route.noteUnsafe(isForgotten || error?.delivered === 'no' ? 'no' : 'yes');
+    this.#route.settleUnsafe(isForgotten || error?.delivered === 'no' ? 'no' : 'yes');
   }
 }
 
