@@ -31,10 +31,13 @@ let keeper: SessionKeeper;
 let operations: string[];
 /** What each operation does before; default nothing. */
 let before: () => Promise<void>;
+/** What an insert of these rows does before; default nothing. */
+let beforeInsert: (rows: readonly { readonly key: string }[]) => void;
 simulateTime(test, () => {
   const { sessions: stored } = new MemoryStore();
   operations = [];
   before = async () => {};
+  beforeInsert = () => {};
   sessions = stored;
   const noting = async (name: string, rows: number) => {
     operations.push(`${name} ${rows}`);
@@ -44,6 +47,7 @@ simulateTime(test, () => {
     ...stored,
     insert: async (rows) => {
       await noting('insert', rows.length);
+      beforeInsert(rows);
       return stored.insert(rows);
     },
     update: async (life, changes) => {
@@ -94,6 +98,21 @@ test('the first row is written at once, those of the next 2 ms together', async 
   await pass(2);
   await saved;
   assert.equal(operations, ['insert 1', 'insert 100', 'insert 49']);
+});
+
+test('a row that the database refuses keeps no other from being written', async () => {
+  const refused = rowKeyOf('s7');
+  beforeInsert = (rows) => {
+    if (rows.some(({ key }) => key === refused)) throw new Error('the value is not accepted');
+  };
+  const all = Array.from({ length: 20 }, (_, n) => new Session(`s${n}`));
+  for (const session of all) new StoredRow(keeper, session, false).changed();
+  for (let seconds = 0; seconds < 30; seconds += 1) await pass(1_000);
+  const stored = await Promise.all(all.map(storedOf));
+  assert.equal(
+    all.filter((_, n) => stored[n] === undefined).map(({ id }) => id),
+    ['s7'],
+  );
 });
 
 test('changes within 50 ms are one write, and what is the same again is none', async () => {

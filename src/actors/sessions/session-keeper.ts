@@ -76,6 +76,8 @@ export class SessionKeeper implements RowWriter {
   readonly #idleMs: number;
   readonly #maxSessions: number;
   readonly #pending = new Set<StoredRow>();
+  /** The most rows of the next group: half after a failure, so that a row that the database refuses is soon alone. */
+  #groupRows = MAX_SESSION_ROWS;
   /** True after a write that failed, or that a client did not wait for any longer. */
   #isStoreAway = false;
   /** The time of the next write, and its cancellation. */
@@ -236,7 +238,7 @@ export class SessionKeeper implements RowWriter {
 
   /** Writes one group. Returns false after a failure; the group is then written again later. */
   async #writeGroup(): Promise<boolean> {
-    const group = [...this.#pending].slice(0, MAX_SESSION_ROWS);
+    const group = [...this.#pending].slice(0, this.#groupRows);
     for (const row of group) this.#pending.delete(row);
     const usedAt = new Date(wallAt(this.clock, this.clock.now())).toISOString();
     try {
@@ -264,11 +266,13 @@ export class SessionKeeper implements RowWriter {
         }
       }
       this.#isStoreAway = false;
+      this.#groupRows = Math.min(2 * this.#groupRows, MAX_SESSION_ROWS);
       return true;
     } catch {
       // The database is away, or refuses.
       this.#isStoreAway = true;
-      for (const row of group) this.#pending.add(row);
+      this.#groupRows = Math.ceil(this.#groupRows / 2);
+      for (const row of group) this.#pending.add(row); // after all others
       for (const row of this.#pending) row.settle(false);
       return false;
     }
