@@ -8,6 +8,7 @@ import {
   ToolCache,
   type ToolRules,
 } from '../../../src/actors/instances/tool-cache.ts';
+import type { ToolTrust } from '../../../src/actors/instances/tool-trust.ts';
 import type { Tool } from '../../../src/domain/mcp/mcp.ts';
 import { ByteBudget } from '../../../src/domain/memory/held-bytes.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
@@ -52,6 +53,30 @@ test('keeps of a tool only what the gateway itself needs', async () => {
   await refreshed;
   assert.equal(cache.find('plain'), { name: 'plain', annotations: { readOnlyHint: true } });
   assert.equal(cache.find('mirrored'), { name: 'mirrored', inputSchema: mirrored });
+});
+
+test('a list whose definitions cannot be recorded is not trusted, and the next one is', async () => {
+  let isBroken = true;
+  const trust: ToolTrust = {
+    isRequiredFor: () => true,
+    isApproved: () => true,
+    digestsOf: async (tools) => new Map(tools.map((tool) => [tool, { own: tool.name, shown: tool.name }])),
+    areUsedEverywhere: async () => true,
+    listed: async () => {
+      if (isBroken) throw new Error('not recorded');
+    },
+  };
+  const { cache, answer, clock } = staged({ trust: () => trust });
+  const first = cache.refresh();
+  await answer('a');
+  await first;
+  assert.is(cache.lists('a'), 'no');
+  isBroken = false;
+  clock.nowMs += TOOL_LIST_AGE_MS;
+  const second = cache.refresh();
+  await answer('a');
+  await second;
+  assert.is(cache.lists('a'), 'yes');
 });
 
 test('counts its list, and knows no tools when there is no room for it', async () => {

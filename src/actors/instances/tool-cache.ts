@@ -183,9 +183,9 @@ export class ToolCache {
   async #reload(): Promise<void> {
     for (let round = 0; round < TOOL_LIST_ROUNDS; round += 1) {
       this.#stale = false;
-      const tools = await this.#load().catch(() => undefined); // a call that needs the tool meets the failure, too
-      const digests = tools && (await this.#noted(tools));
-      if (tools !== undefined && !this.#stale) {
+      const listed = await this.#listed().catch(() => undefined); // a call that needs the tool meets the failure, too
+      if (listed !== undefined && !this.#stale) {
+        const { tools, digests } = listed;
         this.#keep(tools.map(keptOf));
         this.#digests = digests && new Map([...digests].map(([{ name }, own]) => [name, own]));
       } else if (this.#lacksDigests) this.#digests = new Map(); // the next attempt waits its second
@@ -196,12 +196,13 @@ export class ToolCache {
     this.#loading = undefined;
   }
 
-  /** Records definitions that wait for approval. Undefined while every definition is trusted. */
-  async #noted(tools: readonly Tool[]): Promise<ListedDigests | undefined> {
+  /** Lists the tools, and records definitions that wait for approval. `digests`: undefined while every definition is trusted. */
+  async #listed(): Promise<{ tools: readonly Tool[]; digests: ListedDigests | undefined }> {
+    const tools = await this.#load();
     const trust = this.#rules.trust();
     const digests = await trust?.digestsOf(tools);
     if (digests !== undefined) await trust?.listed(digests, true);
-    return digests;
+    return { tools, digests };
   }
 
   /** Keeps the list if there is room for it; otherwise its tools are unknown. */
