@@ -1,13 +1,14 @@
 // Files that a user names: files, devices, and pipes with and without a program at the other end.
 
 import { execFileSync, spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, writeFileSync, writeSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { filePieces } from '../../src/config/read-file.ts';
+import { filePieces, readFileNow } from '../../src/config/read-file.ts';
 import { codeOf } from '../../src/domain/errors/errors.ts';
 import { bytesWithin } from '../../src/domain/memory/bounded-bytes.ts';
 import { folderOfEach } from '../helpers/folder.ts';
+import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('bytes of files that a user names');
@@ -40,10 +41,22 @@ if (process.platform !== 'win32') {
     assert.is(await reading, 'all of it');
   });
 
-  test('waits for no program that is not there, and reads no more than asked of a device', async () => {
+  test('waits for no program that is not there, and not for ever for one that never ends', async () => {
     execFileSync('mkfifo', [folder('pipe')]);
     assert.is(await read(folder('pipe')).catch(codeOf), 'no writer');
-    assert.is(await read('/dev/zero'), 'undefined');
+    const writer = openSync(folder('pipe'), 'r+');
+    writeSync(writer, 'some');
+    assert.is(await bytesWithin(filePieces(folder('pipe'), 50), 200).catch(codeOf), 'no end within 0.05 s');
+    assert.is(codeOf(await thrownBy(() => readFileNow(folder('pipe'), 50))), 'no end within 0.05 s');
+    closeSync(writer);
+  });
+
+  test('reads no device, which may have no end or wait for ever, but the empty one', async () => {
+    assert.is(await read('/dev/null'), '');
+    for (const device of ['/dev/zero', '/dev/kmsg'].filter(existsSync)) {
+      assert.is(await read(device).catch(codeOf), 'not a file or a pipe', device);
+      assert.is(codeOf(await thrownBy(() => readFileNow(device))), 'not a file or a pipe', device);
+    }
   });
 }
 

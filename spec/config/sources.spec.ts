@@ -70,8 +70,11 @@ test('reads files as UTF-8 with or without a byte order mark, and refuses every 
     assert.equal(files, [`${folder}/a.yaml`, `${folder}/password`], 'no program may read them');
     await writeFile(`${folder}/password`, Buffer.from('hünter22', 'latin1'));
     await writeFile(`${folder}/a.yaml`, Buffer.from('\ufeffnode_id: a\n', 'utf16le'));
-    const cannot = 'the file cannot be read (not UTF-8)';
-    assert.equal(faultsOf(read), [`--config: ${cannot}`, `GATEWAY_ADMIN_PASSWORD_FILE: ${cannot}`]);
+    const cannot = 'cannot be read (not UTF-8)';
+    assert.equal(faultsOf(read), [
+      `--config: the file "a.yaml" ${cannot}`,
+      `GATEWAY_ADMIN_PASSWORD_FILE: the file "password" ${cannot}`,
+    ]);
   }));
 
 if (process.platform !== 'win32')
@@ -84,8 +87,11 @@ if (process.platform !== 'win32')
           env: { GATEWAY_ADMIN_PASSWORD_FILE: 'password' },
         });
       execFileSync('mkfifo', [`${folder}/a.yaml`, `${folder}/password`]);
-      const cannot = 'the file cannot be read (no writer)';
-      assert.equal(faultsOf(read), [`--config: ${cannot}`, `GATEWAY_ADMIN_PASSWORD_FILE: ${cannot}`]);
+      const cannot = 'cannot be read (no writer)';
+      assert.equal(faultsOf(read), [
+        `--config: the file "a.yaml" ${cannot}`,
+        `GATEWAY_ADMIN_PASSWORD_FILE: the file "password" ${cannot}`,
+      ]);
       const script =
         'exec 3<>a.yaml; echo ready; sleep 0.2; echo node_id: a >&3; exec 3>&-; printf hunter22 > password';
       const writer = spawn('/bin/sh', ['-c', script], { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -96,7 +102,7 @@ if (process.platform !== 'win32')
       await symlink('/dev/zero', `${folder}/zero`);
       assert.equal(
         faultsOf(() => loadConfig({ cwd: folder, flags: { config: 'zero' } })),
-        ['--config: the file cannot be read (too long)'],
+        ['--config: the file "zero" cannot be read (not a file or a pipe)'],
       );
     }));
 

@@ -1,6 +1,6 @@
-// Reads the files that users name. A file may also be a pipe, such as that of `<(command)` in a shell, or a
-// device; certificates and their keys may not. Files of settings are read at once, because settings are read
-// before anything runs; larger ones in pieces.
+// Reads the files that users name. A file may also be a pipe, such as that of `<(command)` in a shell, or a terminal, to
+// whose end a reader waits for a minute at most; of devices only the empty one. Certificates and their keys may not. Files
+// of settings are read at once, because settings are read before anything runs; larger ones in pieces.
 
 import {
   closeSync,
@@ -13,7 +13,8 @@ import {
   statSync,
 } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import { Socket } from 'node:net';
+import { devNull } from 'node:os';
+import { isatty } from 'node:tty';
 import { codeOf, OperatorError } from '../domain/errors/errors.ts';
 import { sleep, systemClock } from '../domain/time/clock.ts';
 
@@ -25,77 +26,54 @@ const MOST_PEM_BYTES = 2 ** 20;
 const AT_ONCE = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 /** Between two looks into a pipe whose program has not written yet. */
 const PAUSE_MS = 5;
+const NO_FILE = 'not a file or a pipe';
 /** A program that opens the other end of a pipe is waited for this long. */
 const WRITER_MS = 5_000;
+/** What a program writes into a pipe, or a user into a terminal, is read for this long. */
+const END_MS = 60_000;
 
 /**
- * Throws the error of the file system, or one with the code `no writer` for a pipe that no program has opened for
- * writing after 5 s, or `too long`.
+ * Throws the error of the file system, or one whose code says what is wrong: `no writer` for a pipe that no program has opened
+ * for writing after 5 s, `no end within 60 s`, `not a file or a pipe`, or `too long`.
  */
-export function readFileNow(path: string): Buffer {
+export function readFileNow(path: string, endMs = END_MS): Buffer {
   const fd = openSync(path, AT_ONCE);
   try {
-    const isPipe = fstatSync(fd).isFIFO();
-    const pieces: Buffer[] = [];
-    for (let bytes = 0, waitedMs = 0; ; ) {
-      const piece = nextPiece(fd);
-      if (piece.length === 0 && isPipe && bytes === 0) {
-        if (waitedMs >= WRITER_MS) throw coded('no writer');
-        waitedMs += PAUSE_MS;
-        pause();
-        continue;
-      }
-      if (piece.length === 0) return Buffer.concat(pieces);
-      pieces.push(piece);
-      bytes += piece.length;
-      if (bytes > MOST_BYTES) throw coded('too long');
-    }
+    return wholeNow(piecesOf(fd, fstatSync(fd), endMs));
   } finally {
     closeSync(fd);
   }
 }
 
 /**
- * For files that the program itself writes and reads again, at once: a pipe would let it wait for ever, and a device is empty, as
- * `/dev/null` is. Throws the error of the file system, or one with the code `not a file` or `too long`.
+ * For files that the program itself writes and reads again, at once: a pipe would let it wait. Throws the error of the file
+ * system, or one with the code `not a file` or `too long`.
  */
 export function readRegularFile(path: string): Buffer {
   const fd = openSync(path, AT_ONCE);
   try {
     const stats = fstatSync(fd);
-    if (stats.isCharacterDevice()) return Buffer.alloc(0);
-    if (!stats.isFile() && !stats.isDirectory()) throw coded('not a file');
-    const pieces: Buffer[] = [];
-    let bytes = 0;
-    for (let piece = nextPiece(fd); piece.length > 0; piece = nextPiece(fd)) {
-      pieces.push(piece);
-      bytes += piece.length;
-      if (bytes > MOST_BYTES) throw coded('too long');
-    }
-    return Buffer.concat(pieces);
+    if (isWrittenLater(fd, stats)) throw coded('not a file');
+    return wholeNow(piecesOf(fd, stats, 0));
   } finally {
     closeSync(fd);
   }
 }
 
-/** Rejects with the error of the file system; `no writer` for a pipe that no program has opened for writing after 5 s. */
-export async function* filePieces(path: string): AsyncGenerator<Uint8Array> {
-  if (!statSync(path).isFIFO()) {
-    yield* createReadStream(path);
+/** Rejects as `readFileNow` throws, but reads what has no end until the reader leaves. */
+export async function* filePieces(path: string, endMs = END_MS): AsyncGenerator<Uint8Array> {
+  const fd = openSync(path, AT_ONCE);
+  const stats = fstatSync(fd);
+  if (stats.isFile()) {
+    yield* createReadStream(path, { fd });
     return;
   }
-  const fd = openSync(path, AT_ONCE);
-  const first = await firstPiece(fd).catch((thrown: unknown) => {
-    closeSync(fd);
-    throw thrown;
-  });
-  // Not earlier: a socket reads from its first moment on, and would take the first piece.
-  const pipe = new Socket({ fd, readable: true, writable: false });
   try {
-    yield first;
-    yield* pipe;
+    for (const piece of piecesOf(fd, stats, endMs))
+      if (piece === undefined) await sleep(systemClock, PAUSE_MS);
+      else yield piece;
   } finally {
-    pipe.destroy();
+    closeSync(fd);
   }
 }
 
@@ -129,22 +107,46 @@ export async function contentUpTo(mostBytes: number, file: FileHandle): Promise<
   return undefined;
 }
 
-/** Waits for the program of a pipe. Empty at the end. */
-function nextPiece(fd: number): Buffer {
-  for (;;) {
+function wholeNow(read: Iterable<Buffer | undefined>): Buffer {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for (const piece of read) {
+    if (piece === undefined) pause();
+    else pieces.push(piece);
+    bytes += piece?.length ?? 0;
+    if (bytes > MOST_BYTES) throw coded('too long');
+  }
+  return Buffer.concat(pieces);
+}
+
+/** All pieces; undefined where the rest is written later, after which the reader pauses. */
+function* piecesOf(fd: number, stats: Stats, endMs: number): Generator<Buffer | undefined> {
+  const mayWait = isWrittenLater(fd, stats);
+  if (!mayWait && !stats.isFile() && !stats.isDirectory() && !isEmptyDevice(stats)) throw coded(NO_FILE);
+  const startMs = systemClock.now();
+  for (let hasWriter = !stats.isFIFO(); ; ) {
     const piece = pieceNow(fd);
-    if (piece !== undefined) return piece;
-    pause();
+    if (piece?.length === 0 && hasWriter) return;
+    hasWriter ||= piece?.length !== 0;
+    if (piece !== undefined && piece.length > 0) {
+      yield piece;
+      continue;
+    }
+    // Of the files of the system, some wait for what is to happen.
+    if (!mayWait) throw coded(NO_FILE);
+    const waitedMs = systemClock.now() - startMs;
+    if (!hasWriter && waitedMs >= WRITER_MS) throw coded('no writer');
+    if (waitedMs >= endMs) throw coded(`no end within ${endMs / 1_000} s`);
+    yield undefined;
   }
 }
 
-async function firstPiece(fd: number): Promise<Buffer> {
-  for (let waitedMs = 0; waitedMs <= WRITER_MS; waitedMs += PAUSE_MS) {
-    const piece = pieceNow(fd);
-    if (piece?.length !== 0) return piece ?? Buffer.alloc(0);
-    await sleep(systemClock, PAUSE_MS);
-  }
-  throw coded('no writer');
+function isWrittenLater(fd: number, stats: Stats): boolean {
+  return stats.isFIFO() || isatty(fd);
+}
+
+function isEmptyDevice(stats: Stats): boolean {
+  return stats.isCharacterDevice() && stats.rdev === statSync(devNull).rdev;
 }
 
 /** Empty at the end, and before a program opens it; undefined when the program writes later. */

@@ -138,7 +138,7 @@ export class Sources {
       return text;
     } catch (thrown) {
       throw new ConfigError(
-        `${source}: the file cannot be read (${codeOf(thrown) ?? 'unknown reason'})`,
+        `${source}: the file ${JSON.stringify(path)} cannot be read (${codeOf(thrown) ?? 'unknown reason'})`,
         thrown,
       );
     }

@@ -1,8 +1,9 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of clients
 // Import of the files of other clients and of server.json, against a real gateway.
 
+import { execFileSync, spawn } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { existsSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { readImported } from '../../../src/templates/imported.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
@@ -383,10 +384,15 @@ test('a hostile file is refused in a line, and names of prototypes are names', a
   assert.equal(refused, []);
 });
 
-test('a device or a pipe without an end is refused after 5 MiB', async () => {
-  if (!existsSync('/dev/zero')) return;
-  const refused = await complaint(gateway.runAt({ folder: folder() }, 'template import /dev/zero --dry-run'));
-  assert.match(refused, '/dev/zero has more than 5242880 bytes');
-});
+if (process.platform !== 'win32')
+  test('a pipe without an end is refused after 5 MiB, and a device at once', async () => {
+    const refusal = (path: string) =>
+      complaint(gateway.runAt({ folder: folder() }, `template import ${path} --dry-run`));
+    execFileSync('mkfifo', [folder('pipe')]);
+    const program = spawn('/bin/sh', ['-c', 'exec yes > "$1"', 'sh', folder('pipe')]);
+    assert.match(await refusal(folder('pipe')), 'pipe has more than 5242880 bytes');
+    program.kill();
+    assert.match(await refusal('/dev/zero'), '/dev/zero cannot be read (not a file or a pipe)');
+  });
 
 test.run();

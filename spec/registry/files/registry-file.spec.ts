@@ -1,12 +1,13 @@
 // Registry documents: their four shapes as docs/guides/registry-file.md shows them, and invalid documents.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders
 
-import { existsSync, readFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { truncate, writeFile } from 'node:fs/promises';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { STRATEGY_NAMES } from '../../../src/balancing/strategies.ts';
 import {
+  MAX_REGISTRY_FILE_BYTES,
   parseRegistryDocument,
   RegistryFileError,
   readRegistryFile,
@@ -301,8 +302,10 @@ test('is read from a file, and named if it cannot be read', async () => {
   const missing = folder('missing.json');
   assert.is(await failureOf(readRegistryFile(missing)), `registry file ${missing}: there is no such file`);
   assert.match(await failureOf(readRegistryFile(folder())), /it cannot be read \(\w+\)$/);
-  if (existsSync('/dev/zero'))
-    assert.match(await failureOf(readRegistryFile('/dev/zero')), /it has more than 128 MiB$/);
+  const long = folder('long.json');
+  await writeFile(long, '');
+  await truncate(long, MAX_REGISTRY_FILE_BYTES + 1);
+  assert.match(await failureOf(readRegistryFile(long)), /it has more than 128 MiB$/);
   const emptied = folder('emptied.yaml');
   for (const text of ['', '\n']) {
     await writeFile(emptied, text);
