@@ -37,6 +37,7 @@ test('reports invalid files and reads the others, sorted by id', async () => {
   await add('weather', definitionOf('weather'));
   await add('alpha', definitionOf('alpha'));
   await add('broken', '{');
+  await add('double', '{"id": "double",\n "id": "double"}');
   await add('renamed', definitionOf('other'));
   await add('wrong', { ...definitionOf('wrong'), version: 1, name: 2 });
   const { templates, problems } = await readCatalogue(folder());
@@ -44,6 +45,7 @@ test('reports invalid files and reads the others, sorted by id', async () => {
   assert.equal(found, ['alpha', 'weather']);
   assert.match(problems[0] ?? '', /^broken\/template\.json: not JSON: /);
   assert.equal(problems.slice(1), [
+    'double/template.json: not JSON: Keys must be unique at line 2, column 2',
     'renamed/template.json: id: is "other", but the folder is "renamed"',
     'wrong/template.json: name: Input should be a valid string',
     'wrong/template.json: version: Input should be a valid string',

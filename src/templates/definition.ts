@@ -10,6 +10,7 @@ import { compileShape, issueLines, pathTo } from '../domain/errors/validation.ts
 import { commandWords } from '../domain/instances/command.ts';
 import { TemplateAuth } from '../domain/instances/instance.ts';
 import { TRANSPORT_NAMES } from '../domain/instances/transport-kinds.ts';
+import { uniqueKeySteps } from '../domain/json/json.ts';
 import { checkedTemplateAuth } from '../domain/registration/registration.ts';
 import { tolerated } from './tolerant.ts';
 
@@ -143,8 +144,11 @@ function faultsOfSchema({ config_schema = {} }: TemplateDefinition): string[] {
 
 /** The value of the text. Throws TemplateError with one line that repeats nothing of the text. */
 export function parseTemplate(text: string): unknown {
+  const body = text.replace(/^\uFEFF/, '');
   try {
-    return JSON.parse(text.replace(/^\uFEFF/, ''));
+    const value: unknown = JSON.parse(body);
+    for (const _ of uniqueKeySteps(body));
+    return value;
   } catch (thrown) {
     // The message quotes the text around the error, including line breaks.
     throw new TemplateError([`not JSON: ${messageOf(thrown).replace(/, (\.\.\.)?".*/s, '')}`], thrown);

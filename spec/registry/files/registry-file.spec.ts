@@ -193,6 +193,18 @@ test('does not repeat the text around a syntax error, which may be a secret', as
   assert.not.match(failure, '3cret');
 });
 
+test('is refused with a repeated key in JSON, as in YAML', async () => {
+  const refusal = (text: string) => failureOf(parseRegistryDocument(text, 'r.json'));
+  const twice = '{"servers": {\n  "a": {"command": "one"},\n  "\\u0061" : {"command": "other"}}}';
+  assert.is(await refusal(twice), 'registry file r.json: not JSON: Keys must be unique at line 3, column 3');
+  const fine =
+    '{"servers": {"a": {"template": "t", "args": ["a", "a", "{", "\\"a\\":"]}, "b": {"template": "t"}}}';
+  assert.is(
+    (await parseRegistryDocument(fine, 'r.json')).problems.filter((each) => /unique/.test(each)).length,
+    0,
+  );
+});
+
 test('is refused with a repeated key in YAML, without comparing all keys with all', async () => {
   const failure = await failureOf(parseRegistryDocument('servers:\n  a: {}\n  "a": {}\n', 'r.yaml'));
   assert.is(failure, 'registry file r.yaml: not YAML: Map keys must be unique at line 3, column 3');

@@ -241,6 +241,37 @@ function replaceMember(
     Reflect.set(node, keyOf(place), exact);
 }
 
+/**
+ * Steps of one key each, which throw a SyntaxError at the first key that its object has twice: JSON.parse drops all but the
+ * last. The text is JSON.
+ */
+export function* uniqueKeySteps(text: string): Generator<void> {
+  const mark = /["{}]/g;
+  const colon = /\s*:/y;
+  const objects: Set<string>[] = [];
+  for (let found = mark.exec(text); found !== null; found = mark.exec(text)) {
+    if (found[0] === '{') objects.push(new Set());
+    else if (found[0] === '}') objects.pop();
+    else {
+      const end = endOfString(text, found.index) + 1;
+      mark.lastIndex = end;
+      colon.lastIndex = end;
+      if (!colon.test(text)) continue;
+      const key = keyOf(text.slice(found.index, end));
+      if (objects.at(-1)?.has(String(key)))
+        throw new SyntaxError(`Keys must be unique at ${placeIn(text, found.index)}`);
+      objects.at(-1)?.add(String(key));
+      yield;
+    }
+  }
+}
+
+/** As the parser of YAML tells it. */
+function placeIn(text: string, index: number): string {
+  const before = text.slice(0, index);
+  return `line ${before.split('\n').length}, column ${index - before.lastIndexOf('\n')}`;
+}
+
 /** The value of a text that may be JSON; undefined when it is not. `parse` throws SyntaxError. */
 export function jsonIn(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
   try {

@@ -8,7 +8,7 @@ import { codeOf, GatewayError, messageOf, OperatorError } from '../../domain/err
 import { compileShape, issueLines, pathTo } from '../../domain/errors/validation.ts';
 import type { Variables } from '../../domain/instances/command.ts';
 import type { TemplateAuth } from '../../domain/instances/instance.ts';
-import { definedFields, isJsonObject, type JsonObject } from '../../domain/json/json.ts';
+import { definedFields, isJsonObject, type JsonObject, uniqueKeySteps } from '../../domain/json/json.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import { checkedTemplateAuth } from '../../domain/registration/registration.ts';
 import { isTemplateId } from '../../domain/template-name.ts';
@@ -310,7 +310,7 @@ async function parse(text: string, name: string, parsing: ParseOptions): Promise
   const body = text.replace(/^\uFEFF/, '');
   const isYaml = /\.ya?ml$/i.test(name) || !(/\.json$/i.test(name) || /^\s*[[{]/.test(body));
   try {
-    return isYaml ? await parseYaml(body, parsing) : JSON.parse(body);
+    return isYaml ? await parseYaml(body, parsing) : await parseJson(body);
   } catch (thrown) {
     parsing.signal?.throwIfAborted();
     // The parser of JSON quotes the text around the error, which may contain a secret and line breaks.
@@ -318,4 +318,11 @@ async function parse(text: string, name: string, parsing: ParseOptions): Promise
     const format = isYaml ? 'YAML' : 'JSON';
     throw new RegistryFileError(`registry file ${name}: not ${format}: ${safe}`, { cause: thrown });
   }
+}
+
+/** Rejects with a SyntaxError, also for a repeated key, of which YAML refuses each: one of the two entries would be lost. */
+async function parseJson(text: string): Promise<unknown> {
+  const value: unknown = JSON.parse(text);
+  await new TaskScheduler().each(uniqueKeySteps(text), () => undefined);
+  return value;
 }
