@@ -5,9 +5,11 @@ import { newUser } from '../../../src/auth/accounts/accounts.ts';
 import { CompanyAccounts } from '../../../src/auth/issuers/company-accounts.ts';
 import { type ProviderAnswer, ProviderFailure } from '../../../src/auth/issuers/identity-provider.ts';
 import type { ProviderSetting } from '../../../src/config/provider-settings.ts';
+import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
+import { becomes } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('accounts of a company');
@@ -22,11 +24,12 @@ function started({ keepsSecrets = true } = {}) {
   let nowMs = Date.parse('2030-01-01T00:00:00Z');
   let answer = async (): Promise<ProviderAnswer> => said(['staff']);
   const asked: string[] = [];
+  const warnings: string[] = [];
   const store = new MemoryStore();
   const company = new CompanyAccounts({
     ...{ store: store.oauth, accounts: store.accounts, keepsSecrets },
     clock: { ...systemClock, wall: () => nowMs, alarm: (_, run) => systemClock.alarm(0, run) },
-    ...{ onChange: () => {}, warn: () => {} },
+    ...{ onChange: () => {}, warn: (line) => void warnings.push(line) },
     providers: [
       {
         setting: SETTING,
@@ -43,7 +46,7 @@ function started({ keepsSecrets = true } = {}) {
   });
   const isActive = async () => (await store.accounts.findUserByName('eve'))?.isActive;
   return {
-    ...{ store, company, asked, said, isActive },
+    ...{ store, company, asked, said, isActive, warnings },
     pass: (ms: number) => {
       nowMs += ms;
     },
@@ -85,6 +88,16 @@ test('sleep when the provider ends them, or no group has a role, until the next 
     const refusal = await company.signIn(SETTING, said(['staff'])).catch((error: Error) => error.message);
     assert.match(String(refusal), 'is disabled', 'by an admin');
   }
+});
+
+test('are named by their name when their rights cannot be read again', async () => {
+  const { company, said, answerWith, pass, warnings } = started();
+  const { id } = await company.signIn(SETTING, said(['staff']));
+  answerWith(() => Promise.reject(new GatewayError('VALIDATION_ERROR', 'it cannot be')));
+  pass(15 * MINUTE_MS);
+  company.used(id);
+  await becomes(() => warnings.length, 1);
+  assert.equal(warnings, ['the rights of the user eve cannot be read again: it cannot be']);
 });
 
 test('go on for a day without their provider, and for `session_hours` without a refresh token', async () => {

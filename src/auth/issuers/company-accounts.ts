@@ -195,15 +195,17 @@ export class CompanyAccounts {
 
   /** Asks the provider again in the background, unless this node did so within the last 15 min. Costs a look-up. */
   used(userId: string): void {
-    const nowMs = this.#options.clock.wall();
+    const { clock, accounts, warn } = this.#options;
+    const nowMs = clock.wall();
     if (nowMs - (this.#looked.get(userId) ?? 0) < CONFIRM_MS) return;
     this.#looked.set(userId, nowMs);
-    this.confirm(userId, CONFIRM_MS).catch((thrown: unknown) => {
+    this.confirm(userId, CONFIRM_MS).catch(async (thrown: unknown) => {
       this.#looked.delete(userId);
-      if (!hasCode(thrown, 'DATABASE_UNAVAILABLE'))
-        this.#options.warn(
-          `the rights of the user ${userId} cannot be read again: ${asGatewayError(thrown).message}`,
-        );
+      if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) return;
+      // A database that fails at this moment leaves the id.
+      const [user] = await accounts.findUsers([userId]).catch(() => []);
+      const who = user?.username ?? userId;
+      warn(`the rights of the user ${who} cannot be read again: ${asGatewayError(thrown).message}`);
     });
   }
 
