@@ -79,6 +79,24 @@ openssl(
   },
 );
 
+openssl('does not take a key file that is being written, and serves with the key before it', async () => {
+  const { port, ring, logged } = await opened();
+  const before = await certificateAt(port);
+  const key = await readFile(folder('door.key'), 'utf8');
+  const rests = ['', '\n', key.slice(0, 20), key.slice(0, -20)];
+  for (const [index, rest] of rests.entries()) {
+    await writeFile(folder('door.key'), rest);
+    ring();
+    await becomes(() => logged.length, 2 * index + 1);
+    assert.match(logged.at(-1) ?? '', /cannot be used .*; the previous certificate stays in use$/);
+    assert.is((await certificateAt(port)).fingerprint256, before.fingerprint256);
+    await writeFile(folder('door.key'), `${key}${'\n'.repeat(index + 1)}`);
+    ring();
+    await becomes(() => logged.length, 2 * index + 2);
+    assert.match(logged.at(-1) ?? '', /is in use now$/);
+  }
+});
+
 openssl(
   'refuses files that are missing, that are no certificates, and a key of another certificate',
   async () => {
@@ -90,6 +108,8 @@ openssl(
     assert.match(await refusal('a.crt', 'b.key'), /^tls: .* cannot be used .*mismatch/);
     assert.match(await refusal('a.key', 'a.key'), /^tls: .* cannot be used/);
     assert.match(await refusal('.', 'a.key'), /it is not a file in PEM$/);
+    await writeFile(folder('b.key'), '');
+    assert.match(await refusal('b.crt', 'b.key'), /^tls: .* cannot be used as certificate and key/);
   },
 );
 

@@ -1,7 +1,7 @@
 // TLS of the ports for clients, with the files of `tls.cert` and `tls.key`, which are read again when they change.
 // Source: ADR 209.
 
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import type { Logger } from 'pino';
 import { readPemFile } from '../config/read-file.ts';
@@ -74,7 +74,9 @@ interface Pair {
 async function readPair(certPath: string, keyPath: string): Promise<Pair> {
   const [cert, key] = await Promise.all([textOf('tls.cert', certPath), textOf('tls.key', keyPath)]);
   try {
-    new X509Certificate(cert); // Node accepts text that is none, and serves nothing
+    // Node accepts text that is none of them, and an empty key, and serves nothing.
+    new X509Certificate(cert);
+    createPrivateKey(key);
     createSecureContext({ cert, key });
   } catch (cause) {
     if (isEncrypted(key))
