@@ -129,6 +129,30 @@ test('servers and inputs of VS Code: each input is asked for once', async () => 
   assert.match(failed.err, /one: not imported: it needs a value for key: write it into the file/);
 });
 
+test('no server gets the key of the command line or a secret of the gateway', async () => {
+  const env = {
+    GATEWAY_SECRET_KEY: 'k'.repeat(40),
+    STAGEDOOR_OLD_KEY: 'sd_own',
+    mcp_gateway_x: 'own',
+    OTHER: 'mine',
+  };
+  const mcpServers = {
+    secret: { url: 'http://127.0.0.1:9/${GATEWAY_SECRET_KEY}' },
+    key: { url: 'http://127.0.0.1:9/mcp', headers: { 'X-Key': '${env:STAGEDOOR_OLD_KEY}' } },
+    setting: { command: 'node', args: ['${mcp_gateway_x:-none}'] },
+    other: { command: 'node', args: ['${OTHER}'] },
+  };
+  const { code, out, err } = await run({ mcpServers }, '--yes', { env });
+  assert.is(code, 1);
+  assert.is(
+    err.match(/not imported: "\$\{[^}]+\}" is for the gateway itself, not for a server/g)?.length,
+    3,
+    err,
+  );
+  assert.not.match(out + err, /kkk|sd_own|own\b/);
+  assert.equal(instancesOf('other')[0]?.args, ['mine']);
+});
+
 test('one entry that fails does not stop the others, and the exit code tells', async () => {
   const file = {
     mcpServers: {

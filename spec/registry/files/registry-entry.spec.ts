@@ -247,7 +247,8 @@ test('refuses an entry with a placeholder that cannot be filled in, and shows no
       /^here\.env\.A: "\$\{command:pick\}" cannot be filled in; "\$\$\{" writes it literally$/,
     ],
     ['${A:-${TOKEN}}', /^here\.env\.A: "\$\{" cannot be filled in/],
-    ['${env:GATEWAY_SECRET_KEY}', /is a setting of the gateway, which no server gets$/],
+    ['${env:GATEWAY_SECRET_KEY}', /is for the gateway itself, not for a server$/],
+    ['${STAGEDOOR_API_KEY:-none}', /is for the gateway itself, not for a server$/],
   ];
   for (const [text, problem] of table) {
     const { entry, isDisabled, problems } = read({ id: 'a', command: 'run', env: { A: text } });

@@ -3,6 +3,7 @@
 // is asked for, once.
 
 import { randomBytes, scryptSync, timingSafeEqual } from 'node:crypto';
+import { isOwnVariable } from '../../domain/instances/secret-names.ts';
 import { isHint } from '../../templates/client-config.ts';
 import { homeFolder } from '../../templates/command-exposure.ts';
 import type { ImportedInstance, ImportInput } from '../../templates/imported-server.ts';
@@ -75,6 +76,8 @@ export class Placeholders {
     if (name === 'pathSeparator' || name === '/') return '/';
     const [, variable, usual] = /^(?:env:)?([A-Za-z_]\w*)(?::-(.*))?$/s.exec(name) ?? [];
     if (variable === undefined) return written; // for the program itself
+    if (isOwnVariable(variable))
+      throw new CommandFailure(`"${written}" is for the gateway itself, not for a server`);
     return env[variable] || usual || this.#ask(variable, `the variable ${variable}`);
   }
 

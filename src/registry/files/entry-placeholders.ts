@@ -6,6 +6,7 @@
 import { homedir } from 'node:os';
 import { pathTo } from '../../domain/errors/validation.ts';
 import { splitCommand, type Variables } from '../../domain/instances/command.ts';
+import { isOwnVariable } from '../../domain/instances/secret-names.ts';
 import { isJsonObject } from '../../domain/json/json.ts';
 
 /**
@@ -52,8 +53,6 @@ export function escapePlaceholders(text: string): string {
 
 const PLACEHOLDER = /\$\$\{|\$\{([^{}]*)\}|\$\{/g;
 const VARIABLE = /^(?<env>env:)?(?<name>[A-Za-z_][\w.-]*?)(?::-(?<standard>.*))?$/s;
-/** Settings of the gateway, among them its secrets, which no program gets. */
-const OWN_VARIABLE = /^(?:MCP_)?GATEWAY_/;
 const SHELL = /(?:^|[/\\])(?:ba|da|z|k|a|fi)?sh(?:\.exe)?$/;
 /** The option after which the text of a script follows: `-c`, `-lc`. */
 const RUNS_TEXT = /^-[a-z]*c$/;
@@ -71,8 +70,7 @@ function textFor(
     return { problem: `"${found}" asks a person; write \${env:NAME} instead` };
   if (name === undefined) return { problem: `"${found}" cannot be filled in; "$\${" writes it literally` };
   if (name === 'userHome' && env === undefined) return { text: homedir() };
-  if (OWN_VARIABLE.test(name))
-    return { problem: `"${found}" is a setting of the gateway, which no server gets` };
+  if (isOwnVariable(name)) return { problem: `"${found}" is for the gateway itself, not for a server` };
   const text = variables[name];
   if (text === undefined || (text === '' && standard !== undefined)) {
     if (standard !== undefined) return { text: standard };
