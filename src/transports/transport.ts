@@ -5,6 +5,7 @@
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../domain/calls/exchange-event.ts';
+import type { OddOutput } from '../domain/instances/instance.ts';
 import type { TransportKind } from '../domain/instances/transport-kinds.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import type { ClientProfile, ServerMessage } from '../domain/mcp/client.ts';
@@ -26,14 +27,8 @@ export const CLOSED_BY_GATEWAY: Closed = { reason: 'closed by the gateway', expe
 export interface TransportDiagnostics {
   readonly pid: number | null;
   readonly stderr: readonly string[];
-  /** The number of lines on a program's standard output that were no JSON-RPC; absent for other backends. */
-  readonly unmatchedLines?: number;
-  /**
-   * The numbers of answers whose id came back as a text, and of lines with an array of messages; absent when there
-   * are none.
-   */
-  readonly idsAsText?: number;
-  readonly arrays?: number;
+  /** Absent for none. */
+  readonly oddOutput?: OddOutput;
 }
 
 /**

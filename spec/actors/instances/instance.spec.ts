@@ -129,7 +129,11 @@ check('shows stderr of a program that is starting, and why it has not answered s
   assert.equal(seen(), { pid: 7, stderr: ['loading'], reason: 'it is still starting' });
   harness.scripted.last.start({ pid: 7, stderr: [] });
   assert.equal(seen(), { pid: 7, stderr: [], reason: null });
-  harness.scripted.last.start({ pid: 8, stderr: ['hello'], unmatchedLines: 150 });
+  harness.scripted.last.start({
+    pid: 8,
+    stderr: ['hello'],
+    oddOutput: { lines: 150, idsAsText: 0, arrays: 0 },
+  });
   const reason = 'it is still starting, and wrote 150 lines other than JSON-RPC';
   assert.equal(seen(), { pid: 8, stderr: ['hello'], reason });
   const failed = { pid: null, stderr: ['why'], reason: 'it never answered' };
@@ -138,7 +142,7 @@ check('shows stderr of a program that is starting, and why it has not answered s
   assert.equal(seen(), failed);
   await harness.pass(harness.actor.getSnapshot().context.backOffMs);
   assert.equal(seen(), failed);
-  harness.scripted.last.start({ pid: 9, stderr: [], unmatchedLines: 1 });
+  harness.scripted.last.start({ pid: 9, stderr: [], oddOutput: { lines: 1, idsAsText: 0, arrays: 0 } });
   assert.equal(seen(), { ...failed, pid: 9 }, 'what it failed of last says more');
   await harness.healthy();
   assert.equal(seen().reason, null);

@@ -41,7 +41,7 @@ for (const order of ['--id-first=no', '--id-first']) {
         const subscription = transport.exchange(misbehave(how)).subscribe({ error: over, complete: over });
         await stillWorks(transport);
         assert.not(isOver);
-        assert.is(transport.diagnostics().unmatchedLines, how === 'garbage' ? 1 : 0);
+        assert.is(transport.diagnostics().oddOutput?.lines, how === 'garbage' ? 1 : undefined);
         subscription.unsubscribe();
         assert.is((await cancelledOn(transport)).length, 1);
       }));
@@ -54,7 +54,7 @@ for (const order of ['--id-first=no', '--id-first']) {
         const { events, end } = await see(transport.exchange(misbehave(how)));
         assert.equal([events, failure(end), isSuspicious(end)], [[], LOST, true]);
         assert.is(textOf((await other).events[0]), 'slept 100');
-        assert.is(transport.diagnostics().unmatchedLines, 1);
+        assert.is(transport.diagnostics().oddOutput?.lines, 1);
         await stillWorks(transport);
       }));
   }
@@ -136,7 +136,7 @@ test('an oversize log message fails no exchange', () =>
       say({ result: {}, jsonrpc: '2.0', id });`),
     async (transport) => {
       assert.is((await see(transport.exchange({ method: 'a' }))).end, 'completed');
-      assert.is(transport.diagnostics().unmatchedLines, 1);
+      assert.is(transport.diagnostics().oddOutput?.lines, 1);
     },
   ));
 

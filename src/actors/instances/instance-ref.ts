@@ -8,7 +8,7 @@ import type { Candidate } from '../../balancing/strategy.ts';
 import { asGatewayError, type GatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instances/instance.ts';
 import { TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
-import type { JsonObject } from '../../domain/json/json.ts';
+import { definedFields, type JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { counted } from '../../domain/text.ts';
@@ -316,7 +316,7 @@ export class InstanceRef implements Candidate {
       // While a program that is started again is silent, the lines of the last one say why it ended.
       stderr: opened !== undefined || output.length > 0 ? output : stderr,
       ...foundTransportOf(definition, opened),
-      ...oddOutputOf(diagnostics),
+      ...definedFields({ oddOutput: diagnostics?.oddOutput }),
     };
   }
 
@@ -343,23 +343,12 @@ function foundTransportOf(
   return isOther ? { foundTransport: found } : {};
 }
 
-function oddOutputOf({
-  unmatchedLines: lines = 0,
-  idsAsText = 0,
-  arrays = 0,
-}: Partial<TransportDiagnostics> = {}): Pick<InstanceSnapshot, 'oddOutput'> {
-  return lines + idsAsText + arrays === 0 ? {} : { oddOutput: { lines, idsAsText, arrays } };
-}
-
 /**
  * What a starting program does instead of answering, as a clause; null while it is silent. Its lines are in
  * `stderr`.
  */
-function startingReason({
-  unmatchedLines = 0,
-  stderr = [],
-}: Partial<TransportDiagnostics> = {}): string | null {
-  if (unmatchedLines > 0)
-    return `it is still starting, and wrote ${counted(unmatchedLines, 'line')} other than JSON-RPC`;
+function startingReason({ oddOutput, stderr = [] }: Partial<TransportDiagnostics> = {}): string | null {
+  const { lines = 0 } = oddOutput ?? {};
+  if (lines > 0) return `it is still starting, and wrote ${counted(lines, 'line')} other than JSON-RPC`;
   return stderr.length > 0 ? 'it is still starting' : null;
 }

@@ -223,8 +223,18 @@ export interface InstanceSnapshot {
   readonly stderr: readonly string[];
   /** While it is connected: the transport that its server speaks, if that is not the registered one. */
   readonly foundTransport?: TransportKind;
-  /** What its program wrote to standard output in another form than MCP has it; absent for none. */
-  readonly oddOutput?: { readonly lines: number; readonly idsAsText: number; readonly arrays: number };
+  /** Absent for none. */
+  readonly oddOutput?: OddOutput;
+}
+
+/** What a program wrote to standard output in another form than MCP has it, in numbers since its start. */
+export interface OddOutput {
+  /** Lines that are not JSON-RPC. */
+  readonly lines: number;
+  /** Answers whose id came back as a text. */
+  readonly idsAsText: number;
+  /** Lines with an array of messages. */
+  readonly arrays: number;
 }
 
 /** Counts all instances except draining and stopped ones. */

@@ -5,6 +5,7 @@ import type { Unsubscribable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import { tooManyMessages } from '../../domain/errors/request-errors.ts';
+import type { OddOutput } from '../../domain/instances/instance.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -61,9 +62,7 @@ export class StdioChannel extends Channel {
   #answeredAtMs = Number.NEGATIVE_INFINITY;
   /** True when the conversation has ended, and the program is expected to do so by itself. */
   #isEnding = false;
-  #unmatchedLines = 0;
-  #idsAsText = 0;
-  #arrays = 0;
+  #oddOutput: OddOutput | undefined;
   /** Why nothing more can be sent although the child still runs. */
   #fault: string | undefined;
 
@@ -143,8 +142,7 @@ export class StdioChannel extends Channel {
 
   override diagnostics(): TransportDiagnostics {
     const { pid, tail } = this.#program;
-    const odd = { idsAsText: this.#idsAsText || undefined, arrays: this.#arrays || undefined };
-    return { pid, stderr: tail.lines, unmatchedLines: this.#unmatchedLines, ...definedFields(odd) };
+    return { pid, stderr: tail.lines, ...definedFields({ oddOutput: this.#oddOutput }) };
   }
 
   override async close(): Promise<void> {
@@ -188,12 +186,17 @@ export class StdioChannel extends Channel {
     } else super.receive(message);
   }
 
+  #countOdd(kind: keyof OddOutput): void {
+    const counts = this.#oddOutput ?? { lines: 0, idsAsText: 0, arrays: 0 };
+    this.#oddOutput = { ...counts, [kind]: counts[kind] + 1 };
+  }
+
   #receive(line: Buffer): void {
     if (line.length === 0) return;
     const message = readMessage(line);
     if (message === undefined) this.#receiveUnusable(line);
     else {
-      if (message.kind === 'result' && typeof message.id === 'string') this.#idsAsText += 1;
+      if (message.kind === 'result' && typeof message.id === 'string') this.#countOdd('idsAsText');
       this.receive(message);
     }
   }
@@ -202,10 +205,10 @@ export class StdioChannel extends Channel {
     const batch = readBatch(line);
     for (const message of batch) this.receive(message);
     if (batch.length > 0) {
-      this.#arrays += 1;
+      this.#countOdd('arrays');
       return;
     }
-    this.#unmatchedLines += 1;
+    this.#countOdd('lines');
     // Text is a message for operators; a line that looks like JSON may be an answer and is not shown.
     if (!/^[{[]/.test(line.toString('latin1', 0, 1))) this.#program.tail.add(line);
     else if (line.includes('"jsonrpc"')) {
@@ -218,7 +221,7 @@ export class StdioChannel extends Channel {
   }
 
   #receiveOversize(line: OversizeLine): void {
-    this.#unmatchedLines += 1;
+    this.#countOdd('lines');
     const reason = line.isCut
       ? ANSWERS_HOLD_TOO_MUCH
       : `it answered with a message of ${line.bytes} bytes, over the limit of ${LIMITS.backendMessageBytes}`;
