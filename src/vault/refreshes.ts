@@ -33,7 +33,8 @@ const MAX_TRIES = 2;
 const MAX_KNOWN = 10_000;
 /** A longer token counts as several: an authorization server may name tokens of 60 kB. */
 const USUAL_TOKEN = 4_096;
-const ROUNDS = 20;
+/** Times that other nodes may change a row between its reading and the taking of its lease. */
+const MAX_CHANGES = 20;
 /** A token in memory is used while the database does not answer, at most for this time. */
 const LONGEST_UNREAD_MS = 15 * 60_000;
 /** After a failure the authorization server is not asked for this time. */
@@ -142,7 +143,8 @@ export class Refreshes {
     this.#known.delete(key);
     let first: string | undefined;
     let isRenewed = false;
-    for (let round = 0; round < ROUNDS; round += 1) {
+    // A round either waits for the lease of another node, all together for WAIT_MS, or tries to take the lease.
+    for (let changes = 0; changes < MAX_CHANGES; ) {
       const read = await this.#read(key, before, refused);
       if (typeof read === 'string') return read;
       const { value } = read;
@@ -154,10 +156,10 @@ export class Refreshes {
       if (this.#isHeld(value.lease)) {
         if (now() - beganAtMs > WAIT_MS)
           throw new BackendFetchFailure('another node renews its token, and has not finished');
-        round = 0;
         await sleep(this.#options.clock, CHECK_MS);
         continue;
       }
+      changes += 1;
       const mayStillBeUsed = value.accessToken !== refused && !isOver(value, wall());
       const tries = (value.lease?.tries ?? 0) + 1;
       if (value.refreshToken === undefined) {
