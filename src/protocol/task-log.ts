@@ -2,7 +2,7 @@
 // about a task to its instance, and refuses those about tasks of other owners. For a task that did not begin on this
 // node, the other nodes are asked once.
 
-import { queueFull } from '../domain/errors/backend-errors.ts';
+import { tooMany } from '../domain/errors/session-errors.ts';
 import { isJsonObject, type JsonText } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Owner } from '../domain/mcp/client.ts';
@@ -100,8 +100,9 @@ export class TaskLog {
     const before = this.#asked.get(key);
     if (before !== undefined && this.#now() - before.atMs < ASKED_MS) return before.asking;
     const { id } = scope.owner;
-    if (this.#asking.exceededBy(id) !== undefined)
-      return Promise.reject(queueFull('the tasks of other nodes'));
+    const exceeded = this.#asking.exceededBy(id);
+    if (exceeded !== undefined)
+      return Promise.reject(tooMany('tasks that other nodes are asked for', exceeded, 1));
     const answers = this.#peers.ask(scope, taskId);
     if (answers === undefined) return undefined;
     const asked: Asked = { atMs: this.#now(), asking: undefined, isOthers: false };

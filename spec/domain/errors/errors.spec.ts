@@ -62,6 +62,12 @@ const ROWS: readonly (readonly [error: GatewayError, outcome: string, facts: obj
     { ...again(1), reason: 'it is away', plainMessage: 'The node that has the session is unavailable.' },
     'The node that has the session is unavailable: it is away.',
   ],
+  [
+    sessionErrors.tooMany('open subscriptions', { most: 10, isShare: true }),
+    '429 QUEUE_FULL',
+    again(60),
+    'This caller has too many open subscriptions (10).',
+  ],
   [sessionErrors.tooManyAwaitingClient(1_000), '429 QUEUE_FULL unknown', { delivered: 'unknown' }],
 ];
 

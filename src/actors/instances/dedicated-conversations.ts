@@ -3,12 +3,13 @@
 // 69). Clients that declare equal extensions, and cannot be asked anything, share a process (ADR 104).
 
 import { createHash } from 'node:crypto';
-import { notConnected, queueFull } from '../../domain/errors/backend-errors.ts';
+import { notConnected } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import {
   dedicatedShareLimit,
   extensionProcessLimit,
   processLimit,
+  tooMany,
 } from '../../domain/errors/session-errors.ts';
 import { eventOf, type GatewayEvent } from '../../domain/events/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
@@ -192,7 +193,8 @@ export class DedicatedConversations implements ConversationListener {
       return this.#isPipe ? gone : undefined;
     }
     if (isShareFull) throw dedicatedShareLimit(this.#shares.share);
-    throw this.#isPipe ? processLimit(this.#most) : queueFull(this.#options.definition.template);
+    if (this.#isPipe) throw processLimit(this.#most);
+    throw tooMany('dedicated conversations at the instance', { most: this.#most, isShare: false }, 1);
   }
 
   /**

@@ -2,9 +2,8 @@
 // reads its row, claims the row, and makes the session again. Reads and claims of many sessions are grouped, since after
 // a restart all clients come at once. Source: ADR 143.
 
-import { queueFull } from '../../domain/errors/backend-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
-import { nodeDraining, nodeUnavailable } from '../../domain/errors/session-errors.ts';
+import { nodeDraining, nodeUnavailable, tooMany } from '../../domain/errors/session-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import { NotHolder } from '../../domain/nodes/forwarding.ts';
@@ -65,7 +64,8 @@ export class SessionRecovery {
     if (this.#missing.has(attempt)) return undefined;
     const known = this.#underWay.get(attempt);
     if (known !== undefined) return known;
-    if (this.#shares.exceededBy(ownerId) !== undefined) throw queueFull('the store of sessions');
+    const exceeded = this.#shares.exceededBy(ownerId);
+    if (exceeded !== undefined) throw tooMany('sessions that are being recovered', exceeded, 1);
     this.#shares.take(ownerId);
     const recovering = this.#recover(id, ownerId, steps).finally(() => {
       this.#underWay.delete(attempt);

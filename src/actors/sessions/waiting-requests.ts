@@ -2,10 +2,9 @@
 // passes its decisions on.
 
 import { Observable, type Subscriber } from 'rxjs';
-import { queueFull } from '../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
-import { sessionEnded } from '../../domain/errors/session-errors.ts';
+import { sessionEnded, tooMany } from '../../domain/errors/session-errors.ts';
 import { QUEUED_PER_INSTANCE } from '../calls/wait-queue.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-core.ts';
@@ -39,8 +38,9 @@ export class WaitingRequests {
     return new Observable((subscriber) => {
       const closed = this.#closed;
       if (closed !== undefined) return subscriber.error(closed);
-      const { template } = this.#session.value;
-      if (this.size >= QUEUED_PER_INSTANCE) return subscriber.error(queueFull(template));
+      const exceeded = { most: QUEUED_PER_INSTANCE, isShare: false };
+      if (this.size >= exceeded.most)
+        return subscriber.error(tooMany('requests that wait for an instance', exceeded, 1));
       const request = { needsDedicated, subscriber };
       this.#requests = [...this.#requests, request];
       this.#session.requestBinding(needsDedicated);

@@ -8,7 +8,7 @@ import { countedIdOf } from '../../domain/accounts/account.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable, notConnected } from '../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
-import { subscriptionShareLimit } from '../../domain/errors/session-errors.ts';
+import { tooMany } from '../../domain/errors/session-errors.ts';
 import { UserAmounts, UserShares } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
@@ -152,7 +152,8 @@ export class ResourceSubscriptions {
   #refusalOf({ uri, ownerId }: Part): GatewayError | undefined {
     const entry = this.#entries.get(this.#keyOf(uri, ownerId));
     if (entry !== undefined && entry.parts.held(ownerId) > 0) return undefined;
-    if (this.#shares.isShareFull(ownerId)) return subscriptionShareLimit(this.#shares.share);
+    if (this.#shares.isShareFull(ownerId))
+      return tooMany('subscriptions at the instance', { most: this.#shares.share, isShare: true });
     if (this.#uris.has(uri) || this.#uris.size < MAX_RESOURCES) return undefined;
     return backendUnavailable('it has too many subscriptions', { delivered: 'no' });
   }

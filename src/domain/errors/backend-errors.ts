@@ -26,8 +26,9 @@ export function toolNotFound(tool: string, owner: string, near?: string): Gatewa
   return new GatewayError('TOOL_NOT_FOUND', withHint(`"${owner}" has no tool named ${quoted(tool)}`, near));
 }
 
+/** Too many requests wait until an instance of the template has capacity, or has started. */
 export function queueFull(template: string): GatewayError {
-  const message = `All instances of "${template}" are at capacity and the queue is full.`;
+  const message = `No instance of "${template}" is free, and the queue of its requests is full.`;
   return new GatewayError('QUEUE_FULL', message, retryAfter(1));
 }
 

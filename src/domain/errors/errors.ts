@@ -198,6 +198,7 @@ export const ERRORS = {
   UNSUPPORTED_MEDIA_TYPE: { status: 415, rpc: RPC.badRequest },
   VALIDATION_ERROR: { status: 422, rpc: RPC.invalidParams },
   RATE_LIMIT_EXCEEDED: { status: 429 },
+  // Also every other bound of what callers have open or under way, besides the number of sessions: docs/reference/limits.md.
   QUEUE_FULL: { status: 429 },
   TOO_MANY_ATTEMPTS: { status: 429 },
   TOOL_EXECUTION_FAILED: { status: 500 },

@@ -2,8 +2,7 @@
 
 import type { InstanceDefinition, InstanceSnapshot } from '../instances/instance.ts';
 import { isMissing } from '../instances/start-failure.ts';
-import type { Exceeded } from '../memory/user-shares.ts';
-import { GatewayError, retryAfter } from './errors.ts';
+import { GatewayError } from './errors.ts';
 import { quoted } from './request-errors.ts';
 
 export function templateNotFound(template: string): GatewayError {
@@ -41,14 +40,6 @@ export function commandNotAllowed(reason: string): GatewayError {
 /** The command names secrets or files of the gateway; `reason` is a sentence. */
 export function commandExposes(reason: string): GatewayError {
   return new GatewayError('COMMAND_NOT_ALLOWED', reason, { status: 400 });
-}
-
-/** `isShare`: of this caller. */
-export function tooManyTests({ most, isShare }: Exceeded): GatewayError {
-  const message = isShare
-    ? `This caller has too many running connection tests (${most}); wait until one has ended.`
-    : `Too many connection tests are running (${most}); wait until one has ended.`;
-  return new GatewayError('QUEUE_FULL', message, retryAfter(5));
 }
 
 /** A registered instance was not healthy within `waitMs`, or was removed. */

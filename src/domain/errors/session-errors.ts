@@ -85,26 +85,17 @@ export function tooManyAwaitingClient(most: number): GatewayError {
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
 }
 
-/** Too many streams of `subscriptions/listen` are open. */
-export function listenLimit({ most, isShare }: Exceeded): GatewayError {
-  const message = isShare
-    ? `This caller has too many open subscriptions (${most}).`
-    : `Too many subscriptions are open (${most}).`;
-  return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
-}
-
-/** Too many resources of this caller at one conversation with a legacy server. */
-export function subscriptionShareLimit(most: number): GatewayError {
-  const message = `This caller has too many subscriptions at the instance (${most}).`;
-  return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
-}
-
-/** Too many readers of the events of the gateway. */
-export function eventStreamLimit({ most, isShare }: Exceeded): GatewayError {
-  const message = isShare
-    ? `This caller has too many open event streams (${most}).`
-    : `Too many event streams are open (${most}).`;
-  return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
+/**
+ * A bound of what may be open or under way at the same time is reached: that of all callers, or the share of this one.
+ * `what`: a plural, such as "open subscriptions".
+ */
+export function tooMany(
+  what: string,
+  { most, isShare }: Exceeded,
+  retryAfterSeconds = ASK_AGAIN_SECONDS,
+): GatewayError {
+  const message = `${isShare ? 'This caller has' : 'There are'} too many ${what} (${most}).`;
+  return new GatewayError('QUEUE_FULL', message, retryAfter(retryAfterSeconds));
 }
 
 /** Draining concerns all templates, because a node serves them all. */

@@ -6,7 +6,7 @@ import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { backendTimeout, openingCancelled } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
-import { tooManyTests } from '../../domain/errors/registry-errors.ts';
+import { tooMany } from '../../domain/errors/session-errors.ts';
 import type { InstanceDefinition, InstanceInput } from '../../domain/instances/instance.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import { aborted, type Clock } from '../../domain/time/clock.ts';
@@ -50,7 +50,7 @@ export class ConnectionTests {
     const shares = this.#shares;
     if (this.#closing.signal.aborted) throw shuttingDown();
     const exceeded = shares.exceededBy(callerId);
-    if (exceeded !== undefined) throw tooManyTests(exceeded);
+    if (exceeded !== undefined) throw tooMany('running connection tests', exceeded, 5);
     shares.take(callerId);
     const drafted = this.#deps.registry.instances.draft(template, input, { isLimited });
     const tried = drafted.then((definition) => this.#open(definition, signal));

@@ -30,8 +30,9 @@ import {
 import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { parsedResult } from '../../domain/calls/parsed-result.ts';
-import { backendUnavailable, queueFull } from '../../domain/errors/backend-errors.ts';
+import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
+import { tooMany } from '../../domain/errors/session-errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { TransportKind } from '../../domain/instances/transport-kinds.ts';
 import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
@@ -247,7 +248,8 @@ class UserTransport implements Transport {
     if (this.#users.size < MAX_USERS) return;
     const idle = [...this.#users].filter(([, { calls }]) => calls === 0);
     const [longest] = idle.toSorted(([, a], [, b]) => a.usedAtMs - b.usedAtMs);
-    if (longest === undefined) throw queueFull(this.#template);
+    if (longest === undefined)
+      throw tooMany('users with calls at the instance', { most: MAX_USERS, isShare: false }, 1);
     void this.#close(...longest);
   }
 

@@ -2,7 +2,7 @@
 
 import { Observable, type Subscriber } from 'rxjs';
 import type { Principal } from '../../domain/accounts/account.ts';
-import { eventStreamLimit } from '../../domain/errors/session-errors.ts';
+import { tooMany } from '../../domain/errors/session-errors.ts';
 import { EVENTS, type GatewayEvent, writtenFields } from '../../domain/events/events.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -114,7 +114,7 @@ export class RecentEvents {
   ): Observable<StreamEvent> {
     return new Observable((subscriber) => {
       const exceeded = this.#shares.exceededBy(owner.id);
-      if (exceeded !== undefined) return subscriber.error(eventStreamLimit(exceeded));
+      if (exceeded !== undefined) return subscriber.error(tooMany('open event streams', exceeded));
       this.#shares.take(owner.id);
       subscriber.add(() => this.#shares.release(owner.id));
       const { start, missed } = this.#startAfter(after);

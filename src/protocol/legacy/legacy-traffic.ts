@@ -4,7 +4,8 @@
 
 import type { Observable, Subscription } from 'rxjs';
 import type { CallReport, Canceller, SourcedEvent } from '../../domain/calls/exchange.ts';
-import { backendUnavailable, queueFull } from '../../domain/errors/backend-errors.ts';
+import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
+import { tooMany } from '../../domain/errors/session-errors.ts';
 import type { JsonValue } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { acceptsServerRequests, type ServerMessage, type ServerRequest } from '../../domain/mcp/client.ts';
@@ -75,7 +76,8 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   /** Throws RpcFailure for a request whose id belongs to another one under way (400), and for one too many (QUEUE_FULL). */
   check(id: JsonRpcId): void {
     if (this.#calls.has(id)) throw invalidRequest('the id belongs to a request that is still running');
-    if (this.#calls.size >= MAX_CALLS) throw rpcFailureOf(queueFull('this session'), id);
+    if (this.#calls.size >= MAX_CALLS)
+      throw rpcFailureOf(tooMany('calls of this session', { most: MAX_CALLS, isShare: false }, 1), id);
   }
 
   clientSeen(): void {

@@ -2,7 +2,7 @@
 // closes. `Backends.changes` gathers the changes. Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
 import { EMPTY, Subscription } from 'rxjs';
-import { declarationsTooLarge, listenLimit } from '../../domain/errors/session-errors.ts';
+import { declarationsTooLarge, tooMany } from '../../domain/errors/session-errors.ts';
 import {
   fieldValue,
   isJsonObject,
@@ -68,7 +68,7 @@ export class ListenStreams {
     const { profile } = request.envelope;
     const { shown, wanted } = grant(params, capabilities);
     const exceeded = this.#shares.exceededBy(owner.id);
-    if (exceeded !== undefined) throw listenLimit(exceeded);
+    if (exceeded !== undefined) throw tooMany('open subscriptions', exceeded);
     const bytes = keptBytes([profile, shown, idValue(id)]);
     if (!this.#declarations.take(owner.id, bytes)) throw declarationsTooLarge('QUEUE_FULL');
     const stream = reply.stream();

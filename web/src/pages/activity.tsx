@@ -135,7 +135,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
   NO_HEALTHY_INSTANCE: 'No instance of the template could take the call.',
   BACKEND_UNAVAILABLE: 'The server refused the call or could not be reached.',
   BACKEND_TIMEOUT: 'The server did not answer in time.',
-  QUEUE_FULL: 'Too many calls were waiting for a free instance.',
+  QUEUE_FULL: 'A queue of calls, or another limit of the gateway, was full.',
   TOOL_NOT_FOUND: 'No instance has a tool with this name.',
   INVALID_TOOL_ARGUMENTS: 'The arguments do not fit the schema of the tool.',
   TOOL_EXECUTION_FAILED: 'The server answered with an error.',
