@@ -5,12 +5,7 @@ import type { ClusterCounts, HopOutcome } from '../../counts/cluster-counts.ts';
 import { asGatewayError, codeOf } from '../../domain/errors/errors.ts';
 import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
 import { LinkedSet } from '../../domain/memory/linked-set.ts';
-import {
-  type ForwardedAnswer,
-  type ForwardedRequest,
-  type Forwarding,
-  NOT_HOLDER,
-} from '../../domain/nodes/forwarding.ts';
+import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../domain/nodes/forwarding.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ConnectionPool } from '../../net/http1/connection-pool.ts';
 import type { Connector } from '../../net/http1/connector.ts';
@@ -19,10 +14,10 @@ import { MultiplexedConnection } from './multiplexed/multiplexed-connection.ts';
 import { peerConnector, peerHost } from './peer-connector.ts';
 import { PeerExchange } from './peer-exchange.ts';
 import { LOST_PING_MS, Ping } from './peer-ping.ts';
-import { PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
+import { PEER_HEADERS, PEER_PATHS, PEER_REFUSAL, type RefusalReason } from './peer-protocol.ts';
 import { peerRequestText } from './peer-request.ts';
 import type { ChannelKeys } from './trust/channel-keys.ts';
-import { TOKEN_PROBLEM, TokenIssuer } from './trust/peer-tokens.ts';
+import { TokenIssuer } from './trust/peer-tokens.ts';
 
 /** Requests under way at one node. Over it: NODE_UNAVAILABLE. */
 export const MAX_CALLS = 1_024;
@@ -254,21 +249,21 @@ export class PeerClient {
   }
 
   /**
-   * The node refused the token of a request, before it read more of it. If another token may be accepted, the
+   * The node refused a request, before it read more of it than its token. If another token may be accepted, the
    * request is sent again, once.
    */
-  #refused(exchange: PeerExchange, reason: string): void {
-    if (reason === NOT_HOLDER) {
+  #refused(exchange: PeerExchange, reason: RefusalReason): void {
+    if (reason === PEER_REFUSAL.notHolder) {
       exchange.notHolder();
       return;
     }
-    if (reason === TOKEN_PROBLEM.elsewhere) {
+    if (reason === PEER_REFUSAL.elsewhere) {
       this.#silentSinceMs ??= this.#options.clock.now(); // it goes on under another life: the members will know
       this.#begin(exchange);
       return;
     }
-    const isUnknown = reason === TOKEN_PROBLEM.unknown;
-    if ((reason !== TOKEN_PROBLEM.expired && !isUnknown) || exchange.isResent) {
+    const isUnknown = reason === PEER_REFUSAL.unknownSender;
+    if ((reason !== PEER_REFUSAL.expired && !isUnknown) || exchange.isResent) {
       exchange.fail(this.#unavailable(`it refuses this node (${reason})`));
       return;
     }

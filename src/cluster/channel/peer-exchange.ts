@@ -8,15 +8,14 @@ import type { Linked } from '../../domain/memory/linked-set.ts';
 import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../domain/nodes/forwarding.ts';
 import type { AnswerReceiver } from '../../net/http1/http1-connection.ts';
 import type { ResponseHeaders } from '../../net/http1/response-parser.ts';
-import { PEER_HEADERS } from './peer-protocol.ts';
+import { PEER_HEADERS, type RefusalReason, refusalIn } from './peer-protocol.ts';
 
 /** What an exchange reports to the client of its node. */
 export interface ExchangeEvents {
   readonly startedAtMs: number;
   /** Something came from the node. */
   heard(): void;
-  /** The listener refused the token, before anything was carried out. */
-  refused(reason: string): void;
+  refused(reason: RefusalReason): void;
   /** The connection failed. */
   lost(error: Error): void;
   ended(outcome: HopOutcome): void;
@@ -41,7 +40,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding, Linked {
   readonly #answer: ForwardedAnswer;
   readonly #events: ExchangeEvents;
   #connection: Carrier | undefined;
-  #refusal: string | undefined;
+  #refusal: RefusalReason | undefined;
   #hasHead = false;
   #isOver = false;
 
@@ -94,7 +93,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding, Linked {
 
   onResponseStart(status: number, headers: ResponseHeaders): void {
     const refusal = headers[PEER_HEADERS.refused];
-    this.#refusal = typeof refusal === 'string' ? refusal : undefined;
+    this.#refusal = typeof refusal === 'string' ? refusalIn(refusal) : undefined;
     if (this.#isOver || this.#refusal !== undefined) return;
     this.#events.heard();
     this.#hasHead = true;
@@ -132,7 +131,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding, Linked {
   }
 
   /** Notes why the node refuses the request, as the header of a refusal does. */
-  refused(reason: string): void {
+  refused(reason: RefusalReason): void {
     this.#refusal = reason;
     this.onResponseEnd();
   }

@@ -21,13 +21,19 @@ import {
   type ServeExchange,
 } from './multiplexed/multiplexed-listener.ts';
 import { MULTIPLEXED_PROTOCOL } from './multiplexed/multiplexed-wire.ts';
-import { INSTANCE_PATHS, PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
+import {
+  INSTANCE_PATHS,
+  PEER_HEADERS,
+  PEER_PATHS,
+  PEER_REFUSAL,
+  type RefusalReason,
+} from './peer-protocol.ts';
 import type { PeerTls } from './trust/peer-tls.ts';
-import { TOKEN_PROBLEM, type TokenProblem, type TokenVerifier } from './trust/peer-tokens.ts';
+import type { TokenVerifier } from './trust/peer-tokens.ts';
 
 /** A request that the listener refused. */
 export interface PeerRefusal {
-  readonly reason: TokenProblem | 'failed handshake' | 'loop' | 'unauthorized caller' | 'unknown instance';
+  readonly reason: RefusalReason | 'failed handshake' | 'unauthorized caller' | 'unknown instance';
   /** Status of the answer, or of the error in it; 0 without an answer. */
   readonly status: number;
   readonly method: string;
@@ -233,14 +239,14 @@ class PeerRequests {
   readonly serve: RequestListener = (request, response) =>
     this.#whenCertain(
       () => this.#begin(request, response),
-      () => answer(response, 503, IN_DOUBT, 'NODE_UNAVAILABLE'),
+      () => answer(response, 503, PEER_REFUSAL.inDoubt, 'NODE_UNAVAILABLE'),
     );
 
   /** Upgrades a connection that is to be multiplexed, and refuses tunnels. */
   readonly upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     socket.on('error', () => socket.destroy());
     const { url, headers } = request;
-    const refuse = (reason: PeerRefusal['reason']): void => {
+    const refuse = (reason: RefusalReason): void => {
       const status = this.#noteRefusal(request, reason);
       // Else a program that does not close its end would keep the connection.
       socket.end(`HTTP/1.1 ${status} Refused\r\nconnection: close\r\n\r\n`, () => socket.destroy());
@@ -251,7 +257,7 @@ class PeerRequests {
       const { instances } = this.#options;
       if (isMultiplexed && isFirstHop && instances !== undefined)
         this.#multiplex(request, socket, head, instances.exchange);
-      else refuse('loop');
+      else refuse(PEER_REFUSAL.loop);
     };
     this.#admit(headerOf(request, PEER_HEADERS.token), accept, refuse);
   };
@@ -304,7 +310,7 @@ class PeerRequests {
     const serveIt = isOfInstance ? instances?.request : serve;
     // A request that took two hops of one kind runs in a circle.
     if (headerOf(request, PEER_HEADERS.hops) !== hop || serveIt === undefined) {
-      this.#refuse(request, response, 'loop');
+      this.#refuse(request, response, PEER_REFUSAL.loop);
       return;
     }
     const requestId = headerOf(request, 'x-request-id') ?? '';
@@ -315,13 +321,13 @@ class PeerRequests {
   #multiplex({ socket: tcp }: IncomingMessage, socket: Duplex, head: Buffer, serve: ServeExchange): void {
     this.#unproven.prove(tcp);
     const admit: MultiplexedListenerOptions['admit'] = (token, accept, refuse, path) => {
-      const refused = (problem: TokenProblem): void => {
-        this.#noteRefusal({ method: 'POST', url: path, socket: tcp }, problem);
-        refuse(problem);
+      const refused = (reason: RefusalReason): void => {
+        this.#noteRefusal({ method: 'POST', url: path, socket: tcp }, reason);
+        refuse(reason);
       };
       this.#whenCertain(
         () => this.#admit(token, accept, refused),
-        () => refuse(IN_DOUBT),
+        () => refuse(PEER_REFUSAL.inDoubt),
       );
     };
     const listener: MultiplexedListener = new MultiplexedListener(socket, head, { serve, admit }, () =>
@@ -341,12 +347,12 @@ class PeerRequests {
   #admit(
     token: string | undefined,
     accept: (principal: Principal) => void,
-    refuse: (problem: TokenProblem) => void,
+    refuse: (reason: RefusalReason) => void,
   ): void {
     const { tokens, refreshNodes } = this.#options;
     const verified = tokens.verify(token);
     if (typeof verified !== 'string') accept(verified);
-    else if (verified !== TOKEN_PROBLEM.unknown) refuse(verified);
+    else if (verified !== PEER_REFUSAL.unknownSender) refuse(verified);
     else {
       void refreshNodes().then(() => {
         const again = tokens.verify(token);
@@ -356,20 +362,19 @@ class PeerRequests {
     }
   }
 
-  #refuse(request: IncomingMessage, response: ServerResponse, reason: PeerRefusal['reason']): void {
+  #refuse(request: IncomingMessage, response: ServerResponse, reason: RefusalReason): void {
     answer(response, this.#noteRefusal(request, reason), reason);
   }
 
   /** Reports a refusal. Returns the status of the answer. */
-  #noteRefusal({ method = '', url = '', socket }: CheckedRequest, reason: PeerRefusal['reason']): number {
+  #noteRefusal({ method = '', url = '', socket }: CheckedRequest, reason: RefusalReason): number {
     const [path = ''] = url.split('?', 1); // the query may name a session
-    const status = reason === 'loop' ? 421 : 401;
+    const status = reason === PEER_REFUSAL.loop ? 421 : 401;
     this.#options.onRefused({ reason, status, method, path, address: socket.remoteAddress });
     return status;
   }
 }
 
-const IN_DOUBT = 'its life is in doubt';
 const OF_INSTANCES: ReadonlySet<string> = new Set(Object.values(INSTANCE_PATHS));
 
 type GreetingPath = (typeof PEER_PATHS)[keyof typeof PEER_PATHS];
@@ -382,7 +387,7 @@ function isGreeting(path: string): path is GreetingPath {
 function answer(
   response: ServerResponse,
   status: number,
-  reason: string,
+  reason: RefusalReason,
   code: ErrorCode = 'AUTHENTICATION_REQUIRED',
 ): void {
   const body = JSON.stringify({ detail: `The request is refused: ${reason}.`, error_code: code });

@@ -1,6 +1,6 @@
 // What both ends of the peer channel must agree on: names of headers and paths. Source: ADR 148.
 
-import { REFUSED_HEADER } from '../../domain/nodes/forwarding.ts';
+import { NOT_HOLDER, REFUSED_HEADER } from '../../domain/nodes/forwarding.ts';
 
 /** Headers of the channel, besides those of the client that cross. */
 export const PEER_HEADERS = {
@@ -8,9 +8,29 @@ export const PEER_HEADERS = {
   /** The kind of the hop that the request took, see Hop. */
   hops: 'peer-hops',
   clientAddress: 'peer-client-address',
-  /** Why the request was refused, before anything was carried out. */
+  /** The RefusalReason of a request that was refused. */
   refused: REFUSED_HEADER,
 } as const;
+
+/** Why a node refuses a request of another one, before anything is carried out. Errors and the audit log have these texts. */
+export const PEER_REFUSAL = {
+  noToken: 'no token',
+  forged: 'forged token',
+  expired: 'expired token',
+  elsewhere: 'token for another node',
+  unknownSender: 'token of an unknown sender',
+  /** It took two hops of one kind. */
+  loop: 'loop',
+  inDoubt: 'its life is in doubt',
+  notHolder: NOT_HOLDER,
+  unknown: 'a reason that this node does not know',
+} as const;
+export type RefusalReason = (typeof PEER_REFUSAL)[keyof typeof PEER_REFUSAL];
+
+/** The reason that another node sent. */
+export function refusalIn(text: string): RefusalReason {
+  return Object.values(PEER_REFUSAL).find((reason) => reason === text) ?? PEER_REFUSAL.unknown;
+}
 
 export const PEER_PATHS = {
   /** Asks for the clock of the receiver. */

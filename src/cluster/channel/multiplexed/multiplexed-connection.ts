@@ -7,7 +7,7 @@ import type { Clock } from '../../../domain/time/clock.ts';
 import type { Connector } from '../../../net/http1/connector.ts';
 import type { Carrier, PeerExchange } from '../peer-exchange.ts';
 import { LOST_PING_MS } from '../peer-ping.ts';
-import { INSTANCE_PATHS, PEER_HEADERS } from '../peer-protocol.ts';
+import { INSTANCE_PATHS, PEER_HEADERS, refusalIn } from '../peer-protocol.ts';
 import {
   MAX_MULTIPLEXED,
   MESSAGE,
@@ -234,7 +234,7 @@ export class MultiplexedConnection {
     if (kind !== MESSAGE.part) this.#exchanges.delete(number);
     if (kind === MESSAGE.part) exchange.part(content);
     else if (kind === MESSAGE.last) exchange.last(content);
-    else if (kind === MESSAGE.refused) exchange.refused(content.toString('latin1'));
+    else if (kind === MESSAGE.refused) exchange.refused(refusalIn(content.toString('latin1')));
     else exchange.onResponseError(connectionLost());
     this.#closeIfUnused();
   }

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { Principal } from '../../../domain/accounts/account.ts';
 import { CallMap } from '../../../domain/memory/call-map.ts';
 import type { ForwardedCaller } from '../../../domain/nodes/forwarding.ts';
-import { INSTANCE_PATHS } from '../peer-protocol.ts';
+import { INSTANCE_PATHS, type RefusalReason } from '../peer-protocol.ts';
 import {
   MAX_MULTIPLEXED,
   MESSAGE,
@@ -42,7 +42,7 @@ export interface MultiplexedListenerOptions {
   readonly admit: (
     token: string,
     accept: (principal: Principal) => void,
-    refuse: (reason: string) => void,
+    refuse: (reason: RefusalReason) => void,
     path: string,
   ) => void;
 }

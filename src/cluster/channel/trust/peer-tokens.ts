@@ -9,6 +9,7 @@ import { isResourcePath } from '../../../domain/accounts/resource.ts';
 import { type Rights, ToolRights } from '../../../domain/accounts/rights.ts';
 import { isJsonObject, type JsonObject, jsonIn } from '../../../domain/json/json.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
+import { PEER_REFUSAL, type RefusalReason } from '../peer-protocol.ts';
 
 const TOKEN_MS = 30_000;
 /** A token with less time left is not sent. */
@@ -18,16 +19,6 @@ const LEAST_LEFT_MS = 10_000;
  * name 1,000 templates.
  */
 const REMEMBERED = 4_096;
-
-/** Why a request is refused; the audit log has it. */
-export const TOKEN_PROBLEM = {
-  none: 'no token',
-  forged: 'forged token',
-  expired: 'expired token',
-  elsewhere: 'token for another node',
-  unknown: 'token of an unknown sender',
-} as const;
-export type TokenProblem = (typeof TOKEN_PROBLEM)[keyof typeof TOKEN_PROBLEM];
 
 interface Claims {
   readonly from: string;
@@ -61,14 +52,14 @@ export class TokenVerifier {
   }
 
   /** The principal of a token, or why it is refused. */
-  verify(token: string | undefined): Principal | TokenProblem {
-    if (token === undefined) return TOKEN_PROBLEM.none;
+  verify(token: string | undefined): Principal | RefusalReason {
+    if (token === undefined) return PEER_REFUSAL.noToken;
     const claims = this.#verified.get(token) ?? this.#read(token);
-    if (claims === undefined) return TOKEN_PROBLEM.forged;
-    if (claims.to !== this.#life()) return TOKEN_PROBLEM.elsewhere;
+    if (claims === undefined) return PEER_REFUSAL.forged;
+    if (claims.to !== this.#life()) return PEER_REFUSAL.elsewhere;
     const leftMs = claims.endsAtMs - this.#now();
-    if (leftMs <= 0 || leftMs > TOKEN_MS) return TOKEN_PROBLEM.expired;
-    return this.#isMember(claims.from) ? claims.principal : TOKEN_PROBLEM.unknown;
+    if (leftMs <= 0 || leftMs > TOKEN_MS) return PEER_REFUSAL.expired;
+    return this.#isMember(claims.from) ? claims.principal : PEER_REFUSAL.unknownSender;
   }
 
   /** Answers a greeting with the time of this node; undefined for a greeting that is not valid. */
