@@ -81,7 +81,8 @@ export class GatewayError extends Error {
 
   constructor(code: ErrorCode, message: string, facts: ErrorFacts = {}) {
     const { stackTraceLimit } = Error;
-    if (facts.delivered !== undefined) Error.stackTraceLimit = 0; // see withoutFrames
+    // Failures of backends come by the thousand: frames take longer than all else about them, and name code that reads sockets.
+    if (facts.delivered !== undefined) Error.stackTraceLimit = 0;
     super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
     Error.stackTraceLimit = stackTraceLimit;
     this.name = 'GatewayError';
@@ -93,20 +94,6 @@ export class GatewayError extends Error {
   /** Whether the call reached a backend; an error raised before any backend was asked counts as `no`. */
   get delivered(): Delivered {
     return this.facts.delivered ?? 'no';
-  }
-}
-
-/**
- * Makes an error without stack frames, which take longer than all else about it. For failures of backends and
- * connections: they come by the thousand, and the frames would name only the code that reads sockets.
- */
-export function withoutFrames<E extends Error>(make: () => E): E {
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = 0;
-  try {
-    return make();
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
   }
 }
 

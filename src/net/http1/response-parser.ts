@@ -2,8 +2,6 @@
 // length, in chunks and until the close. Whatever is not exactly HTTP is an error, because a guess could take the
 // bytes of one answer for another. Sources: RFC 9112, 2.2, 4, 5, 6, 7, 9; ADR 135.
 
-import { withoutFrames } from '../../domain/errors/errors.ts';
-
 /** By name in lower case; all values of a repeated header. */
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -198,9 +196,12 @@ export class ResponseParser {
   }
 }
 
-/** The server closed the connection before the end of the answer. */
+/** The server closed the connection before the end of the answer. Without stack frames, see GatewayError. */
 export function closedEarly(): Error {
-  const error = withoutFrames(() => new Error('the server closed the connection'));
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  const error = new Error('the server closed the connection');
+  Error.stackTraceLimit = stackTraceLimit;
   return Object.assign(error, { code: 'ECONNRESET' });
 }
 
