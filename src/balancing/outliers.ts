@@ -253,8 +253,6 @@ export class Outliers<C extends object> {
     else if (how === 'failed') this.#countFailure(record);
   }
 
-  // ---------------------------------------------------------------------------------------------------------
-
   #countActive(record: CandidateRecord<C>, change: 1 | -1): void {
     record.activeCalls += change;
     if (this.#options.isUp(record.candidate)) this.activeCalls += change;

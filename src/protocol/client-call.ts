@@ -84,6 +84,15 @@ export abstract class ClientCall<A> implements Waiter {
     if (!isRemembered && instanceId !== '') this.noteInstance(instanceId);
   }
 
+  /** Called when the answer is slow: begins the event stream. */
+  onDue(): void {
+    if (this.#isOver) return;
+    const { sentTo } = this.report;
+    // Not the binding of a session, which may be moving.
+    if (sentTo !== undefined) this.noteInstance(shownInstance(sentTo, this.pathName));
+    this.begin();
+  }
+
   // --- observer of the exchange ----------------------------------------------------------------------------
 
   next(answer: A): void {
@@ -107,16 +116,5 @@ export abstract class ClientCall<A> implements Waiter {
 
   complete(): void {
     if (!this.#isOver) this.error(internalError(new Error('the exchange ended without an answer')));
-  }
-
-  // ---------------------------------------------------------------------------------------------------------
-
-  /** Called when the answer is slow: begins the event stream. */
-  onDue(): void {
-    if (this.#isOver) return;
-    const { sentTo } = this.report;
-    // Not the binding of a session, which may be moving.
-    if (sentTo !== undefined) this.noteInstance(shownInstance(sentTo, this.pathName));
-    this.begin();
   }
 }

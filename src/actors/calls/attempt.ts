@@ -200,8 +200,6 @@ export class Attempt implements Observer<ExchangeEvent> {
     }
   }
 
-  // ---------------------------------------------------------------------------------------------------------
-
   readonly #report = (): void => {
     if (this.#hasEnded || this.#error === undefined) return; // the call has ended meanwhile
     try {

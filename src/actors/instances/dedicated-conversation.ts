@@ -225,8 +225,6 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     void this.close();
   }
 
-  // ---------------------------------------------------------------------------------------------------------
-
   async #open(open: ConversationInput['open'], forCallsOf: ConversationRequest['forCallsOf']) {
     const { signal } = this.#ending;
     let conversation: Conversation | undefined;

@@ -131,8 +131,6 @@ export class DedicatedConversations implements ConversationListener {
     if (alike?.size === 0) this.#byKey.delete(key);
   }
 
-  // ---------------------------------------------------------------------------------------------------------
-
   #open(request: ConversationRequest, key: string | undefined): DedicatedConversation {
     const { ownerId, idleMs = 0 } = request;
     const isCounted = this.#isPipe || idleMs > 0;

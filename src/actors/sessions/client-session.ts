@@ -323,8 +323,6 @@ export class ClientSession implements McpSession, SessionCore {
     if (!this.#isOver) this.#sessions.used(this);
   }
 
-  // ---------------------------------------------------------------------------------------------------------
-
   get #present(): SessionState {
     return this.#state instanceof Actor ? this.#state.getSnapshot().context : this.#state;
   }

@@ -197,8 +197,6 @@ export class SessionKeeper implements RowWriter {
     return false;
   }
 
-  // ---------------------------------------------------------------------------------------------------------
-
   #schedule(isAwaited: boolean): void {
     if (this.#writing !== undefined) return; // it schedules the next one
     const now = this.clock.now();

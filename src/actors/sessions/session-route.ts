@@ -152,8 +152,6 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     call?.giveUp(this.binding ? perhapsDelivered(error) : moreTelling(call.retries.failure, error));
   }
 
-  // ---------------------------------------------------------------------------------------------------------
-
   #next(): Step {
     const certain = this.#session.deps.certain?.();
     if (certain !== undefined) return { kind: 'wait', until$: from(certain) };

@@ -152,8 +152,6 @@ export class StoredRow implements SessionRow {
     void this.#session.close('takenOver');
   }
 
-  // ---------------------------------------------------------------------------------------------------------
-
   /** Stops all writes, also those that wait: another life may hold a row with the same key. */
   #drop(): void {
     this.#isOver = true;

@@ -79,8 +79,6 @@ export class LegacyCall extends ClientCall<SourcedEvent> {
     this.#deps.ended(this);
   }
 
-  // ---------------------------------------------------------------------------------------------------------
-
   #handle(event: ExchangeEvent): void {
     switch (event.kind) {
       case 'result':

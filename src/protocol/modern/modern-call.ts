@@ -88,8 +88,6 @@ export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
     this.#reply.log.instanceId = instanceId;
   }
 
-  // ---------------------------------------------------------------------------------------------------------
-
   #handle(sourced: SourcedEvent): void {
     const { event } = sourced;
     this.noteInstanceOf(sourced);

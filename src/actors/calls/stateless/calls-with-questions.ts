@@ -167,8 +167,6 @@ export class CallsWithQuestions implements CallQuestions {
     if (this.#calls.delete(id)) (hasEnded ? this.#ended : this.#shares).release(ownerId);
   }
 
-  // ---------------------------------------------------------------------------------------------------------
-
   #add(ownerId: string, call: string, source: Subscription, subscriber: CallSubscriber): CallWithQuestions {
     const asking = new CallWithQuestions(this, this.#newId(), ownerId, call, source, subscriber);
     this.#calls.set(asking.id, asking);
