@@ -16,9 +16,8 @@ import {
 } from 'rxjs';
 import { listNotice, type ServerMessage, type ServerNotification } from '../domain/mcp/client.ts';
 import { changedList, type ListField } from '../domain/mcp/mcp.ts';
-import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import type { Timing } from '../domain/time/task-scheduler.ts';
 import { inTask } from '../domain/time/task-streams.ts';
 
 /** Changes within this time make one notice, in ms. */
@@ -34,7 +33,7 @@ const THROTTLE_MS = 1_000;
 export function withListNotices<M extends ServerMessage>(
   messages$: Observable<M>,
   changes$: Observable<ListField>,
-  { scheduler, clock }: { readonly scheduler: TaskScheduler; readonly clock: Clock },
+  { scheduler, clock }: Timing,
   own$: Observable<ServerNotification> = EMPTY,
 ): Observable<M | ServerNotification> {
   return messages$.pipe(

@@ -5,8 +5,7 @@
 // concern thousands of calls. Source: ADR 41, ADR 102, ADR 113.
 
 import { isWithinEqualPart } from '../../domain/memory/user-shares.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 
 /** Exchanges that wait per instance when all are full. Over it: 429 QUEUE_FULL. */
 export const QUEUED_PER_INSTANCE = 256;
@@ -47,16 +46,14 @@ export interface YieldingCall {
   yield(): void;
 }
 
-interface WaitQueueDeps {
-  readonly clock: Clock;
-  readonly scheduler: TaskScheduler;
+interface WaitQueueOptions extends Timing {
   /** The longest wait of a call, in ms. Default: QUEUE_WAIT_MS. `Infinity`: until the call itself leaves. */
   readonly waitMs?: number;
 }
 
 /** The queue of one template: its waiting calls by owner, served in turn. Source: ADR 41. */
 export class WaitQueue {
-  readonly #deps: WaitQueueDeps;
+  readonly #deps: WaitQueueOptions;
   /** The waiting calls of each owner in order of arrival; the owners in order of service. */
   readonly #byOwner = new Map<string, QueueEntry[]>();
   readonly #yielding = new Set<YieldingCall>();
@@ -68,7 +65,7 @@ export class WaitQueue {
   /** True while a task is scheduled or runs. */
   #isBusy = false;
 
-  constructor(deps: WaitQueueDeps) {
+  constructor(deps: WaitQueueOptions) {
     this.#deps = deps;
   }
 

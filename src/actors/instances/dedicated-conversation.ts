@@ -13,11 +13,11 @@ import type { ClientAnswer, ClientProfile } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { includesLevel, LEGACY_VERSIONS } from '../../domain/mcp/mcp.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { closeQuietly } from '../../transports/close-quietly.ts';
 import { answerOf } from '../../transports/own-exchange.ts';
 import type { CallConversation, Closed, Conversation } from '../../transports/transport.ts';
 import { Feed } from '../subscriptions/feed.ts';
-import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 
 /** Time after which a process that clients with equal extensions share ends, when no session and no call uses it. */
 export const EXTENSION_IDLE_MS = 10 * 60_000;
@@ -89,7 +89,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   readonly opening: Promise<Conversation | undefined>;
   /** Resolves when the conversation and its process have ended. Never rejects. */
   readonly gone: Promise<void>;
-  readonly #deps: SubscriptionDeps;
+  readonly #deps: Timing;
   readonly #listener: ConversationListener;
   readonly #idleMs: number;
   readonly #ending = new AbortController();
@@ -113,7 +113,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   #level: string | undefined;
   #settingLevel: Promise<void> | undefined;
 
-  constructor(deps: SubscriptionDeps, { request, key, open, listener }: ConversationInput) {
+  constructor(deps: Timing, { request, key, open, listener }: ConversationInput) {
     const { ownerId, sharing = 'oneUse', session, idleMs = 0, forCallsOf } = request;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = ownerId;

@@ -18,8 +18,8 @@ import { canonicalText } from '../../domain/json/json.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { Closed, Conversation, Transport } from '../../transports/transport.ts';
-import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 import {
   type ConversationListener,
   type ConversationRequest,
@@ -41,7 +41,7 @@ export interface ConversationUse {
   readonly end: (isOver?: boolean) => void;
 }
 
-export interface DedicatedConversationsOptions extends SubscriptionDeps {
+export interface DedicatedConversationsOptions extends Timing {
   readonly definition: Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;
   readonly dedicatedBounds?: DedicatedBounds | undefined;
   /** True when another node runs the instance. */

@@ -8,10 +8,10 @@ import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { Open } from '../../transports/open-options.ts';
 import { EXITED_CLEANLY, type TransportDiagnostics } from '../../transports/transport.ts';
 import { backOffMs, RESTART_FORGIVEN_MS } from '../back-off.ts';
-import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { DedicatedConversations } from './dedicated-conversations.ts';
 import type { OpenedTransport } from './opened-transport.ts';
@@ -27,7 +27,7 @@ export const FAILED_RECHECKS = 5;
 const PROMPTED_PROBE_MS = 1_000;
 
 /** The input of an instance actor. */
-export interface InstanceActorInput extends SubscriptionDeps {
+export interface InstanceActorInput extends Timing {
   readonly definition: InstanceDefinition;
   readonly policy: TemplatePolicy;
   readonly open: Open;

@@ -11,16 +11,16 @@ import type { JsonObject } from '../../domain/json/json.ts';
 import { gatherPages } from '../../domain/lists/list-pages.ts';
 import type { Handshake, Tool } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { answerOf, ownExchange } from '../../transports/own-exchange.ts';
 import type { Conversation, Transport } from '../../transports/transport.ts';
 import { Feed } from '../subscriptions/feed.ts';
-import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 import { ToolCache, type ToolRules } from './tool-cache.ts';
 
 /** Longest wait for one page of an instance's tools. */
 export const TOOL_LIST_MS = 30_000;
 
-export interface OpenedTransportDeps extends SubscriptionDeps {
+export interface OpenedTransportDeps extends Timing {
   readonly toolRules: ToolRules;
 }
 

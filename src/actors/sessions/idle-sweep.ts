@@ -2,15 +2,12 @@
 // serves all sessions of a gateway.
 
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 
 /** A session is idle, without an actor, after this time without use. */
 export const UNUSED_MS = 60_000;
 
-interface IdleSweepDeps {
-  readonly clock: Clock;
-  readonly scheduler: TaskScheduler;
+interface IdleSweepDeps extends Timing {
   /** The open sessions by id. */
   readonly open: ReadonlyMap<string, McpSession>;
   /** Ends a session that was idle for too long. */

@@ -9,14 +9,10 @@ import { type ServerMessage, type ServerNotification, updateNotice } from '../..
 import { changedList, type ListField, RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
 import { MAX_WAITING_NOTICES, noticeKey, ofSubscribed } from '../../domain/mcp/notices-in-tasks.ts';
 import { enclosingUris } from '../../domain/mcp/resource-uris.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import { BackendSubscription } from './backend-subscription.ts';
-import {
-  MAX_RESOURCES,
-  ResourceSubscriptions,
-  type SharedSubscription,
-  type SubscriptionDeps,
-} from './resource-subscriptions.ts';
+import { MAX_RESOURCES, ResourceSubscriptions, type SharedSubscription } from './resource-subscriptions.ts';
 
 export const NO_URIS: ReadonlySet<string> = new Set();
 
@@ -52,7 +48,7 @@ type SharedConversation = Pick<
  * there are clients.
  */
 export class Feed {
-  readonly #deps: SubscriptionDeps;
+  readonly #deps: Timing;
   readonly #conversation: SharedConversation;
   readonly #clients = new Set<FeedClient>();
   readonly #listFollowers = new Set<(list: ListField) => void>();
@@ -67,7 +63,7 @@ export class Feed {
   #isDelivering = false;
   readonly #allDelivered$ = new Subject<void>();
 
-  constructor(conversation: SharedConversation, deps: SubscriptionDeps) {
+  constructor(conversation: SharedConversation, deps: Timing) {
     this.#deps = deps;
     this.#conversation = conversation;
     if (conversation.handshake.era !== 'modern') return;

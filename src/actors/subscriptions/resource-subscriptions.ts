@@ -12,7 +12,7 @@ import { tooMany } from '../../domain/errors/session-errors.ts';
 import { UserAmounts, UserShares } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { TaskScheduler, Timing } from '../../domain/time/task-scheduler.ts';
 import { answerOf } from '../../transports/own-exchange.ts';
 import type { Conversation } from '../../transports/transport.ts';
 
@@ -40,13 +40,6 @@ export const MAX_ASKED = 64;
  * them.
  */
 export const MAX_RESOURCES = 10_000;
-
-/** What the subscriptions of a conversation need. */
-export interface SubscriptionDeps {
-  readonly clock: Clock;
-  /** Spreads many tasks over turns of the event loop. */
-  readonly scheduler: TaskScheduler;
-}
 
 /** One resource, where the backend counts owners of one owner: its clients, and its state at the backend. */
 class ResourceEntry {
@@ -118,7 +111,7 @@ export class ResourceSubscriptions {
    */
   constructor(
     conversation: Pick<Conversation, 'exchange' | 'closed$' | 'countsOwners'>,
-    { clock, scheduler }: SubscriptionDeps,
+    { clock, scheduler }: Timing,
     resumed: (uri: string) => void,
   ) {
     this.#clock = clock;

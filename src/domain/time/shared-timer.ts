@@ -2,8 +2,7 @@
 // hardly any rings.
 
 import { type Linked, LinkedSet } from '../memory/linked-set.ts';
-import type { Clock } from './clock.ts';
-import type { TaskScheduler } from './task-scheduler.ts';
+import type { Timing } from './task-scheduler.ts';
 
 /** Waits that end within this time end together, in ms: the later ones so much early. */
 const TOGETHER_MS = 50;
@@ -15,9 +14,7 @@ export interface Waiter extends Linked {
   onDue(): void;
 }
 
-interface SharedTimerOptions {
-  readonly clock: Clock;
-  readonly scheduler: TaskScheduler;
+interface SharedTimerOptions extends Timing {
   /** How long each waits. */
   readonly waitMs: number;
 }

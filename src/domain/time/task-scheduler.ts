@@ -2,7 +2,7 @@
 // loop, so that other work does not wait for all of them.
 
 import { type Linked, LinkedSet } from '../memory/linked-set.ts';
-import { systemClock } from './clock.ts';
+import { type Clock, systemClock } from './clock.ts';
 
 /** Most tasks that are due at the same time and run in one turn of the event loop. */
 export const TASKS_PER_TURN = 25;
@@ -18,6 +18,13 @@ export interface TaskSchedulerOptions {
   readonly nextTurn?: (run: () => void) => void;
   /** Monotonic clock in ms. */
   readonly now?: () => number;
+}
+
+/** What an object needs that waits, and has many tasks when its waits end. */
+export interface Timing {
+  readonly clock: Clock;
+  /** Spreads tasks that are due together over turns of the event loop. */
+  readonly scheduler: TaskScheduler;
 }
 
 type Task = () => void;

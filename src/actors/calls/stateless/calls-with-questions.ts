@@ -19,17 +19,14 @@ import { RPC } from '../../../domain/mcp/jsonrpc.ts';
 import { type HeldBytes, type Holding, memoryOf } from '../../../domain/memory/held-bytes.ts';
 import { UserShares } from '../../../domain/memory/user-shares.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
-import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import type { TaskScheduler, Timing } from '../../../domain/time/task-scheduler.ts';
 import { awaitingClientRefusal } from '../../instances/call-counter.ts';
 import { MessageBuffer } from '../../message-buffer.ts';
 
 /** How long the end of a modern client's call is kept for it. */
 export const UNREAD_END_MS = 10 * 60_000;
 
-export interface CallsWithQuestionsOptions {
-  readonly clock: Clock;
-  /** Spreads the end of many calls over turns of the event loop. */
-  readonly scheduler: TaskScheduler;
+export interface CallsWithQuestionsOptions extends Timing {
   /** Counts the memory of open questions and undelivered results. */
   readonly held: HeldBytes;
   /** Makes the id by which the owner resumes a call. It begins with the life of this node, like the id of a session. */
