@@ -147,7 +147,7 @@ test('an instance actor that is stopped ends the processes that clients use', as
   const transport = await instance.healthy();
   transport.conversationsAreIndependent = true;
   const { conversation } = instance.ref.use({ ownerId: 'ann', profile: ASKABLE });
-  await conversation.untilOpen;
+  await conversation.requiredOpening;
   instance.actor.stop();
   await conversation.gone;
   assert.equal(

@@ -133,7 +133,7 @@ test('refuses questions of the backend during a request of the gateway itself', 
   const { use } = setUp();
   const backend = new ScriptedTransport();
   const { conversation } = use(Promise.resolve(backend), 60_000);
-  await conversation.untilOpen;
+  await conversation.requiredOpening;
   const { answer } = conversation.feed?.subscribe('x:1') ?? {};
   await settled(); // requests about one resource are sent in turn
   backend.last.ask('roots/list');

@@ -132,7 +132,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   }
 
   /** Settles like `opening`, but rejects with BACKEND_UNAVAILABLE when the backend keeps no dedicated conversations. */
-  get untilOpen(): Promise<Conversation> {
+  get requiredOpening(): Promise<Conversation> {
     return this.opening.then((conversation) => conversation ?? refuse());
   }
   /** The subscriptions and messages, for the clients that share the conversation; undefined until it is open. */

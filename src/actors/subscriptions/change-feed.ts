@@ -191,7 +191,7 @@ export class ChangeFeed {
     let tries = 0;
     return defer(() => {
       const { conversation, end } = statelessConversations.use(ref, client);
-      return from(conversation.untilOpen).pipe(
+      return from(conversation.requiredOpening).pipe(
         switchMap(() => {
           tries = 0;
           return updatesOf(conversation.feed, client, isAgain);

@@ -153,7 +153,7 @@ test('ends everything when it closes, openings included', async () => {
   const one = await instanceOf('http');
   const { conversation } = stateless.use(one, guest('ann'));
   await stateless.close();
-  await conversation.untilOpen.catch(() => undefined);
+  await conversation.requiredOpening.catch(() => undefined);
   assert.throws(
     () => stateless.use(one, guest('ann')),
     (thrown: unknown) => hasCode(thrown, 'SHUTTING_DOWN'),

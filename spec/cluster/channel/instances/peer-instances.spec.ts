@@ -331,7 +331,7 @@ test('nodes that share one process of equal extensions share its subscriptions, 
     const listener = { opened: () => {}, ended: () => {}, gone: () => {} };
     return new DedicatedConversation(deps, { request, key: 'shared', open: opening, listener });
   });
-  const [first] = await Promise.all(shared.map((each) => each.untilOpen));
+  const [first] = await Promise.all(shared.map((each) => each.requiredOpening));
   const [atFirst, atSecond] = shared.map(({ feed }) => feed);
   const seen = async () => {
     const event = first && (await lastValueFrom(first.exchange({ method: 'seen', callerId: 'ada' })));

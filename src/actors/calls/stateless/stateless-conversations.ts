@@ -130,7 +130,7 @@ export class StatelessConversations {
       ),
       filter((each) => this.#known.get(each) === instance),
       mergeMap((each) =>
-        from(each.untilOpen).pipe(
+        from(each.requiredOpening).pipe(
           map(() => each),
           catchError(() => EMPTY),
         ),

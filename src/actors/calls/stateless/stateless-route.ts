@@ -293,6 +293,6 @@ function isDedicated(choice: ConversationChoice): boolean {
 }
 
 async function ready({ conversation }: ConversationUse, logLevel: string | undefined): Promise<void> {
-  await conversation.untilOpen;
+  await conversation.requiredOpening;
   if (logLevel !== undefined) await conversation.requireLogLevel(logLevel);
 }
