@@ -108,10 +108,9 @@ export class Gateway {
       clock,
     );
     this.#deps = composeGateway(store, { ...options, clock }, this.#events, this.#readiness);
-    ({
-      policy: this.policy,
-      clientSide: { endpoint: this.mcp, views: this.views },
-    } = this.#deps);
+    this.policy = this.#deps.policy;
+    this.mcp = this.#deps.clientSide.endpoint;
+    this.views = this.#deps.clientSide.views;
     this.#requests = new Requests((...exchange) => this.exchange(...exchange), this.#deps);
     this.internals = new GatewayInternals(this.#deps, this.#events, this.#readiness, this.#requests);
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;

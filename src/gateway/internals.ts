@@ -47,11 +47,15 @@ export class GatewayInternals {
     this.#events = events;
     this.readiness = readiness;
     this.requests = requests;
-    ({ requestBytes: this.requestBytes, scheduler: this.scheduler, host: this.host } = deps);
-    ({ backendAccounts: this.backendAccounts, approvals: this.approvals, traffic: this.traffic } = deps);
+    this.requestBytes = deps.requestBytes;
     this.clock = deps.plainClock;
+    this.scheduler = deps.scheduler;
+    this.host = deps.host;
     this.leasedPrograms = deps.fleetPrograms;
+    this.backendAccounts = deps.backendAccounts;
     this.definitions = deps.registry.definitions;
+    this.approvals = deps.approvals;
+    this.traffic = deps.traffic;
   }
 
   /** Starts the stored instances; accepts calls when `more` is done. Called once, by createGateway or instead of it. */
