@@ -3,20 +3,14 @@
 
 import Type, { type TSchema, type TSchemaOptions } from 'typebox';
 import { ToolAnnotations } from '../domain/views/view-schema.ts';
-import {
-  type AnyRow,
-  POLICY_ROWS,
-  TEMPLATE_ROWS,
-  type TemplatePolicy,
-  type WrittenSettings,
-} from './policy.ts';
+import { type AnyRow, type LoadBalancer, POLICY_ROWS, TEMPLATE_ROWS, type TemplatePolicy } from './policy.ts';
 
 /** The most tools that may have a timeout of their own. */
 const MAX_TOOLS = 256;
 const EXAMPLES = [{ strategy: 'least_connections', timeout: 30 }];
 
 /** Settings as users write them: times in seconds; `weighted` is an alias of a strategy. Source: ADR 4. */
-export type LoadBalancerSettings = Partial<WrittenSettings>;
+export type LoadBalancerSettings = Partial<LoadBalancer>;
 export const LoadBalancerSettings = Type.Unsafe<LoadBalancerSettings>(
   optional(
     fieldsOf(TEMPLATE_ROWS, (row) => schemasOf(row).written),
@@ -37,7 +31,7 @@ export const LoadBalancerChange = Type.Unsafe<LoadBalancerChange>(
 );
 
 /** The settings in force: those of a template over the defaults of the gateway, whose times may have decimals. */
-export const ShownLoadBalancer = Type.Unsafe<WrittenSettings>(
+export const ShownLoadBalancer = Type.Unsafe<LoadBalancer>(
   Type.Object(
     fieldsOf(TEMPLATE_ROWS, (row) => schemasOf(row).shown),
     { schemaName: 'LoadBalancer' },
@@ -63,10 +57,10 @@ export function describedSettings() {
   });
 }
 
-export function shownLoadBalancer(policy: TemplatePolicy): WrittenSettings {
+export function shownLoadBalancer(policy: TemplatePolicy): LoadBalancer {
   const values = new Map<string, unknown>(Object.entries(policy));
   const entries = TEMPLATE_ROWS.map(({ key, name, kind }) => [name, kind.show(values.get(key))]);
-  return Object.fromEntries(entries) as WrittenSettings; // `fromEntries` loses the type of each
+  return Object.fromEntries(entries) as LoadBalancer; // `fromEntries` loses the type of each
 }
 
 function fieldsOf(

@@ -200,8 +200,8 @@ type KeyExcept<Excluded extends SetBy> = {
   [Key in keyof Rows]: Rows[Key]['setBy'] extends Excluded ? never : Key;
 }[keyof Rows];
 
-/** The settings of a template by name, in their written form. */
-export type WrittenSettings = {
+/** The same settings by name in their written form, without those of the gateway only. */
+export type LoadBalancer = {
   [Key in TemplateKey as Rows[Key]['name']]: Parameters<Rows[Key]['kind']['read']>[0];
 };
 

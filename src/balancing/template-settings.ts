@@ -6,8 +6,8 @@ import { policyFrom, type TemplatePolicy } from './policy.ts';
 import type { LoadBalancerChange, LoadBalancerSettings } from './policy-schemas.ts';
 
 /** The settings after a change; an undefined field changes nothing. */
-function changedSettings(settings: LoadBalancerSettings, change: LoadBalancerChange): LoadBalancerSettings {
-  const entries = Object.entries({ ...settings, ...definedFields(change) });
+function changedLoadBalancer(before: LoadBalancerSettings, change: LoadBalancerChange): LoadBalancerSettings {
+  const entries = Object.entries({ ...before, ...definedFields(change) });
   return Object.fromEntries(entries.filter(([, value]) => value !== null));
 }
 
@@ -33,13 +33,13 @@ export function changedTemplate(
 ): TemplateSettings {
   const { name } = change;
   const auth = change.auth === undefined ? before.auth : (change.auth ?? undefined);
-  const loadBalancer = changedSettings(before.loadBalancer, change.loadBalancer);
+  const loadBalancer = changedLoadBalancer(before.loadBalancer, change.loadBalancer);
   return { name, loadBalancer, ...definedFields({ auth }) };
 }
 
 /** The policy of a template: its own settings over the defaults of the gateway. */
-export function policyOf(settings: LoadBalancerSettings, defaults: TemplatePolicy): TemplatePolicy {
-  const own = new Map<string, unknown>(Object.entries(settings));
+export function policyOf(loadBalancer: LoadBalancerSettings, defaults: TemplatePolicy): TemplatePolicy {
+  const own = new Map<string, unknown>(Object.entries(loadBalancer));
   const present = new Map<string, unknown>(Object.entries(defaults));
   return policyFrom(({ key, name, kind, setBy }) => {
     const value = setBy === 'gateway' ? undefined : own.get(name);

@@ -200,8 +200,8 @@ export class Gateway {
   }
 
   /** Changes settings of a template from the next call on, and its `auth`; null restores the default. TEMPLATE_NOT_FOUND. */
-  changeTemplate(template: string, change: LoadBalancerChange, auth?: ShownTemplate['auth'] | null) {
-    return this.#deps.registry.templates.change(template, change, auth);
+  changeTemplate(template: string, loadBalancer: LoadBalancerChange, auth?: ShownTemplate['auth'] | null) {
+    return this.#deps.registry.templates.change(template, loadBalancer, auth);
   }
 
   /** TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances. `admit` throws when the caller may not delete it. */

@@ -53,7 +53,7 @@ export const MAX_REGISTRY_FILE_BYTES = 128 * 1024 * 1024;
 const MAIN_SECTIONS = ['templates', 'servers', 'mcpServers', 'views', 'definitions'];
 /** Characters of a template's name. */
 const LONGEST_NAME = 128;
-const loadBalancer = compileShape(LoadBalancerSettings, 'body');
+const loadBalancerShape = compileShape(LoadBalancerSettings, 'body');
 
 interface ReadOptions extends ParseOptions {
   /** True for `db import`, which stores template definitions; for a gateway they are a problem. Default: false. */
@@ -190,11 +190,11 @@ function* entriesOfTemplate(
   // `approve` concerns no balancing: it may also stand beside it.
   const own =
     approve !== undefined && isJsonObject(written ?? {}) ? { ...Object(written), approve } : written;
-  const settings = readLoadBalancer(own, pathTo(path, 'load_balancer'), contents.problems);
+  const loadBalancer = readLoadBalancer(own, pathTo(path, 'load_balancer'), contents.problems);
   const auth = readAuth(template.auth, pathTo(path, 'auth'), contents);
   // Without it the instances would be reached in another way than the section says.
   if (auth === 'unusable') return;
-  contents.templates.push({ name, loadBalancer: settings, ...definedFields({ auth }) });
+  contents.templates.push({ name, loadBalancer, ...definedFields({ auth }) });
   for (const item of itemsOf(template.instances, pathTo(path, 'instances'), contents))
     yield { ...item, template: name, ...definedFields({ auth }) };
   for (const field of Object.keys(template)) {
@@ -273,12 +273,12 @@ function readLoadBalancer(section: unknown, path: string, problems: string[]): L
     return {};
   }
   const usable = Object.entries(section).filter(([field, value]) => {
-    const issues = value === null ? [] : loadBalancer.issues({ [field]: value });
+    const issues = value === null ? [] : loadBalancerShape.issues({ [field]: value });
     problems.push(...issueLines(issues, () => pathTo(path, field)));
     return value !== null && issues.length === 0;
   });
-  const settings: unknown = Object.fromEntries(usable);
-  return loadBalancer.accepts(settings) ? settings : {};
+  const read: unknown = Object.fromEntries(usable);
+  return loadBalancerShape.accepts(read) ? read : {};
 }
 
 function readAuth(section: unknown, path: string, contents: Contents): TemplateAuth | undefined | 'unusable' {

@@ -32,19 +32,19 @@ export class TemplateRegistry {
   }
 
   /** Creates the template if there is none, and merges these settings into its own. VALIDATION_ERROR. */
-  async ensure(template: string, settings: LoadBalancerSettings, auth?: TemplateAuth): Promise<void> {
+  async ensure(template: string, loadBalancer: LoadBalancerSettings, auth?: TemplateAuth): Promise<void> {
     checkName(template);
-    const change = checkedTemplate(template, settings, auth);
+    const change = checkedTemplate(template, loadBalancer, auth);
     await this.#steps.change(() => this.save(change));
   }
 
   /** Merges settings into those of a template, replaces its `auth`; null removes one. TEMPLATE_NOT_FOUND, VALIDATION_ERROR. */
   async change(
     template: string,
-    written: LoadBalancerChange,
+    loadBalancer: LoadBalancerChange,
     auth?: TemplateAuth | null,
   ): Promise<TemplateSettings> {
-    const change = checkedTemplate(template, written, auth);
+    const change = checkedTemplate(template, loadBalancer, auth);
     return this.#steps.change(async () => {
       await this.#steps.reload();
       this.#deps.active.settings(template);
