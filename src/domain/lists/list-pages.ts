@@ -98,7 +98,7 @@ export interface PageOptions {
   /** Most bytes of all pages. Default: LIMITS.backendMessageBytes. */
   readonly maxBytes?: number;
   /** Runs the tasks in which the items of large pages are parsed. Default: a scheduler of this list. */
-  readonly scheduler?: Scheduler;
+  readonly scheduler?: TaskScheduler;
 }
 
 /**
@@ -157,10 +157,8 @@ export async function gatherPages(
 
 const TOO_LARGE = 'it is too large';
 
-type Scheduler = TaskScheduler;
-
 /** A page as a value; a large one is parsed in several tasks. BACKEND_UNAVAILABLE for one that is too large. */
-export async function readPage(field: ListField, page: JsonText, scheduler: Scheduler): Promise<unknown> {
+export async function readPage(field: ListField, page: JsonText, scheduler: TaskScheduler): Promise<unknown> {
   const isLarge = hasMoreValues(page.bytes, LIMITS.parsedAtOnce);
   return isLarge ? parsedPage(field, page, undefined, scheduler) : parsedResult(page);
 }
@@ -173,7 +171,7 @@ async function parsedPage(
   field: ListField,
   page: JsonText,
   form: 'value' | 'exactValue' | undefined,
-  scheduler: Scheduler,
+  scheduler: TaskScheduler,
 ): Promise<unknown> {
   const tooLarge = tooLargePage({ method: LIST_METHODS[field] }, page);
   if (tooLarge !== undefined) throw tooLarge;

@@ -16,10 +16,8 @@ import type { TaskScheduler } from '../time/task-scheduler.ts';
 import { itemsInParts } from './list-pages.ts';
 import type { ListReader } from './list-reader.ts';
 
-type Scheduler = TaskScheduler;
-
 export interface AnswersDeps {
-  readonly scheduler: Scheduler;
+  readonly scheduler: TaskScheduler;
   readonly listReader: ListReader;
 }
 
@@ -68,7 +66,7 @@ async function allowedItems(
   template: string,
   tools: ToolRights,
   listed: Buffer,
-  scheduler: Scheduler,
+  scheduler: TaskScheduler,
 ): Promise<readonly Buffer[]> {
   const items: Buffer[] = [];
   const names: (string | null)[] = [];
@@ -87,7 +85,7 @@ export function allowedTools(
   template: string,
   tools: ToolRights,
   items: readonly JsonObject[],
-  scheduler: Scheduler,
+  scheduler: TaskScheduler,
 ): Promise<readonly JsonObject[]> {
   return ITEMS.of(items, rightsAt(template, tools), async () => {
     const names = items.map(({ name }) => (typeof name === 'string' ? name : null));
@@ -101,7 +99,7 @@ function allowedIndexes(
   template: string,
   tools: ToolRights,
   names: readonly (string | null)[],
-  scheduler: Scheduler,
+  scheduler: TaskScheduler,
 ): Promise<readonly number[]> {
   const key = hash('sha256', JSON.stringify([template, tools.text, names]), 'base64url');
   return INDEXES.of(scheduler, key, () => matchedIndexes(template, tools, names, scheduler));
@@ -111,7 +109,7 @@ async function matchedIndexes(
   template: string,
   tools: ToolRights,
   names: readonly (string | null)[],
-  scheduler: Scheduler,
+  scheduler: TaskScheduler,
 ): Promise<readonly number[]> {
   const named = names.flatMap((tool, index) => (tool === null ? [] : [{ template, tool, index }]));
   const allowed = await callable({ tools }, named, (item) => item, scheduler);
@@ -129,7 +127,7 @@ export async function callable<T>(
   { tools }: Pick<Rights, 'tools'>,
   items: readonly T[],
   toolOf: (item: T) => OwnTool | undefined,
-  scheduler: Scheduler,
+  scheduler: TaskScheduler,
 ): Promise<readonly T[]> {
   if (tools === undefined) return items;
   const allowed: T[] = [];

@@ -21,8 +21,6 @@ const SENT_BYTES = 256 * 1024;
 /** Reports do not contain lists. */
 const NO_RESULT = JsonText.ofValue({});
 
-type Scheduler = TaskScheduler;
-
 export interface AskedList {
   readonly template: string;
   readonly list: ListField;
@@ -54,7 +52,7 @@ export async function listReply(
   }
 }
 
-async function written(pieces: Iterable<string>, scheduler: Scheduler): Promise<Buffer> {
+async function written(pieces: Iterable<string>, scheduler: TaskScheduler): Promise<Buffer> {
   const written: Buffer[] = [];
   let text = '';
   for (const piece of pieces) {

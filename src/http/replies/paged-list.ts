@@ -44,15 +44,12 @@ interface Listed<T> {
   readonly partial?: readonly string[];
 }
 
-/** Shares the turns of the event loop between all lists. */
-type Turns = TaskScheduler;
-
 /** A list that is longer than a piece is read and written as its client takes it. INVALID_CURSOR. */
 export async function pagedList<T>(
   list: string,
   { items, idOf, read, partial = [] }: Listed<T>,
   { limit, cursor }: { readonly limit?: number | undefined; readonly cursor?: string | undefined },
-  scheduler: Turns,
+  scheduler: TaskScheduler,
 ): Promise<Reply> {
   const id = idIn(list, cursor) ?? '';
   const last = items.findIndex((item) => idOf(item) === id);
@@ -73,7 +70,7 @@ export async function pagedList<T>(
 async function* piecesOf<T>(
   items: readonly T[],
   read: Listed<T>['read'],
-  scheduler: Turns,
+  scheduler: TaskScheduler,
 ): AsyncGenerator<string, string, void> {
   let text = '[';
   let separator = '';

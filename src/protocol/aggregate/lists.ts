@@ -54,8 +54,6 @@ export function isSameInput(one: readonly GatheredList[], other: readonly Gather
   );
 }
 
-type Scheduler = TaskScheduler;
-
 export interface AggregateListsOptions {
   readonly clock: Clock;
   readonly backendsOf: (template: string) => Backends;
@@ -70,7 +68,7 @@ export interface AggregateListsOptions {
     | ((list: ListField, template: string, withheld: readonly WithheldItem[]) => void)
     | undefined;
   /** Spreads long lists, and lists that arrive together, over several turns. */
-  readonly scheduler: Scheduler;
+  readonly scheduler: TaskScheduler;
   readonly reader: ListReader;
   /** Lists that outlive the gateway. Default: none do. */
   readonly kept?: StoredLists | undefined;
@@ -90,7 +88,7 @@ export class AggregateLists {
   /** Hot: a list that was served as missing or stale can be read now, or a late answer differs from the list that was served. */
   readonly late$ = new Subject<ListChange>();
   readonly #options: AggregateListsOptions;
-  readonly #scheduler: Scheduler;
+  readonly #scheduler: TaskScheduler;
   readonly #reader: ListReader;
   readonly #remembered = new FairLruMap<Crawled>(MAX_REMEMBERED_BYTES);
   /** The lists that are being read: each ends within its wait, though its reading may take longer. */
