@@ -4,7 +4,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { SignJWT } from 'jose/jwt/sign';
 import { NEVER } from 'rxjs';
-import { CHANGES_ONLY } from '../spec/helpers/anonymous-auth.ts';
+import { CHANGES_ONLY } from '../spec/helpers/http/anonymous-auth.ts';
 import { Passwords } from '../src/auth/accounts/passwords.ts';
 import { composeAuth } from '../src/auth/auth.ts';
 import type { Credentials } from '../src/auth/authenticator.ts';

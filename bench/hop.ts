@@ -2,7 +2,7 @@
 // node. The same calls without a hop, in the same rounds, are what it is compared with.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { freshDatabase, postgresql } from '../spec/helpers/services.ts';
+import { freshDatabase, postgresql } from '../spec/helpers/services/services.ts';
 import type { Bench } from './bench.ts';
 import type { Figure } from './figures.ts';
 import { callsOf, PIPE_TEMPLATE } from './paths.ts';

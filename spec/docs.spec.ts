@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { readDecisions } from '../tools/docs/adr-index.ts';
 import { generatedPages } from '../tools/docs/pages.ts';
 import { suite } from './helpers/suite.ts';
-import { STIFF_ENGLISH } from './helpers/tidy-rules.ts';
+import { STIFF_ENGLISH } from './helpers/tidy/rules.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })

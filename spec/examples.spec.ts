@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
-import { readmeOutput, readmeProgram } from './helpers/readme-program.ts';
+import { readmeOutput, readmeProgram } from './helpers/programs/readme-program.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('examples', { timeoutMs: 30_000 });

@@ -1,13 +1,13 @@
-// Reads every file of the repository and checks it against the rules of helpers/tidy-rules.ts and tidy-layers.ts. Each rule is also
+// Reads every file of the repository and checks it against the rules of helpers/tidy/rules.ts and layers.ts. Each rule is also
 // shown a bad sample, because a check that cannot fail checks nothing.
 
 import { readdir, readFile } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
-import { type Repository, readSource, type Source } from './helpers/source-text.ts';
 import { suite } from './helpers/suite.ts';
-import { rules } from './helpers/tidy-rules.ts';
+import { rules } from './helpers/tidy/rules.ts';
+import { type Repository, readSource, type Source } from './helpers/tidy/source-text.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const repository = await readRepository();
@@ -84,7 +84,7 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
   ],
   'a unit spec does not wait for real time': [['spec/actors/a.spec.ts', 'await sleep(10);']],
   'only the system tier needs servers, browsers and containers': [
-    ['spec/auth/a.spec.ts', `import { redis } from '../helpers/services.ts';`],
+    ['spec/auth/a.spec.ts', `import { redis } from '../helpers/services/services.ts';`],
   ],
   'a spec takes its suite from helpers/suite.ts': [['spec/a.spec.ts', `import { suite } from 'uvu';`]],
 };

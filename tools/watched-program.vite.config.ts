@@ -5,5 +5,5 @@ import { mergeConfig } from 'vite';
 import program from './program.vite.config.ts';
 
 export default mergeConfig(program, {
-  build: { rolldownOptions: { input: { 'watch-program': 'spec/helpers/watch-program.ts' } } },
+  build: { rolldownOptions: { input: { 'watch-program': 'spec/helpers/api/watch-program.ts' } } },
 });

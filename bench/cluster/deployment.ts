@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { freshDatabase, mariadb, postgresql, redis } from '../../spec/helpers/services.ts';
+import { freshDatabase, mariadb, postgresql, redis } from '../../spec/helpers/services/services.ts';
 import { listening, type Started, startNode } from '../children.ts';
 import { ask, programPath } from '../gateway.ts';
 import { type Balancer, startBalancer } from './balancer.ts';

@@ -20,12 +20,12 @@ import {
   STDIO,
   settled,
   silent,
-} from '../helpers/failing-backend.ts';
+} from '../helpers/backends/failing-backend.ts';
+import { ScriptedTransport } from '../helpers/backends/scripted-transport.ts';
 import { codeOf } from '../helpers/outcome.ts';
-import { ScriptedTransport } from '../helpers/scripted-transport.ts';
-import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
-import { passTurns, TurnCounter } from '../helpers/turns.ts';
+import { simulateTime } from '../helpers/time/simulated-time.ts';
+import { passTurns, TurnCounter } from '../helpers/time/turns.ts';
 
 const test = suite('fleet');
 let harness = new Harness();

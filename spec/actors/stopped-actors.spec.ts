@@ -23,12 +23,12 @@ import {
   STDIO,
   settled,
   silent,
-} from '../helpers/failing-backend.ts';
-import { ScriptedOpenings, ScriptedTransport } from '../helpers/scripted-transport.ts';
-import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
+} from '../helpers/backends/failing-backend.ts';
+import { ScriptedOpenings, ScriptedTransport } from '../helpers/backends/scripted-transport.ts';
+import { NO_RULES } from '../helpers/backends/tool-rules.ts';
 import { suite } from '../helpers/suite.ts';
-import { NO_RULES } from '../helpers/tool-rules.ts';
-import { untimedScheduler } from '../helpers/turns.ts';
+import { simulatedClock, simulateTime } from '../helpers/time/simulated-time.ts';
+import { untimedScheduler } from '../helpers/time/turns.ts';
 import { Harness as InstanceHarness } from './instances/instance-harness.ts';
 
 const test = suite('stopped actors');

@@ -13,7 +13,7 @@ import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { AccountStore } from '../../src/persistence/store.ts';
-import { CHANGES_ONLY } from '../helpers/anonymous-auth.ts';
+import { CHANGES_ONLY } from '../helpers/http/anonymous-auth.ts';
 
 export const SECRET = new TextEncoder().encode('the secret of the specs, long enough');
 export const START_MS = Date.parse('2030-05-06T07:08:09.250Z');

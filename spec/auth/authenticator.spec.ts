@@ -11,7 +11,7 @@ import type { RightsLists } from '../../src/domain/accounts/rights.ts';
 import { invalidCredentials } from '../../src/domain/errors/account-errors.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { passTurns } from '../helpers/turns.ts';
+import { passTurns } from '../helpers/time/turns.ts';
 import { authHarness, LIFETIME_MS, passwordOf, SECRET, START_MS, verifiedUser } from './auth-harness.ts';
 
 const test = suite('authentication');

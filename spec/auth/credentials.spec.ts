@@ -21,7 +21,7 @@ import {
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { suite } from '../helpers/suite.ts';
-import { passTurns } from '../helpers/turns.ts';
+import { passTurns } from '../helpers/time/turns.ts';
 import { CountedPasswords, codeOf, LIFETIME_MS, SECRET, START_MS } from './auth-harness.ts';
 
 const test = suite('passwords');

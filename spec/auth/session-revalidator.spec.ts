@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { User, UserChange } from '../../src/domain/accounts/account.ts';
 import { suite } from '../helpers/suite.ts';
-import { passTurns } from '../helpers/turns.ts';
+import { passTurns } from '../helpers/time/turns.ts';
 import { authHarness, LIFETIME_MS, START_MS } from './auth-harness.ts';
 
 const lookMs = 2_000;

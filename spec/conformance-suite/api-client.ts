@@ -1,7 +1,7 @@
 // A caller of the HTTP API, which knows nothing of MCP: the gateway sends its requests to the server as the client.
 
 import { type Json, objectOr } from '../fixtures/wire.ts';
-import { type Caller, caller } from '../helpers/caller.ts';
+import { type Caller, caller } from '../helpers/clients/caller.ts';
 import type { ScenarioClient } from './client-scenarios.ts';
 
 const answerMs = 10_000;

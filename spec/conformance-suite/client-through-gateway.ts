@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import * as assert from 'uvu/assert';
 import { objectOr } from '../fixtures/wire.ts';
-import { caller } from '../helpers/caller.ts';
+import { caller } from '../helpers/clients/caller.ts';
 import { ApiClient } from './api-client.ts';
 import { DONE } from './checks.ts';
 import { acceptForms, CAPABILITIES, SCENARIOS, type ScenarioClient } from './client-scenarios.ts';

@@ -3,9 +3,9 @@
 
 import * as assert from 'uvu/assert';
 import { everythingProgram } from '../fixtures/everything-server.ts';
-import { type Caller, caller } from '../helpers/caller.ts';
-import { type InstanceBody, register } from '../helpers/mcp-program.ts';
-import { Program } from '../helpers/program.ts';
+import { type Caller, caller } from '../helpers/clients/caller.ts';
+import { type InstanceBody, register } from '../helpers/programs/mcp-program.ts';
+import { Program } from '../helpers/programs/program.ts';
 import { QUICK_START, startFixture } from './children.ts';
 import type { Door, Target } from './targets.ts';
 

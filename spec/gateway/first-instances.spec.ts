@@ -6,8 +6,8 @@ import { createGateway } from '../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { becomes } from '../helpers/eventually.ts';
 import { collectGarbage } from '../helpers/garbage.ts';
-import { alarmsOf } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
+import { alarmsOf } from '../helpers/time/simulated-time.ts';
 
 const test = suite('instances of the start');
 

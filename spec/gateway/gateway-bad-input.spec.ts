@@ -7,7 +7,7 @@ import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { GatewayError } from '../../src/domain/errors/errors.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import { serving, text } from '../helpers/function-backend.ts';
+import { serving, text } from '../helpers/backends/function-backend.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -11,11 +11,11 @@ import { filter, firstValueFrom, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { until } from '../conformance/transport.ts';
+import { HeldTool, serving } from '../helpers/backends/function-backend.ts';
 import { becomes } from '../helpers/eventually.ts';
-import { failingStore } from '../helpers/failing-store.ts';
-import { HeldTool, serving } from '../helpers/function-backend.ts';
 import { codeOf, errorSummary, rejects } from '../helpers/outcome.ts';
-import { descendantsOf, isRunning } from '../helpers/processes.ts';
+import { descendantsOf, isRunning } from '../helpers/programs/processes.ts';
+import { failingStore } from '../helpers/stores/failing-store.ts';
 import { suite } from '../helpers/suite.ts';
 import { withRawServer } from '../transports/raw-server.ts';
 

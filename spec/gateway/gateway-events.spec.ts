@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import type { GatewayEvent } from '../../src/domain/events/events.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { everythingProgram } from '../fixtures/everything-server.ts';
-import { HeldTool, rpcError, serving, text } from '../helpers/function-backend.ts';
+import { HeldTool, rpcError, serving, text } from '../helpers/backends/function-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 

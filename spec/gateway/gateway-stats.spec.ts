@@ -3,7 +3,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
-import { HeldTool, rpcError, serving } from '../helpers/function-backend.ts';
+import { HeldTool, rpcError, serving } from '../helpers/backends/function-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 

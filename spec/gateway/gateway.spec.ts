@@ -7,7 +7,7 @@ import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { GatewayError } from '../../src/domain/errors/errors.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import { HeldTool, rpcError, serving } from '../helpers/function-backend.ts';
+import { HeldTool, rpcError, serving } from '../helpers/backends/function-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 

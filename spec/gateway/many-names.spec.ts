@@ -5,7 +5,7 @@ import { getHeapSnapshot, queryObjects } from 'node:v8';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
-import { serving, text } from '../helpers/function-backend.ts';
+import { serving, text } from '../helpers/backends/function-backend.ts';
 import { collectGarbage } from '../helpers/garbage.ts';
 import { suite } from '../helpers/suite.ts';
 import { modernRequest, openSession, postTo, send } from './mcp/mcp-post.ts';

@@ -12,10 +12,10 @@ import { MAX_LIST_VALUES } from '../../src/domain/memory/held-bytes.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { answerIn, type RequestOptions, resultOf } from '../../src/gateway/requests.ts';
 import type { InProcessHandler } from '../../src/transports/open-options.ts';
-import { rpcError } from '../helpers/function-backend.ts';
+import { rpcError } from '../helpers/backends/function-backend.ts';
 import { errorOf, thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { turnsOf, untimedScheduler } from '../helpers/turns.ts';
+import { turnsOf, untimedScheduler } from '../helpers/time/turns.ts';
 
 const test = suite('requests');
 const WAIT = { waitMs: 5_000 };

@@ -7,9 +7,9 @@ import { rowOfGrant } from '../../src/auth/oauth/grant-rows.ts';
 import type { Scope } from '../../src/domain/accounts/account.ts';
 import { GatewayAddress } from '../../src/domain/accounts/resource.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import { CHANGES_ONLY } from '../helpers/anonymous-auth.ts';
-import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
-import { appFor } from '../helpers/http-app.ts';
+import { type Credentials, startWithAccounts } from '../helpers/http/accounts.ts';
+import { CHANGES_ONLY } from '../helpers/http/anonymous-auth.ts';
+import { appFor } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('access tokens at the routes');

@@ -3,10 +3,10 @@
 
 import * as assert from 'uvu/assert';
 import { ROUTES } from '../../src/http/routes/index.ts';
-import { appFor, startApp } from '../helpers/http-app.ts';
-import { BAD_BODIES, SPEC_BODY_BYTES } from '../helpers/http-bad-bodies.ts';
-import { head, jsonRequest, openRaw, readAll, readUntil, sendRaw } from '../helpers/http-raw.ts';
+import { head, jsonRequest, openRaw, readAll, readUntil, sendRaw } from '../helpers/clients/raw-http.ts';
+import { appFor, startApp } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
+import { BAD_BODIES, SPEC_BODY_BYTES } from './bad-bodies.ts';
 
 const test = suite('the app');
 const app = appFor(test, () => startApp({ maxBodyBytes: SPEC_BODY_BYTES }));

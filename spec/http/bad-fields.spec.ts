@@ -2,8 +2,8 @@
 // nothing. Bodies that are invalid as a whole: app.spec.ts; commands and endpoints that are not allowed: routes/.
 
 import * as assert from 'uvu/assert';
-import { PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
-import { appFor } from '../helpers/http-app.ts';
+import { PASSWORD, startWithAccounts } from '../helpers/http/accounts.ts';
+import { appFor } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 import { withRawServer } from '../transports/raw-server.ts';
 import { type Answer, result, serving } from '../transports/scripted-server.ts';

@@ -2,9 +2,9 @@
 
 import * as assert from 'uvu/assert';
 import type { InProcessHandler } from '../../src/transports/open-options.ts';
-import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
-import { appFor } from '../helpers/http-app.ts';
-import { MCP_TYPES, modern, openSession, rpc } from '../helpers/http-mcp.ts';
+import { MCP_TYPES, modern, openSession, rpc } from '../helpers/clients/mcp-messages.ts';
+import { type Credentials, startWithAccounts } from '../helpers/http/accounts.ts';
+import { appFor } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('bare names at /mcp');

@@ -3,8 +3,8 @@
 
 import * as assert from 'uvu/assert';
 
-import { PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
-import { startApp } from '../helpers/http-app.ts';
+import { PASSWORD, startWithAccounts } from '../helpers/http/accounts.ts';
+import { startApp } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('behind a proxy');

@@ -14,17 +14,17 @@ import { ClientGone } from '../../src/http/client-gone.ts';
 import { body } from '../../src/http/middleware/body.ts';
 import type { HttpMiddleware } from '../../src/http/request.ts';
 import { until } from '../conformance/transport.ts';
-import { HeldTool, serving } from '../helpers/function-backend.ts';
+import { HeldTool, serving } from '../helpers/backends/function-backend.ts';
+import { MCP_TYPES, modern, openSession, rpc } from '../helpers/clients/mcp-messages.ts';
+import { head, openRaw, readUntil } from '../helpers/clients/raw-http.ts';
 import {
   type AccountsFixture,
   type Credentials,
   PASSWORD,
   startWithAccounts,
-} from '../helpers/http-accounts.ts';
-import type { Answer } from '../helpers/http-app.ts';
-import { MCP_TYPES, modern, openSession, rpc } from '../helpers/http-mcp.ts';
-import { startMiddlewares } from '../helpers/http-middlewares.ts';
-import { head, openRaw, readUntil } from '../helpers/http-raw.ts';
+} from '../helpers/http/accounts.ts';
+import type { Answer } from '../helpers/http/app.ts';
+import { startMiddlewares } from '../helpers/http/middlewares.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('body limits');

@@ -6,10 +6,10 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../fixtures/programs.ts';
+import { openSession, rpc } from '../helpers/clients/mcp-messages.ts';
+import { jsonRequest, openRaw } from '../helpers/clients/raw-http.ts';
 import { collectGarbage } from '../helpers/garbage.ts';
-import { type AppFixture, startApp } from '../helpers/http-app.ts';
-import { openSession, rpc } from '../helpers/http-mcp.ts';
-import { jsonRequest, openRaw } from '../helpers/http-raw.ts';
+import { type AppFixture, startApp } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const CONNECTIONS = 16;

@@ -2,10 +2,10 @@
 // spec/balancing/consistent-hash.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { serving, text } from '../helpers/function-backend.ts';
-import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
-import { type Answer, appFor, startApp } from '../helpers/http-app.ts';
-import { modern, openSession, toolCall } from '../helpers/http-mcp.ts';
+import { serving, text } from '../helpers/backends/function-backend.ts';
+import { modern, openSession, toolCall } from '../helpers/clients/mcp-messages.ts';
+import { type Credentials, startWithAccounts } from '../helpers/http/accounts.ts';
+import { type Answer, appFor, startApp } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('consistent hash at the doors', { timeoutMs: 30_000 });

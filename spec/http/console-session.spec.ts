@@ -2,9 +2,9 @@
 
 import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
-import { PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
-import { type AppFixture, appFor, headersOf } from '../helpers/http-app.ts';
-import { head, openRaw, readAll, readUntil } from '../helpers/http-raw.ts';
+import { head, openRaw, readAll, readUntil } from '../helpers/clients/raw-http.ts';
+import { PASSWORD, startWithAccounts } from '../helpers/http/accounts.ts';
+import { type AppFixture, appFor, headersOf } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 import { withRawServer } from '../transports/raw-server.ts';
 

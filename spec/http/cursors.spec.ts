@@ -3,8 +3,8 @@
 import * as assert from 'uvu/assert';
 import { cursorOf } from '../../src/http/records/schemas.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
-import { startWithAccounts } from '../helpers/http-accounts.ts';
-import { appFor } from '../helpers/http-app.ts';
+import { startWithAccounts } from '../helpers/http/accounts.ts';
+import { appFor } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('cursors of lists');

@@ -14,8 +14,8 @@ import { createInstance } from '../fixtures/everything/instance.ts';
 import { WATCHED_URI } from '../fixtures/everything/resources.ts';
 import { type PageServer, startPageServer } from '../fixtures/page-server.ts';
 import { becomes } from '../helpers/eventually.ts';
-import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
-import { appFor } from '../helpers/http-app.ts';
+import { type Credentials, startWithAccounts } from '../helpers/http/accounts.ts';
+import { appFor } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('equal URIs of two servers', { timeoutMs: 60_000 });

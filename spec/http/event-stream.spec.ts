@@ -5,9 +5,9 @@ import { systemClock } from '../../src/domain/time/clock.ts';
 import type { StreamEvent } from '../../src/http/replies/reply.ts';
 import type { HttpContext } from '../../src/http/request.ts';
 import { type EventStreamOptions, EventStreams } from '../../src/http/sse/event-stream.ts';
-import { headersOf } from '../helpers/http-app.ts';
-import { startMiddlewares } from '../helpers/http-middlewares.ts';
-import { head, openRaw, readAll, readUntil } from '../helpers/http-raw.ts';
+import { head, openRaw, readAll, readUntil } from '../helpers/clients/raw-http.ts';
+import { headersOf } from '../helpers/http/app.ts';
+import { startMiddlewares } from '../helpers/http/middlewares.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('event streams');

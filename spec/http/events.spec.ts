@@ -11,11 +11,11 @@ import type { StreamEvent, StreamReader } from '../../src/http/replies/reply.ts'
 import { EventStreams } from '../../src/http/sse/event-stream.ts';
 import { type EventRate, type ReadOptions, RecentEvents } from '../../src/http/sse/recent-events.ts';
 import { stdioServerPath } from '../fixtures/programs.ts';
-import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
-import { appFor, startApp } from '../helpers/http-app.ts';
-import { modern, openSession, rpc, toolCall } from '../helpers/http-mcp.ts';
-import { startMiddlewares } from '../helpers/http-middlewares.ts';
-import { head, openRaw, readAll, readUntil } from '../helpers/http-raw.ts';
+import { modern, openSession, rpc, toolCall } from '../helpers/clients/mcp-messages.ts';
+import { head, openRaw, readAll, readUntil } from '../helpers/clients/raw-http.ts';
+import { type Credentials, startWithAccounts } from '../helpers/http/accounts.ts';
+import { appFor, startApp } from '../helpers/http/app.ts';
+import { startMiddlewares } from '../helpers/http/middlewares.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('GET /events');

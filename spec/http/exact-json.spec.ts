@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { FAILS, ODD_JSON, rawEchoListener } from '../fixtures/raw-echo-server.ts';
-import { type Answer, appFor, startApp } from '../helpers/http-app.ts';
-import { MCP_TYPES, modern, openSession } from '../helpers/http-mcp.ts';
+import { MCP_TYPES, modern, openSession } from '../helpers/clients/mcp-messages.ts';
+import { type Answer, appFor, startApp } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 import { startRawServer } from '../transports/raw-server.ts';
 

@@ -3,10 +3,10 @@
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { until } from '../conformance/transport.ts';
-import { HeldTool, serving, text } from '../helpers/function-backend.ts';
-import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
-import { type Ask, appFor } from '../helpers/http-app.ts';
-import { modern } from '../helpers/http-mcp.ts';
+import { HeldTool, serving, text } from '../helpers/backends/function-backend.ts';
+import { modern } from '../helpers/clients/mcp-messages.ts';
+import { type Credentials, startWithAccounts } from '../helpers/http/accounts.ts';
+import { type Ask, appFor } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('fair shares of a template');

@@ -10,7 +10,7 @@ import { BODY_MODULES, koaBodyReader } from '../../src/http/body/read.ts';
 import { body } from '../../src/http/middleware/body.ts';
 import { json } from '../../src/http/replies/reply.ts';
 import { respond } from '../../src/http/replies/respond.ts';
-import { startMiddlewares } from '../helpers/http-middlewares.ts';
+import { startMiddlewares } from '../helpers/http/middlewares.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('loading koa-body');

@@ -3,8 +3,8 @@
 
 import * as assert from 'uvu/assert';
 import { logEvents } from '../../src/cli/foreground/event-log.ts';
-import { PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
-import { modern, openSession, rpc, toolCall } from '../helpers/http-mcp.ts';
+import { modern, openSession, rpc, toolCall } from '../helpers/clients/mcp-messages.ts';
+import { PASSWORD, startWithAccounts } from '../helpers/http/accounts.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the log');

@@ -4,10 +4,10 @@
 
 import * as assert from 'uvu/assert';
 import { META } from '../../src/domain/mcp/mcp.ts';
-import { startWithAccounts } from '../helpers/http-accounts.ts';
-import { type Answer, type Ask, appFor } from '../helpers/http-app.ts';
-import { MCP_TYPES, modern, openSession, rpc, toolCall } from '../helpers/http-mcp.ts';
-import { head, openRaw, readUntil } from '../helpers/http-raw.ts';
+import { MCP_TYPES, modern, openSession, rpc, toolCall } from '../helpers/clients/mcp-messages.ts';
+import { head, openRaw, readUntil } from '../helpers/clients/raw-http.ts';
+import { startWithAccounts } from '../helpers/http/accounts.ts';
+import { type Answer, type Ask, appFor } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('bad input to the MCP endpoint');

@@ -7,10 +7,18 @@ import { ElicitRequestSchema, LoggingMessageNotificationSchema } from '@modelcon
 import * as assert from 'uvu/assert';
 import { until } from '../conformance/transport.ts';
 import { startEverything } from '../fixtures/everything-server.ts';
-import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
-import { appFor } from '../helpers/http-app.ts';
-import { jsonRequest, openRaw, readAll, readUntil, untilClosed } from '../helpers/http-raw.ts';
-import { call, hello, inFlight, initialized, message, open, sessions } from '../helpers/http-sse.ts';
+import { jsonRequest, openRaw, readAll, readUntil, untilClosed } from '../helpers/clients/raw-http.ts';
+import {
+  call,
+  hello,
+  inFlight,
+  initialized,
+  message,
+  open,
+  sessions,
+} from '../helpers/clients/sse-client.ts';
+import { type Credentials, startWithAccounts } from '../helpers/http/accounts.ts';
+import { appFor } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('HTTP+SSE towards clients', { timeoutMs: 30_000 });

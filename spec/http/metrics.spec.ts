@@ -7,12 +7,12 @@ import { createGateway } from '../../src/gateway/gateway.ts';
 import { createMetricsApp } from '../../src/http/small-apps.ts';
 import { METRICS } from '../../src/metrics/metric-table.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
+import { text as say, serving } from '../helpers/backends/function-backend.ts';
+import { head, sendRaw } from '../helpers/clients/raw-http.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { text as say, serving } from '../helpers/function-backend.ts';
-import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
-import { appFor, startApp } from '../helpers/http-app.ts';
-import { head, sendRaw } from '../helpers/http-raw.ts';
-import { type Family, metricValue, parseMetrics } from '../helpers/metrics-text.ts';
+import { type Credentials, startWithAccounts } from '../helpers/http/accounts.ts';
+import { appFor, startApp } from '../helpers/http/app.ts';
+import { type Family, metricValue, parseMetrics } from '../helpers/http/metrics-text.ts';
 import { suite } from '../helpers/suite.ts';
 import { startRawServer } from '../transports/raw-server.ts';
 

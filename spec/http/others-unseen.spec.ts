@@ -6,10 +6,10 @@ import * as assert from 'uvu/assert';
 import type { Scope } from '../../src/domain/accounts/account.ts';
 import { sessionFingerprint } from '../../src/domain/sessions/session-fingerprint.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
-import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
-import { appFor } from '../helpers/http-app.ts';
-import { LegacyClient } from '../helpers/mcp-client.ts';
-import { Wire } from '../helpers/mcp-wire.ts';
+import { LegacyClient } from '../helpers/clients/mcp-client.ts';
+import { Wire } from '../helpers/clients/mcp-wire.ts';
+import { type Credentials, startWithAccounts } from '../helpers/http/accounts.ts';
+import { appFor } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the calls and sessions of others');

@@ -5,8 +5,8 @@ import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors/errors.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
 import { queryReader } from '../../src/http/routing/route-params.ts';
-import { appFor, startApp } from '../helpers/http-app.ts';
-import { jsonRequest, sendRaw } from '../helpers/http-raw.ts';
+import { jsonRequest, sendRaw } from '../helpers/clients/raw-http.ts';
+import { appFor, startApp } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('parameters of paths and queries');

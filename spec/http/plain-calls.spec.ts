@@ -4,11 +4,18 @@
 import { gzipSync } from 'node:zlib';
 import * as assert from 'uvu/assert';
 import { META } from '../../src/domain/mcp/mcp.ts';
+import {
+  initialize,
+  MCP_TYPES,
+  modern,
+  openSession,
+  rpc,
+  toolCall,
+} from '../helpers/clients/mcp-messages.ts';
+import { sendRaw } from '../helpers/clients/raw-http.ts';
 import { becomes } from '../helpers/eventually.ts';
-import { type AccountsFixture, type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
-import { appFor } from '../helpers/http-app.ts';
-import { initialize, MCP_TYPES, modern, openSession, rpc, toolCall } from '../helpers/http-mcp.ts';
-import { sendRaw } from '../helpers/http-raw.ts';
+import { type AccountsFixture, type Credentials, startWithAccounts } from '../helpers/http/accounts.ts';
+import { appFor } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('calls without koa');

@@ -2,8 +2,8 @@
 
 import * as assert from 'uvu/assert';
 import type { DefinedRoles } from '../../src/domain/accounts/account.ts';
-import { startWithAccounts } from '../helpers/http-accounts.ts';
-import { appFor } from '../helpers/http-app.ts';
+import { startWithAccounts } from '../helpers/http/accounts.ts';
+import { appFor } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('roles');

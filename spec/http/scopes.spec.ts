@@ -5,11 +5,11 @@ import { writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { SCOPES, type Scope } from '../../src/domain/accounts/account.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
-import { fakeMcp } from '../helpers/fake-mcp.ts';
 import { folderOfAll } from '../helpers/folder.ts';
-import { type Credentials, PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
-import { appFor } from '../helpers/http-app.ts';
+import { type Credentials, PASSWORD, startWithAccounts } from '../helpers/http/accounts.ts';
+import { appFor } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
+import { fakeMcp } from './fake-mcp.ts';
 
 const test = suite('scopes of the routes');
 const folder = folderOfAll(test);

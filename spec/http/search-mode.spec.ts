@@ -3,9 +3,9 @@
 import * as assert from 'uvu/assert';
 import type { GatewayEvents } from '../../src/domain/events/events.ts';
 import type { InProcessHandler } from '../../src/transports/open-options.ts';
-import { startWithAccounts } from '../helpers/http-accounts.ts';
-import { appFor } from '../helpers/http-app.ts';
-import { MCP_TYPES, modern, openSession, toolCall } from '../helpers/http-mcp.ts';
+import { MCP_TYPES, modern, openSession, toolCall } from '../helpers/clients/mcp-messages.ts';
+import { startWithAccounts } from '../helpers/http/accounts.ts';
+import { appFor } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('search mode over HTTP');

@@ -4,9 +4,9 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { fixtureHandler } from '../helpers/function-backend.ts';
-import { type AppFixture, startApp } from '../helpers/http-app.ts';
-import { MCP_TYPES, modern, openSession, toolCall } from '../helpers/http-mcp.ts';
+import { fixtureHandler } from '../helpers/backends/function-backend.ts';
+import { MCP_TYPES, modern, openSession, toolCall } from '../helpers/clients/mcp-messages.ts';
+import { type AppFixture, startApp } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('event streams that begin before the answer');

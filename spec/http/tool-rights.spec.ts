@@ -3,10 +3,10 @@
 import * as assert from 'uvu/assert';
 import type { DefinedRoles } from '../../src/domain/accounts/account.ts';
 import type { RightsLists } from '../../src/domain/accounts/rights.ts';
-import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
-import { type Answer, appFor } from '../helpers/http-app.ts';
-import { modern, openSession, rpc, toolCall } from '../helpers/http-mcp.ts';
-import { initialized } from '../helpers/http-sse.ts';
+import { modern, openSession, rpc, toolCall } from '../helpers/clients/mcp-messages.ts';
+import { initialized } from '../helpers/clients/sse-client.ts';
+import { type Credentials, startWithAccounts } from '../helpers/http/accounts.ts';
+import { type Answer, appFor } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('rights to tools');

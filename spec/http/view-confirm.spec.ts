@@ -6,8 +6,8 @@ import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import * as assert from 'uvu/assert';
-import { startWithAccounts } from '../helpers/http-accounts.ts';
-import { appFor, startApp } from '../helpers/http-app.ts';
+import { startWithAccounts } from '../helpers/http/accounts.ts';
+import { appFor, startApp } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('confirmed calls of views', { timeoutMs: 30_000 });

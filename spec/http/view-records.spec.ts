@@ -2,11 +2,11 @@
 // log.
 
 import * as assert from 'uvu/assert';
+import { modern } from '../helpers/clients/mcp-messages.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { startWithAccounts } from '../helpers/http-accounts.ts';
-import { appFor } from '../helpers/http-app.ts';
-import { modern } from '../helpers/http-mcp.ts';
-import { metricValue, parseMetrics } from '../helpers/metrics-text.ts';
+import { startWithAccounts } from '../helpers/http/accounts.ts';
+import { appFor } from '../helpers/http/app.ts';
+import { metricValue, parseMetrics } from '../helpers/http/metrics-text.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('records of calls through a view');

@@ -2,8 +2,8 @@
 
 import * as assert from 'uvu/assert';
 import { isJsonObject, type JsonObject } from '../../src/domain/json/json.ts';
-import { appFor, startApp } from '../helpers/http-app.ts';
-import { modern } from '../helpers/http-mcp.ts';
+import { modern } from '../helpers/clients/mcp-messages.ts';
+import { appFor, startApp } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('views in search mode');

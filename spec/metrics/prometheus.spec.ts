@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { Prometheus } from '../../src/metrics/prometheus.ts';
 import { suite } from '../helpers/suite.ts';
-import { TurnCounter, turnsOf } from '../helpers/turns.ts';
+import { TurnCounter, turnsOf } from '../helpers/time/turns.ts';
 
 const test = suite('scrapes of metrics');
 

@@ -13,10 +13,10 @@ import type { Server, TemplateSnapshot } from '../../src/gateway/gateway-types.t
 import { PeerLoads } from '../../src/http/all-nodes/peer-loads.ts';
 import { LoadHistory } from '../../src/metrics/load-history.ts';
 import { type SampleSelection, Samples } from '../../src/metrics/samples.ts';
-import { definitionSample, snapshotSample } from '../helpers/http-samples.ts';
-import { simulatedClock } from '../helpers/simulated-time.ts';
+import { definitionSample, snapshotSample } from '../helpers/http/samples.ts';
 import { suite } from '../helpers/suite.ts';
-import { TurnCounter, untimedScheduler } from '../helpers/turns.ts';
+import { simulatedClock } from '../helpers/time/simulated-time.ts';
+import { TurnCounter, untimedScheduler } from '../helpers/time/turns.ts';
 
 const test = suite('load samples');
 const ADMIN: Principal = ANONYMOUS;

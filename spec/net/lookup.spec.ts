@@ -1,8 +1,8 @@
 import { promises } from 'node:dns';
 import * as assert from 'uvu/assert';
 import { lookupOutside } from '../../src/net/lookup.ts';
-import { startDns } from '../helpers/dns-server.ts';
 import { suite } from '../helpers/suite.ts';
+import { startDns } from './dns-server.ts';
 
 const lookups = suite('look-ups of names that outsiders chose');
 

@@ -5,8 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { SystemLookups } from '../../src/net/system-lookups.ts';
-import { startDns } from '../helpers/dns-server.ts';
 import { suite } from '../helpers/suite.ts';
+import { startDns } from './dns-server.ts';
 
 const test = suite('look-ups by the system');
 const HERE: LookupAddress = { address: '192.0.2.7', family: 4 };

@@ -11,9 +11,9 @@ import { newSessionId } from '../../src/domain/nodes/life.ts';
 import type { AllSessions, SessionOpening } from '../../src/domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../src/domain/sessions/mcp-session.ts';
 import { AggregateLists, type AggregateListsOptions } from '../../src/protocol/aggregate/lists.ts';
-import { HANDSHAKE } from '../helpers/scripted-transport.ts';
-import { simulatedClock } from '../helpers/simulated-time.ts';
-import { untimedScheduler } from '../helpers/turns.ts';
+import { HANDSHAKE } from '../helpers/backends/scripted-transport.ts';
+import { simulatedClock } from '../helpers/time/simulated-time.ts';
+import { untimedScheduler } from '../helpers/time/turns.ts';
 import { ScriptedBackends, ScriptedSession } from './scripted-backends.ts';
 
 export const PROFILE: ClientProfile = { protocolVersion: '2026-07-28', capabilities: {}, clientInfo: {} };

@@ -25,7 +25,7 @@ import {
   type StoredBinding,
 } from '../../src/domain/sessions/session-value.ts';
 import type { Backends } from '../../src/protocol/endpoint-backends.ts';
-import { AnsweredExchange, HANDSHAKE as SILENT_HANDSHAKE } from '../helpers/scripted-transport.ts';
+import { AnsweredExchange, HANDSHAKE as SILENT_HANDSHAKE } from '../helpers/backends/scripted-transport.ts';
 
 export const HANDSHAKE: Handshake = {
   ...SILENT_HANDSHAKE,

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { slowAnswers } from '../../src/protocol/client-call.ts';
 import { suite } from '../helpers/suite.ts';
-import { untimedScheduler } from '../helpers/turns.ts';
+import { untimedScheduler } from '../helpers/time/turns.ts';
 
 const test = suite('slow answers');
 

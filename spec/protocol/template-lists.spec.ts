@@ -14,9 +14,9 @@ import { FairLruMap } from '../../src/domain/memory/fair-lru-map.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { withListNotices } from '../../src/protocol/list-notices.ts';
 import { CACHE_BYTES, TemplateLists, type TemplateListsOptions } from '../../src/protocol/template-lists.ts';
-import { simulatedClock } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
-import { schedulerWith } from '../helpers/turns.ts';
+import { simulatedClock } from '../helpers/time/simulated-time.ts';
+import { schedulerWith } from '../helpers/time/turns.ts';
 import { answered, PROFILE } from './listing-backends.ts';
 import { HANDSHAKE } from './scripted-backends.ts';
 

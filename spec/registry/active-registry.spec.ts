@@ -8,9 +8,9 @@ import { keptBytes } from '../../src/domain/memory/held-bytes.ts';
 import { ActiveRegistry, MAX_INSTANCES, MAX_INSTANCES_BYTES } from '../../src/registry/active-registry.ts';
 import { DefinitionsInForce } from '../../src/templates/definitions-in-force.ts';
 import type { InProcessHandler } from '../../src/transports/open-options.ts';
-import { definition, Harness } from '../helpers/failing-backend.ts';
-import { simulatedClock } from '../helpers/simulated-time.ts';
+import { definition, Harness } from '../helpers/backends/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
+import { simulatedClock } from '../helpers/time/simulated-time.ts';
 
 const test = suite('active registry');
 const SECRET = 'a-planted-secret';

@@ -4,11 +4,11 @@ import { firstValueFrom, timer } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import { ChangeQueue } from '../../src/registry/change-queue.ts';
-import { pass } from '../helpers/failing-backend.ts';
+import { pass } from '../helpers/backends/failing-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
-import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
-import { untimedScheduler } from '../helpers/turns.ts';
+import { simulateTime } from '../helpers/time/simulated-time.ts';
+import { untimedScheduler } from '../helpers/time/turns.ts';
 
 const test = suite('change queue');
 let turns = new ChangeQueue(untimedScheduler(), () => 0);

@@ -4,8 +4,8 @@ import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { type DatabaseState, databaseStatus } from '../../src/registry/database-status.ts';
-import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
+import { simulateTime } from '../helpers/time/simulated-time.ts';
 
 const test = suite('database status');
 const NEVER = new Promise<never>(() => {});

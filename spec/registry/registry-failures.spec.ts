@@ -6,9 +6,9 @@ import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import type { Delivered } from '../../src/domain/errors/errors.ts';
 import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import { startsForEver } from '../helpers/failing-backend.ts';
-import { Node } from '../helpers/nodes.ts';
+import { startsForEver } from '../helpers/backends/failing-backend.ts';
 import { endOf, errorOf } from '../helpers/outcome.ts';
+import { Node } from '../helpers/stores/nodes.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry: failures');

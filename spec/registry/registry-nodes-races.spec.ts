@@ -9,9 +9,9 @@ import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors/errors.ts';
 import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import { answers } from '../helpers/failing-backend.ts';
-import { inOrder, Node } from '../helpers/nodes.ts';
-import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
+import { answers } from '../helpers/backends/failing-backend.ts';
+import type { ScriptedTransport } from '../helpers/backends/scripted-transport.ts';
+import { inOrder, Node } from '../helpers/stores/nodes.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry: races of nodes', { timeoutMs: 120_000 });

@@ -13,7 +13,7 @@ type QueuedSuite = () => Promise<[string | true, number, number, number]>;
 // A short file spends most of its time loading its imports.
 const { keepCompiledCode } = await import(new URL('../../bin/compile-cache.mjs', import.meta.url).href);
 keepCompiledCode();
-const { watchAnswers } = await import('../helpers/watch-answers.ts');
+const { watchAnswers } = await import('../helpers/api/watch-answers.ts');
 
 // Taken before a spec can replace them with simulated ones.
 const { setTimeout: startTimer, clearTimeout: stopTimer, setImmediate: startImmediate } = globalThis;

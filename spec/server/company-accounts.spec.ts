@@ -6,19 +6,19 @@ import * as assert from 'uvu/assert';
 import { loadConfig } from '../../src/config/config.ts';
 import { ConfigError } from '../../src/config/config-error.ts';
 import { type RunningServer, startServer } from '../../src/server/server.ts';
+import { serving } from '../helpers/backends/function-backend.ts';
+import { newProof, pageOf, ScriptedBrowser, textOf } from '../helpers/browsers/scripted-browser.ts';
+import { folderOfAll } from '../helpers/folder.ts';
+import { PASSWORD } from '../helpers/http/accounts.ts';
 import {
   answerOf,
   type CompanyProvider,
   linkTo,
   signInAt,
   startCompanyProvider,
-} from '../helpers/company-provider.ts';
-import { folderOfAll } from '../helpers/folder.ts';
-import { serving } from '../helpers/function-backend.ts';
-import { PASSWORD } from '../helpers/http-accounts.ts';
-import { CALLBACK, OAuthCaller } from '../helpers/oauth-caller.ts';
+} from '../helpers/identity/company-provider.ts';
+import { CALLBACK, OAuthCaller } from '../helpers/identity/oauth-caller.ts';
 import { rejects } from '../helpers/outcome.ts';
-import { newProof, pageOf, ScriptedBrowser, textOf } from '../helpers/scripted-browser.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('a gateway with the accounts of a company', { timeoutMs: 120_000 });

@@ -21,10 +21,10 @@ import {
   MAX_PIPELINED_REQUESTS,
   PIPELINED_REQUEST_BYTES,
 } from '../../src/server/waiting-answers.ts';
-import { accepts, openRaw, readAll, readUntil, sendRaw, untilClosed } from '../helpers/http-raw.ts';
+import { accepts, openRaw, readAll, readUntil, sendRaw, untilClosed } from '../helpers/clients/raw-http.ts';
 import { messageOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { TurnCounter } from '../helpers/turns.ts';
+import { TurnCounter } from '../helpers/time/turns.ts';
 
 const test = suite('listeners');
 const cleanups: (() => unknown)[] = [];

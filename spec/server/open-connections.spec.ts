@@ -8,7 +8,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { openListeners } from '../../src/server/listeners.ts';
 import { type ConnectionBounds, OpenConnections } from '../../src/server/open-connections.ts';
-import { openRaw, readUntil, untilClosed } from '../helpers/http-raw.ts';
+import { openRaw, readUntil, untilClosed } from '../helpers/clients/raw-http.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('connections');

@@ -10,10 +10,10 @@ import { pino } from 'pino';
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../../src/config/config.ts';
 import { startServer } from '../../src/server/server.ts';
+import { serving } from '../helpers/backends/function-backend.ts';
 import { folderOfAll } from '../helpers/folder.ts';
-import { serving } from '../helpers/function-backend.ts';
-import { PASSWORD } from '../helpers/http-accounts.ts';
-import { send } from '../helpers/http-app.ts';
+import { PASSWORD } from '../helpers/http/accounts.ts';
+import { send } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('a gateway with the tokens of another issuer');

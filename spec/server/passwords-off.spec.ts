@@ -6,13 +6,13 @@ import { loadConfig } from '../../src/config/config.ts';
 import { ConfigError } from '../../src/config/config-error.ts';
 import { startServer } from '../../src/server/server.ts';
 import type { Json } from '../fixtures/wire.ts';
-import { signInAt, startCompanyProvider } from '../helpers/company-provider.ts';
+import { newProof, pageOf, ScriptedBrowser, textOf } from '../helpers/browsers/scripted-browser.ts';
 import { folderOfAll } from '../helpers/folder.ts';
-import { PASSWORD } from '../helpers/http-accounts.ts';
-import { lineSink } from '../helpers/http-app.ts';
-import { OAuthCaller } from '../helpers/oauth-caller.ts';
+import { PASSWORD } from '../helpers/http/accounts.ts';
+import { lineSink } from '../helpers/http/app.ts';
+import { signInAt, startCompanyProvider } from '../helpers/identity/company-provider.ts';
+import { OAuthCaller } from '../helpers/identity/oauth-caller.ts';
 import { rejects } from '../helpers/outcome.ts';
-import { newProof, pageOf, ScriptedBrowser, textOf } from '../helpers/scripted-browser.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('a gateway without passwords', { timeoutMs: 240_000 });

@@ -12,8 +12,8 @@ import type { ReachableLife } from '../../src/cluster/reachable-life.ts';
 import { ByteBudget } from '../../src/domain/memory/held-bytes.ts';
 import { openPeerChannel } from '../../src/server/peer-channel.ts';
 import { knownNodesIn } from '../cluster/channel/known-nodes.ts';
-import { anonymousAuth } from '../helpers/anonymous-auth.ts';
-import { sendRaw } from '../helpers/http-raw.ts';
+import { sendRaw } from '../helpers/clients/raw-http.ts';
+import { anonymousAuth } from '../helpers/http/anonymous-auth.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('address of the peer channel');

@@ -14,11 +14,11 @@ import { createProxies } from '../../src/http/callers/proxies.ts';
 import { type Listeners, openListeners } from '../../src/server/listeners.ts';
 import { OpenConnections } from '../../src/server/open-connections.ts';
 import { openPublicTls } from '../../src/server/public-tls.ts';
-import { hasOpenssl, issueCertificate, makeAuthority } from '../helpers/certificates.ts';
+import { readAll, sendRaw, untilClosed } from '../helpers/clients/raw-http.ts';
 import { becomes } from '../helpers/eventually.ts';
 import { folderOfEach } from '../helpers/folder.ts';
-import { readAll, sendRaw, untilClosed } from '../helpers/http-raw.ts';
-import { renew, renewingEnd } from '../helpers/key-updates.ts';
+import { hasOpenssl, issueCertificate, makeAuthority } from '../helpers/network/certificates.ts';
+import { renew, renewingEnd } from '../helpers/network/key-updates.ts';
 import { messageOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -16,7 +16,7 @@ import { openStorage } from '../../src/server/storage.ts';
 import type { Json } from '../fixtures/wire.ts';
 import { becomes } from '../helpers/eventually.ts';
 import { folderOfEach } from '../helpers/folder.ts';
-import { lineSink } from '../helpers/http-app.ts';
+import { lineSink } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('server authentication');

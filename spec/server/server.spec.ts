@@ -20,11 +20,11 @@ import { lockNodeOfFile } from '../../src/server/node-lock.ts';
 import { logDatabase } from '../../src/server/operator-lines.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/server/server.ts';
 import { until } from '../conformance/transport.ts';
+import { HeldTool, serving } from '../helpers/backends/function-backend.ts';
+import { openSession, rpc } from '../helpers/clients/mcp-messages.ts';
 import { becomes } from '../helpers/eventually.ts';
 import { folderOfAll } from '../helpers/folder.ts';
-import { HeldTool, serving } from '../helpers/function-backend.ts';
-import { type Ask, send } from '../helpers/http-app.ts';
-import { openSession, rpc } from '../helpers/http-mcp.ts';
+import { type Ask, send } from '../helpers/http/app.ts';
 import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -5,7 +5,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
 import { readCatalogue, readTemplateText } from '../../src/templates/catalogue.ts';
 import { folderOfEach } from '../helpers/folder.ts';
-import { canFindProcesses, NO_PROCESSES } from '../helpers/processes.ts';
+import { canFindProcesses, NO_PROCESSES } from '../helpers/programs/processes.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('catalogue of templates');

@@ -20,7 +20,7 @@ import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { startOtlp } from '../../src/tracing/otlp.ts';
 import { readTrace, traceFields } from '../../src/tracing/spans.ts';
 import { namesCollector, Tracing } from '../../src/tracing/tracing.ts';
-import { startApp } from '../helpers/http-app.ts';
+import { startApp } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('traces of an embedding program');

@@ -6,7 +6,7 @@ import { spreadClock, systemClock } from '../../src/domain/time/clock.ts';
 import { FairSlots, type FairSlotsOptions } from '../../src/transports/fair-slots.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { passTurns, TurnCounter, untimedScheduler } from '../helpers/turns.ts';
+import { passTurns, TurnCounter, untimedScheduler } from '../helpers/time/turns.ts';
 
 const test = suite('fair slots');
 

@@ -7,7 +7,7 @@ import { ByteBudget } from '../../src/domain/memory/held-bytes.ts';
 import type { Conversation } from '../../src/transports/transport.ts';
 import { see, until } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { passTurns } from '../helpers/turns.ts';
+import { passTurns } from '../helpers/time/turns.ts';
 import { withRawTransport } from './http/open-http.ts';
 import { answerJson, messageOf } from './raw-server.ts';
 import { openStdio, scripted } from './stdio/open-stdio.ts';

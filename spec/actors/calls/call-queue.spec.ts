@@ -20,11 +20,11 @@ import {
   silent,
   toolCall,
   undelivered,
-} from '../../helpers/failing-backend.ts';
-import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
+} from '../../helpers/backends/failing-backend.ts';
+import type { ScriptedExchange } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns, TurnCounter } from '../../helpers/turns.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { passTurns, TurnCounter } from '../../helpers/time/turns.ts';
 
 const test = suite('call: wait queue');
 let harness = new Harness();

@@ -15,9 +15,9 @@ import {
   settled,
   silent,
   toolCall,
-} from '../../helpers/failing-backend.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
+} from '../../helpers/backends/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('call: starting instances');
 let harness = new Harness();

@@ -6,8 +6,8 @@ import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import { type Delivered, GatewayError } from '../../../src/domain/errors/errors.ts';
 import { isJsonObject } from '../../../src/domain/json/json.ts';
-import { type Caller, Harness, settled } from '../../helpers/failing-backend.ts';
-import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
+import { type Caller, Harness, settled } from '../../helpers/backends/failing-backend.ts';
+import type { ScriptedExchange } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: stress', { timeoutMs: 60_000 });

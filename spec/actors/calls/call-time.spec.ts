@@ -17,10 +17,10 @@ import {
   type Script,
   silent,
   toolCall,
-} from '../../helpers/failing-backend.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
+} from '../../helpers/backends/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { untimedScheduler } from '../../helpers/turns.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('call: time');
 let harness = new Harness();

@@ -23,10 +23,10 @@ import {
   silent,
   toolCall,
   WRITE,
-} from '../../helpers/failing-backend.ts';
-import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
+} from '../../helpers/backends/failing-backend.ts';
+import type { ScriptedExchange } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('call');
 let harness = new Harness();

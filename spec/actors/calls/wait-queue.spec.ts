@@ -13,9 +13,9 @@ import {
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { spreadClock, systemClock } from '../../../src/domain/time/clock.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('wait queue');
 let queue = newQueue();

@@ -14,7 +14,7 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
 import type { Era } from '../../../src/domain/mcp/mcp.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { HANDSHAKE } from '../../helpers/scripted-transport.ts';
+import { HANDSHAKE } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('parts of an instance');

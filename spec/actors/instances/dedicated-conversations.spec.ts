@@ -14,12 +14,12 @@ import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import type { TransportKind } from '../../../src/domain/instances/transport-kinds.ts';
 import { spreadClock } from '../../../src/domain/time/clock.ts';
 import type { Conversation } from '../../../src/transports/transport.ts';
-import { PLAIN } from '../../helpers/failing-backend.ts';
+import { PLAIN } from '../../helpers/backends/failing-backend.ts';
+import { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { codeOf } from '../../helpers/outcome.ts';
-import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
-import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
-import { untimedScheduler } from '../../helpers/turns.ts';
+import { simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
+import { untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('dedicated conversations');
 type Open = () => Promise<Conversation | undefined>;

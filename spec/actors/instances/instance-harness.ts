@@ -14,11 +14,11 @@ import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { InstanceDefinition, InstanceState } from '../../../src/domain/instances/instance.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import type { Conversation } from '../../../src/transports/transport.ts';
-import { definition, HTTP, settled } from '../../helpers/failing-backend.ts';
-import { ScriptedOpenings, ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { definition, HTTP, settled } from '../../helpers/backends/failing-backend.ts';
+import { ScriptedOpenings, ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
+import { NO_RULES } from '../../helpers/backends/tool-rules.ts';
 import type { Suite } from '../../helpers/suite.ts';
-import { NO_RULES } from '../../helpers/tool-rules.ts';
-import { untimedScheduler } from '../../helpers/turns.ts';
+import { untimedScheduler } from '../../helpers/time/turns.ts';
 
 /** One caller: the events it received and how its exchange ended. */
 export interface Caller {

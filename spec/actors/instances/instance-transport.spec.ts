@@ -3,10 +3,10 @@
 import * as assert from 'uvu/assert';
 import { TOOL_LIST_AGE_MS } from '../../../src/actors/instances/tool-cache.ts';
 import { SILENT_ERA_MS } from '../../../src/actors/instances/transport-actor.ts';
-import { openOwn, settled } from '../../helpers/failing-backend.ts';
-import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
+import { openOwn, settled } from '../../helpers/backends/failing-backend.ts';
+import { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
 import { type Harness, onHarness } from './instance-harness.ts';
 
 const test = suite('transport of an instance');

@@ -6,8 +6,8 @@ import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
-import { STDIO } from '../../helpers/failing-backend.ts';
-import type { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { STDIO } from '../../helpers/backends/failing-backend.ts';
+import type { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Caller, Harness } from './instance-harness.ts';
 

@@ -4,9 +4,9 @@
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Conversation } from '../../../src/transports/transport.ts';
-import { openOwn, STDIO, settled } from '../../helpers/failing-backend.ts';
+import { openOwn, STDIO, settled } from '../../helpers/backends/failing-backend.ts';
+import { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { codeOf } from '../../helpers/outcome.ts';
-import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Harness, onHarness } from './instance-harness.ts';
 

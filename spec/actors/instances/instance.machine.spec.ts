@@ -11,8 +11,8 @@ import type { HttpRefusal } from '../../../src/domain/errors/errors.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
-import { settled } from '../../helpers/failing-backend.ts';
-import type { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { settled } from '../../helpers/backends/failing-backend.ts';
+import type { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Harness, onHarness } from './instance-harness.ts';
 

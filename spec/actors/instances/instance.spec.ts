@@ -6,9 +6,9 @@ import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { asGatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { HTTP, openOwn, STDIO, settled } from '../../helpers/failing-backend.ts';
+import { HTTP, openOwn, STDIO, settled } from '../../helpers/backends/failing-backend.ts';
+import { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { codeOf } from '../../helpers/outcome.ts';
-import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Harness, onHarness } from './instance-harness.ts';
 

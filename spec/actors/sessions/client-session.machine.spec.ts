@@ -13,8 +13,8 @@ import {
   type SessionState,
 } from '../../../src/actors/sessions/session-state.ts';
 import { DEFAULT_POLICY, type SessionFailover } from '../../../src/balancing/policy.ts';
-import { Harness, PLAIN } from '../../helpers/failing-backend.ts';
-import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { Harness, PLAIN } from '../../helpers/backends/failing-backend.ts';
+import { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('client session: machine');

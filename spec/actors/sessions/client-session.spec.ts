@@ -24,10 +24,10 @@ import {
   STDIO,
   settled,
   silent,
-} from '../../helpers/failing-backend.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
+} from '../../helpers/backends/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns } from '../../helpers/turns.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { passTurns } from '../../helpers/time/turns.ts';
 
 const test = suite('client session');
 let harness = new Harness();

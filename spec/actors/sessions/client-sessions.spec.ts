@@ -29,11 +29,11 @@ import {
   resultOf,
   STDIO,
   settled,
-} from '../../helpers/failing-backend.ts';
+} from '../../helpers/backends/failing-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
-import { TurnCounter } from '../../helpers/turns.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { TurnCounter } from '../../helpers/time/turns.ts';
 import { HANDSHAKE, ScriptedSession } from '../../protocol/scripted-backends.ts';
 
 const test = suite('client sessions');

@@ -14,10 +14,10 @@ import {
 } from '../../../src/domain/sessions/session-value.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { SessionStore } from '../../../src/persistence/store.ts';
-import { KEPT } from '../../helpers/failing-backend.ts';
+import { KEPT } from '../../helpers/backends/failing-backend.ts';
 import { collectGarbage } from '../../helpers/garbage.ts';
-import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
+import { simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('rows of sessions');
 const PROFILE = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'c', version: '1' } };

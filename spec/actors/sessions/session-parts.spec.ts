@@ -22,9 +22,9 @@ import {
   settled,
   silent,
   toolCall,
-} from '../../helpers/failing-backend.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
+} from '../../helpers/backends/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('client session: parts');
 const DEDICATED: BackendOptions = { handshake: FULL, fields: HTTP };

@@ -15,9 +15,9 @@ import type { SessionHolders } from '../../../src/domain/sessions/session-holder
 import { type AnySessionValue, writeSession } from '../../../src/domain/sessions/session-value.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { SessionStore } from '../../../src/persistence/store.ts';
-import { KEPT, PLAIN } from '../../helpers/failing-backend.ts';
-import { alarmsOf, simulatedClock } from '../../helpers/simulated-time.ts';
+import { KEPT, PLAIN } from '../../helpers/backends/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
+import { alarmsOf, simulatedClock } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('sessions that are being read');
 const MOST = 25_000;

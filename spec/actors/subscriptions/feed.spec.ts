@@ -11,11 +11,11 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import type { ServerNotification } from '../../../src/domain/mcp/client.ts';
 import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { settled } from '../../helpers/failing-backend.ts';
-import { type ScriptedExchange, ScriptedTransport } from '../../helpers/scripted-transport.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
+import { settled } from '../../helpers/backends/failing-backend.ts';
+import { type ScriptedExchange, ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('feed');
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';

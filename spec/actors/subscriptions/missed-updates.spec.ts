@@ -20,11 +20,11 @@ import {
   resultOf,
   STDIO,
   settled,
-} from '../../helpers/failing-backend.ts';
-import type { ScriptedExchange, ScriptedTransport } from '../../helpers/scripted-transport.ts';
-import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
+} from '../../helpers/backends/failing-backend.ts';
+import type { ScriptedExchange, ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns, untimedScheduler } from '../../helpers/turns.ts';
+import { simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
+import { passTurns, untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('missed updates');
 const UPDATED = 'notifications/resources/updated';

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { NewApiKey } from '../../../src/auth/accounts/accounts.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns } from '../../helpers/turns.ts';
+import { passTurns } from '../../helpers/time/turns.ts';
 import { authHarness, codeOf, findingsOf, START_MS } from '../auth-harness.ts';
 
 const test = suite('accounts');

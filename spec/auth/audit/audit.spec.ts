@@ -9,7 +9,7 @@ import { JsonText } from '../../../src/domain/json/json.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { AuditBounds, AuditPage } from '../../../src/persistence/store.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns } from '../../helpers/turns.ts';
+import { passTurns } from '../../helpers/time/turns.ts';
 import { START_MS, stoppedClock } from '../auth-harness.ts';
 
 const entry = (subject: string): Omit<AuditEntry, 'id' | 'at'> => ({

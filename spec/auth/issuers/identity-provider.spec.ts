@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { IdentityProvider } from '../../../src/auth/issuers/identity-provider.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { answerOf, startCompanyProvider } from '../../helpers/company-provider.ts';
+import { answerOf, startCompanyProvider } from '../../helpers/identity/company-provider.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('an identity provider');

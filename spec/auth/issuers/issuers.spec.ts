@@ -11,8 +11,8 @@ import { countedIdOf, nameOf, type Principal } from '../../../src/domain/account
 import { GatewayAddress } from '../../../src/domain/accounts/resource.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
-import { CHANGES_ONLY } from '../../helpers/anonymous-auth.ts';
-import { KeyServer, type TokenParts } from '../../helpers/key-server.ts';
+import { CHANGES_ONLY } from '../../helpers/http/anonymous-auth.ts';
+import { KeyServer, type TokenParts } from '../../helpers/identity/key-server.ts';
 import { errorOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { stoppedClock } from '../auth-harness.ts';

@@ -12,7 +12,7 @@ import { GatewayAddress } from '../../../src/domain/accounts/resource.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { RevisionChange } from '../../../src/persistence/revision-watch.ts';
-import { CHANGES_ONLY } from '../../helpers/anonymous-auth.ts';
+import { CHANGES_ONLY } from '../../helpers/http/anonymous-auth.ts';
 import { errorOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { stoppedClock } from '../auth-harness.ts';

@@ -6,8 +6,8 @@ import { CommandInput, type OptionValue } from '../../../src/cli/command.ts';
 import { UsageError } from '../../../src/cli/failures.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
+import { fetchFor } from '../../helpers/network/replaced-fetch.ts';
 import { thrownBy } from '../../helpers/outcome.ts';
-import { fetchFor } from '../../helpers/replaced-fetch.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
 

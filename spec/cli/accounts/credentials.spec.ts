@@ -10,7 +10,7 @@ import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { credentialsPath } from '../../../src/templates/command-exposure.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { messageOf, rejects } from '../../helpers/outcome.ts';
-import { binPath } from '../../helpers/program.ts';
+import { binPath } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('credentials');

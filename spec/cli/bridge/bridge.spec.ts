@@ -5,8 +5,8 @@ import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
 import { Bridge } from '../../../src/cli/bridge/bridge.ts';
 import { GatewayLink } from '../../../src/cli/bridge/gateway-link.ts';
+import { initialize } from '../../helpers/clients/mcp-messages.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import { initialize } from '../../helpers/http-mcp.ts';
 import { suite } from '../../helpers/suite.ts';
 import { serverFor } from '../commands/against-gateway.ts';
 

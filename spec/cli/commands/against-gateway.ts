@@ -9,7 +9,7 @@ import { main } from '../../../src/cli/main.ts';
 import { loadConfig } from '../../../src/config/config.ts';
 import type { Scope } from '../../../src/domain/accounts/account.ts';
 import { type RunningServer, startServer } from '../../../src/server/server.ts';
-import { initialize, MCP_TYPES } from '../../helpers/http-mcp.ts';
+import { initialize, MCP_TYPES } from '../../helpers/clients/mcp-messages.ts';
 import type { Suite } from '../../helpers/suite.ts';
 import { type RecordingOptions, recordingTerminal } from '../recording-terminal.ts';
 

@@ -1,7 +1,7 @@
 // The audit log, and the log level.
 
 import * as assert from 'uvu/assert';
-import { serving } from '../../helpers/function-backend.ts';
+import { serving } from '../../helpers/backends/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import { complaint, gatewayFor } from './against-gateway.ts';
 

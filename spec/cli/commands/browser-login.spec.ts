@@ -4,9 +4,9 @@ import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'no
 import * as assert from 'uvu/assert';
 import { findToken, type StoredToken, storeToken } from '../../../src/cli/accounts/stored-tokens.ts';
 import { credentialsPath } from '../../../src/templates/command-exposure.ts';
+import { authorize, ScriptedBrowser } from '../../helpers/browsers/scripted-browser.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { authorize, ScriptedBrowser } from '../../helpers/scripted-browser.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADMIN_PASSWORD, gatewayFor, printed, runAtTerminal } from './against-gateway.ts';
 

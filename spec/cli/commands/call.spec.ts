@@ -2,8 +2,8 @@
 
 import * as assert from 'uvu/assert';
 import { main } from '../../../src/cli/main.ts';
-import { fixtureHandler } from '../../helpers/function-backend.ts';
-import { fetchFor } from '../../helpers/replaced-fetch.ts';
+import { fixtureHandler } from '../../helpers/backends/function-backend.ts';
+import { fetchFor } from '../../helpers/network/replaced-fetch.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
 import { complaint, gatewayFor, printed, serverFor } from './against-gateway.ts';

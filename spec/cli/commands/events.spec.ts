@@ -2,9 +2,9 @@
 
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
-import { serving } from '../../helpers/function-backend.ts';
-import { Program } from '../../helpers/program.ts';
-import { fetchFor } from '../../helpers/replaced-fetch.ts';
+import { serving } from '../../helpers/backends/function-backend.ts';
+import { fetchFor } from '../../helpers/network/replaced-fetch.ts';
+import { Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { complaint, gatewayFor, HANDLER, printed, runCommand, serverFor } from './against-gateway.ts';
 

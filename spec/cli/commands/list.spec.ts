@@ -2,7 +2,7 @@
 
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { fixtureHandler } from '../../helpers/function-backend.ts';
+import { fixtureHandler } from '../../helpers/backends/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   cellsOf,

@@ -18,8 +18,8 @@ import {
 import { lockFile } from '../../../src/persistence/file-lock.ts';
 import { credentialsPath } from '../../../src/templates/command-exposure.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
+import { fetchFor } from '../../helpers/network/replaced-fetch.ts';
 import { messageOf, rejects } from '../../helpers/outcome.ts';
-import { fetchFor } from '../../helpers/replaced-fetch.ts';
 import { suite } from '../../helpers/suite.ts';
 import { serverFor } from '../commands/against-gateway.ts';
 import { recordingTerminal } from '../recording-terminal.ts';

@@ -23,8 +23,8 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { newSessionId } from '../../../src/domain/nodes/life.ts';
 import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
+import { sendRaw } from '../../helpers/clients/raw-http.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ask, Deployment, forward, type PeerNode } from './peer-nodes.ts';
 

@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import { InstanceListener } from '../../../src/cluster/channel/instances/instance-listener.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
-import { serving, text } from '../../helpers/function-backend.ts';
+import { serving, text } from '../../helpers/backends/function-backend.ts';
 import { collectGarbage } from '../../helpers/garbage.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ask, Deployment } from './peer-nodes.ts';

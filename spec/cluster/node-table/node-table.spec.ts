@@ -19,8 +19,8 @@ import {
 } from '../../../src/domain/nodes/nodes.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { againWith, chosenSeed, Dice } from '../../helpers/dice.ts';
-import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
+import { simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('node table');
 const SECRET = 'a secret of these nodes, 32 bytes or more';

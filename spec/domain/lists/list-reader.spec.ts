@@ -8,7 +8,7 @@ import { ListReader, type ReadList } from '../../../src/domain/lists/list-reader
 import { HeldBytes, memoryBounds, memoryOf } from '../../../src/domain/memory/held-bytes.ts';
 import { codeOf, thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { schedulerWith } from '../../helpers/turns.ts';
+import { schedulerWith } from '../../helpers/time/turns.ts';
 
 const test = suite('list reader');
 

@@ -11,7 +11,7 @@ import { ListReader } from '../../../src/domain/lists/list-reader.ts';
 import { allowedTools, listedAnswers } from '../../../src/domain/lists/listed-tools.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { suite } from '../../helpers/suite.ts';
-import { schedulerWith } from '../../helpers/turns.ts';
+import { schedulerWith } from '../../helpers/time/turns.ts';
 
 const test = suite('listed tools');
 

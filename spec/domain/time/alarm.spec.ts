@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { spreadClock, systemClock } from '../../../src/domain/time/clock.ts';
 import { suite } from '../../helpers/suite.ts';
-import { TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
+import { TurnCounter, untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('alarm');
 

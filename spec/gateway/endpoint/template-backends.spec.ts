@@ -6,7 +6,7 @@ import { FairLruMap } from '../../../src/domain/memory/fair-lru-map.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { TemplateBackends } from '../../../src/gateway/endpoint/template-backends.ts';
-import { HANDSHAKE } from '../../helpers/scripted-transport.ts';
+import { HANDSHAKE } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('template backends');

@@ -9,10 +9,10 @@ import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts'
 import { connectionRequired } from '../../../src/domain/errors/backend-errors.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { openUserTransport } from '../../../src/gateway/instances/user-transport.ts';
-import { HANDSHAKE, MODERN_HANDSHAKE, ScriptedTransport } from '../../helpers/scripted-transport.ts';
-import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
+import { HANDSHAKE, MODERN_HANDSHAKE, ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns } from '../../helpers/turns.ts';
+import { simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
+import { passTurns } from '../../helpers/time/turns.ts';
 
 const test = suite('user transport');
 simulateTime(test);

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
-import { type AppFixture, startApp } from '../../helpers/http-app.ts';
+import { type AppFixture, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type RawServer, startRawServer } from '../../transports/raw-server.ts';
 import { type Answer, result, serving } from '../../transports/scripted-server.ts';

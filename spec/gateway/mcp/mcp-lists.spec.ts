@@ -5,7 +5,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { Principal } from '../../../src/domain/accounts/account.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import { serving, text } from '../../helpers/function-backend.ts';
+import { serving, text } from '../../helpers/backends/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import type { RecordedReply } from '../../protocol/recorded-reply.ts';
 import { answerIn, modernRequest, openSession, type Post, pass, send } from './mcp-post.ts';

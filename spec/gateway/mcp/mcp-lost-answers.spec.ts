@@ -6,10 +6,10 @@ import type { Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
+import { openSession, rpc } from '../../helpers/clients/mcp-messages.ts';
+import { head, openRaw } from '../../helpers/clients/raw-http.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import { type Answer, appFor, startApp } from '../../helpers/http-app.ts';
-import { openSession, rpc } from '../../helpers/http-mcp.ts';
-import { head, openRaw } from '../../helpers/http-raw.ts';
+import { type Answer, appFor, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('lost answers');

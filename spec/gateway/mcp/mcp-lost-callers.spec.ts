@@ -4,10 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
+import { MCP_TYPES, openSession } from '../../helpers/clients/mcp-messages.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { type Answer, appFor } from '../../helpers/http-app.ts';
-import { MCP_TYPES, openSession } from '../../helpers/http-mcp.ts';
+import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';
+import { type Answer, appFor } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 import { modernRequest } from './mcp-post.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { eventually } from '../../helpers/eventually.ts';
 import { inFolder } from '../../helpers/folder.ts';
-import { type AppFixture, startApp } from '../../helpers/http-app.ts';
+import { type AppFixture, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 import { modernRequest, openSession, postTo } from './mcp-post.ts';
 

@@ -5,7 +5,7 @@ import type { GatewayOptions } from '../../../src/gateway/gateway-types.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { TemplateDefinition } from '../../../src/templates/definition.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import { type AppFixture, startApp } from '../../helpers/http-app.ts';
+import { type AppFixture, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 import { modernRequest, openSession, postTo } from './mcp-post.ts';
 

@@ -15,8 +15,8 @@ import { WATCHED_URI } from '../../fixtures/everything/resources.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { alarmsOf } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
+import { alarmsOf } from '../../helpers/time/simulated-time.ts';
 import { parsed } from '../../protocol/recorded-reply.ts';
 import { begin, initialize, openSession, postTo, send } from './mcp-post.ts';
 

@@ -3,7 +3,7 @@
 import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import * as assert from 'uvu/assert';
-import { type AppFixture, startApp } from '../../helpers/http-app.ts';
+import { type AppFixture, startApp } from '../../helpers/http/app.ts';
 import { errorOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type RawServer, startRawServer } from '../../transports/raw-server.ts';

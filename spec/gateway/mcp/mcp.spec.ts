@@ -8,7 +8,7 @@ import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
-import { serving, text } from '../../helpers/function-backend.ts';
+import { serving, text } from '../../helpers/backends/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import { initialize, modernRequest, openSession, postTo, send } from './mcp-post.ts';
 

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { GatewayOptions } from '../../../src/gateway/gateway-types.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
-import { startApp } from '../../helpers/http-app.ts';
+import { startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 import { modernRequest, openSession, postTo } from './mcp-post.ts';
 

@@ -17,7 +17,7 @@ import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { ViewRegistry } from '../../../src/registry/kinds/view-registry.ts';
 import { ToolApprovals } from '../../../src/registry/pinned/tool-approvals.ts';
-import { heldQuestions } from '../../helpers/calls-with-questions.ts';
+import { heldQuestions } from '../../helpers/backends/calls-with-questions.ts';
 import {
   type BackendOptions,
   Harness,
@@ -28,10 +28,10 @@ import {
   type Script,
   settled,
   WRITE,
-} from '../../helpers/failing-backend.ts';
-import type { ScriptedExchange, ScriptedTransport } from '../../helpers/scripted-transport.ts';
-import { simulatedClock } from '../../helpers/simulated-time.ts';
-import { untimedScheduler } from '../../helpers/turns.ts';
+} from '../../helpers/backends/failing-backend.ts';
+import type { ScriptedExchange, ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
+import { simulatedClock } from '../../helpers/time/simulated-time.ts';
+import { untimedScheduler } from '../../helpers/time/turns.ts';
 import { RecordedReply } from '../../protocol/recorded-reply.ts';
 import { begin, initialize, modernRequest } from './mcp-post.ts';
 

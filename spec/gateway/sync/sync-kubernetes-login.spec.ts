@@ -8,10 +8,10 @@ import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { FakeCluster } from '../../helpers/fake-cluster.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { isRunning } from '../../helpers/processes.ts';
+import { isRunning } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
+import { FakeCluster } from './fake-cluster.ts';
 
 const test = suite('logins to Kubernetes with a program');
 const folder = folderOfEach(test);

@@ -10,9 +10,9 @@ import * as assert from 'uvu/assert';
 import { parseAllDocuments } from 'yaml';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { FakeCluster, type FakeObject } from '../../helpers/fake-cluster.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
+import { FakeCluster, type FakeObject } from './fake-cluster.ts';
 
 const test = suite('sync with Kubernetes');
 const folder = folderOfEach(test);

@@ -8,14 +8,18 @@ import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import type { GatewayOptions } from '../../../src/gateway/gateway-types.ts';
+import {
+  type FakeContainer,
+  type FakeEngine,
+  startFakeEngine,
+} from '../../helpers/containers/fake-engine.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import { failingStore } from '../../helpers/failing-store.ts';
-import { type FakeContainer, type FakeEngine, startFakeEngine } from '../../helpers/fake-engine.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { codeOf } from '../../helpers/outcome.ts';
-import { alarmsOf } from '../../helpers/simulated-time.ts';
+import { failingStore } from '../../helpers/stores/failing-store.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns } from '../../helpers/turns.ts';
+import { alarmsOf } from '../../helpers/time/simulated-time.ts';
+import { passTurns } from '../../helpers/time/turns.ts';
 
 const test = suite('sync with container engines');
 const folder = folderOfEach(test);

@@ -8,7 +8,7 @@ import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
 import { errorOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { turnsOf } from '../../helpers/turns.ts';
+import { turnsOf } from '../../helpers/time/turns.ts';
 
 const test = suite('turns of pinned lists', { timeoutMs: 60_000 });
 

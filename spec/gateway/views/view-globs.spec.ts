@@ -7,7 +7,7 @@ import type { ViewDefinition } from '../../../src/domain/views/view.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { suite } from '../../helpers/suite.ts';
-import { turnsOf } from '../../helpers/turns.ts';
+import { turnsOf } from '../../helpers/time/turns.ts';
 
 const test = suite('globs of large views', { timeoutMs: 60_000 });
 

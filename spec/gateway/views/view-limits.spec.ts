@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { RateLimiter } from '../../../src/auth/limits/rate-limiter.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import { serving } from '../../helpers/function-backend.ts';
+import { serving } from '../../helpers/backends/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('limits of a view on several nodes', { timeoutMs: 30_000 });

@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
 import { freePort } from '../../../src/cli/demo/demo-servers.ts';
-import { freshDatabase } from '../services.ts';
+import { freshDatabase } from './services.ts';
 import type { ServiceName } from './supervised.ts';
 
 export interface PrivateServer {

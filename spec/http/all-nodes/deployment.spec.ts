@@ -5,9 +5,9 @@ import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import type { ForwardedAnswer } from '../../../src/domain/nodes/forwarding.ts';
 import type { ShownNode } from '../../../src/domain/nodes/nodes.ts';
 import { Deployment } from '../../../src/http/all-nodes/deployment.ts';
-import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
-import { schedulerWith } from '../../helpers/turns.ts';
+import { simulatedClock } from '../../helpers/time/simulated-time.ts';
+import { schedulerWith } from '../../helpers/time/turns.ts';
 
 const test = suite('questions to all nodes');
 

@@ -13,9 +13,9 @@ import { systemClock } from '../../../src/domain/time/clock.ts';
 import { PeerEvents } from '../../../src/http/all-nodes/peer-events.ts';
 import type { StreamEvent, StreamReader } from '../../../src/http/replies/reply.ts';
 import { type ReadOptions, RecentEvents } from '../../../src/http/sse/recent-events.ts';
-import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns } from '../../helpers/turns.ts';
+import { simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
+import { passTurns } from '../../helpers/time/turns.ts';
 
 const test = suite('the events of other nodes');
 simulateTime(test);

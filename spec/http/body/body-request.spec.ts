@@ -5,7 +5,7 @@ import type { IncomingMessage, RequestListener } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { BodyRequest } from '../../../src/http/body/body-request.ts';
-import { head, jsonRequest, openRaw, readUntil } from '../../helpers/http-raw.ts';
+import { head, jsonRequest, openRaw, readUntil } from '../../helpers/clients/raw-http.ts';
 import { suite } from '../../helpers/suite.ts';
 import { startRawServer } from '../../transports/raw-server.ts';
 

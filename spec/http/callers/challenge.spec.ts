@@ -2,9 +2,9 @@
 
 import * as assert from 'uvu/assert';
 import { GatewayAddress } from '../../../src/domain/accounts/resource.ts';
-import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { type Answer, appFor } from '../../helpers/http-app.ts';
-import { head, sendRaw } from '../../helpers/http-raw.ts';
+import { head, sendRaw } from '../../helpers/clients/raw-http.ts';
+import { startWithAccounts } from '../../helpers/http/accounts.ts';
+import { type Answer, appFor } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('where clients sign in');

@@ -7,8 +7,8 @@ import { type ForwardedAnswer, type Forwarding, NotHolder } from '../../../src/d
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { relay } from '../../../src/http/forwarding/relay.ts';
 import { EventStreams } from '../../../src/http/sse/event-stream.ts';
-import { headersOf } from '../../helpers/http-app.ts';
-import { startMiddlewares } from '../../helpers/http-middlewares.ts';
+import { headersOf } from '../../helpers/http/app.ts';
+import { startMiddlewares } from '../../helpers/http/middlewares.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('relay');

@@ -10,8 +10,8 @@ import { sessionNotFound } from '../../../src/domain/errors/session-errors.ts';
 import { NotHolder } from '../../../src/domain/nodes/forwarding.ts';
 import { serveAtHolder } from '../../../src/http/forwarding/serve-at-holder.ts';
 import { againWith, chosenSeed, Dice } from '../../helpers/dice.ts';
-import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
+import { simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('a request of a session that another life holds');
 simulateTime(test);

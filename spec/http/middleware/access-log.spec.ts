@@ -4,9 +4,9 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerprint.ts';
 import { HttpCallReport } from '../../../src/http/call-report.ts';
-import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { type Ask, appFor, startApp } from '../../helpers/http-app.ts';
-import { initialize, MCP_TYPES, modern, toolCall } from '../../helpers/http-mcp.ts';
+import { initialize, MCP_TYPES, modern, toolCall } from '../../helpers/clients/mcp-messages.ts';
+import { startWithAccounts } from '../../helpers/http/accounts.ts';
+import { type Ask, appFor, startApp } from '../../helpers/http/app.ts';
 import { endOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -11,8 +11,8 @@ import { json } from '../../../src/http/replies/reply.ts';
 import { respond } from '../../../src/http/replies/respond.ts';
 import type { Trail } from '../../../src/http/request.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
-import { startRoute } from '../../helpers/http-middlewares.ts';
-import { head, openRaw } from '../../helpers/http-raw.ts';
+import { head, openRaw } from '../../helpers/clients/raw-http.ts';
+import { startRoute } from '../../helpers/http/middlewares.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the audit trail');

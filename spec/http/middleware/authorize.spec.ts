@@ -6,8 +6,8 @@ import { authorize, localAccounts } from '../../../src/http/middleware/authorize
 import { json } from '../../../src/http/replies/reply.ts';
 import { respond } from '../../../src/http/replies/respond.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
-import { headersOf } from '../../helpers/http-app.ts';
-import { startRoute } from '../../helpers/http-middlewares.ts';
+import { headersOf } from '../../helpers/http/app.ts';
+import { startRoute } from '../../helpers/http/middlewares.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('authorization of a route');

@@ -23,13 +23,13 @@ import { body } from '../../../src/http/middleware/body.ts';
 import { drainBody } from '../../../src/http/middleware/errors.ts';
 import { json } from '../../../src/http/replies/reply.ts';
 import { respond } from '../../../src/http/replies/respond.ts';
+import { head, jsonRequest, openRaw, readAll, readUntil, sendRaw } from '../../helpers/clients/raw-http.ts';
 import { collectGarbage } from '../../helpers/garbage.ts';
-import { appFor, startApp } from '../../helpers/http-app.ts';
-import { ODD_BODIES, SPEC_BODY_BYTES } from '../../helpers/http-bad-bodies.ts';
-import { startMiddlewares } from '../../helpers/http-middlewares.ts';
-import { head, jsonRequest, openRaw, readAll, readUntil, sendRaw } from '../../helpers/http-raw.ts';
+import { appFor, startApp } from '../../helpers/http/app.ts';
+import { startMiddlewares } from '../../helpers/http/middlewares.ts';
 import { suite } from '../../helpers/suite.ts';
-import { schedulerWith } from '../../helpers/turns.ts';
+import { schedulerWith } from '../../helpers/time/turns.ts';
+import { ODD_BODIES, SPEC_BODY_BYTES } from '../bad-bodies.ts';
 
 const BOUNDS = { totalBytes: 1_000_000, ownerBytes: 1_000_000 };
 const COSTS = {

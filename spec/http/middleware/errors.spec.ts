@@ -35,9 +35,9 @@ import { ErrorBody, errorBody } from '../../../src/http/replies/error-reply.ts';
 import type { HttpMiddleware } from '../../../src/http/request.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import type { Json } from '../../fixtures/wire.ts';
-import { lineSink } from '../../helpers/http-app.ts';
-import { startMiddlewares } from '../../helpers/http-middlewares.ts';
-import { head, openRaw, readAll } from '../../helpers/http-raw.ts';
+import { head, openRaw, readAll } from '../../helpers/clients/raw-http.ts';
+import { lineSink } from '../../helpers/http/app.ts';
+import { startMiddlewares } from '../../helpers/http/middlewares.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the error middlewares');

@@ -5,8 +5,8 @@ import { createProxies } from '../../../src/http/callers/proxies.ts';
 import { hostOriginCheck } from '../../../src/http/middleware/host-origin-check.ts';
 import { json } from '../../../src/http/replies/reply.ts';
 import { respond } from '../../../src/http/replies/respond.ts';
-import { startMiddlewares } from '../../helpers/http-middlewares.ts';
-import { head, sendRaw } from '../../helpers/http-raw.ts';
+import { head, sendRaw } from '../../helpers/clients/raw-http.ts';
+import { startMiddlewares } from '../../helpers/http/middlewares.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the check of host and origin');

@@ -6,9 +6,9 @@ import { OAuthKeys } from '../../../src/auth/oauth/oauth-keys.ts';
 import type { IssuerSetting } from '../../../src/config/issuer-settings.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import type { OAuthServiceOptions } from '../../../src/http/oauth/service.ts';
-import { appFor, startApp } from '../../helpers/http-app.ts';
-import { KeyServer, type TokenParts } from '../../helpers/key-server.ts';
-import { askToken, partsOf, REDIRECT, register, startSignIn } from '../../helpers/sign-in.ts';
+import { appFor, startApp } from '../../helpers/http/app.ts';
+import { KeyServer, type TokenParts } from '../../helpers/identity/key-server.ts';
+import { askToken, partsOf, REDIRECT, register, startSignIn } from '../../helpers/identity/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('identity assertions of another issuer');

@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import { SignJWT } from 'jose/jwt/sign';
 import * as assert from 'uvu/assert';
 import { networkOf } from '../../../src/net/network-of.ts';
-import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/certificates.ts';
-import { appFor } from '../../helpers/http-app.ts';
-import { allow, askToken, begin, REDIRECT, startSignIn } from '../../helpers/sign-in.ts';
+import { appFor } from '../../helpers/http/app.ts';
+import { allow, askToken, begin, REDIRECT, startSignIn } from '../../helpers/identity/sign-in.ts';
+import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/network/certificates.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('clients with a key of their own');

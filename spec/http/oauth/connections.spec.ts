@@ -9,8 +9,8 @@ import type { Connected, ConnectLinks } from '../../../src/vault/connect-links.t
 import type { Target } from '../../../src/vault/oauth-backends.ts';
 import type { Vault } from '../../../src/vault/vault.ts';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
-import { appFor } from '../../helpers/http-app.ts';
-import { Browser, type BrowserPage, startSignIn } from '../../helpers/sign-in.ts';
+import { appFor } from '../../helpers/http/app.ts';
+import { Browser, type BrowserPage, startSignIn } from '../../helpers/identity/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('pages of connections');

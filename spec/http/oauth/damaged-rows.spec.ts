@@ -5,8 +5,8 @@ import { createGateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { clientKeyOf, oauthKey } from '../../../src/persistence/oauth-rows.ts';
 import type { OAuthKind } from '../../../src/persistence/oauth-store.ts';
-import { appFor } from '../../helpers/http-app.ts';
-import { register, startSignIn, tokensOf } from '../../helpers/sign-in.ts';
+import { appFor } from '../../helpers/http/app.ts';
+import { register, startSignIn, tokensOf } from '../../helpers/identity/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('damaged rows of sign-ins and connections');

@@ -5,8 +5,8 @@ import { signInByDevice } from '../../../src/cli/accounts/browser-sign-in.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { DEVICE_GRANT } from '../../../src/http/oauth/clients/client-record.ts';
 import { recordingTerminal } from '../../cli/recording-terminal.ts';
-import { PASSWORD } from '../../helpers/http-accounts.ts';
-import { appFor } from '../../helpers/http-app.ts';
+import { PASSWORD } from '../../helpers/http/accounts.ts';
+import { appFor } from '../../helpers/http/app.ts';
 import {
   askToken,
   Browser,
@@ -14,7 +14,7 @@ import {
   partsOf,
   register,
   startSignIn,
-} from '../../helpers/sign-in.ts';
+} from '../../helpers/identity/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the device flow');

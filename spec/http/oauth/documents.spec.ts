@@ -10,9 +10,9 @@ import { systemClock } from '../../../src/domain/time/clock.ts';
 import { ClientDocuments, isDocumentUrl } from '../../../src/http/oauth/clients/client-documents.ts';
 import { FetchFailure, GuardedFetch } from '../../../src/http/oauth/clients/guarded-fetch.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
-import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/certificates.ts';
-import { appFor } from '../../helpers/http-app.ts';
-import { allow, askToken, begin, REDIRECT, startSignIn } from '../../helpers/sign-in.ts';
+import { appFor } from '../../helpers/http/app.ts';
+import { allow, askToken, begin, REDIRECT, startSignIn } from '../../helpers/identity/sign-in.ts';
+import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/network/certificates.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('documents of clients');

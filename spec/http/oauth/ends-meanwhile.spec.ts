@@ -3,8 +3,8 @@
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { Clients } from '../../../src/http/oauth/clients/clients.ts';
-import { appFor } from '../../helpers/http-app.ts';
-import { allow, askToken, begin, REDIRECT, register, startSignIn } from '../../helpers/sign-in.ts';
+import { appFor } from '../../helpers/http/app.ts';
+import { allow, askToken, begin, REDIRECT, register, startSignIn } from '../../helpers/identity/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('ends during a request');

@@ -4,8 +4,15 @@ import * as assert from 'uvu/assert';
 import { grantOf, rowOfGrant } from '../../../src/auth/oauth/grant-rows.ts';
 import { KEPT } from '../../../src/http/oauth/refresh.ts';
 import { oauthKey } from '../../../src/persistence/oauth-rows.ts';
-import { appFor } from '../../helpers/http-app.ts';
-import { askToken, begin, REDIRECT, register, startSignIn, tokensOf } from '../../helpers/sign-in.ts';
+import { appFor } from '../../helpers/http/app.ts';
+import {
+  askToken,
+  begin,
+  REDIRECT,
+  register,
+  startSignIn,
+  tokensOf,
+} from '../../helpers/identity/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('floods at the authorization server');

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { clientKeyOf } from '../../../src/persistence/oauth-rows.ts';
-import { appFor } from '../../helpers/http-app.ts';
+import { appFor } from '../../helpers/http/app.ts';
 import {
   allow,
   askToken,
@@ -12,7 +12,7 @@ import {
   REDIRECT,
   register,
   startSignIn,
-} from '../../helpers/sign-in.ts';
+} from '../../helpers/identity/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('queries of a sign-in');

@@ -7,7 +7,7 @@ import {
 import * as assert from 'uvu/assert';
 import { AccessTokens } from '../../../src/auth/oauth/access-tokens.ts';
 import { GatewayAddress } from '../../../src/domain/accounts/resource.ts';
-import { appFor } from '../../helpers/http-app.ts';
+import { appFor } from '../../helpers/http/app.ts';
 import {
   allow,
   askToken,
@@ -17,7 +17,7 @@ import {
   register,
   startSignIn,
   tokensOf,
-} from '../../helpers/sign-in.ts';
+} from '../../helpers/identity/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('sign-in by URL alone');

@@ -1,8 +1,8 @@
 // Sign-ins that one network begins within a minute.
 
 import * as assert from 'uvu/assert';
-import { appFor } from '../../helpers/http-app.ts';
-import { begin, register, startSignIn } from '../../helpers/sign-in.ts';
+import { appFor } from '../../helpers/http/app.ts';
+import { begin, register, startSignIn } from '../../helpers/identity/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the number of sign-ins');

@@ -2,8 +2,8 @@
 // registrations that clients in use send.
 
 import * as assert from 'uvu/assert';
-import { appFor } from '../../helpers/http-app.ts';
-import { register, startSignIn } from '../../helpers/sign-in.ts';
+import { appFor } from '../../helpers/http/app.ts';
+import { register, startSignIn } from '../../helpers/identity/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('metadata and registrations');

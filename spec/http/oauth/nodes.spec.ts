@@ -6,7 +6,7 @@ import { OAuthKeys } from '../../../src/auth/oauth/oauth-keys.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import type { OAuthServiceOptions } from '../../../src/http/oauth/service.ts';
 import { clientKeyOf } from '../../../src/persistence/oauth-rows.ts';
-import { type AppFixture, startApp } from '../../helpers/http-app.ts';
+import { type AppFixture, startApp } from '../../helpers/http/app.ts';
 import {
   allow,
   askToken,
@@ -16,7 +16,7 @@ import {
   type SignInFixture,
   startSignIn,
   tokensOf,
-} from '../../helpers/sign-in.ts';
+} from '../../helpers/identity/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the authorization server on two nodes');

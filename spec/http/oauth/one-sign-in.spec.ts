@@ -2,9 +2,9 @@
 
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { PASSWORD } from '../../helpers/http-accounts.ts';
-import { type Answer, appFor } from '../../helpers/http-app.ts';
-import { Browser, begin, register, startSignIn } from '../../helpers/sign-in.ts';
+import { PASSWORD } from '../../helpers/http/accounts.ts';
+import { type Answer, appFor } from '../../helpers/http/app.ts';
+import { Browser, begin, register, startSignIn } from '../../helpers/identity/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('one sign-in for console and pages');

@@ -15,8 +15,8 @@ import {
 import * as assert from 'uvu/assert';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import type { Credentials } from '../../helpers/http-accounts.ts';
-import { appFor } from '../../helpers/http-app.ts';
+import type { Credentials } from '../../helpers/http/accounts.ts';
+import { appFor } from '../../helpers/http/app.ts';
 import {
   Browser,
   begin,
@@ -24,7 +24,7 @@ import {
   register as registerClient,
   startWithConnections,
   tokensOf,
-} from '../../helpers/sign-in.ts';
+} from '../../helpers/identity/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('own accounts at a backend', { timeoutMs: 60_000 });

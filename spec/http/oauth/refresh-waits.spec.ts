@@ -2,8 +2,8 @@
 
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { appFor } from '../../helpers/http-app.ts';
-import { register, startSignIn, tokensOf } from '../../helpers/sign-in.ts';
+import { appFor } from '../../helpers/http/app.ts';
+import { register, startSignIn, tokensOf } from '../../helpers/identity/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('equal refreshes at once');

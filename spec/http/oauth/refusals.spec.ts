@@ -4,9 +4,9 @@ import { get } from 'node:http';
 import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
-import { PASSWORD } from '../../helpers/http-accounts.ts';
-import { appFor } from '../../helpers/http-app.ts';
-import { textOf } from '../../helpers/scripted-browser.ts';
+import { textOf } from '../../helpers/browsers/scripted-browser.ts';
+import { PASSWORD } from '../../helpers/http/accounts.ts';
+import { appFor } from '../../helpers/http/app.ts';
 import {
   allow,
   askToken,
@@ -17,7 +17,7 @@ import {
   register,
   startSignIn,
   tokensOf,
-} from '../../helpers/sign-in.ts';
+} from '../../helpers/identity/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('refusals of the authorization server');

@@ -14,8 +14,12 @@ import type { Gateway } from '../../../src/gateway/gateway.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { appFor } from '../../helpers/http-app.ts';
-import { register as registerClient, startWithConnections, tokensOf } from '../../helpers/sign-in.ts';
+import { appFor } from '../../helpers/http/app.ts';
+import {
+  register as registerClient,
+  startWithConnections,
+  tokensOf,
+} from '../../helpers/identity/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the shared account at a backend', { timeoutMs: 60_000 });

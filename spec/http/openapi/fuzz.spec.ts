@@ -6,13 +6,13 @@ import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
 import { openApiDocument, tagOf } from '../../../src/http/openapi/document.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
-import { answerCheck, type SeenAnswer } from '../../helpers/answer-check.ts';
+import { answerCheck, type SeenAnswer } from '../../helpers/api/answer-check.ts';
+import { readAll } from '../../helpers/clients/raw-http.ts';
 import { Dice } from '../../helpers/dice.ts';
-import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor } from '../../helpers/http-app.ts';
-import { readAll } from '../../helpers/http-raw.ts';
-import { type Malformed, malformed, targetsOf } from '../../helpers/malformed.ts';
+import { startWithAccounts } from '../../helpers/http/accounts.ts';
+import { appFor } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
+import { type Malformed, malformed, targetsOf } from './malformed.ts';
 
 const test = suite('requests that violate the API description', { timeoutMs: 60_000 });
 const app = appFor(test, () => startWithAccounts({ maxBodyBytes: 64 * 1024 }));

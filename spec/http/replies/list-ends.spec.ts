@@ -1,9 +1,9 @@
 // Where the lists of servers end, for every kind of client: with cursors that are none, and lists that have no end. Source: ADR 111.
 
 import * as assert from 'uvu/assert';
+import { MCP_TYPES, modern, openSession, rpc } from '../../helpers/clients/mcp-messages.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { appFor, startApp } from '../../helpers/http-app.ts';
-import { MCP_TYPES, modern, openSession, rpc } from '../../helpers/http-mcp.ts';
+import { appFor, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answerJson, messageOf, startRawServer } from '../../transports/raw-server.ts';
 

@@ -6,10 +6,10 @@ import { pagedList } from '../../../src/http/replies/paged-list.ts';
 import type { Reply } from '../../../src/http/replies/reply.ts';
 import { respondInPieces } from '../../../src/http/replies/respond-in-pieces.ts';
 import { EventStreams } from '../../../src/http/sse/event-stream.ts';
-import { startMiddlewares } from '../../helpers/http-middlewares.ts';
-import { head, openRaw, readUntil } from '../../helpers/http-raw.ts';
+import { head, openRaw, readUntil } from '../../helpers/clients/raw-http.ts';
+import { startMiddlewares } from '../../helpers/http/middlewares.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
+import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('lists of records');
 

@@ -13,9 +13,9 @@ import {
   OpenStream,
   soleEvent,
 } from '../../../src/http/sse/event-stream.ts';
-import { headersOf } from '../../helpers/http-app.ts';
-import { startMiddlewares } from '../../helpers/http-middlewares.ts';
-import { head, openRaw, readAll, untilClosed } from '../../helpers/http-raw.ts';
+import { head, openRaw, readAll, untilClosed } from '../../helpers/clients/raw-http.ts';
+import { headersOf } from '../../helpers/http/app.ts';
+import { startMiddlewares } from '../../helpers/http/middlewares.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('answers of the MCP endpoint');

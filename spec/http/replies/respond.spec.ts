@@ -7,9 +7,9 @@ import { bytes, json, noContent } from '../../../src/http/replies/reply.ts';
 import { respond } from '../../../src/http/replies/respond.ts';
 import { limitReader } from '../../../src/http/replies/unread-answers.ts';
 import { EventStreams } from '../../../src/http/sse/event-stream.ts';
-import { headersOf } from '../../helpers/http-app.ts';
-import { startMiddlewares, startRoute } from '../../helpers/http-middlewares.ts';
-import { head, openRaw, readUntil, untilClosed } from '../../helpers/http-raw.ts';
+import { head, openRaw, readUntil, untilClosed } from '../../helpers/clients/raw-http.ts';
+import { headersOf } from '../../helpers/http/app.ts';
+import { startMiddlewares, startRoute } from '../../helpers/http/middlewares.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('writing a reply');

@@ -1,8 +1,8 @@
 // A caller that does not read its answers: requests for lists of servers are refused as calls are; streams and other answers are not.
 
 import * as assert from 'uvu/assert';
-import { appFor, startApp } from '../../helpers/http-app.ts';
-import { head, openRaw, readUntil } from '../../helpers/http-raw.ts';
+import { head, openRaw, readUntil } from '../../helpers/clients/raw-http.ts';
+import { appFor, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('lists for a caller that does not read');

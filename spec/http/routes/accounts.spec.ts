@@ -5,10 +5,10 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { parseKey } from '../../../src/auth/accounts/api-keys.ts';
 import { proofOf } from '../../../src/auth/secrets/proof.ts';
+import { jsonRequest, openRaw, readAll } from '../../helpers/clients/raw-http.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor, startApp } from '../../helpers/http-app.ts';
-import { jsonRequest, openRaw, readAll } from '../../helpers/http-raw.ts';
+import { PASSWORD, startWithAccounts } from '../../helpers/http/accounts.ts';
+import { appFor, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the account routes');

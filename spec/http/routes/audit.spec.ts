@@ -4,9 +4,9 @@ import { createHash } from 'node:crypto';
 import * as assert from 'uvu/assert';
 import { HTTP_LIMITS } from '../../../src/http/limits.ts';
 import type { Json } from '../../fixtures/wire.ts';
-import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor } from '../../helpers/http-app.ts';
-import { modern, openSession, toolCall } from '../../helpers/http-mcp.ts';
+import { modern, openSession, toolCall } from '../../helpers/clients/mcp-messages.ts';
+import { PASSWORD, startWithAccounts } from '../../helpers/http/accounts.ts';
+import { appFor } from '../../helpers/http/app.ts';
 import { endOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 

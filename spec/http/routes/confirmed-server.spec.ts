@@ -7,8 +7,8 @@ import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { parseRegistryDocument } from '../../../src/registry/files/registry-file.ts';
 import { startOAuthBackend } from '../../fixtures/oauth-backend.ts';
 import { startDocuments } from '../../fixtures/oauth-documents.ts';
-import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor } from '../../helpers/http-app.ts';
+import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';
+import { appFor } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('another authorization server behind a connection');

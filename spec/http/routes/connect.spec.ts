@@ -3,9 +3,9 @@
 import * as assert from 'uvu/assert';
 import { CONNECT_KINDS } from '../../../src/connect/index.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
-import { type AccountsFixture, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor, startApp } from '../../helpers/http-app.ts';
-import { head, sendRaw } from '../../helpers/http-raw.ts';
+import { head, sendRaw } from '../../helpers/clients/raw-http.ts';
+import { type AccountsFixture, startWithAccounts } from '../../helpers/http/accounts.ts';
+import { appFor, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the connect route');

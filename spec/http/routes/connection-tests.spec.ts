@@ -8,10 +8,10 @@ import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor, startApp } from '../../helpers/http-app.ts';
+import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';
+import { appFor, startApp } from '../../helpers/http/app.ts';
 import { endOf } from '../../helpers/outcome.ts';
-import { isRunning } from '../../helpers/processes.ts';
+import { isRunning } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('connection tests');

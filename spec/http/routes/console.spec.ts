@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import * as assert from 'uvu/assert';
+import { head, sendRaw } from '../../helpers/clients/raw-http.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor, headersOf } from '../../helpers/http-app.ts';
-import { head, sendRaw } from '../../helpers/http-raw.ts';
+import { startWithAccounts } from '../../helpers/http/accounts.ts';
+import { appFor, headersOf } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the console routes');

@@ -2,8 +2,8 @@
 
 import * as assert from 'uvu/assert';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
-import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor, startApp } from '../../helpers/http-app.ts';
+import { startWithAccounts } from '../../helpers/http/accounts.ts';
+import { appFor, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('stored definitions of templates');

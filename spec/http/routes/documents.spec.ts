@@ -2,9 +2,9 @@
 
 import * as assert from 'uvu/assert';
 import { ASSETS, documentPage, readAsset, redocPage, swaggerPage } from '../../../src/http/docs/documents.ts';
-import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor } from '../../helpers/http-app.ts';
-import { head, sendRaw } from '../../helpers/http-raw.ts';
+import { head, sendRaw } from '../../helpers/clients/raw-http.ts';
+import { startWithAccounts } from '../../helpers/http/accounts.ts';
+import { appFor } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the API documents');

@@ -3,8 +3,8 @@
 import * as assert from 'uvu/assert';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
-import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { startToolServer, type ToolServer } from '../../helpers/tool-server.ts';
+import { startWithAccounts } from '../../helpers/http/accounts.ts';
+import { startToolServer, type ToolServer } from './tool-server.ts';
 
 type Json = Record<string, unknown>;
 

@@ -5,12 +5,12 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { VERSION } from '../../../src/domain/version.ts';
 import { createGateway, Gateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
+import { definition } from '../../helpers/backends/failing-backend.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { definition } from '../../helpers/failing-backend.ts';
-import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { type AppFixture, appFor, startApp } from '../../helpers/http-app.ts';
-import { alarmsOf } from '../../helpers/simulated-time.ts';
+import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';
+import { type AppFixture, appFor, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
+import { alarmsOf } from '../../helpers/time/simulated-time.ts';
 import { startRawServer } from '../../transports/raw-server.ts';
 
 const test = suite('the health routes');

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { Passwords } from '../../../src/auth/accounts/passwords.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { PASSWORD, startWithAccounts } from '../../helpers/http/accounts.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('logins beside many others');

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { ToolRights } from '../../../src/domain/accounts/rights.ts';
 import { Gateway } from '../../../src/gateway/gateway.ts';
-import type { Credentials } from '../../helpers/http-accounts.ts';
+import type { Credentials } from '../../helpers/http/accounts.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Doors, openDoors } from './doors.ts';
 

@@ -3,12 +3,12 @@
 
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { fakeMcp } from '../../helpers/fake-mcp.ts';
-import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { type Ask, startApp } from '../../helpers/http-app.ts';
-import { modern, openSession, toolCall } from '../../helpers/http-mcp.ts';
-import { head, openRaw, readUntil } from '../../helpers/http-raw.ts';
+import { modern, openSession, toolCall } from '../../helpers/clients/mcp-messages.ts';
+import { head, openRaw, readUntil } from '../../helpers/clients/raw-http.ts';
+import { startWithAccounts } from '../../helpers/http/accounts.ts';
+import { type Ask, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
+import { fakeMcp } from '../fake-mcp.ts';
 
 const test = suite('the routes of the MCP endpoint');
 

@@ -7,10 +7,10 @@ import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
 import type { ForwardedAnswer, ForwardedRequest } from '../../../src/domain/nodes/forwarding.ts';
 import type { ShownNode } from '../../../src/domain/nodes/nodes.ts';
 import { objectOr } from '../../fixtures/wire.ts';
-import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor } from '../../helpers/http-app.ts';
-import { LegacyClient } from '../../helpers/mcp-client.ts';
-import { Wire } from '../../helpers/mcp-wire.ts';
+import { LegacyClient } from '../../helpers/clients/mcp-client.ts';
+import { Wire } from '../../helpers/clients/mcp-wire.ts';
+import { startWithAccounts } from '../../helpers/http/accounts.ts';
+import { appFor } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of nodes');

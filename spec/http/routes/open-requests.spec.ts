@@ -2,9 +2,9 @@
 
 import * as assert from 'uvu/assert';
 import { until } from '../../conformance/transport.ts';
-import { HeldTool, serving, text } from '../../helpers/function-backend.ts';
-import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { type Answer, appFor } from '../../helpers/http-app.ts';
+import { HeldTool, serving, text } from '../../helpers/backends/function-backend.ts';
+import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';
+import { type Answer, appFor } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('open requests over REST');

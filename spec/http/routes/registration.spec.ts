@@ -2,9 +2,9 @@ import * as assert from 'uvu/assert';
 import { duplicateServer } from '../../../src/domain/errors/registry-errors.ts';
 import type { TemplateDefinition } from '../../../src/templates/definition.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
-import { failingStore } from '../../helpers/failing-store.ts';
-import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor, startApp } from '../../helpers/http-app.ts';
+import { startWithAccounts } from '../../helpers/http/accounts.ts';
+import { appFor, startApp } from '../../helpers/http/app.ts';
+import { failingStore } from '../../helpers/stores/failing-store.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the registration routes');

@@ -1,8 +1,8 @@
 // The gateway as a registry of MCP servers: the form of the official one, rights, and the setting that opens it.
 
 import * as assert from 'uvu/assert';
-import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor, startApp } from '../../helpers/http-app.ts';
+import { startWithAccounts } from '../../helpers/http/accounts.ts';
+import { appFor, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the gateway as a registry');

@@ -13,8 +13,8 @@ import { startEverything } from '../../fixtures/everything-server.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { tools } from '../../fixtures/tools.ts';
-import { appFor, startApp } from '../../helpers/http-app.ts';
-import { head, jsonRequest, openRaw, readUntil } from '../../helpers/http-raw.ts';
+import { head, jsonRequest, openRaw, readUntil } from '../../helpers/clients/raw-http.ts';
+import { appFor, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 import { startRawServer } from '../../transports/raw-server.ts';
 

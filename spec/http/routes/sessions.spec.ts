@@ -4,11 +4,11 @@ import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerprint.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
+import { LegacyClient } from '../../helpers/clients/mcp-client.ts';
+import { Wire } from '../../helpers/clients/mcp-wire.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor } from '../../helpers/http-app.ts';
-import { LegacyClient } from '../../helpers/mcp-client.ts';
-import { Wire } from '../../helpers/mcp-wire.ts';
+import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';
+import { appFor } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the session routes');

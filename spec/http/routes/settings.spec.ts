@@ -4,8 +4,8 @@ import * as assert from 'uvu/assert';
 import { loadConfig } from '../../../src/config/config.ts';
 import { ALL_SETTINGS } from '../../../src/config/settings.ts';
 import { objectOr } from '../../fixtures/wire.ts';
-import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor } from '../../helpers/http-app.ts';
+import { startWithAccounts } from '../../helpers/http/accounts.ts';
+import { appFor } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the settings route');

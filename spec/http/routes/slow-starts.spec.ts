@@ -1,7 +1,7 @@
 // Programs that take long until their handshake, as the routes show them: `load_balancer.start_timeout`. Source: ADR 114.
 
 import * as assert from 'uvu/assert';
-import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';
 import { suite } from '../../helpers/suite.ts';
 import { node } from '../../transports/stdio/open-stdio.ts';
 

@@ -3,11 +3,11 @@
 import * as assert from 'uvu/assert';
 import { STRATEGY_NAMES } from '../../../src/balancing/strategies.ts';
 import { objectOr } from '../../fixtures/wire.ts';
-import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor } from '../../helpers/http-app.ts';
-import { openSession } from '../../helpers/http-mcp.ts';
+import { openSession } from '../../helpers/clients/mcp-messages.ts';
+import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';
+import { appFor } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
-import { TurnCounter } from '../../helpers/turns.ts';
+import { TurnCounter } from '../../helpers/time/turns.ts';
 
 const test = suite('the statistics routes');
 const app = appFor(test, () => startWithAccounts({ gateway: { sessions: { max: 5 } } }), 'each');

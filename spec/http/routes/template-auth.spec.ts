@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { parseRegistryDocument } from '../../../src/registry/files/registry-file.ts';
 import { readTemplate, TemplateError } from '../../../src/templates/definition.ts';
-import { appFor, startApp } from '../../helpers/http-app.ts';
+import { appFor, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('auth of templates');

@@ -2,8 +2,8 @@ import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { shownLoadBalancer } from '../../../src/balancing/policy-schemas.ts';
 import { STRATEGY_NAMES } from '../../../src/balancing/strategies.ts';
-import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor, startApp } from '../../helpers/http-app.ts';
+import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';
+import { appFor, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the template routes');

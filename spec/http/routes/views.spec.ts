@@ -1,8 +1,8 @@
 // Views over HTTP: what is stored, what is refused, and what callers of a view get.
 
 import * as assert from 'uvu/assert';
-import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor, startApp } from '../../helpers/http-app.ts';
+import { startWithAccounts } from '../../helpers/http/accounts.ts';
+import { appFor, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of views');

@@ -8,9 +8,9 @@ import type { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
 import type { AnswerEnding } from '../../../src/transports/http/answer-ending.ts';
 import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { until } from '../../conformance/transport.ts';
-import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns } from '../../helpers/turns.ts';
+import { simulatedClock } from '../../helpers/time/simulated-time.ts';
+import { passTurns } from '../../helpers/time/turns.ts';
 import { poolOf, postTo } from '../../transports/http/pool-of.ts';
 import { startRawServer, withRawServer } from '../../transports/raw-server.ts';
 

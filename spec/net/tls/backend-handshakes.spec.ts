@@ -12,9 +12,14 @@ import { systemClock } from '../../../src/domain/time/clock.ts';
 import { guardedConnector } from '../../../src/net/http1/connector.ts';
 import { BackendHandshakes } from '../../../src/net/tls/backend-handshakes.ts';
 import { OutsideHandshakes } from '../../../src/net/tls/outside-handshakes.ts';
-import { hasOpenssl, issueCertificate, makeAuthority, makeCostlyChain } from '../../helpers/certificates.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { renew, renewingEnd } from '../../helpers/key-updates.ts';
+import {
+  hasOpenssl,
+  issueCertificate,
+  makeAuthority,
+  makeCostlyChain,
+} from '../../helpers/network/certificates.ts';
+import { renew, renewingEnd } from '../../helpers/network/key-updates.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('handshakes with backends', { timeoutMs: 60_000 });

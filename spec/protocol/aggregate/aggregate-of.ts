@@ -11,7 +11,7 @@ import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
 import type { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import type { Selection } from '../../../src/protocol/aggregate/selection.ts';
 import type { Backends } from '../../../src/protocol/endpoint-backends.ts';
-import { untimedScheduler } from '../../helpers/turns.ts';
+import { untimedScheduler } from '../../helpers/time/turns.ts';
 import { aggregateLists, CLOCK, NO_SESSIONS } from '../listing-backends.ts';
 
 interface AggregateOptions {

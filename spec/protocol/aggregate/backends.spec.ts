@@ -15,7 +15,7 @@ import type { McpSession } from '../../../src/domain/sessions/mcp-session.ts';
 import { TASKS_PER_TURN } from '../../../src/domain/time/task-scheduler.ts';
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns, TurnCounter } from '../../helpers/turns.ts';
+import { passTurns, TurnCounter } from '../../helpers/time/turns.ts';
 import { ADA, answered, ListingBackends, NO_SESSIONS, PROFILE, shownTool } from '../listing-backends.ts';
 import { aggregateOf, fixed } from './aggregate-of.ts';
 

@@ -10,9 +10,9 @@ import type { ListField } from '../../../src/domain/mcp/mcp.ts';
 import type { McpSession } from '../../../src/domain/sessions/mcp-session.ts';
 import { readSession, writeSession } from '../../../src/domain/sessions/session-value.ts';
 import { ResourceTargets } from '../../../src/protocol/aggregate/resource-targets.ts';
-import { settled } from '../../helpers/failing-backend.ts';
+import { settled } from '../../helpers/backends/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { untimedScheduler } from '../../helpers/turns.ts';
+import { untimedScheduler } from '../../helpers/time/turns.ts';
 import { ADA, answered, ListingBackends, type Lists, PROFILE } from '../listing-backends.ts';
 import { aggregateOf, fixed } from './aggregate-of.ts';
 

@@ -8,9 +8,9 @@ import { noHealthyInstance } from '../../../src/domain/errors/backend-errors.ts'
 import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json/json.ts';
 import type { Client } from '../../../src/domain/mcp/client.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp/mcp.ts';
-import { settled } from '../../helpers/failing-backend.ts';
+import { settled } from '../../helpers/backends/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { TurnCounter, turnsOf, untimedScheduler } from '../../helpers/turns.ts';
+import { TurnCounter, turnsOf, untimedScheduler } from '../../helpers/time/turns.ts';
 import { aggregateLists, answered, CLIENT, ListingBackends } from '../listing-backends.ts';
 
 const test = suite('aggregate lists');

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { ResourceTargets } from '../../../src/protocol/aggregate/resource-targets.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns, schedulerWith, untimedScheduler } from '../../helpers/turns.ts';
+import { passTurns, schedulerWith, untimedScheduler } from '../../helpers/time/turns.ts';
 import { CLIENT } from '../listing-backends.ts';
 
 const test = suite('targets of URIs');

@@ -9,8 +9,8 @@ import { NO_NAMES } from '../../../src/domain/views/view.ts';
 import { allTemplates } from '../../../src/protocol/aggregate/all-templates.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
 import { ViewDirectory } from '../../../src/protocol/aggregate/views/view-directory.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
+import { simulateTime } from '../../helpers/time/simulated-time.ts';
 import { ADA, answered, ListingBackends, PROFILE } from '../listing-backends.ts';
 import { aggregateOf, fixed } from './aggregate-of.ts';
 

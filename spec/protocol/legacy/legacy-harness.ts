@@ -9,7 +9,7 @@ import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { TaskLog } from '../../../src/protocol/task-log.ts';
-import { untimedScheduler } from '../../helpers/turns.ts';
+import { untimedScheduler } from '../../helpers/time/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 import { SessionBackends } from '../scripted-backends.ts';
 

@@ -11,11 +11,11 @@ import { newSessionId } from '../../../src/domain/nodes/life.ts';
 import { LegacySse } from '../../../src/protocol/legacy/legacy-sse.ts';
 import { RESUME_MS } from '../../../src/protocol/legacy/sse-connection.ts';
 import { SsePosition, sessionOfEvent } from '../../../src/protocol/legacy/sse-position.ts';
-import { settled } from '../../helpers/failing-backend.ts';
+import { settled } from '../../helpers/backends/failing-backend.ts';
 import { endOf } from '../../helpers/outcome.ts';
-import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
-import { untimedScheduler } from '../../helpers/turns.ts';
+import { simulatedClock } from '../../helpers/time/simulated-time.ts';
+import { untimedScheduler } from '../../helpers/time/turns.ts';
 import { parsed, RecordedReply } from '../recorded-reply.ts';
 import { legacyHarness } from './legacy-harness.ts';
 

@@ -2,7 +2,7 @@ import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
 import { commonCapabilities, discoverResult } from '../../../src/protocol/modern/discover.ts';
-import { MODERN_HANDSHAKE } from '../../helpers/scripted-transport.ts';
+import { MODERN_HANDSHAKE } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('discover');

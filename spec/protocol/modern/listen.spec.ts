@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { grant } from '../../../src/protocol/modern/listen.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns } from '../../helpers/turns.ts';
+import { passTurns } from '../../helpers/time/turns.ts';
 import { KEY, modernHarness, nestedTooDeeply, outcomeOf, SERVER_INFO } from './modern-harness.ts';
 
 const test = suite('listen');

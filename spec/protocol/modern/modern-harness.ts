@@ -10,10 +10,10 @@ import { encodeHeader } from '../../../src/domain/text.ts';
 import { Endpoint } from '../../../src/protocol/endpoint.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
-import { callsWithQuestions } from '../../helpers/calls-with-questions.ts';
-import { MODERN_HANDSHAKE } from '../../helpers/scripted-transport.ts';
-import { simulatedClock } from '../../helpers/simulated-time.ts';
-import { untimedScheduler } from '../../helpers/turns.ts';
+import { callsWithQuestions } from '../../helpers/backends/calls-with-questions.ts';
+import { MODERN_HANDSHAKE } from '../../helpers/backends/scripted-transport.ts';
+import { simulatedClock } from '../../helpers/time/simulated-time.ts';
+import { untimedScheduler } from '../../helpers/time/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 import { ScriptedBackends } from '../scripted-backends.ts';
 

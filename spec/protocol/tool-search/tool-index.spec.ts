@@ -8,7 +8,7 @@ import { TokenCounts } from '../../../src/protocol/tool-search/token-counts.ts';
 import { type FindableTool, ToolIndex } from '../../../src/protocol/tool-search/tool-index.ts';
 import { Vocabulary } from '../../../src/protocol/tool-search/vocabulary.ts';
 import { suite } from '../../helpers/suite.ts';
-import { schedulerWith } from '../../helpers/turns.ts';
+import { schedulerWith } from '../../helpers/time/turns.ts';
 import { isForTuning, type LabelledQuery, labelledQueries, labelledServers } from './labelled-set.ts';
 
 const test = suite('tool index');

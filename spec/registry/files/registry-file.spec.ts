@@ -15,7 +15,7 @@ import {
 import { folderOfAll } from '../../helpers/folder.ts';
 import { messageOf, thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { turnsOf } from '../../helpers/turns.ts';
+import { turnsOf } from '../../helpers/time/turns.ts';
 
 const test = suite('registry file');
 const folder = folderOfAll(test);

@@ -7,7 +7,7 @@ import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
 import { ToolApprovals } from '../../../src/registry/pinned/tool-approvals.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns, TurnCounter, turnsOf, untimedScheduler } from '../../helpers/turns.ts';
+import { passTurns, TurnCounter, turnsOf, untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('tool approvals');
 const TOOLS = Array.from({ length: 10_000 }, (_, n) => ({

@@ -5,12 +5,12 @@ import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { type Caller, caller, callTool, newKey, repeatRequests } from '../../helpers/caller.ts';
+import { type Caller, caller, callTool, newKey, repeatRequests } from '../../helpers/clients/caller.ts';
+import { ModernClient, POST_HEADERS } from '../../helpers/clients/mcp-client.ts';
+import { head } from '../../helpers/clients/raw-http.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import { head } from '../../helpers/http-raw.ts';
-import { ModernClient, POST_HEADERS } from '../../helpers/mcp-client.ts';
-import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
-import { canLimitMemory, MemoryLimit } from '../../helpers/memory-limit.ts';
+import { type McpHarness, register, startGuarded } from '../../helpers/programs/mcp-program.ts';
+import { canLimitMemory, MemoryLimit } from '../../helpers/programs/memory-limit.ts';
 import { suite } from '../../helpers/suite.ts';
 import { figuresOf, INITIALIZED, MIB, nothing, startToolServer, toolsOf } from './attack.ts';
 

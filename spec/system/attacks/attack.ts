@@ -5,8 +5,8 @@ import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
-import { caller, callTool, field, repeatRequests } from '../../helpers/caller.ts';
-import type { McpHarness } from '../../helpers/mcp-program.ts';
+import { caller, callTool, field, repeatRequests } from '../../helpers/clients/caller.ts';
+import type { McpHarness } from '../../helpers/programs/mcp-program.ts';
 import { type RawServer, startRawServer } from '../../transports/raw-server.ts';
 import { type Answer, type Answers, result, serving } from '../../transports/scripted-server.ts';
 

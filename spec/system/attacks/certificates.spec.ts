@@ -5,11 +5,11 @@ import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { createServer, type Server } from 'node:tls';
 import * as assert from 'uvu/assert';
-import { caller, repeatRequests } from '../../helpers/caller.ts';
-import { hasOpenssl, makeCostlyChain } from '../../helpers/certificates.ts';
+import { newProof } from '../../helpers/browsers/scripted-browser.ts';
+import { caller, repeatRequests } from '../../helpers/clients/caller.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { type OAuthHarness, startWithSignIn } from '../../helpers/oauth-gateway.ts';
-import { newProof } from '../../helpers/scripted-browser.ts';
+import { type OAuthHarness, startWithSignIn } from '../../helpers/identity/oauth-gateway.ts';
+import { hasOpenssl, makeCostlyChain } from '../../helpers/network/certificates.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('certificates that take long to check', { timeoutMs: 120_000 });

@@ -2,9 +2,9 @@
 // connections.
 
 import * as assert from 'uvu/assert';
-import { type Answer, caller, callTool, newKey, repeatRequests } from '../../helpers/caller.ts';
-import { type McpHarness, PASSWORD, register, startGuarded } from '../../helpers/mcp-program.ts';
-import { canLimitMemory, MemoryLimit } from '../../helpers/memory-limit.ts';
+import { type Answer, caller, callTool, newKey, repeatRequests } from '../../helpers/clients/caller.ts';
+import { type McpHarness, PASSWORD, register, startGuarded } from '../../helpers/programs/mcp-program.ts';
+import { canLimitMemory, MemoryLimit } from '../../helpers/programs/memory-limit.ts';
 import { suite } from '../../helpers/suite.ts';
 import type { RawServer } from '../../transports/raw-server.ts';
 import { figuresOf, MIB, nothing, startToolServer } from './attack.ts';

@@ -2,9 +2,9 @@
 // bounds them, survives, and serves other callers.
 
 import * as assert from 'uvu/assert';
-import { newKey } from '../../helpers/caller.ts';
-import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
-import { canLimitMemory, MemoryLimit } from '../../helpers/memory-limit.ts';
+import { newKey } from '../../helpers/clients/caller.ts';
+import { type McpHarness, register, startGuarded } from '../../helpers/programs/mcp-program.ts';
+import { canLimitMemory, MemoryLimit } from '../../helpers/programs/memory-limit.ts';
 import { suite } from '../../helpers/suite.ts';
 import type { RawServer } from '../../transports/raw-server.ts';
 import { MIB, nothing, othersAreServed, startToolServer } from './attack.ts';

@@ -4,10 +4,10 @@
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import type { Json } from '../../fixtures/wire.ts';
-import { newKey } from '../../helpers/caller.ts';
-import { ModernClient } from '../../helpers/mcp-client.ts';
-import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
-import { canLimitMemory, MemoryLimit } from '../../helpers/memory-limit.ts';
+import { newKey } from '../../helpers/clients/caller.ts';
+import { ModernClient } from '../../helpers/clients/mcp-client.ts';
+import { type McpHarness, register, startGuarded } from '../../helpers/programs/mcp-program.ts';
+import { canLimitMemory, MemoryLimit } from '../../helpers/programs/memory-limit.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type RawServer, startRawServer } from '../../transports/raw-server.ts';
 import { type Asked, result, serving } from '../../transports/scripted-server.ts';

@@ -1,8 +1,8 @@
 // The memory limit that the other specs of this tier rely on works: a program that takes more is killed.
 
 import * as assert from 'uvu/assert';
-import { canLimitMemory, MemoryLimit } from '../../helpers/memory-limit.ts';
-import { Program } from '../../helpers/program.ts';
+import { canLimitMemory, MemoryLimit } from '../../helpers/programs/memory-limit.ts';
+import { Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { MIB } from './attack.ts';
 

@@ -2,10 +2,10 @@
 // 429, and serves other callers.
 
 import * as assert from 'uvu/assert';
-import { caller, callTool, newKey, repeatRequests } from '../../helpers/caller.ts';
-import { LegacyClient } from '../../helpers/mcp-client.ts';
-import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
-import { canLimitMemory, MemoryLimit } from '../../helpers/memory-limit.ts';
+import { caller, callTool, newKey, repeatRequests } from '../../helpers/clients/caller.ts';
+import { LegacyClient } from '../../helpers/clients/mcp-client.ts';
+import { type McpHarness, register, startGuarded } from '../../helpers/programs/mcp-program.ts';
+import { canLimitMemory, MemoryLimit } from '../../helpers/programs/memory-limit.ts';
 import { suite } from '../../helpers/suite.ts';
 import type { RawServer } from '../../transports/raw-server.ts';
 import { figuresOf, MIB, nothing, startToolServer } from './attack.ts';

@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { listening, runNode, startNode } from '../../../bench/children.ts';
 import type { LoadResult } from '../../../bench/load.ts';
-import { caller } from '../../helpers/caller.ts';
-import { register } from '../../helpers/mcp-program.ts';
-import { Program } from '../../helpers/program.ts';
+import { caller } from '../../helpers/clients/caller.ts';
+import { register } from '../../helpers/programs/mcp-program.ts';
+import { Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { figuresOf } from './attack.ts';
 

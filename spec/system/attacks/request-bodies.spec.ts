@@ -3,15 +3,15 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { newKey } from '../../helpers/caller.ts';
-import { type Flood, flood } from '../../helpers/flood.ts';
-import { head } from '../../helpers/http-raw.ts';
-import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
-import { canLimitMemory, MemoryLimit } from '../../helpers/memory-limit.ts';
+import { newKey } from '../../helpers/clients/caller.ts';
+import { head } from '../../helpers/clients/raw-http.ts';
+import { type McpHarness, register, startGuarded } from '../../helpers/programs/mcp-program.ts';
+import { canLimitMemory, MemoryLimit } from '../../helpers/programs/memory-limit.ts';
 import { suite } from '../../helpers/suite.ts';
-import { holdUploads } from '../../helpers/uploads.ts';
 import type { RawServer } from '../../transports/raw-server.ts';
 import { MIB, nothing, othersAreServed, startToolServer } from './attack.ts';
+import { type Flood, flood } from './flood.ts';
+import { holdUploads } from './uploads.ts';
 
 const ATTACK_MS = 4_000;
 /** How long a call of the attacker holds its body. */

@@ -4,10 +4,10 @@
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
-import { caller, newKey, repeatRequests } from '../../helpers/caller.ts';
-import { head } from '../../helpers/http-raw.ts';
-import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
-import { canLimitMemory, MemoryLimit } from '../../helpers/memory-limit.ts';
+import { caller, newKey, repeatRequests } from '../../helpers/clients/caller.ts';
+import { head } from '../../helpers/clients/raw-http.ts';
+import { type McpHarness, register, startGuarded } from '../../helpers/programs/mcp-program.ts';
+import { canLimitMemory, MemoryLimit } from '../../helpers/programs/memory-limit.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type RawServer, startRawServer } from '../../transports/raw-server.ts';
 import { type Asked, result, serving } from '../../transports/scripted-server.ts';

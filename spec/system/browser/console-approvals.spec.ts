@@ -4,10 +4,15 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
-import { axeFindings, type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
-import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
+import {
+  axeFindings,
+  type Browser,
+  launchBrowser,
+  type WatchedPage,
+} from '../../helpers/browsers/browser.ts';
+import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/browsers/console.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
+import { type McpHarness, register, startGuarded } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the approval of tools in the console', { timeoutMs: 120_000 });

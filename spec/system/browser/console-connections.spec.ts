@@ -3,10 +3,15 @@
 
 import * as assert from 'uvu/assert';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
-import { axeFindings, type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
-import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
+import {
+  axeFindings,
+  type Browser,
+  launchBrowser,
+  type WatchedPage,
+} from '../../helpers/browsers/browser.ts';
+import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/browsers/console.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { type McpHarness, PASSWORD, register, startGuarded } from '../../helpers/mcp-program.ts';
+import { type McpHarness, PASSWORD, register, startGuarded } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the connected accounts of the console', { timeoutMs: 120_000 });

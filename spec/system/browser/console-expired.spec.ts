@@ -3,10 +3,10 @@
 import type { Page } from 'playwright-core';
 import * as assert from 'uvu/assert';
 import { startEverything } from '../../fixtures/everything-server.ts';
-import { type Browser, launchBrowser } from '../../helpers/browser.ts';
-import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
+import { type Browser, launchBrowser } from '../../helpers/browsers/browser.ts';
+import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/browsers/console.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { type McpHarness, PASSWORD, register, startGuarded } from '../../helpers/mcp-program.ts';
+import { type McpHarness, PASSWORD, register, startGuarded } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('a session of the console that ends', { timeoutMs: 60_000 });

@@ -6,15 +6,15 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import type { Page, Route } from 'playwright-core';
 import * as assert from 'uvu/assert';
-import { axeFindings, type Browser, launchBrowser } from '../../helpers/browser.ts';
+import { axeFindings, type Browser, launchBrowser } from '../../helpers/browsers/browser.ts';
 import {
   CONSOLE_FILES,
   canUseConsole,
   isConsoleBuilt,
   NO_CONSOLE,
   NOT_BUILT,
-} from '../../helpers/console.ts';
-import { type McpHarness, startHarness } from '../../helpers/mcp-program.ts';
+} from '../../helpers/browsers/console.ts';
+import { type McpHarness, startHarness } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the files of the console', { timeoutMs: 120_000 });

@@ -3,10 +3,10 @@
 import * as assert from 'uvu/assert';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
-import { type Browser, launchBrowser } from '../../helpers/browser.ts';
-import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
+import { type Browser, launchBrowser } from '../../helpers/browsers/browser.ts';
+import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/browsers/console.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { type McpHarness, PASSWORD, register, startGuarded } from '../../helpers/mcp-program.ts';
+import { type McpHarness, PASSWORD, register, startGuarded } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the console with many accounts', { timeoutMs: 60_000 });

@@ -4,9 +4,9 @@
 import type { Route } from 'playwright-core';
 import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../../fixtures/programs.ts';
-import { axeFindings, launchBrowser } from '../../helpers/browser.ts';
-import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
-import { register, startGuarded } from '../../helpers/mcp-program.ts';
+import { axeFindings, launchBrowser } from '../../helpers/browsers/browser.ts';
+import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/browsers/console.ts';
+import { register, startGuarded } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the console with several nodes', { timeoutMs: 120_000 });

@@ -4,9 +4,9 @@
 import * as assert from 'uvu/assert';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
-import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
-import { canUseConsole, NO_CONSOLE } from '../../helpers/console.ts';
-import { type McpHarness, PASSWORD, register, startHarness } from '../../helpers/mcp-program.ts';
+import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browsers/browser.ts';
+import { canUseConsole, NO_CONSOLE } from '../../helpers/browsers/console.ts';
+import { type McpHarness, PASSWORD, register, startHarness } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the console without authentication', { timeoutMs: 60_000 });

@@ -8,10 +8,15 @@ import type { Locator } from 'playwright-core';
 import * as assert from 'uvu/assert';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
-import { axeFindings, type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
-import { type Caller, newKey } from '../../helpers/caller.ts';
-import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
-import { type McpHarness, PASSWORD, register, startGuarded } from '../../helpers/mcp-program.ts';
+import {
+  axeFindings,
+  type Browser,
+  launchBrowser,
+  type WatchedPage,
+} from '../../helpers/browsers/browser.ts';
+import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/browsers/console.ts';
+import { type Caller, newKey } from '../../helpers/clients/caller.ts';
+import { type McpHarness, PASSWORD, register, startGuarded } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the pages of the console', { timeoutMs: 180_000 });

@@ -4,11 +4,11 @@ import { pino } from 'pino';
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../../../src/config/config.ts';
 import { startServer } from '../../../src/server/server.ts';
-import { axeFindings, launchBrowser } from '../../helpers/browser.ts';
-import { answerOf, startCompanyProvider } from '../../helpers/company-provider.ts';
-import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
+import { axeFindings, launchBrowser } from '../../helpers/browsers/browser.ts';
+import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/browsers/console.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { PASSWORD } from '../../helpers/mcp-program.ts';
+import { answerOf, startCompanyProvider } from '../../helpers/identity/company-provider.ts';
+import { PASSWORD } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the console with a provider', { timeoutMs: 180_000 });

@@ -5,9 +5,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
-import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
-import { canUseConsole, NO_CONSOLE } from '../../helpers/console.ts';
-import { type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
+import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browsers/browser.ts';
+import { canUseConsole, NO_CONSOLE } from '../../helpers/browsers/console.ts';
+import { type McpHarness, register, startHarness } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('long results in the console', { timeoutMs: 120_000 });

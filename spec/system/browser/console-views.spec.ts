@@ -4,11 +4,16 @@
 import * as assert from 'uvu/assert';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
-import { axeFindings, type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
-import { caller } from '../../helpers/caller.ts';
-import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
+import {
+  axeFindings,
+  type Browser,
+  launchBrowser,
+  type WatchedPage,
+} from '../../helpers/browsers/browser.ts';
+import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/browsers/console.ts';
+import { caller } from '../../helpers/clients/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
+import { type McpHarness, register, startGuarded } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the views of the console', { timeoutMs: 120_000 });

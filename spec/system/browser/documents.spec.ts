@@ -5,15 +5,15 @@ import type { Locator } from 'playwright-core';
 import * as assert from 'uvu/assert';
 import { TAGS, tagOf } from '../../../src/http/openapi/document.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
+import { fixtureHandler } from '../../helpers/backends/function-backend.ts';
 import {
   type Browser,
   chromiumPath,
   launchBrowser,
   NO_CHROMIUM,
   type WatchedPage,
-} from '../../helpers/browser.ts';
-import { fixtureHandler } from '../../helpers/function-backend.ts';
-import { type AccountsFixture, PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
+} from '../../helpers/browsers/browser.ts';
+import { type AccountsFixture, PASSWORD, startWithAccounts } from '../../helpers/http/accounts.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the pages that show the API', { timeoutMs: 240_000 });

@@ -5,8 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { listening, type Started, startNode } from '../../../bench/children.ts';
 import { httpServerPath, stdioServerPath } from '../../fixtures/programs.ts';
 import { type SseFixture, startSseServer } from '../../fixtures/sse-server.ts';
-import type { InstanceBody } from '../../helpers/mcp-program.ts';
-import { isRunning } from '../../helpers/processes.ts';
+import type { InstanceBody } from '../../helpers/programs/mcp-program.ts';
+import { isRunning } from '../../helpers/programs/processes.ts';
 
 /** Attempts to start an HTTP server, and the pause between them. */
 const attempts = 20;

@@ -6,8 +6,8 @@ import fc from 'fast-check';
 import { timer } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
-import type { Caller, Script } from '../../helpers/failing-backend.ts';
-import { Harness, settled, toolCall } from '../../helpers/failing-backend.ts';
+import type { Caller, Script } from '../../helpers/backends/failing-backend.ts';
+import { Harness, settled, toolCall } from '../../helpers/backends/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call shares under stress', { timeoutMs: 120_000 });

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { objectOr } from '../../fixtures/wire.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import { type McpHarness, startHarness } from '../../helpers/mcp-program.ts';
+import { type McpHarness, startHarness } from '../../helpers/programs/mcp-program.ts';
 
 /** The time after each end and each start in which a connection may still break. */
 const edgeMs = 300;

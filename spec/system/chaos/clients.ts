@@ -5,9 +5,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ERRORS } from '../../../src/domain/errors/errors.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
+import { LegacyClient, ModernClient, type Outcome, textOf } from '../../helpers/clients/mcp-client.ts';
+import type { Message, OpenStream } from '../../helpers/clients/mcp-wire.ts';
 import type { Dice } from '../../helpers/dice.ts';
-import { LegacyClient, ModernClient, type Outcome, textOf } from '../../helpers/mcp-client.ts';
-import type { Message, OpenStream } from '../../helpers/mcp-wire.ts';
 import { TEMPLATES } from './backends.ts';
 import type { ChaosHarness } from './chaos-harness.ts';
 

@@ -3,7 +3,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Dice } from '../../helpers/dice.ts';
-import { readProcessFile } from '../../helpers/processes.ts';
+import { readProcessFile } from '../../helpers/programs/processes.ts';
 import { type ChaosBackends, SETTINGS } from './backends.ts';
 import type { ChaosHarness } from './chaos-harness.ts';
 

@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import { STRATEGY_NAMES } from '../../../src/balancing/strategies.ts';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import { rpcError, serving, type ToolBody } from '../../helpers/function-backend.ts';
+import { rpcError, serving, type ToolBody } from '../../helpers/backends/function-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -4,11 +4,11 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { callTool, toolText } from '../../helpers/caller.ts';
+import { callTool, toolText } from '../../helpers/clients/caller.ts';
 import { againWith, chosenSeed, Dice } from '../../helpers/dice.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
+import { canFindProcesses, NO_PROCESSES } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type ChaosBackends, startBackends, TEMPLATES } from './backends.ts';
 import { ChaosHarness } from './chaos-harness.ts';

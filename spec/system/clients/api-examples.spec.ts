@@ -3,10 +3,10 @@
 
 import * as assert from 'uvu/assert';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
-import { type AnswerCheck, answerCheck } from '../../helpers/answer-check.ts';
-import { PASSWORD } from '../../helpers/http-accounts.ts';
-import { AS_IT_COMES, Program } from '../../helpers/program.ts';
-import { Browser, register, tokensOf } from '../../helpers/sign-in.ts';
+import { type AnswerCheck, answerCheck } from '../../helpers/api/answer-check.ts';
+import { PASSWORD } from '../../helpers/http/accounts.ts';
+import { Browser, register, tokensOf } from '../../helpers/identity/sign-in.ts';
+import { AS_IT_COMES, Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: examples of the API description', { timeoutMs: 90_000 });

@@ -14,11 +14,11 @@ import {
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
-import { newKey } from '../../helpers/caller.ts';
+import { newKey } from '../../helpers/clients/caller.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
-import { binPath, runProgram } from '../../helpers/program.ts';
+import { type McpHarness, register, startGuarded } from '../../helpers/programs/mcp-program.ts';
+import { binPath, runProgram } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: the bridge', { timeoutMs: 60_000 });

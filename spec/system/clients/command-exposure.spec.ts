@@ -11,7 +11,7 @@ import { createGateway } from '../../../src/gateway/gateway.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { parseRegistryDocument } from '../../../src/registry/files/registry-file.ts';
 import { type RunningServer, startServer } from '../../../src/server/server.ts';
-import { caller, field, newKey, statusAndCode, tokenOf } from '../../helpers/caller.ts';
+import { caller, field, newKey, statusAndCode, tokenOf } from '../../helpers/clients/caller.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { codeOf, endOf } from '../../helpers/outcome.ts';

@@ -6,11 +6,11 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo/demo-servers.ts';
+import { Podman, startPodman } from '../../helpers/containers/podman.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import { Podman, startPodman } from '../../helpers/podman.ts';
-import { binPath } from '../../helpers/program.ts';
-import { Shell } from '../../helpers/shell.ts';
+import { binPath } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
+import { Shell } from './shell.ts';
 
 const test = suite('journey: the recorded session', { timeoutMs: 180_000 });
 const PAGE = fileURLToPath(new URL('../../../docs/guides/command-line-tour.md', import.meta.url));

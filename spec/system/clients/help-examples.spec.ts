@@ -8,10 +8,10 @@ import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { COMMANDS } from '../../../src/cli/commands/index.ts';
 import { freePort } from '../../../src/cli/demo/demo-servers.ts';
-import { startFakeEngine } from '../../helpers/fake-engine.ts';
-import { freshDatabase, postgresql } from '../../helpers/services.ts';
-import { type Replacements, Shell } from '../../helpers/shell.ts';
+import { startFakeEngine } from '../../helpers/containers/fake-engine.ts';
+import { freshDatabase, postgresql } from '../../helpers/services/services.ts';
 import { suite } from '../../helpers/suite.ts';
+import { type Replacements, Shell } from './shell.ts';
 
 // Over 130 programs start one after the other: 74 s on two quiet cores, 114 s beside another file of specs.
 const test = suite('journey: the examples of the help texts', { timeoutMs: 600_000 });

@@ -10,7 +10,7 @@ import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { binPath, PLAIN, processesWithHome } from '../../helpers/program.ts';
+import { binPath, PLAIN, processesWithHome } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: output', { timeoutMs: 60_000 });

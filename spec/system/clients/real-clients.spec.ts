@@ -15,9 +15,9 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import * as assert from 'uvu/assert';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
-import { newKey } from '../../helpers/caller.ts';
+import { newKey } from '../../helpers/clients/caller.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
+import { type McpHarness, register, startGuarded } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: real clients list and call tools', { timeoutMs: 120_000 });

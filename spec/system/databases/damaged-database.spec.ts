@@ -7,9 +7,9 @@ import * as assert from 'uvu/assert';
 import { loadConfig } from '../../../src/config/config.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { startServer } from '../../../src/server/server.ts';
-import { caller, statusAndCode } from '../../helpers/caller.ts';
+import { caller, statusAndCode } from '../../helpers/clients/caller.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { AS_IT_COMES, runProgram } from '../../helpers/program.ts';
+import { AS_IT_COMES, runProgram } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: damaged database', { timeoutMs: 60_000 });

@@ -2,8 +2,8 @@
 // are served, changes are refused in bounded time and have no effect, and the gateway recovers by itself.
 
 import * as assert from 'uvu/assert';
-import { listed, statusAndCode, toolText } from '../../helpers/caller.ts';
-import { mariadb, postgresql } from '../../helpers/services.ts';
+import { listed, statusAndCode, toolText } from '../../helpers/clients/caller.ts';
+import { mariadb, postgresql } from '../../helpers/services/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { together } from '../../helpers/together.ts';
 import {

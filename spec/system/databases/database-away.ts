@@ -15,13 +15,13 @@ import {
   repeatRequests,
   statusAndCode,
   toolText,
-} from '../../helpers/caller.ts';
+} from '../../helpers/clients/caller.ts';
 import { untilStatus } from '../../helpers/eventually.ts';
-import { PASSWORD, startGuarded } from '../../helpers/mcp-program.ts';
-import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
-import type { Program } from '../../helpers/program.ts';
-import { type ServerLine, serverLine } from '../../helpers/server-line.ts';
-import { freshDatabase, type Service } from '../../helpers/services.ts';
+import { type ServerLine, serverLine } from '../../helpers/network/server-line.ts';
+import { PASSWORD, startGuarded } from '../../helpers/programs/mcp-program.ts';
+import { canFindProcesses, NO_PROCESSES } from '../../helpers/programs/processes.ts';
+import type { Program } from '../../helpers/programs/program.ts';
+import { freshDatabase, type Service } from '../../helpers/services/services.ts';
 import type { Suite } from '../../helpers/suite.ts';
 import type { together } from '../../helpers/together.ts';
 

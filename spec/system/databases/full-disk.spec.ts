@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { startHttpServer } from '../../fixtures/http-server.ts';
-import { caller, field, listed, statusAndCode } from '../../helpers/caller.ts';
+import { caller, field, listed, statusAndCode } from '../../helpers/clients/caller.ts';
 import { becomes, untilStatus } from '../../helpers/eventually.ts';
-import { PASSWORD, startGuarded } from '../../helpers/mcp-program.ts';
+import { PASSWORD, startGuarded } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: full disk', { timeoutMs: 90_000 });

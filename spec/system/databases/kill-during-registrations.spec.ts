@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { caller, listed } from '../../helpers/caller.ts';
+import { caller, listed } from '../../helpers/clients/caller.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { type McpHarness, startHarness } from '../../helpers/mcp-program.ts';
+import { type McpHarness, startHarness } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const registrations = 400;

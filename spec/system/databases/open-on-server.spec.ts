@@ -5,8 +5,8 @@ import type { ParsedDatabaseUrl } from '../../../src/persistence/database-url.ts
 import { openStore } from '../../../src/persistence/open.ts';
 import { createDatabase } from '../../../src/persistence/open-failures.ts';
 import { connectOrm } from '../../../src/persistence/orm/orm.ts';
+import { freshDatabase, mariadb, postgresql } from '../../helpers/services/services.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
-import { freshDatabase, mariadb, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { connectOptions, parsed } from '../../persistence/connect-options.ts';
 import { failureOf } from '../../persistence/open-failure.ts';

@@ -5,9 +5,9 @@ import { postgresql as postgresqlDatabase } from '../../../src/persistence/datab
 import { migrate } from '../../../src/persistence/orm/migrate.ts';
 import { connectOrm } from '../../../src/persistence/orm/orm.ts';
 import { OrmOperations } from '../../../src/persistence/orm/orm-operations.ts';
+import { serverLine } from '../../helpers/network/server-line.ts';
 import { errorSummary } from '../../helpers/outcome.ts';
-import { serverLine } from '../../helpers/server-line.ts';
-import { freshDatabase, postgresql } from '../../helpers/services.ts';
+import { freshDatabase, postgresql } from '../../helpers/services/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { connectOptions } from '../../persistence/connect-options.ts';
 import { reachable } from './server-stores.ts';

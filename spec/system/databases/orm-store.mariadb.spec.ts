@@ -3,8 +3,8 @@
 import { MikroORM, MySqlDriver } from '@mikro-orm/mysql';
 import * as assert from 'uvu/assert';
 import { ada } from '../../conformance/accounts.ts';
+import { mariadb } from '../../helpers/services/services.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
-import { mariadb } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { everyConformance } from '../../persistence/every-conformance.ts';
 import { serverBehaviour } from './server-behaviour.ts';

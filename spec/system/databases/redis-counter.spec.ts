@@ -5,8 +5,8 @@ import type { SharedCounter } from '../../../src/auth/limits/rate-limiter.ts';
 import { openRedisCounter } from '../../../src/auth/limits/redis-counter.ts';
 import { stoppedClock } from '../../auth/auth-harness.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import { serverLine } from '../../helpers/server-line.ts';
-import { redis } from '../../helpers/services.ts';
+import { serverLine } from '../../helpers/network/server-line.ts';
+import { redis } from '../../helpers/services/services.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const { url = '', skip } = await redis();

@@ -4,7 +4,7 @@ import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { endOf } from '../../helpers/outcome.ts';
-import { freshDatabase, type Service } from '../../helpers/services.ts';
+import { freshDatabase, type Service } from '../../helpers/services/services.ts';
 import { cipher } from '../../persistence/every-conformance.ts';
 
 /** Opens a store in an empty database that is deleted when the store is closed. */

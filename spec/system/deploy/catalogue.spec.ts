@@ -8,7 +8,7 @@ import { loadConfig } from '../../../src/config/config.ts';
 import { startServer } from '../../../src/server/server.ts';
 import { readCatalogue } from '../../../src/templates/catalogue.ts';
 import { instanceInputOf } from '../../../src/templates/launch.ts';
-import { caller } from '../../helpers/caller.ts';
+import { caller } from '../../helpers/clients/caller.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -14,11 +14,11 @@ import { createGzip } from 'node:zlib';
 import * as assert from 'uvu/assert';
 import { parse } from 'yaml';
 import { freePort } from '../../../src/cli/demo/demo-servers.ts';
-import { caller, field, tokenOf, toolText } from '../../helpers/caller.ts';
+import { caller, field, tokenOf, toolText } from '../../helpers/clients/caller.ts';
+import { type Podman, startPodman } from '../../helpers/containers/podman.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
-import { importNodeImage, importPostgresImage, importRedisImage } from '../../helpers/machine-images.ts';
-import { type Podman, startPodman } from '../../helpers/podman.ts';
 import { suite } from '../../helpers/suite.ts';
+import { importNodeImage, importPostgresImage, importRedisImage } from './machine-images.ts';
 
 const run = promisify(execFile);
 const repository = fileURLToPath(new URL('../../..', import.meta.url));

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { readmeOutput, readmeProgram } from '../../helpers/readme-program.ts';
+import { readmeOutput, readmeProgram } from '../../helpers/programs/readme-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: the installed package', { timeoutMs: 180_000 });

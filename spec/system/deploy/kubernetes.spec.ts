@@ -15,11 +15,11 @@ import { ROUTES } from '../../../src/http/routes/index.ts';
 import { METRICS } from '../../../src/metrics/metric-table.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
-import { caller, field, tokenOf, toolText } from '../../helpers/caller.ts';
+import { caller, field, tokenOf, toolText } from '../../helpers/clients/caller.ts';
 import { untilStatus } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { AS_IT_COMES, Program } from '../../helpers/program.ts';
-import { freshDatabase, postgresql } from '../../helpers/services.ts';
+import { AS_IT_COMES, Program } from '../../helpers/programs/program.ts';
+import { freshDatabase, postgresql } from '../../helpers/services/services.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const run = promisify(execFile);

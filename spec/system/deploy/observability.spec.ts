@@ -11,11 +11,11 @@ import { parse } from 'yaml';
 import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { METRICS } from '../../../src/metrics/metric-table.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
-import { caller, callTool, field } from '../../helpers/caller.ts';
+import { caller, callTool, field } from '../../helpers/clients/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { type Family, metricValue, parseMetrics } from '../../helpers/metrics-text.ts';
-import { Program } from '../../helpers/program.ts';
+import { type Family, metricValue, parseMetrics } from '../../helpers/http/metrics-text.ts';
+import { Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const run = promisify(execFile);

@@ -3,10 +3,10 @@
 
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo/demo-servers.ts';
-import { type Caller, caller, callTool, field, toolText } from '../../helpers/caller.ts';
+import { type Caller, caller, callTool, field, toolText } from '../../helpers/clients/caller.ts';
+import { Podman, startPodman } from '../../helpers/containers/podman.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { Podman, startPodman } from '../../helpers/podman.ts';
-import { Program } from '../../helpers/program.ts';
+import { Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const { engine, skip } = await startPodman();

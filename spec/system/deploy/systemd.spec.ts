@@ -8,8 +8,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
+import { EMPTY_IMAGE, type Podman, startPodman } from '../../helpers/containers/podman.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import { EMPTY_IMAGE, type Podman, startPodman } from '../../helpers/podman.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const run = promisify(execFile);

@@ -1,11 +1,6 @@
 // Attacks on the authorization server, and mistakes that look like them: each is refused, and a stolen code or token ends its grant.
 
 import * as assert from 'uvu/assert';
-import { statusAndCode } from '../../helpers/caller.ts';
-import { becomes } from '../../helpers/eventually.ts';
-import { PASSWORD, startGuarded } from '../../helpers/mcp-program.ts';
-import { CALLBACK } from '../../helpers/oauth-caller.ts';
-import { type OAuthHarness, startWithSignIn } from '../../helpers/oauth-gateway.ts';
 import {
   authorize,
   isPage,
@@ -13,7 +8,12 @@ import {
   pageOf,
   ScriptedBrowser,
   textOf,
-} from '../../helpers/scripted-browser.ts';
+} from '../../helpers/browsers/scripted-browser.ts';
+import { statusAndCode } from '../../helpers/clients/caller.ts';
+import { becomes } from '../../helpers/eventually.ts';
+import { CALLBACK } from '../../helpers/identity/oauth-caller.ts';
+import { type OAuthHarness, startWithSignIn } from '../../helpers/identity/oauth-gateway.ts';
+import { PASSWORD, startGuarded } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: attacks on the sign-in', { timeoutMs: 120_000 });

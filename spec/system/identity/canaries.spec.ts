@@ -8,12 +8,17 @@ import * as assert from 'uvu/assert';
 import { DEVICE_GRANT } from '../../../src/http/oauth/clients/client-record.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
-import { type Caller, caller, tokenOf } from '../../helpers/caller.ts';
-import { PASSWORD, register } from '../../helpers/mcp-program.ts';
-import { type OAuthHarness, startWithSignIn } from '../../helpers/oauth-gateway.ts';
-import { type OtlpReceiver, startOtlpReceiver } from '../../helpers/otlp-receiver.ts';
-import { canFindProcesses, descendantsOf, NO_PROCESSES, readProcessFile } from '../../helpers/processes.ts';
-import { isPage, pageOf, ScriptedBrowser, textOf } from '../../helpers/scripted-browser.ts';
+import { isPage, pageOf, ScriptedBrowser, textOf } from '../../helpers/browsers/scripted-browser.ts';
+import { type Caller, caller, tokenOf } from '../../helpers/clients/caller.ts';
+import { type OAuthHarness, startWithSignIn } from '../../helpers/identity/oauth-gateway.ts';
+import { type OtlpReceiver, startOtlpReceiver } from '../../helpers/network/otlp-receiver.ts';
+import { PASSWORD, register } from '../../helpers/programs/mcp-program.ts';
+import {
+  canFindProcesses,
+  descendantsOf,
+  NO_PROCESSES,
+  readProcessFile,
+} from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: what the sign-in keeps to itself', { timeoutMs: 120_000 });

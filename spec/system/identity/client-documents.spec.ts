@@ -4,11 +4,17 @@
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:https';
 import * as assert from 'uvu/assert';
-import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/certificates.ts';
+import {
+  authorize,
+  isPage,
+  newProof,
+  ScriptedBrowser,
+  textOf,
+} from '../../helpers/browsers/scripted-browser.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { CALLBACK } from '../../helpers/oauth-caller.ts';
-import { type OAuthHarness, startWithSignIn } from '../../helpers/oauth-gateway.ts';
-import { authorize, isPage, newProof, ScriptedBrowser, textOf } from '../../helpers/scripted-browser.ts';
+import { CALLBACK } from '../../helpers/identity/oauth-caller.ts';
+import { type OAuthHarness, startWithSignIn } from '../../helpers/identity/oauth-gateway.ts';
+import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/network/certificates.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: documents of clients', { timeoutMs: 120_000 });

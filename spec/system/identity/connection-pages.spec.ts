@@ -10,10 +10,10 @@ import {
   launchBrowser,
   NO_CHROMIUM,
   type WatchedPage,
-} from '../../helpers/browser.ts';
-import { caller, callTool, statusAndCode, toolText } from '../../helpers/caller.ts';
-import { PASSWORD, register } from '../../helpers/mcp-program.ts';
-import { type OAuthHarness, startWithSignIn } from '../../helpers/oauth-gateway.ts';
+} from '../../helpers/browsers/browser.ts';
+import { caller, callTool, statusAndCode, toolText } from '../../helpers/clients/caller.ts';
+import { type OAuthHarness, startWithSignIn } from '../../helpers/identity/oauth-gateway.ts';
+import { PASSWORD, register } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the pages of connections', { timeoutMs: 120_000 });

@@ -13,13 +13,13 @@ import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { loadConfig } from '../../../src/config/config.ts';
 import { type RunningServer, startServer } from '../../../src/server/server.ts';
-import { linkTo } from '../../helpers/company-provider.ts';
+import { serving } from '../../helpers/backends/function-backend.ts';
+import { newProof, pageOf, ScriptedBrowser, textOf } from '../../helpers/browsers/scripted-browser.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { serving } from '../../helpers/function-backend.ts';
-import { PASSWORD } from '../../helpers/http-accounts.ts';
-import { OAuthCaller } from '../../helpers/oauth-caller.ts';
-import { newProof, pageOf, ScriptedBrowser, textOf } from '../../helpers/scripted-browser.ts';
+import { PASSWORD } from '../../helpers/http/accounts.ts';
+import { linkTo } from '../../helpers/identity/company-provider.ts';
+import { OAuthCaller } from '../../helpers/identity/oauth-caller.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: an account of Glewlwyd', { timeoutMs: 120_000 });

@@ -10,9 +10,9 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { UrlElicitationRequiredError } from '@modelcontextprotocol/sdk/types.js';
 import * as assert from 'uvu/assert';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
-import { PASSWORD, register } from '../../helpers/mcp-program.ts';
-import { type OAuthHarness, startWithSignIn } from '../../helpers/oauth-gateway.ts';
-import { isPage, pageOf, ScriptedBrowser, textOf } from '../../helpers/scripted-browser.ts';
+import { isPage, pageOf, ScriptedBrowser, textOf } from '../../helpers/browsers/scripted-browser.ts';
+import { type OAuthHarness, startWithSignIn } from '../../helpers/identity/oauth-gateway.ts';
+import { PASSWORD, register } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: own accounts at a server', { timeoutMs: 180_000 });

@@ -2,8 +2,14 @@
 
 import * as assert from 'uvu/assert';
 import { PUBLISHED_REGISTRATIONS } from '../../fixtures/published-registrations.ts';
-import { type OAuthHarness, startWithSignIn } from '../../helpers/oauth-gateway.ts';
-import { authorize, newProof, pageOf, ScriptedBrowser, textOf } from '../../helpers/scripted-browser.ts';
+import {
+  authorize,
+  newProof,
+  pageOf,
+  ScriptedBrowser,
+  textOf,
+} from '../../helpers/browsers/scripted-browser.ts';
+import { type OAuthHarness, startWithSignIn } from '../../helpers/identity/oauth-gateway.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: published clients', { timeoutMs: 120_000 });

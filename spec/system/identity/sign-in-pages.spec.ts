@@ -10,12 +10,12 @@ import {
   launchBrowser,
   NO_CHROMIUM,
   type WatchedPage,
-} from '../../helpers/browser.ts';
-import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
+} from '../../helpers/browsers/browser.ts';
+import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/browsers/console.ts';
+import { newProof } from '../../helpers/browsers/scripted-browser.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { PASSWORD } from '../../helpers/mcp-program.ts';
-import { type OAuthHarness, startWithSignIn } from '../../helpers/oauth-gateway.ts';
-import { newProof } from '../../helpers/scripted-browser.ts';
+import { type OAuthHarness, startWithSignIn } from '../../helpers/identity/oauth-gateway.ts';
+import { PASSWORD } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the pages of the sign-in', { timeoutMs: 120_000 });

@@ -4,13 +4,13 @@
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
-import { tokenOf } from '../../helpers/caller.ts';
-import { PASSWORD, register } from '../../helpers/mcp-program.ts';
-import { CALLBACK } from '../../helpers/oauth-caller.ts';
-import { type OAuthHarness, startWithSignIn } from '../../helpers/oauth-gateway.ts';
-import { type OtlpReceiver, startOtlpReceiver } from '../../helpers/otlp-receiver.ts';
-import { canFindProcesses, readProcessFile } from '../../helpers/processes.ts';
-import { newProof, ScriptedBrowser } from '../../helpers/scripted-browser.ts';
+import { newProof, ScriptedBrowser } from '../../helpers/browsers/scripted-browser.ts';
+import { tokenOf } from '../../helpers/clients/caller.ts';
+import { CALLBACK } from '../../helpers/identity/oauth-caller.ts';
+import { type OAuthHarness, startWithSignIn } from '../../helpers/identity/oauth-gateway.ts';
+import { type OtlpReceiver, startOtlpReceiver } from '../../helpers/network/otlp-receiver.ts';
+import { PASSWORD, register } from '../../helpers/programs/mcp-program.ts';
+import { canFindProcesses, readProcessFile } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: tokens that nothing shows', { timeoutMs: 180_000 });

@@ -16,10 +16,10 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import type { Json } from '../../fixtures/wire.ts';
+import { authorize, ScriptedBrowser } from '../../helpers/browsers/scripted-browser.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { type OAuthHarness, startWithSignIn } from '../../helpers/oauth-gateway.ts';
-import { authorize, ScriptedBrowser } from '../../helpers/scripted-browser.ts';
+import { type OAuthHarness, startWithSignIn } from '../../helpers/identity/oauth-gateway.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: sign-in by an address alone', { timeoutMs: 180_000 });

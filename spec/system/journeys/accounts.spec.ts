@@ -9,10 +9,10 @@ import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { runAtTerminal } from '../../cli/commands/against-gateway.ts';
 import type { RecordingOptions } from '../../cli/recording-terminal.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
-import { caller, callTool, statusAndCode, toolText } from '../../helpers/caller.ts';
+import { caller, callTool, statusAndCode, toolText } from '../../helpers/clients/caller.ts';
 import { becomes, untilStatus } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { AS_IT_COMES, binPath, Program } from '../../helpers/program.ts';
+import { AS_IT_COMES, binPath, Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: accounts', { timeoutMs: 120_000 });

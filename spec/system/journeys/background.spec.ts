@@ -12,8 +12,8 @@ import * as assert from 'uvu/assert';
 import { stopDaemon } from '../../../src/cli/background/start-daemon.ts';
 import { recordingTerminal } from '../../cli/recording-terminal.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { isRunning } from '../../helpers/processes.ts';
-import { AS_IT_COMES, Program, runProgram } from '../../helpers/program.ts';
+import { isRunning } from '../../helpers/programs/processes.ts';
+import { AS_IT_COMES, Program, runProgram } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('a gateway in the background');

@@ -3,8 +3,8 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { canFindProcesses } from '../../helpers/processes.ts';
-import { AS_IT_COMES, Program } from '../../helpers/program.ts';
+import { canFindProcesses } from '../../helpers/programs/processes.ts';
+import { AS_IT_COMES, Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: demo', { timeoutMs: 60_000 });

@@ -4,8 +4,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo/demo-servers.ts';
-import { type Answer, caller } from '../../helpers/caller.ts';
-import { Program } from '../../helpers/program.ts';
+import { type Answer, caller } from '../../helpers/clients/caller.ts';
+import { Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: early callers', { timeoutMs: 60_000 });

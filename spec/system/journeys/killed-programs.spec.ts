@@ -7,11 +7,16 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../../fixtures/programs.ts';
-import { caller } from '../../helpers/caller.ts';
+import { caller } from '../../helpers/clients/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { canFindProcesses, isRunning, NO_PROCESSES, processesWhere } from '../../helpers/processes.ts';
-import { Program } from '../../helpers/program.ts';
-import { freshDatabase, postgresql } from '../../helpers/services.ts';
+import {
+  canFindProcesses,
+  isRunning,
+  NO_PROCESSES,
+  processesWhere,
+} from '../../helpers/programs/processes.ts';
+import { Program } from '../../helpers/programs/program.ts';
+import { freshDatabase, postgresql } from '../../helpers/services/services.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: killed programs', { timeoutMs: 60_000 });

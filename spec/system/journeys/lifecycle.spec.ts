@@ -5,10 +5,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { httpServerPath, stdioServerPath } from '../../fixtures/programs.ts';
-import { type Caller, caller, callTool, field, toolText } from '../../helpers/caller.ts';
+import { type Caller, caller, callTool, field, toolText } from '../../helpers/clients/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
-import { Program } from '../../helpers/program.ts';
+import { canFindProcesses, NO_PROCESSES } from '../../helpers/programs/processes.ts';
+import { Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: lifecycle', { timeoutMs: 60_000 });

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { until } from '../../conformance/transport.ts';
-import { AS_IT_COMES, Program, sourceBinPath } from '../../helpers/program.ts';
+import { AS_IT_COMES, Program, sourceBinPath } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { startRawServer } from '../../transports/raw-server.ts';
 import { initialized, serving } from '../../transports/scripted-server.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { until } from '../../conformance/transport.ts';
-import { AS_IT_COMES, Program } from '../../helpers/program.ts';
+import { AS_IT_COMES, Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('a long registry file', { timeoutMs: 60_000 });

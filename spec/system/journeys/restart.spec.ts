@@ -11,12 +11,12 @@ import { WATCHED_URI } from '../../fixtures/everything/resources.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
-import { type Caller, caller, field, newKey, tokenOf } from '../../helpers/caller.ts';
+import { type Caller, caller, field, newKey, tokenOf } from '../../helpers/clients/caller.ts';
+import { LegacyClient, textOf } from '../../helpers/clients/mcp-client.ts';
+import { Wire } from '../../helpers/clients/mcp-wire.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
-import { Wire } from '../../helpers/mcp-wire.ts';
-import { Program } from '../../helpers/program.ts';
+import { Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: restart', { timeoutMs: 120_000 });

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
-import { caller, newKey, tokenOf } from '../../helpers/caller.ts';
-import { canFindProcesses, NO_PROCESSES, readProcessFile } from '../../helpers/processes.ts';
-import { Program, runProgram } from '../../helpers/program.ts';
+import { caller, newKey, tokenOf } from '../../helpers/clients/caller.ts';
+import { canFindProcesses, NO_PROCESSES, readProcessFile } from '../../helpers/programs/processes.ts';
+import { Program, runProgram } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: secrets', { timeoutMs: 60_000 });

@@ -9,8 +9,8 @@ import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
-import { Program } from '../../helpers/program.ts';
+import { canFindProcesses, NO_PROCESSES } from '../../helpers/programs/processes.ts';
+import { Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: stop during the start', { timeoutMs: 60_000 });

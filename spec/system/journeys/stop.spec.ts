@@ -4,10 +4,10 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { caller, callTool } from '../../helpers/caller.ts';
+import { caller, callTool } from '../../helpers/clients/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { register } from '../../helpers/mcp-program.ts';
-import { Program } from '../../helpers/program.ts';
+import { register } from '../../helpers/programs/mcp-program.ts';
+import { Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import type { RawServer } from '../../transports/raw-server.ts';
 import { nothing, startToolServer } from '../attacks/attack.ts';

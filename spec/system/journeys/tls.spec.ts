@@ -7,11 +7,11 @@ import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
-import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/certificates.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { GUARDED, PASSWORD } from '../../helpers/mcp-program.ts';
-import { Program, runProgram } from '../../helpers/program.ts';
+import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/network/certificates.ts';
+import { GUARDED, PASSWORD } from '../../helpers/programs/mcp-program.ts';
+import { Program, runProgram } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: TLS of its own', { timeoutMs: 120_000 });

@@ -2,8 +2,8 @@
 // session shows. The events of their instances are in mcp-kill-and-drain.spec.ts.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { LegacyClient, type Outcome, textOf } from '../../helpers/mcp-client.ts';
-import type { Wire } from '../../helpers/mcp-wire.ts';
+import { LegacyClient, type Outcome, textOf } from '../../helpers/clients/mcp-client.ts';
+import type { Wire } from '../../helpers/clients/mcp-wire.ts';
 
 /** The pause between two calls of one session. */
 const breathMs = 80;

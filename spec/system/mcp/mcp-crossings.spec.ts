@@ -9,10 +9,16 @@ import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { WATCHED_URI } from '../../fixtures/everything/resources.ts';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
+import {
+  LegacyClient,
+  ModernClient,
+  type Outcome,
+  type Replies,
+  textOf,
+} from '../../helpers/clients/mcp-client.ts';
+import type { Message, OpenStream } from '../../helpers/clients/mcp-wire.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import { LegacyClient, ModernClient, type Outcome, type Replies, textOf } from '../../helpers/mcp-client.ts';
-import { type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
-import type { Message, OpenStream } from '../../helpers/mcp-wire.ts';
+import { type McpHarness, register, startHarness } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: crossing eras', { timeoutMs: 30_000 });

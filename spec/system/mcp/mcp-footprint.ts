@@ -2,7 +2,7 @@
 // loaded before the gateway reports the latter two at each SIGUSR2.
 
 import { readdirSync } from 'node:fs';
-import type { Program } from '../../helpers/program.ts';
+import type { Program } from '../../helpers/programs/program.ts';
 
 const teller = `
   import { setFlagsFromString } from 'node:v8';

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { type FixtureProcess, startFixture } from '../../conformance-suite/children.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
-import { type Answer, field } from '../../helpers/caller.ts';
+import { type Answer, field } from '../../helpers/clients/caller.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import {
@@ -15,8 +15,8 @@ import {
   type McpHarness,
   register,
   startHarness,
-} from '../../helpers/mcp-program.ts';
-import { canFindProcesses, NO_PROCESSES, readProcessFile } from '../../helpers/processes.ts';
+} from '../../helpers/programs/mcp-program.ts';
+import { canFindProcesses, NO_PROCESSES, readProcessFile } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   type CallingSession,

@@ -6,11 +6,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { type FixtureProcess, startFixture } from '../../conformance-suite/children.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
+import { LegacyClient, requestText } from '../../helpers/clients/mcp-client.ts';
+import { Wire } from '../../helpers/clients/mcp-wire.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import { LegacyClient, requestText } from '../../helpers/mcp-client.ts';
-import { type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
-import { Wire } from '../../helpers/mcp-wire.ts';
-import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
+import { type McpHarness, register, startHarness } from '../../helpers/programs/mcp-program.ts';
+import { canFindProcesses, NO_PROCESSES } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { footprintOf, isBack, TELLS_FOOTPRINT } from './mcp-footprint.ts';
 

@@ -4,10 +4,10 @@
 import * as assert from 'uvu/assert';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import { until } from '../../conformance/transport.ts';
+import { untilClosed } from '../../helpers/clients/raw-http.ts';
+import { call, inFlight, initialized, message, sessions } from '../../helpers/clients/sse-client.ts';
 import { collectGarbage } from '../../helpers/garbage.ts';
-import { type AccountsFixture, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { untilClosed } from '../../helpers/http-raw.ts';
-import { call, inFlight, initialized, message, sessions } from '../../helpers/http-sse.ts';
+import { type AccountsFixture, startWithAccounts } from '../../helpers/http/accounts.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: slow clients of HTTP+SSE');

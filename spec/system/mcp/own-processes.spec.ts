@@ -4,8 +4,8 @@
 // client-session-rebinding.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { type LegacyClient, ModernClient, textOf } from '../../helpers/mcp-client.ts';
-import { canFindProcesses, isRunning, NO_PROCESSES } from '../../helpers/processes.ts';
+import { type LegacyClient, ModernClient, textOf } from '../../helpers/clients/mcp-client.ts';
+import { canFindProcesses, isRunning, NO_PROCESSES } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   ASKABLE,

@@ -9,17 +9,17 @@ import * as assert from 'uvu/assert';
 import type { TemplatePolicy } from '../../../src/balancing/policy.ts';
 import type { InstanceRecord } from '../../../src/http/records/instance-record.ts';
 import { postTo } from '../../gateway/mcp/mcp-post.ts';
-import { becomes, eventually } from '../../helpers/eventually.ts';
-import { type AppFixture, startApp } from '../../helpers/http-app.ts';
 import {
   type ClientOptions,
   LEGACY_VERSION,
   LegacyClient,
   type Outcome,
   textOf,
-} from '../../helpers/mcp-client.ts';
-import { Wire } from '../../helpers/mcp-wire.ts';
-import { canFindProcesses, isRunning, processesWhere } from '../../helpers/processes.ts';
+} from '../../helpers/clients/mcp-client.ts';
+import { Wire } from '../../helpers/clients/mcp-wire.ts';
+import { becomes, eventually } from '../../helpers/eventually.ts';
+import { type AppFixture, startApp } from '../../helpers/http/app.ts';
+import { canFindProcesses, isRunning, processesWhere } from '../../helpers/programs/processes.ts';
 import { together } from '../../helpers/together.ts';
 import { fixture } from '../../transports/stdio/open-stdio.ts';
 

@@ -12,10 +12,10 @@ import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { WATCHED_URI } from '../../fixtures/everything/resources.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
+import { initialize, rpc, toolCall } from '../../helpers/clients/mcp-messages.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { initialize, rpc, toolCall } from '../../helpers/http-mcp.ts';
-import { type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
+import { type McpHarness, register, startHarness } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: a gateway is restarted', { timeoutMs: 120_000 });

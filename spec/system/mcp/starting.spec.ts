@@ -1,8 +1,8 @@
 // A program that takes seconds to start: requests at every door wait for it. Real programs, real HTTP.
 
 import * as assert from 'uvu/assert';
-import { type AppFixture, startApp } from '../../helpers/http-app.ts';
-import { MCP_TYPES, modern, openSession, rpc } from '../../helpers/http-mcp.ts';
+import { MCP_TYPES, modern, openSession, rpc } from '../../helpers/clients/mcp-messages.ts';
+import { type AppFixture, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 import { fixture } from '../../transports/stdio/open-stdio.ts';
 

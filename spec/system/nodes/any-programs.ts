@@ -3,8 +3,8 @@
 import { randomUUID } from 'node:crypto';
 import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../../fixtures/programs.ts';
-import { field, toolText } from '../../helpers/caller.ts';
-import { processesWhere } from '../../helpers/processes.ts';
+import { field, toolText } from '../../helpers/clients/caller.ts';
+import { processesWhere } from '../../helpers/programs/processes.ts';
 import type { McpNode } from './mcp-nodes.ts';
 
 const SAMPLE_MS = 20;

@@ -3,10 +3,17 @@
 
 import * as assert from 'uvu/assert';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
-import { type Answer, caller, callTool, newKey, statusAndCode, toolText } from '../../helpers/caller.ts';
+import { isPage, pageOf, ScriptedBrowser, textOf } from '../../helpers/browsers/scripted-browser.ts';
+import {
+  type Answer,
+  caller,
+  callTool,
+  newKey,
+  statusAndCode,
+  toolText,
+} from '../../helpers/clients/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { PASSWORD, register } from '../../helpers/mcp-program.ts';
-import { isPage, pageOf, ScriptedBrowser, textOf } from '../../helpers/scripted-browser.ts';
+import { PASSWORD, register } from '../../helpers/programs/mcp-program.ts';
 import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
 

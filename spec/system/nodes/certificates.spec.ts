@@ -3,13 +3,13 @@
 import * as assert from 'uvu/assert';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import type { Json } from '../../fixtures/wire.ts';
-import { newKey } from '../../helpers/caller.ts';
-import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/certificates.ts';
+import { newKey } from '../../helpers/clients/caller.ts';
+import { LegacyClient, requestText } from '../../helpers/clients/mcp-client.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { LegacyClient, requestText } from '../../helpers/mcp-client.ts';
-import { register } from '../../helpers/mcp-program.ts';
-import { freshDatabase, postgresql } from '../../helpers/services.ts';
+import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/network/certificates.ts';
+import { register } from '../../helpers/programs/mcp-program.ts';
+import { freshDatabase, postgresql } from '../../helpers/services/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { capabilities, heardWithinMs, isServed, type McpNode, startNode } from './mcp-nodes.ts';
 

@@ -3,9 +3,9 @@
 
 import * as assert from 'uvu/assert';
 import { startHttpServer } from '../../fixtures/http-server.ts';
-import { type Caller, caller, newKey } from '../../helpers/caller.ts';
+import { type Caller, caller, newKey } from '../../helpers/clients/caller.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
-import { startGuarded } from '../../helpers/mcp-program.ts';
+import { startGuarded } from '../../helpers/programs/mcp-program.ts';
 import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, nodeEnv } from './mcp-nodes.ts';
 

@@ -7,12 +7,12 @@ import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/typ
 import * as assert from 'uvu/assert';
 import { WATCHED_URI } from '../../fixtures/everything/resources.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
-import { newKey } from '../../helpers/caller.ts';
+import { newKey } from '../../helpers/clients/caller.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
-import { register } from '../../helpers/mcp-program.ts';
-import { startRoundRobin } from '../../helpers/round-robin.ts';
+import { register } from '../../helpers/programs/mcp-program.ts';
 import { journey } from './journey.ts';
 import { isServed, type McpNode, startNode } from './mcp-nodes.ts';
+import { startRoundRobin } from './round-robin.ts';
 
 const { test, onPostgresql, before, opened, database } = await journey(
   'journey: sessions of a drained node',

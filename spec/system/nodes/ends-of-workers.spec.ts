@@ -9,9 +9,14 @@ import * as assert from 'uvu/assert';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
-import { register } from '../../helpers/mcp-program.ts';
-import { canFindProcesses, isRunning, NO_PROCESSES, readProcessFile } from '../../helpers/processes.ts';
-import { Program } from '../../helpers/program.ts';
+import { register } from '../../helpers/programs/mcp-program.ts';
+import {
+  canFindProcesses,
+  isRunning,
+  NO_PROCESSES,
+  readProcessFile,
+} from '../../helpers/programs/processes.ts';
+import { Program } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { SIMPLE, socketFolders, workersOf } from './gateway-of-workers.ts';
 

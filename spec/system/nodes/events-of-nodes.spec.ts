@@ -7,8 +7,8 @@ import { readEvents, type ServerEvent } from '../../../web/src/sse.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
+import { LegacyClient } from '../../helpers/clients/mcp-client.ts';
 import { becomes, untilStatus } from '../../helpers/eventually.ts';
-import { LegacyClient } from '../../helpers/mcp-client.ts';
 import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
 

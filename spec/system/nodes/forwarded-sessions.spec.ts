@@ -10,14 +10,13 @@ import { loadConfig } from '../../../src/config/config.ts';
 import { type RunningServer, startServer } from '../../../src/server/server.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
-import { caller, newKey, tokenOf } from '../../helpers/caller.ts';
+import { HeldTool, serving, text as textResult } from '../../helpers/backends/function-backend.ts';
+import { caller, newKey, tokenOf } from '../../helpers/clients/caller.ts';
+import { LegacyClient, textOf } from '../../helpers/clients/mcp-client.ts';
+import { Wire } from '../../helpers/clients/mcp-wire.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { HeldTool, serving, text as textResult } from '../../helpers/function-backend.ts';
-import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
-import { GUARDED, PASSWORD, register } from '../../helpers/mcp-program.ts';
-import { Wire } from '../../helpers/mcp-wire.ts';
-import { startRoundRobin } from '../../helpers/round-robin.ts';
+import { GUARDED, PASSWORD, register } from '../../helpers/programs/mcp-program.ts';
 import { journey } from './journey.ts';
 import {
   ASKED,
@@ -29,6 +28,7 @@ import {
   refusalOf,
   retryOf,
 } from './mcp-nodes.ts';
+import { startRoundRobin } from './round-robin.ts';
 
 const { test, onPostgresql, before, opened, close, database } = await journey(
   'journey: sessions of two nodes behind a plain load balancer',

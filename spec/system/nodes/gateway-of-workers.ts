@@ -4,10 +4,10 @@ import { readdirSync } from 'node:fs';
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { startEverything } from '../../fixtures/everything-server.ts';
-import { newKey, toolText } from '../../helpers/caller.ts';
-import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
-import { GUARDED, type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
-import type { Program } from '../../helpers/program.ts';
+import { newKey, toolText } from '../../helpers/clients/caller.ts';
+import { LegacyClient, textOf } from '../../helpers/clients/mcp-client.ts';
+import { GUARDED, type McpHarness, register, startGuarded } from '../../helpers/programs/mcp-program.ts';
+import type { Program } from '../../helpers/programs/program.ts';
 import type { Suite } from '../../helpers/suite.ts';
 import { capabilities } from './mcp-nodes.ts';
 

@@ -1,6 +1,6 @@
 // The suite of a journey of several nodes, on a PostgreSQL database of its own. Without a server its tests are skipped.
 
-import { freshDatabase, postgresql } from '../../helpers/services.ts';
+import { freshDatabase, postgresql } from '../../helpers/services/services.ts';
 import { type Body, type SuiteOptions, suite } from '../../helpers/suite.ts';
 
 interface JourneyOptions extends SuiteOptions {

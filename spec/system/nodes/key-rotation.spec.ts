@@ -7,10 +7,10 @@ import { printed, runCommand } from '../../cli/commands/against-gateway.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
-import { caller, newKey, tokenOf } from '../../helpers/caller.ts';
+import { caller, newKey, tokenOf } from '../../helpers/clients/caller.ts';
+import { LegacyClient, requestText, textOf } from '../../helpers/clients/mcp-client.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { LegacyClient, requestText, textOf } from '../../helpers/mcp-client.ts';
-import { PASSWORD, register } from '../../helpers/mcp-program.ts';
+import { PASSWORD, register } from '../../helpers/programs/mcp-program.ts';
 import { journey } from './journey.ts';
 import {
   accepted,

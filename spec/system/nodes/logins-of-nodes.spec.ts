@@ -2,7 +2,7 @@
 // spec/auth/accounts/logins-of-nodes.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { caller } from '../../helpers/caller.ts';
+import { caller } from '../../helpers/clients/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';

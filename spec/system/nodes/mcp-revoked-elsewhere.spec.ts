@@ -4,11 +4,11 @@
 import * as assert from 'uvu/assert';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
-import { caller, field, newKey } from '../../helpers/caller.ts';
+import { caller, field, newKey } from '../../helpers/clients/caller.ts';
+import { LegacyClient, ModernClient } from '../../helpers/clients/mcp-client.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { LegacyClient, ModernClient } from '../../helpers/mcp-client.ts';
-import { register } from '../../helpers/mcp-program.ts';
+import { register } from '../../helpers/programs/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ASKED, askOnce, capabilities, isServed, type McpNode, startPair } from './mcp-nodes.ts';
 

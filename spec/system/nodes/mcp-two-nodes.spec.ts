@@ -5,9 +5,9 @@
 import * as assert from 'uvu/assert';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
+import { LegacyClient, ModernClient, requestText, textOf } from '../../helpers/clients/mcp-client.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
-import { LegacyClient, ModernClient, requestText, textOf } from '../../helpers/mcp-client.ts';
-import { register } from '../../helpers/mcp-program.ts';
+import { register } from '../../helpers/programs/mcp-program.ts';
 import { journey } from './journey.ts';
 import {
   ASKED,

@@ -6,13 +6,13 @@ import { loadConfig } from '../../../src/config/config.ts';
 import { VERSION } from '../../../src/domain/version.ts';
 import { type RunningServer, startServer } from '../../../src/server/server.ts';
 import type { Json } from '../../fixtures/wire.ts';
-import { type Caller, caller, tokenOf } from '../../helpers/caller.ts';
+import { type Caller, caller, tokenOf } from '../../helpers/clients/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { lineSink } from '../../helpers/http-app.ts';
-import { GUARDED, PASSWORD } from '../../helpers/mcp-program.ts';
+import { lineSink } from '../../helpers/http/app.ts';
+import { GUARDED, PASSWORD } from '../../helpers/programs/mcp-program.ts';
+import { freshDatabase } from '../../helpers/services/services.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
-import { freshDatabase } from '../../helpers/services.ts';
 import { journey } from './journey.ts';
 import { nodeEnv } from './mcp-nodes.ts';
 

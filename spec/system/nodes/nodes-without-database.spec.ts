@@ -3,10 +3,10 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { type Caller, caller, newKey } from '../../helpers/caller.ts';
+import { type Caller, caller, newKey } from '../../helpers/clients/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { isRunning } from '../../helpers/processes.ts';
-import { type ServerLine, serverLine } from '../../helpers/server-line.ts';
+import { type ServerLine, serverLine } from '../../helpers/network/server-line.ts';
+import { isRunning } from '../../helpers/programs/processes.ts';
 import { apart, callAt, pidAt, registerAny, sample, servesAnew } from './any-programs.ts';
 import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';

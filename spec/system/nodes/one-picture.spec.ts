@@ -5,9 +5,9 @@ import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerp
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
-import { type Caller, caller, newKey } from '../../helpers/caller.ts';
+import { type Caller, caller, newKey } from '../../helpers/clients/caller.ts';
+import { LegacyClient } from '../../helpers/clients/mcp-client.ts';
 import { becomes, untilStatus } from '../../helpers/eventually.ts';
-import { LegacyClient } from '../../helpers/mcp-client.ts';
 import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
 

@@ -13,10 +13,10 @@ import {
   newKey,
   statusAndCode,
   toolText,
-} from '../../helpers/caller.ts';
+} from '../../helpers/clients/caller.ts';
+import { LegacyClient, ModernClient, requestText, textOf } from '../../helpers/clients/mcp-client.ts';
 import { becomes, untilStatus } from '../../helpers/eventually.ts';
-import { LegacyClient, ModernClient, requestText, textOf } from '../../helpers/mcp-client.ts';
-import { register } from '../../helpers/mcp-program.ts';
+import { register } from '../../helpers/programs/mcp-program.ts';
 import { journey } from './journey.ts';
 import {
   accepted,

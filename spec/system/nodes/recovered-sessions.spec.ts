@@ -4,13 +4,13 @@
 import * as assert from 'uvu/assert';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import type { Json } from '../../fixtures/wire.ts';
-import { newKey } from '../../helpers/caller.ts';
+import { newKey } from '../../helpers/clients/caller.ts';
+import { LegacyClient, textOf } from '../../helpers/clients/mcp-client.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
-import { register } from '../../helpers/mcp-program.ts';
-import { startRoundRobin } from '../../helpers/round-robin.ts';
+import { register } from '../../helpers/programs/mcp-program.ts';
 import { journey } from './journey.ts';
 import { capabilities, isServed, type McpNode, startNode } from './mcp-nodes.ts';
+import { startRoundRobin } from './round-robin.ts';
 
 const { test, onPostgresql, before, opened, database } = await journey(
   'journey: sessions of nodes that are gone',

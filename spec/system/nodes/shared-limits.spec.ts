@@ -2,12 +2,12 @@
 // afterwards they are counted together again. A silent Redis: databases/redis-counter.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { type Answer, type Caller, caller, newKey } from '../../helpers/caller.ts';
+import { type Answer, type Caller, caller, newKey } from '../../helpers/clients/caller.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { type McpHarness, startGuarded } from '../../helpers/mcp-program.ts';
-import { serverLine } from '../../helpers/server-line.ts';
-import { redis } from '../../helpers/services.ts';
+import { serverLine } from '../../helpers/network/server-line.ts';
+import { type McpHarness, startGuarded } from '../../helpers/programs/mcp-program.ts';
+import { redis } from '../../helpers/services/services.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const server = await redis();

@@ -5,11 +5,11 @@ import * as assert from 'uvu/assert';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { objectOr } from '../../fixtures/wire.ts';
-import { listed, newKey, statusAndCode } from '../../helpers/caller.ts';
+import { listed, newKey, statusAndCode } from '../../helpers/clients/caller.ts';
+import { LegacyClient, requestText, textOf } from '../../helpers/clients/mcp-client.ts';
 import { becomes, untilStatus } from '../../helpers/eventually.ts';
-import { LegacyClient, requestText, textOf } from '../../helpers/mcp-client.ts';
-import { register } from '../../helpers/mcp-program.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
+import { register } from '../../helpers/programs/mcp-program.ts';
+import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { heardWithinMs, isServed, type McpNode, startNode } from './mcp-nodes.ts';
 

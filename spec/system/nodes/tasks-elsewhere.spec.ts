@@ -2,10 +2,10 @@
 
 import * as assert from 'uvu/assert';
 import { startTaskServer, type TaskServer } from '../../fixtures/task-server.ts';
-import { newKey } from '../../helpers/caller.ts';
+import { newKey } from '../../helpers/clients/caller.ts';
+import { LegacyClient } from '../../helpers/clients/mcp-client.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
-import { LegacyClient } from '../../helpers/mcp-client.ts';
-import { register } from '../../helpers/mcp-program.ts';
+import { register } from '../../helpers/programs/mcp-program.ts';
 import { journey } from './journey.ts';
 import {
   askOnce,

@@ -7,10 +7,10 @@ import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
-import { field, type Listed, listed, toolText } from '../../helpers/caller.ts';
+import { field, type Listed, listed, toolText } from '../../helpers/clients/caller.ts';
 import { becomes, eventually, untilStatus } from '../../helpers/eventually.ts';
-import { isRunning } from '../../helpers/processes.ts';
-import { Program } from '../../helpers/program.ts';
+import { isRunning } from '../../helpers/programs/processes.ts';
+import { Program } from '../../helpers/programs/program.ts';
 import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, nodeEnv, startNode } from './mcp-nodes.ts';
 

@@ -4,7 +4,7 @@ import { get } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { codeOf } from '../../../src/domain/errors/errors.ts';
-import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
+import { canFindProcesses, NO_PROCESSES } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { workersOf } from './gateway-of-workers.ts';
 

@@ -2,10 +2,10 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { caller, callTool, newKey, statusAndCode } from '../../helpers/caller.ts';
-import { LegacyClient } from '../../helpers/mcp-client.ts';
-import { register } from '../../helpers/mcp-program.ts';
-import { serverLine } from '../../helpers/server-line.ts';
+import { caller, callTool, newKey, statusAndCode } from '../../helpers/clients/caller.ts';
+import { LegacyClient } from '../../helpers/clients/mcp-client.ts';
+import { serverLine } from '../../helpers/network/server-line.ts';
+import { register } from '../../helpers/programs/mcp-program.ts';
 import { nothing, startToolServer } from '../attacks/attack.ts';
 import { journey } from './journey.ts';
 import { askOnce, capabilities, isServed, refusalOf, startNode } from './mcp-nodes.ts';

@@ -5,9 +5,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
-import { register } from '../../helpers/mcp-program.ts';
-import { isRunning, readProcessFile } from '../../helpers/processes.ts';
-import { freshDatabase, postgresql } from '../../helpers/services.ts';
+import { register } from '../../helpers/programs/mcp-program.ts';
+import { isRunning, readProcessFile } from '../../helpers/programs/processes.ts';
+import { freshDatabase, postgresql } from '../../helpers/services/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { SIMPLE, socketFolders, type Workers, workersOf } from './gateway-of-workers.ts';
 

@@ -4,8 +4,8 @@
 import { writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { runSamples, type SamplesRun } from '../../helpers/runner-samples.ts';
 import { suite } from '../../helpers/suite.ts';
+import { runSamples, type SamplesRun } from './runner-samples.ts';
 
 const test = suite('the retry of a flaky spec file', { timeoutMs: 60_000 });
 const passes = `test('a', () => {}); test.run();`;

@@ -9,10 +9,10 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { preamble, runSamples, writeSample } from '../../helpers/runner-samples.ts';
 import { suite } from '../../helpers/suite.ts';
 import type { FileLimits, FileResult, Totals } from '../../runner/result.ts';
 import { runFile } from '../../runner/spec-process.ts';
+import { preamble, runSamples, writeSample } from './runner-samples.ts';
 
 const test = suite('the spec runner', { timeoutMs: 30_000 });
 const limits = { timeoutMs: 20_000, graceMs: 400 };

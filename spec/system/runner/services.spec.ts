@@ -8,10 +8,10 @@ import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo/demo-servers.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { canFindProcesses, isRunning, NO_PROCESSES } from '../../helpers/processes.ts';
+import { canFindProcesses, isRunning, NO_PROCESSES } from '../../helpers/programs/processes.ts';
 import { answers, startPrivate } from '../../helpers/services/private-server.ts';
+import { serviceOf } from '../../helpers/services/services.ts';
 import { SupervisedServers } from '../../helpers/services/supervised.ts';
-import { serviceOf } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('services of the specs', { timeoutMs: 90_000 });

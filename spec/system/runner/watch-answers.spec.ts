@@ -23,7 +23,7 @@ async function failuresOf(body: string): Promise<readonly string[]> {
   await writeFile(
     file,
     `import { suite } from ${here('../../helpers/suite.ts')};
-     import { startApp } from ${here('../../helpers/http-app.ts')};
+     import { startApp } from ${here('../../helpers/http/app.ts')};
      const test = suite('sample');
      test('asks', async () => { const app = await startApp(); ${body}; await app.close(); });
      test.run();`,
@@ -46,14 +46,14 @@ test('records wrong answers of programs for the spec that started them', async (
   const program = join(folder, 'program.ts');
   await writeFile(
     program,
-    `import { startApp } from ${here('../../helpers/http-app.ts')};
+    `import { startApp } from ${here('../../helpers/http/app.ts')};
      const app = await startApp();
      Object.defineProperty(app.gateway, 'databaseStatus', { value: async () => 'on holiday' });
      await app.ask('GET', '/gateway/health');
      await app.ask('GET', '/livez');
      await app.close();`,
   );
-  const watch = `${new URL('../../helpers/watch-program.ts', import.meta.url).href}?${encodeURIComponent(file)}`;
+  const watch = `${new URL('../../helpers/api/watch-program.ts', import.meta.url).href}?${encodeURIComponent(file)}`;
   const child = spawn(process.execPath, ['--import', watch, program], { stdio: 'inherit' });
   assert.equal(await once(child, 'exit'), [0, null]);
   const lines = (await readFile(file, 'utf8')).trim().split('\n');

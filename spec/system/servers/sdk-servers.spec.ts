@@ -17,7 +17,7 @@ import {
   until,
 } from '../../conformance/transport.ts';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
-import { isRunning } from '../../helpers/processes.ts';
+import { isRunning } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { httpDefinition } from '../../transports/http/open-http.ts';
 

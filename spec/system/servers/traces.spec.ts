@@ -3,17 +3,17 @@
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { startHttpServer } from '../../fixtures/http-server.ts';
-import { caller } from '../../helpers/caller.ts';
-import { LegacyClient } from '../../helpers/mcp-client.ts';
-import { type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
+import { caller } from '../../helpers/clients/caller.ts';
+import { LegacyClient } from '../../helpers/clients/mcp-client.ts';
 import {
   CLIENT,
   type OtlpReceiver,
   type ReceivedSpan,
   SERVER,
   startOtlpReceiver,
-} from '../../helpers/otlp-receiver.ts';
-import { canFindProcesses, readProcessFile } from '../../helpers/processes.ts';
+} from '../../helpers/network/otlp-receiver.ts';
+import { type McpHarness, register, startHarness } from '../../helpers/programs/mcp-program.ts';
+import { canFindProcesses, readProcessFile } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('traces', { timeoutMs: 90_000 });

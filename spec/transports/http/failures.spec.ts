@@ -9,7 +9,7 @@ import { InvalidResponse } from '../../../src/net/http1/response-parser.ts';
 import type { RefusedEnding } from '../../../src/transports/http/answer-ending.ts';
 import { answeredStatus, connectionFailed, mayBeStarting } from '../../../src/transports/http/failures.ts';
 import { callRefusalOf, sessionNotReopened } from '../../../src/transports/http/http-call.ts';
-import { HANDSHAKE, MODERN_HANDSHAKE } from '../../helpers/scripted-transport.ts';
+import { HANDSHAKE, MODERN_HANDSHAKE } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('http failures');

@@ -12,8 +12,8 @@ import type { AnswerEnding } from '../../../src/transports/http/answer-ending.ts
 import { connectionClosed } from '../../../src/transports/http/failures.ts';
 import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
-import { alarmsOf } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
+import { alarmsOf } from '../../helpers/time/simulated-time.ts';
 import { startRawServer, withRawServer } from '../raw-server.ts';
 import { poolOf, postTo } from './pool-of.ts';
 

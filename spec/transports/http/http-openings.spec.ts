@@ -14,7 +14,7 @@ import { noCapability } from '../../conformance/conversation.ts';
 import { callTool, see, textOf, until } from '../../conformance/transport.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
+import { TurnCounter, untimedScheduler } from '../../helpers/time/turns.ts';
 import { withRawServer } from '../raw-server.ts';
 import { type Answer, initialized, result, serving } from '../scripted-server.ts';
 import { httpDefinition, openOptions } from './open-http.ts';

@@ -13,7 +13,7 @@ import { callTool, failure, refusal, see, transportConformance, until } from '..
 import type { HttpServerOptions } from '../../fixtures/http-options.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
-import { TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
+import { TurnCounter, untimedScheduler } from '../../helpers/time/turns.ts';
 import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
 import { httpDefinition, openOptions, withBackend } from './open-http.ts';
 

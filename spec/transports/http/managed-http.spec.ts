@@ -17,7 +17,7 @@ import {
   transportConformance,
   until,
 } from '../../conformance/transport.ts';
-import { isRunning } from '../../helpers/processes.ts';
+import { isRunning } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { httpDefinition, openOptions } from './open-http.ts';
 

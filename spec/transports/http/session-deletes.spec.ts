@@ -6,7 +6,7 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { sessionDeletes } from '../../../src/transports/http/http-openings.ts';
 import { suite } from '../../helpers/suite.ts';
-import { TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
+import { TurnCounter, untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('session deletes');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));

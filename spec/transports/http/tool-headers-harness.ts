@@ -11,7 +11,7 @@ import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { ownExchange } from '../../../src/transports/own-exchange.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
-import { NO_RULES } from '../../helpers/tool-rules.ts';
+import { NO_RULES } from '../../helpers/backends/tool-rules.ts';
 import { type Answer, discovered, refused, result, serving } from '../scripted-server.ts';
 import { withRawTransport } from './open-http.ts';
 

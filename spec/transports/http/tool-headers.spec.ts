@@ -10,7 +10,7 @@ import {
   MAX_TOOLS,
   ToolHeaders,
 } from '../../../src/transports/http/tool-headers.ts';
-import { MODERN_HANDSHAKE as HANDSHAKE } from '../../helpers/scripted-transport.ts';
+import { MODERN_HANDSHAKE as HANDSHAKE } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const declared = { type: 'string', 'x-mcp-header': 'Region' };

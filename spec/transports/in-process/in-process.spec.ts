@@ -15,7 +15,7 @@ import {
   transportConformance,
 } from '../../conformance/transport.ts';
 import { objectOr } from '../../fixtures/wire.ts';
-import { fixtureHandler } from '../../helpers/function-backend.ts';
+import { fixtureHandler } from '../../helpers/backends/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('in-process transport');

@@ -13,7 +13,7 @@ import {
   killNow,
   NO_PROCESSES,
   processesWhere,
-} from '../../helpers/processes.ts';
+} from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('lease reaper', { timeoutMs: 30_000 });

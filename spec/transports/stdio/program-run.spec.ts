@@ -10,7 +10,7 @@ import { LineTail, STDERR_LINE_CHARACTERS, STDERR_LINES } from '../../../src/tra
 import { ProgramRun, type ProgramRunOptions } from '../../../src/transports/stdio/program-run.ts';
 import { Reaper } from '../../../src/transports/stdio/reaper.ts';
 import { until } from '../../conformance/transport.ts';
-import { isRunning } from '../../helpers/processes.ts';
+import { isRunning } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('program run');

@@ -10,7 +10,7 @@ import * as assert from 'uvu/assert';
 import { groupRuns } from '../../../src/transports/stdio/process-group.ts';
 import { Reaper } from '../../../src/transports/stdio/reaper.ts';
 import { until } from '../../conformance/transport.ts';
-import { isRunning } from '../../helpers/processes.ts';
+import { isRunning } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('reaper');

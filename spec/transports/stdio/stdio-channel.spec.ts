@@ -19,7 +19,7 @@ import {
 } from '../../conformance/transport.ts';
 import { multiByteText, nestedText } from '../../fixtures/misbehave.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns } from '../../helpers/turns.ts';
+import { passTurns } from '../../helpers/time/turns.ts';
 import { fixture, node, scripted, withStdio } from './open-stdio.ts';
 
 const test = suite('stdio channel', { timeoutMs: 30_000 });

@@ -13,7 +13,7 @@ import { conversationConformance, noCapability, openFor } from '../../conformanc
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { codeOf } from '../../helpers/outcome.ts';
-import { isRunning } from '../../helpers/processes.ts';
+import { isRunning } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { fixture, openReleasable, scripted, withStdio } from './open-stdio.ts';
 

@@ -16,7 +16,7 @@ import {
   see,
   textOf,
 } from '../../conformance/transport.ts';
-import { isRunning } from '../../helpers/processes.ts';
+import { isRunning } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { fixture, node, openStdio, withStarts } from './open-stdio.ts';
 

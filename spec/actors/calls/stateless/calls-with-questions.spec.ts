@@ -11,11 +11,11 @@ import { LIMITS } from '../../../../src/domain/limits.ts';
 import type { ClientAnswer, ClientQuestion } from '../../../../src/domain/mcp/client.ts';
 import { HeldBytes } from '../../../../src/domain/memory/held-bytes.ts';
 import { systemClock } from '../../../../src/domain/time/clock.ts';
-import { callsWithQuestions } from '../../../helpers/calls-with-questions.ts';
-import { ScriptedTransport } from '../../../helpers/scripted-transport.ts';
-import { simulateTime } from '../../../helpers/simulated-time.ts';
+import { callsWithQuestions } from '../../../helpers/backends/calls-with-questions.ts';
+import { ScriptedTransport } from '../../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../../helpers/suite.ts';
-import { passTurns, untimedScheduler } from '../../../helpers/turns.ts';
+import { simulateTime } from '../../../helpers/time/simulated-time.ts';
+import { passTurns, untimedScheduler } from '../../../helpers/time/turns.ts';
 
 const test = suite('calls with questions');
 const ANN = 'ann';

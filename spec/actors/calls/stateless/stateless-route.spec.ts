@@ -25,9 +25,9 @@ import {
   settled,
   silent,
   undelivered,
-} from '../../../helpers/failing-backend.ts';
-import { simulateTime } from '../../../helpers/simulated-time.ts';
+} from '../../../helpers/backends/failing-backend.ts';
 import { suite } from '../../../helpers/suite.ts';
+import { simulateTime } from '../../../helpers/time/simulated-time.ts';
 
 const test = suite('stateless route');
 const LOGGING = { capabilities: { logging: {} } };

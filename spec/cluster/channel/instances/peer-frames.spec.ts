@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { FrameReader, frameOf } from '../../../../src/cluster/channel/instances/peer-frames.ts';
 import { collectGarbage } from '../../../helpers/garbage.ts';
 import { suite } from '../../../helpers/suite.ts';
-import { passTurns } from '../../../helpers/turns.ts';
+import { passTurns } from '../../../helpers/time/turns.ts';
 
 const test = suite('frames of other nodes');
 

@@ -25,8 +25,8 @@ import { JsonText } from '../../../../src/domain/json/json.ts';
 import { systemClock } from '../../../../src/domain/time/clock.ts';
 import { createGateway, type Gateway } from '../../../../src/gateway/gateway.ts';
 import type { Transport } from '../../../../src/transports/transport.ts';
+import { HeldTool, serving, text } from '../../../helpers/backends/function-backend.ts';
 import { becomes } from '../../../helpers/eventually.ts';
-import { HeldTool, serving, text } from '../../../helpers/function-backend.ts';
 import { suite } from '../../../helpers/suite.ts';
 import { ask, Deployment, forward, type PeerNode } from '../peer-nodes.ts';
 

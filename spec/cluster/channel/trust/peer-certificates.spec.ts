@@ -13,9 +13,9 @@ import {
 } from '../../../../src/cluster/channel/trust/peer-certificates.ts';
 import { OperatorError } from '../../../../src/domain/errors/errors.ts';
 import { systemClock } from '../../../../src/domain/time/clock.ts';
-import { hasOpenssl, issueCertificate, makeAuthority } from '../../../helpers/certificates.ts';
 import { becomes } from '../../../helpers/eventually.ts';
 import { folderOfEach } from '../../../helpers/folder.ts';
+import { hasOpenssl, issueCertificate, makeAuthority } from '../../../helpers/network/certificates.ts';
 import { messageOf } from '../../../helpers/outcome.ts';
 import { suite } from '../../../helpers/suite.ts';
 import { ask, Deployment, forward, type PeerNode } from '../peer-nodes.ts';

@@ -1,0 +1,37 @@
+// Simulated timers and clock that only the spec advances.
+
+import { mock } from 'node:test';
+import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
+import type { Suite } from '../suite.ts';
+
+/**
+ * Simulates the global timers in each test of the suite. `open` makes a harness. After a test, hooks that are declared before
+ * this call run with real time, those declared after it with simulated time.
+ */
+export function simulateTime(test: Pick<Suite, 'before' | 'after'>, open: () => void = () => {}): void {
+  test.before.each(() => {
+    mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+    open();
+  });
+  test.after.each(() => mock.timers.reset());
+}
+
+/** The clock of the simulated timers: its monotonic time advances with them. */
+export const simulatedClock: Clock = { ...systemClock, now: () => Date.now() };
+
+/** A clock whose background alarms of this length wait for `ring`; all else is the real time. */
+export function alarmsOf(lengthMs: number): { readonly clock: Clock; ring(): void } {
+  const waiting: (() => void)[] = [];
+  const { background } = systemClock;
+  const alarm: typeof background.alarm = (waitMs, callback) => {
+    if (waitMs !== lengthMs) return background.alarm(waitMs, callback);
+    waiting.push(callback);
+    return () => {};
+  };
+  return {
+    clock: { ...systemClock, background: { ...background, alarm } },
+    ring: () => {
+      for (const callback of waiting.splice(0)) callback();
+    },
+  };
+}
