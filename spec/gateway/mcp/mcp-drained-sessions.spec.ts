@@ -1,5 +1,5 @@
 // Sessions of a node that is drained continue at another node. Two gateways on one store; over HTTP, the request of a session that is
-// elsewhere would follow it there (spec/system/nodes/drained-sessions.spec.ts).
+// elsewhere would follow it there (spec/system/nodes/sessions/drained-sessions.spec.ts).
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';

@@ -1,4 +1,4 @@
-// A request over REST that waits for its backend ends when its caller may no longer make it. Event streams: spec/http/events.spec.ts.
+// A request over REST that waits for its backend ends when its caller may no longer make it. Event streams: spec/http/sse/events.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { until } from '../../conformance/transport.ts';

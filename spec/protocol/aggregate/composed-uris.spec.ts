@@ -1,5 +1,5 @@
 // URIs that several templates of an aggregate have: what is composed, where it leads, and that answers keep their other bytes. The same
-// with real servers and clients is in http/equal-uris.spec.ts.
+// with real servers and clients is in http/mcp/equal-uris.spec.ts.
 
 import { firstValueFrom, of } from 'rxjs';
 import * as assert from 'uvu/assert';

@@ -1,4 +1,4 @@
-// Operations on a PostgreSQL server that is slow or silent. The rest: spec/persistence/orm-operations.spec.ts.
+// Operations on a PostgreSQL server that is slow or silent. The rest: spec/persistence/orm/orm-operations.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { postgresql as postgresqlDatabase } from '../../../src/persistence/databases/postgresql.ts';

@@ -19,9 +19,9 @@ import { executeSql } from '../../helpers/services/sql.ts';
 import type { Suite } from '../../helpers/suite.ts';
 import { connect, connectOptions, parsed } from '../../persistence/connect-options.ts';
 import { failureOf } from '../../persistence/open-failure.ts';
-import { openInProcesses } from '../../persistence/open-in-processes.ts';
-import { rekeyBehaviour } from '../../persistence/rekey-behaviour.ts';
-import { schemaDifference } from '../../persistence/schema-difference.ts';
+import { openInProcesses } from '../../persistence/orm/open-in-processes.ts';
+import { rekeyBehaviour } from '../../persistence/orm/rekey-behaviour.ts';
+import { schemaDifference } from '../../persistence/orm/schema-difference.ts';
 import { fatesOfChanges, freshStore, reachable, UNDONE } from './server-stores.ts';
 
 /** What differs between the servers. */

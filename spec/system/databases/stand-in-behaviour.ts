@@ -9,7 +9,7 @@ import { messageOf, rejects } from '../../helpers/outcome.ts';
 import { type Suite, suite } from '../../helpers/suite.ts';
 import { parsed } from '../../persistence/connect-options.ts';
 import { cipher, everyConformance } from '../../persistence/every-conformance.ts';
-import { offline } from '../../persistence/offline.ts';
+import { offline } from '../../persistence/orm/offline.ts';
 
 export const OPTIONS = { cwd: '/', cipher, migrations: 'apply' } as const;
 

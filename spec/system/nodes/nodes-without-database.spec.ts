@@ -7,9 +7,9 @@ import { type Caller, caller, newKey } from '../../helpers/clients/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { type ServerLine, serverLine } from '../../helpers/network/server-line.ts';
 import { isRunning } from '../../helpers/programs/processes.ts';
-import { apart, callAt, pidAt, registerAny, sample, servesAnew } from './any-programs.ts';
 import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
+import { apart, callAt, pidAt, registerAny, sample, servesAnew } from './programs/any-programs.ts';
 
 const { test, onPostgresql, opened, database } = await journey('journey: nodes without their database', {
   timeoutMs: 300_000,

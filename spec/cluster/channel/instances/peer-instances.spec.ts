@@ -1,5 +1,5 @@
 // Instances of another node over the peer channel, between real listeners in one process: what an exchange and a conversation carry, who may
-// use them, and how they end. Whole gateways: spec/system/nodes/programs-elsewhere.spec.ts.
+// use them, and how they end. Whole gateways: spec/system/nodes/programs/programs-elsewhere.spec.ts.
 
 import { firstValueFrom, lastValueFrom, NEVER, Subject, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
