@@ -62,7 +62,7 @@ const { resolve } = createRequire(import.meta.url);
 const VENDOR = new URL('dist/vendor/', PACKAGE_ROOT);
 
 /** Reads a listed file. Rejects when its package is not installed. */
-export async function readAsset({ module, edits = [] }: Asset): Promise<Buffer> {
+async function readAsset({ module, edits = [] }: Asset): Promise<Buffer> {
   const copy = new URL(module, VENDOR);
   const content = await readFile(existsSync(copy) ? copy : resolve(module));
   if (edits.length === 0) return content;
@@ -72,7 +72,7 @@ export async function readAsset({ module, edits = [] }: Asset): Promise<Buffer> 
 /** Also the first segment of the page's path. */
 export type PageName = 'docs' | 'redoc';
 
-export interface Asset {
+interface Asset {
   readonly module: string;
   readonly type: string;
   /** Replacements: a passage that occurs once, and the text for it. */
@@ -133,7 +133,7 @@ interface Page {
 }
 
 /** The page of Swagger UI, rendered by koa2-swagger-ui, which only this page loads (45 ms). */
-export async function swaggerPage(): Promise<Page> {
+async function swaggerPage(): Promise<Page> {
   const { koaSwagger } = await import('koa2-swagger-ui');
   const render = koaSwagger({
     title: 'Stagedoor: API',
@@ -169,7 +169,7 @@ export async function swaggerPage(): Promise<Page> {
  * The page of ReDoc, whose bundle is an ES module that reads the attributes of the element `redoc`. Telemetry is off.
  * ReDoc creates an empty style element and fills it by rules, so the policy allows an empty style element only.
  */
-export function redocPage(): Page {
+function redocPage(): Page {
   return documentPage(REDOC_HTML, ['']);
 }
 
@@ -190,7 +190,7 @@ const REDOC_HTML = `<!DOCTYPE html>
 `;
 
 /** The page with the headers that allow its inline scripts and styles, and further styles. */
-export function documentPage(html: string, furtherStyles: readonly string[] = []): Page {
+function documentPage(html: string, furtherStyles: readonly string[] = []): Page {
   const contents = (pattern: RegExp) => [...html.matchAll(pattern)].map(([, content = '']) => content);
   const scripts = contents(/<script>([\s\S]*?)<\/script>/g);
   const styles = [...contents(/<style>([\s\S]*?)<\/style>/g), ...furtherStyles];
