@@ -154,7 +154,6 @@ function Outcome({ outcome, code }: Pick<Call, 'outcome' | 'code'>) {
   if (outcome === 'running') return <Badge tone="idle" icon="starting" word="Running" />;
   if (outcome === 'tool_error') return <Badge tone="bad" icon="bad" word="Tool error" />;
   if (outcome === 'cancelled') return <Badge tone="idle" icon="stopped" word="Cancelled" />;
-  if (outcome === 'tool_error') return <Badge tone="bad" icon="bad" word="Tool error" />;
   return <Badge tone="bad" icon="bad" word={code ?? outcome} />;
 }
 

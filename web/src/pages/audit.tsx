@@ -11,7 +11,7 @@ import { More } from '../parts/more.tsx';
 import { Output } from '../parts/result.tsx';
 import { isNarrow } from '../parts/screen.ts';
 import { Badge } from '../parts/state.tsx';
-import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { Empty, Reading } from '../parts/status.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
 import { href, navigate, route, setParams } from '../router.ts';
 
@@ -78,8 +78,7 @@ export function AuditPage() {
         </div>
       </div>
       <Filters isUsed={wanted.size > 0} />
-      {error !== undefined && <Failure text={error} onRetry={reload} />}
-      {items === undefined && error === undefined && <Loading what="the audit log" />}
+      <Reading what="the audit log" isRead={items !== undefined} error={error} reload={reload} />
       {items?.length === 0 && (
         <Empty title={wanted.size > 0 ? 'No entry matches.' : 'Nothing is recorded yet.'}>
           <p>Changes, sign-ins and calls of tools are recorded. Names and ids must match as a whole.</p>

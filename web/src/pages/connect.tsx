@@ -7,6 +7,7 @@ import { Icon } from '../parts/icon.tsx';
 import { useLoaded } from '../parts/load.ts';
 import { Output } from '../parts/result.tsx';
 import { isNarrow } from '../parts/screen.ts';
+import { Segments } from '../parts/segments.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { TemplateSelect } from '../parts/template-select.tsx';
 import { href, route, setParams } from '../router.ts';
@@ -122,18 +123,12 @@ function SnippetView({ snippet }: { readonly snippet: Snippet }) {
         <CopyButton label="Copy" text={() => text} />
       </div>
       {transports.length > 1 && (
-        <fieldset class="segments" aria-label="Transport">
-          {transports.map((each) => (
-            <button
-              key={each}
-              type="button"
-              aria-pressed={transport === each}
-              onClick={() => setParams({ transport: each })}
-            >
-              {TRANSPORTS[each]}
-            </button>
-          ))}
-        </fieldset>
+        <Segments
+          label="Transport"
+          options={transports.map((each) => [each, TRANSPORTS[each]])}
+          value={transport}
+          onChoose={(chosen) => setParams({ transport: chosen })}
+        />
       )}
       {steps.length > 0 && (
         <ol>

@@ -12,7 +12,7 @@ import { Confirm, Dialog } from '../parts/dialog.tsx';
 import { useLoaded } from '../parts/load.ts';
 import { attempt } from '../parts/notices.tsx';
 import { Badge, type Look, waitsForAccount } from '../parts/state.tsx';
-import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { Empty, Reading } from '../parts/status.tsx';
 import { href } from '../router.ts';
 import { templates } from '../store.ts';
 import type { Instance } from '../types.ts';
@@ -93,8 +93,7 @@ export function ConnectionsPage() {
       )}
       <section aria-labelledby="accounts">
         <h2 id="accounts">Accounts</h2>
-        {error !== undefined && <Failure text={error} onRetry={reload} />}
-        {data === undefined && error === undefined && <Loading what="accounts" />}
+        <Reading what="accounts" isRead={data !== undefined} error={error} reload={reload} />
         {data?.length === 0 && <NoAccount hasServers={servers.length > 0} />}
         {data !== undefined && data.length > 0 && (
           <ul class="panel list accounts" aria-labelledby="accounts">

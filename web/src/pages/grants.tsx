@@ -7,7 +7,7 @@ import { day } from '../format.ts';
 import { Cell } from '../parts/cell.tsx';
 import { Confirm } from '../parts/dialog.tsx';
 import { useLoaded } from '../parts/load.ts';
-import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { Empty, Reading } from '../parts/status.tsx';
 import { href } from '../router.ts';
 
 interface Grant {
@@ -32,8 +32,7 @@ export function GrantsPage() {
         Clients that signed a user in by the address of the gateway. Each acts as its user until its grant
         ends.
       </p>
-      {error !== undefined && <Failure text={error} onRetry={reload} />}
-      {data === undefined && error === undefined && <Loading what="grants" />}
+      <Reading what="grants" isRead={data !== undefined} error={error} reload={reload} />
       {data?.length === 0 && (
         <Empty title="No client has a grant.">
           {!isOpen.value && (

@@ -8,7 +8,7 @@ import { Cell } from '../parts/cell.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { attempt } from '../parts/notices.tsx';
 import { Badge, type Look } from '../parts/state.tsx';
-import { Failure, Loading, Partial } from '../parts/status.tsx';
+import { Partial, Reading } from '../parts/status.tsx';
 import { nodes, readNodes } from '../store.ts';
 import type { GatewayNode } from '../types.ts';
 
@@ -26,8 +26,7 @@ export function NodesPage() {
     <>
       <Partial nodes={partial} />
       <h1>Nodes</h1>
-      {error !== undefined && <Failure text={error} onRetry={() => void readNodes()} />}
-      {answer === undefined && error === undefined && <Loading what="nodes" />}
+      <Reading what="nodes" isRead={answer !== undefined} error={error} reload={() => void readNodes()} />
       {warnings.length > 0 && (
         <div class="callout warn">
           <Icon name="warn" />

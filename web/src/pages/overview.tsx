@@ -9,7 +9,8 @@ import { Icon } from '../parts/icon.tsx';
 import type { Line } from '../parts/plot.ts';
 import { isNarrow } from '../parts/screen.ts';
 import { Search } from '../parts/search.tsx';
-import { Empty, Failure, Loading, Partial } from '../parts/status.tsx';
+import { Segments } from '../parts/segments.tsx';
+import { Empty, Partial, Reading } from '../parts/status.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
 import { type Problem, problems, summary } from '../problems.ts';
 import { href } from '../router.ts';
@@ -41,8 +42,7 @@ export function OverviewPage() {
           </a>
         )}
       </div>
-      {error !== undefined && <Failure text={error} onRetry={readAll} />}
-      {!isLoaded && error === undefined && <Loading what="templates" />}
+      <Reading what="templates" isRead={isLoaded} error={error} reload={readAll} />
       {isLoaded && (
         <>
           <p class="lead">{summary.value}</p>
@@ -164,20 +164,14 @@ function Charts() {
   const shared = { times, shownSeconds: RANGES[range.value] };
   return (
     <section aria-label="Load">
-      <fieldset class="segments" aria-label="Range of the charts">
-        {(Object.keys(RANGES) as (keyof typeof RANGES)[]).map((name) => (
-          <button
-            key={name}
-            type="button"
-            aria-pressed={range.value === name}
-            onClick={() => {
-              range.value = name;
-            }}
-          >
-            {name}
-          </button>
-        ))}
-      </fieldset>
+      <Segments
+        label="Range of the charts"
+        options={(Object.keys(RANGES) as (keyof typeof RANGES)[]).map((name) => [name, name])}
+        value={range.value}
+        onChoose={(name) => {
+          range.value = name;
+        }}
+      />
       <div class="charts">
         <Chart title="Requests" lines={requests} format={(value) => `${rate(value)}/s`} {...shared} />
         <Chart title="Latency" lines={latencies} format={milliseconds} {...shared} />

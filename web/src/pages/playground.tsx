@@ -7,6 +7,7 @@ import { get } from '../api.ts';
 import { useLoaded } from '../parts/load.ts';
 import { RunPanel } from '../parts/run-panel.tsx';
 import { Search } from '../parts/search.tsx';
+import { Segments } from '../parts/segments.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { TemplateSelect } from '../parts/template-select.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
@@ -14,11 +15,12 @@ import { abandonRuns, type Item, type ItemKind, listItems } from '../playground.
 import { route, setParams } from '../router.ts';
 import { balancers, templates } from '../store.ts';
 
-const KINDS: Readonly<Record<ItemKind, string>> = {
+const TITLES: Readonly<Record<ItemKind, string>> = {
   tools: 'Tools',
   resources: 'Resources',
   prompts: 'Prompts',
 };
+const KINDS: readonly ItemKind[] = ['tools', 'resources', 'prompts'];
 
 export function PlaygroundPage() {
   const { params } = route.value;
@@ -53,18 +55,12 @@ export function PlaygroundPage() {
       )}
       {mayCall.value && template !== undefined && (
         <>
-          <fieldset class="segments" aria-label="Kind">
-            {Object.entries(KINDS).map(([value, title]) => (
-              <button
-                key={value}
-                type="button"
-                aria-pressed={kind === value}
-                onClick={() => setParams({ kind: value, item: undefined })}
-              >
-                {title}
-              </button>
-            ))}
-          </fieldset>
+          <Segments
+            label="Kind"
+            options={KINDS.map((each) => [each, TITLES[each]])}
+            value={kind}
+            onChoose={(chosen) => setParams({ kind: chosen, item: undefined })}
+          />
           <Items key={`${template} ${kind}`} template={template} kind={kind} />
         </>
       )}
@@ -104,7 +100,7 @@ function Items({ template, kind }: ItemsProps) {
           filter={filter}
         />
         {shown.length === 0 && <Empty title="Nothing matches." />}
-        <VirtualList items={shown} keyOf={({ id }) => id} rowHeight={58} label={KINDS[kind]}>
+        <VirtualList items={shown} keyOf={({ id }) => id} rowHeight={58} label={TITLES[kind]}>
           {(each) => <ItemRow item={each} isChosen={each.id === chosen} />}
         </VirtualList>
       </div>

@@ -19,6 +19,7 @@ import {
 import { useLoaded } from '../parts/load.ts';
 import { notify } from '../parts/notices.tsx';
 import { SchemaFields } from '../parts/schema-form.tsx';
+import { Segments } from '../parts/segments.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { href, navigate, route } from '../router.ts';
 import { initialValue, type Schema } from '../schema.ts';
@@ -203,13 +204,12 @@ interface KindButtonsProps {
 
 function KindButtons({ kind, isDefinable, onChoose }: KindButtonsProps) {
   return (
-    <fieldset class="segments" aria-label="Kind of instance">
-      {KINDS.filter(([value]) => value !== 'definition' || isDefinable).map(([value, text]) => (
-        <button key={value} type="button" aria-pressed={kind === value} onClick={() => onChoose(value)}>
-          {text}
-        </button>
-      ))}
-    </fieldset>
+    <Segments
+      label="Kind of instance"
+      options={KINDS.filter(([value]) => value !== 'definition' || isDefinable)}
+      value={kind}
+      onChoose={onChoose}
+    />
   );
 }
 

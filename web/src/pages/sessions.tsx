@@ -10,7 +10,7 @@ import { Confirm } from '../parts/dialog.tsx';
 import { usePages } from '../parts/load.ts';
 import { More } from '../parts/more.tsx';
 import { isNarrow } from '../parts/screen.ts';
-import { Empty, Failure, Loading, Partial } from '../parts/status.tsx';
+import { Empty, Partial, Reading } from '../parts/status.tsx';
 import { TemplateSelect } from '../parts/template-select.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
 import { href, route, setParams } from '../router.ts';
@@ -49,8 +49,7 @@ export function SessionsPage() {
         <h1>Sessions</h1>
         <Filters />
       </div>
-      {error !== undefined && <Failure text={error} onRetry={reload} />}
-      {items === undefined && error === undefined && <Loading what="sessions" />}
+      <Reading what="sessions" isRead={items !== undefined} error={error} reload={reload} />
       {items?.length === 0 &&
         (wanted.size > 0 ? (
           <Empty title="No session matches." />

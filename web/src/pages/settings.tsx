@@ -6,7 +6,7 @@ import { duration } from '../format.ts';
 import { useLoaded } from '../parts/load.ts';
 import { attempt } from '../parts/notices.tsx';
 import { Search } from '../parts/search.tsx';
-import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { Empty, Reading } from '../parts/status.tsx';
 
 interface Setting {
   readonly name: string;
@@ -65,8 +65,7 @@ export function SettingsPage() {
           All settings in the documentation
         </a>
       </p>
-      {error !== undefined && <Failure text={error} onRetry={reload} />}
-      {shown === undefined && error === undefined && <Loading what="settings" />}
+      <Reading what="settings" isRead={shown !== undefined} error={error} reload={reload} />
       {shown?.length === 0 && <Empty title="No setting matches." />}
       {groups.map(([group, settings = []]) => (
         <section key={group} aria-labelledby={group}>

@@ -23,7 +23,7 @@ import { attempt } from '../parts/notices.tsx';
 import { rightsText } from '../parts/rights-fields.tsx';
 import { Search } from '../parts/search.tsx';
 import { Badge } from '../parts/state.tsx';
-import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { Empty, Reading } from '../parts/status.tsx';
 import { route, setParams } from '../router.ts';
 
 type Opened =
@@ -192,8 +192,7 @@ function Part<T extends { readonly id: string }>({
           Rate limit: {count(Number(limit.value))} requests per hour each; none for {unlimited}.
         </p>
       )}
-      {error !== undefined && <Failure text={error} onRetry={reload} />}
-      {data === undefined && error === undefined && <Loading what={title} />}
+      <Reading what={title} isRead={data !== undefined} error={error} reload={reload} />
       {data !== undefined && found.length === 0 && (
         <Empty title={data.length === 0 ? 'None yet.' : 'Nothing matches.'} />
       )}

@@ -7,6 +7,7 @@ import { Approvals } from '../parts/approvals.tsx';
 import { Field } from '../parts/field.tsx';
 import { useLoaded } from '../parts/load.ts';
 import { notify } from '../parts/notices.tsx';
+import { Segments } from '../parts/segments.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { ViewChosen } from '../parts/view-chosen.tsx';
 import { ViewPreview } from '../parts/view-preview.tsx';
@@ -141,6 +142,11 @@ interface WordsProps {
   readonly onChange: (view: ViewDraft) => void;
 }
 
+const NAMES = [
+  ['bare', 'Bare names'],
+  ['prefixed', 'Prefixed names'],
+] as const;
+
 function Words({ view, isNew, faults, onChange }: WordsProps) {
   const set = (field: 'title' | 'description' | 'instructions', text: string): void => {
     const { [field]: _, ...others } = view;
@@ -197,18 +203,12 @@ function Words({ view, isNew, faults, onChange }: WordsProps) {
           />
         </Field>
       </details>
-      <fieldset class="segments" aria-label="Names of tools">
-        {(['bare', 'prefixed'] as const).map((value) => (
-          <button
-            key={value}
-            type="button"
-            aria-pressed={names === value}
-            onClick={() => onChange({ ...view, names: value })}
-          >
-            {value === 'bare' ? 'Bare names' : 'Prefixed names'}
-          </button>
-        ))}
-      </fieldset>
+      <Segments
+        label="Names of tools"
+        options={NAMES}
+        value={names}
+        onChoose={(chosen) => onChange({ ...view, names: chosen })}
+      />
       <label class="check">
         <input
           type="checkbox"

@@ -9,7 +9,7 @@ import { Confirm } from '../parts/dialog.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { useLoaded } from '../parts/load.ts';
 import { Badge } from '../parts/state.tsx';
-import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { Empty, Reading } from '../parts/status.tsx';
 import { href } from '../router.ts';
 import { ifMatch, type ViewProblem, type ViewRecord } from '../views.ts';
 
@@ -36,8 +36,7 @@ export function ViewsPage() {
         A view is a server of its own at <code>/mcp/&lt;view&gt;</code>: tools that you choose from several
         templates, under the names that you give them.
       </p>
-      {error !== undefined && <Failure text={error} onRetry={reload} />}
-      {views === undefined && error === undefined && <Loading what="views" />}
+      <Reading what="views" isRead={views !== undefined} error={error} reload={reload} />
       {views?.length === 0 && (
         <Empty title="No view yet.">
           {mayWrite.value ? (

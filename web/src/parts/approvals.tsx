@@ -9,7 +9,7 @@ import { toolChanges } from '../store.ts';
 import { useLoaded } from './load.ts';
 import { attempt } from './notices.tsx';
 import { Badge } from './state.tsx';
-import { Failure, Loading } from './status.tsx';
+import { Reading } from './status.tsx';
 
 type Definition = Readonly<Record<string, unknown>>;
 
@@ -60,8 +60,7 @@ export function Approvals({ path, what }: { readonly path: string; readonly what
           </button>
         )}
       </div>
-      {error !== undefined && <Failure text={error} onRetry={reload} />}
-      {data === undefined && error === undefined && <Loading what="tools" />}
+      <Reading what="tools" isRead={data !== undefined} error={error} reload={reload} />
       {data !== undefined && (
         <p role="status">
           {waiting.length === 0

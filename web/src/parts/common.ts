@@ -8,6 +8,7 @@ import './load.ts';
 import './more.tsx';
 import './screen.ts';
 import './search.tsx';
+import './segments.tsx';
 import './state.tsx';
 import './template-select.tsx';
 import './virtual-list.tsx';

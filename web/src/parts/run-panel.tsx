@@ -9,6 +9,7 @@ import { CopyButton } from './copy.tsx';
 import { Icon } from './icon.tsx';
 import { Output, Result } from './result.tsx';
 import { JsonInput, SchemaFields } from './schema-form.tsx';
+import { Segments } from './segments.tsx';
 import { Badge } from './state.tsx';
 import { Failure } from './status.tsx';
 
@@ -17,6 +18,10 @@ interface RunPanelProps {
   readonly item: Item;
 }
 
+const MODES = [
+  ['form', 'Form'],
+  ['json', 'JSON'],
+] as const;
 const VERBS = { tools: 'Call', resources: 'Read', prompts: 'Get' } as const;
 
 export function RunPanel({ template, item }: RunPanelProps) {
@@ -26,7 +31,7 @@ export function RunPanel({ template, item }: RunPanelProps) {
   const [values, setValues] = useState<JsonObject>(() =>
     Object(mine[0]?.values ?? initialValue(item.schema)),
   );
-  const [isRaw, setRaw] = useState(false);
+  const [mode, setMode] = useState<'form' | 'json'>('form');
   /** A new object for each choice, so that the text of the arguments begins again. */
   const [shown, setShown] = useState<Pick<Run, 'id'> | undefined>();
   const run = mine.find(({ id }) => id === shown?.id) ?? mine[0];
@@ -55,17 +60,8 @@ export function RunPanel({ template, item }: RunPanelProps) {
           void start(template, item, values);
         }}
       >
-        {hasForm && (
-          <fieldset class="segments" aria-label="Input mode">
-            <button type="button" aria-pressed={!isRaw} onClick={() => setRaw(false)}>
-              Form
-            </button>
-            <button type="button" aria-pressed={isRaw} onClick={() => setRaw(true)}>
-              JSON
-            </button>
-          </fieldset>
-        )}
-        {hasForm && !isRaw ? (
+        {hasForm && <Segments label="Input mode" options={MODES} value={mode} onChoose={setMode} />}
+        {hasForm && mode === 'form' ? (
           <SchemaFields
             schema={item.schema}
             root={item.schema}

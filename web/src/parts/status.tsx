@@ -33,6 +33,19 @@ export function Failure({ text, onRetry, action = 'Try again' }: FailureProps) {
   );
 }
 
+interface ReadingProps {
+  readonly what: string;
+  readonly isRead: boolean;
+  readonly error: string | undefined;
+  readonly reload: () => void;
+}
+
+/** Above data that is read: that it is not there yet, or that the last attempt failed. */
+export function Reading({ what, isRead, error, reload }: ReadingProps) {
+  if (error !== undefined) return <Failure text={error} onRetry={reload} />;
+  return isRead ? null : <Loading what={what} />;
+}
+
 /** Above data of the deployment, when nodes did not answer. */
 export function Partial({ nodes }: { readonly nodes: readonly string[] }) {
   if (nodes.length === 0) return null;
