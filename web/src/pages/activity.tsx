@@ -66,28 +66,34 @@ export function ActivityPage() {
           <p>Calls appear here while they run, with each attempt. Arguments and results are never shown.</p>
         </Empty>
       ) : (
-        <div class="panel table calls">
-          <div class="head" aria-hidden="true">
-            <span>Time</span>
-            <span>Call</span>
-            <span>Template</span>
-            <span>Caller</span>
-            <span>Outcome</span>
-            <span class="number">Attempts</span>
-            <span class="number">Duration</span>
-          </div>
-          <VirtualList
-            items={shown}
-            keyOf={({ key }) => key}
-            rowHeight={isNarrow.value ? 84 : 46}
-            label="Calls, newest first"
-          >
-            {(call) => <CallRow call={call} />}
-          </VirtualList>
-        </div>
+        <CallTable items={shown} />
       )}
       {open && <CallDrawer call={open} />}
     </>
+  );
+}
+
+function CallTable({ items }: { readonly items: readonly Call[] }) {
+  return (
+    <div class="panel table calls">
+      <div class="head" aria-hidden="true">
+        <span>Time</span>
+        <span>Call</span>
+        <span>Template</span>
+        <span>Caller</span>
+        <span>Outcome</span>
+        <span class="number">Attempts</span>
+        <span class="number">Duration</span>
+      </div>
+      <VirtualList
+        items={items}
+        keyOf={({ key }) => key}
+        rowHeight={isNarrow.value ? 84 : 46}
+        label="Calls, newest first"
+      >
+        {(call) => <CallRow call={call} />}
+      </VirtualList>
+    </div>
   );
 }
 

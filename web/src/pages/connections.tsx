@@ -45,29 +45,16 @@ export function ConnectionsPage() {
   const ending = useSignal<Connection>();
   const address = useSignal<{ readonly url: string; readonly instance: Instance }>();
   const servers = [...templates.value.values()].flat().filter(({ auth }) => auth !== undefined);
-  // An account is connected in another tab, and its server opens again after that.
-  const states = servers.map(({ server_id, state, reason }) => [server_id, state, reason].join()).join();
   useEffect(() => {
     if (data !== undefined) reload();
-  }, [states]);
-  useEffect(() => {
-    const follow = (): void => {
-      if (document.visibilityState === 'visible') reload();
-    };
-    for (const type of EVENTS_OF_RETURN) addEventListener(type, follow);
-    return () => {
-      for (const type of EVENTS_OF_RETURN) removeEventListener(type, follow);
-    };
-  }, []);
+  }, [statesOf(servers)]);
+  useReturn(reload);
   const end = ending.value;
   const opened = address.value;
-  const connect = async (instance: Instance): Promise<void> => {
-    const body = { template: instance.template_name, instance_id: instance.id };
-    await attempt(async () => {
-      const { url } = await change<{ readonly url: string }>('POST', 'gateway/connections', body);
-      address.value = { url, instance };
+  const connect = (instance: Instance): void =>
+    void attempt(async () => {
+      address.value = { url: await addressFor(instance), instance };
     });
-  };
   return (
     <>
       <h1>Connected accounts</h1>
@@ -75,48 +62,21 @@ export function ConnectionsPage() {
         Servers that want an account, and the accounts with which the gateway calls them. Tokens stay in the
         gateway.
       </p>
-      {servers.length > 0 && (
-        <section aria-labelledby="servers">
-          <h2 id="servers">{plural(servers.length, 'server')} with an account</h2>
-          <ul class="panel list accounts" aria-labelledby="servers">
-            {servers.map((instance) => (
-              <li key={instance.server_id}>
-                <ServerRow
-                  instance={instance}
-                  connections={data ?? []}
-                  onConnect={() => void connect(instance)}
-                />
-              </li>
-            ))}
-          </ul>
-        </section>
-      )}
+      {servers.length > 0 && <Servers servers={servers} connections={data ?? []} onConnect={connect} />}
       <section aria-labelledby="accounts">
         <h2 id="accounts">Accounts</h2>
         <Reading what="accounts" isRead={data !== undefined} error={error} reload={reload} />
         {data?.length === 0 && <NoAccount hasServers={servers.length > 0} />}
-        {data !== undefined && data.length > 0 && (
-          <ul class="panel list accounts" aria-labelledby="accounts">
-            {data.map((connection) => (
-              <li key={connection.id}>
-                <ConnectionRow
-                  connection={connection}
-                  onEnd={() => {
-                    ending.value = connection;
-                  }}
-                />
-              </li>
-            ))}
-          </ul>
-        )}
+        <Connections
+          connections={data ?? []}
+          onEnd={(connection) => {
+            ending.value = connection;
+          }}
+        />
       </section>
       {end !== undefined && (
-        <Confirm
-          title={`Disconnect ${ownerOf(end)} from ${nameOf(end)}?`}
-          text="Its tokens are deleted here, and revoked at the server if that can do it. Calls that need the account fail until one is connected again."
-          action="Disconnect"
-          run={() => change('DELETE', `gateway/connections/${encodeURIComponent(end.id)}`)}
-          done={`${nameOf(end)} is disconnected.`}
+        <Disconnect
+          connection={end}
           onDone={reload}
           onClose={() => {
             ending.value = undefined;
@@ -136,8 +96,73 @@ export function ConnectionsPage() {
   );
 }
 
+/** The address of the page of the gateway that leads to the sign-in at the server. */
+async function addressFor({ template_name: template, id }: Instance): Promise<string> {
+  const body = { template, instance_id: id };
+  const { url } = await change<{ readonly url: string }>('POST', 'gateway/connections', body);
+  return url;
+}
+
+/** A text that changes when an account is connected in another tab, after which its server opens again. */
+function statesOf(servers: readonly Instance[]): string {
+  return servers.map(({ server_id, state, reason }) => [server_id, state, reason].join()).join();
+}
+
 /** The tab is in view again. */
 const EVENTS_OF_RETURN = ['focus', 'visibilitychange'];
+
+function useReturn(reload: () => void): void {
+  useEffect(() => {
+    const follow = (): void => {
+      if (document.visibilityState === 'visible') reload();
+    };
+    for (const type of EVENTS_OF_RETURN) addEventListener(type, follow);
+    return () => {
+      for (const type of EVENTS_OF_RETURN) removeEventListener(type, follow);
+    };
+  }, []);
+}
+
+interface ServersProps {
+  readonly servers: readonly Instance[];
+  readonly connections: readonly Connection[];
+  readonly onConnect: (instance: Instance) => void;
+}
+
+function Servers({ servers, connections, onConnect }: ServersProps) {
+  return (
+    <section aria-labelledby="servers">
+      <h2 id="servers">{plural(servers.length, 'server')} with an account</h2>
+      <ul class="panel list accounts" aria-labelledby="servers">
+        {servers.map((instance) => (
+          <li key={instance.server_id}>
+            <ServerRow instance={instance} connections={connections} onConnect={() => onConnect(instance)} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+interface DisconnectProps {
+  readonly connection: Connection;
+  readonly onDone: () => void;
+  readonly onClose: () => void;
+}
+
+function Disconnect({ connection, ...closing }: DisconnectProps) {
+  const name = nameOf(connection);
+  return (
+    <Confirm
+      title={`Disconnect ${ownerOf(connection)} from ${name}?`}
+      text="Its tokens are deleted here, and revoked at the server if that can do it. Calls that need the account fail until one is connected again."
+      action="Disconnect"
+      run={() => change('DELETE', `gateway/connections/${encodeURIComponent(connection.id)}`)}
+      done={`${name} is disconnected.`}
+      {...closing}
+    />
+  );
+}
 
 function NoAccount({ hasServers }: { readonly hasServers: boolean }) {
   return (
@@ -243,6 +268,24 @@ function ConnectionRow({
         </button>
       </span>
     </div>
+  );
+}
+
+interface ConnectionsProps {
+  readonly connections: readonly Connection[];
+  readonly onEnd: (connection: Connection) => void;
+}
+
+function Connections({ connections, onEnd }: ConnectionsProps) {
+  if (connections.length === 0) return null;
+  return (
+    <ul class="panel list accounts" aria-labelledby="accounts">
+      {connections.map((connection) => (
+        <li key={connection.id}>
+          <ConnectionRow connection={connection} onEnd={() => onEnd(connection)} />
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -1,7 +1,7 @@
 // Registers an instance: by the definition of its template, an endpoint, or a command that the gateway runs.
 // The connection of the latter two can be tested before they are registered.
 
-import { useSignal } from '@preact/signals';
+import { type Signal, useSignal } from '@preact/signals';
 import { isOpen, mayWrite } from '../account.ts';
 import { change, get, messageOf } from '../api.ts';
 import { plural } from '../format.ts';
@@ -60,7 +60,6 @@ export function RegisterPage() {
   const isDefinable = definition !== undefined && edited === undefined;
   const usual = isDefinable ? 'definition' : kindOf(edited);
   const kind = chosen.value === 'definition' ? usual : (chosen.value ?? usual);
-  const schema = definition?.config_schema ?? {};
   const register = (form: HTMLFormElement): Promise<void> =>
     sending.run('save', () =>
       kind === 'definition'
@@ -73,12 +72,7 @@ export function RegisterPage() {
   };
   return (
     <>
-      <h1>{edited === undefined ? 'Register an instance' : `Edit ${edited.id}`}</h1>
-      {edited !== undefined && (
-        <p class="lead">
-          The instance is replaced in place: running calls finish, then new ones use the new settings.
-        </p>
-      )}
+      <Heading edited={edited} />
       <form class="panel padded narrow" onSubmit={onSubmit}>
         <div class="columns">
           <TemplateField
@@ -100,32 +94,62 @@ export function RegisterPage() {
           }}
         />
         {kind !== 'endpoint' && isOpen.value && <NoCommands />}
-        {kind === 'definition' && (
-          <SchemaFields
-            key={template.value}
-            schema={schema}
-            root={schema}
-            value={config.value ?? initialValue(schema)}
-            onChange={(next) => {
-              config.value = next;
-            }}
-          />
+        {kind === 'definition' ? (
+          <DefinitionFields key={template.value} schema={definition?.config_schema ?? {}} config={config} />
+        ) : (
+          <ConnectionFields kind={kind} edited={edited} />
         )}
-        {kind === 'endpoint' && <EndpointFields edited={edited} />}
-        {kind === 'command' && <CommandFields edited={edited} />}
-        {kind !== 'definition' && <EraField edited={edited} />}
-        {kind !== 'definition' && <WeightField edited={edited} />}
         {sending.error !== undefined && <Failure text={sending.error} />}
         {sending.result !== undefined && <Outcome result={sending.result} />}
-        <div class="actions">
-          {kind !== 'definition' && (
-            <TestButton sending={sending} bodyOf={(form) => bodyOf(form, kind, edited)} />
-          )}
-          <button type="submit" class="primary" disabled={sending.busy !== undefined}>
-            {edited === undefined ? 'Register' : 'Save'}
-          </button>
-        </div>
+        <Actions kind={kind} edited={edited} sending={sending} />
       </form>
+    </>
+  );
+}
+
+function Heading({ edited }: { readonly edited: Instance | undefined }) {
+  return (
+    <>
+      <h1>{edited === undefined ? 'Register an instance' : `Edit ${edited.id}`}</h1>
+      {edited !== undefined && (
+        <p class="lead">
+          The instance is replaced in place: running calls finish, then new ones use the new settings.
+        </p>
+      )}
+    </>
+  );
+}
+
+interface DefinitionFieldsProps {
+  readonly schema: Schema;
+  /** Undefined until something is entered. */
+  readonly config: Signal<unknown>;
+}
+
+function DefinitionFields({ schema, config }: DefinitionFieldsProps) {
+  return (
+    <SchemaFields
+      schema={schema}
+      root={schema}
+      value={config.value ?? initialValue(schema)}
+      onChange={(next) => {
+        config.value = next;
+      }}
+    />
+  );
+}
+
+interface ConnectionFieldsProps {
+  readonly kind: 'endpoint' | 'command';
+  readonly edited: Instance | undefined;
+}
+
+function ConnectionFields({ kind, edited }: ConnectionFieldsProps) {
+  return (
+    <>
+      {kind === 'endpoint' ? <EndpointFields edited={edited} /> : <CommandFields edited={edited} />}
+      <EraField edited={edited} />
+      <WeightField edited={edited} />
     </>
   );
 }
@@ -210,6 +234,25 @@ function KindButtons({ kind, isDefinable, onChoose }: KindButtonsProps) {
       value={kind}
       onChoose={onChoose}
     />
+  );
+}
+
+interface ActionsProps {
+  readonly kind: RegistrationKind;
+  readonly edited: Instance | undefined;
+  readonly sending: Sending;
+}
+
+function Actions({ kind, edited, sending }: ActionsProps) {
+  return (
+    <div class="actions">
+      {kind !== 'definition' && (
+        <TestButton sending={sending} bodyOf={(form) => bodyOf(form, kind, edited)} />
+      )}
+      <button type="submit" class="primary" disabled={sending.busy !== undefined}>
+        {edited === undefined ? 'Register' : 'Save'}
+      </button>
+    </div>
   );
 }
 

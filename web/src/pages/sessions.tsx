@@ -50,45 +50,19 @@ export function SessionsPage() {
         <Filters />
       </div>
       <Reading what="sessions" isRead={items !== undefined} error={error} reload={reload} />
-      {items?.length === 0 &&
-        (wanted.size > 0 ? (
-          <Empty title="No session matches." />
-        ) : (
-          <Empty title="No client has a session.">
-            <p>Only clients of MCP 2025-11-25 and before have one.</p>
-          </Empty>
-        ))}
+      {items?.length === 0 && <NoSession isFiltered={wanted.size > 0} />}
       {items !== undefined && items.length > 0 && (
         <section aria-label="Sessions">
           <p class="muted">
             {plural(items.length, 'session')}
             {more && ', and more'}
           </p>
-          <div class="panel table sessions">
-            <div class="head" aria-hidden="true">
-              <span>Client</span>
-              <span>Owner</span>
-              <span>Bound to</span>
-              <span>Opened</span>
-              <span>Last used</span>
-              <span />
-            </div>
-            <VirtualList
-              items={items}
-              keyOf={({ id }) => id}
-              rowHeight={isNarrow.value ? 146 : 60}
-              label="Sessions"
-            >
-              {(session) => (
-                <SessionRow
-                  session={session}
-                  onEnd={() => {
-                    ending.value = session;
-                  }}
-                />
-              )}
-            </VirtualList>
-          </div>
+          <SessionTable
+            items={items}
+            onEnd={(session) => {
+              ending.value = session;
+            }}
+          />
           <More {...pages} />
         </section>
       )}
@@ -106,6 +80,43 @@ export function SessionsPage() {
         />
       )}
     </>
+  );
+}
+
+function NoSession({ isFiltered }: { readonly isFiltered: boolean }) {
+  if (isFiltered) return <Empty title="No session matches." />;
+  return (
+    <Empty title="No client has a session.">
+      <p>Only clients of MCP 2025-11-25 and before have one.</p>
+    </Empty>
+  );
+}
+
+interface SessionTableProps {
+  readonly items: readonly Session[];
+  readonly onEnd: (session: Session) => void;
+}
+
+function SessionTable({ items, onEnd }: SessionTableProps) {
+  return (
+    <div class="panel table sessions">
+      <div class="head" aria-hidden="true">
+        <span>Client</span>
+        <span>Owner</span>
+        <span>Bound to</span>
+        <span>Opened</span>
+        <span>Last used</span>
+        <span />
+      </div>
+      <VirtualList
+        items={items}
+        keyOf={({ id }) => id}
+        rowHeight={isNarrow.value ? 146 : 60}
+        label="Sessions"
+      >
+        {(session) => <SessionRow session={session} onEnd={() => onEnd(session)} />}
+      </VirtualList>
+    </div>
   );
 }
 

@@ -1,6 +1,6 @@
 // Users and API keys: creates both, disables users, revokes keys. A new key is shown once.
 
-import { useSignal } from '@preact/signals';
+import { type Signal, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { account, isOpen } from '../account.ts';
 import { change, get } from '../api.ts';
@@ -47,19 +47,10 @@ export function UsersPage() {
     opened.value = undefined;
     setParams({ new: undefined });
   };
-  const now = opened.value;
   return (
     <>
       <h1>Users and keys</h1>
-      {isOpen.value && (
-        <p class="callout idle">
-          <Icon name="info" />
-          <span>
-            While authentication is off, accounts are not needed, and are changed from the command line of the
-            gateway's machine only: <code>stagedoor gateway create-user</code>.
-          </span>
-        </p>
-      )}
+      {isOpen.value && <AccountsAreUnused />}
       <Part
         title="Users"
         limit={hourly('user_per_hour')}
@@ -95,45 +86,99 @@ export function UsersPage() {
           />
         )}
       </Part>
-      {now?.dialog === 'user' && <NewUser onClose={close} onDone={users.reload} />}
-      {now?.dialog === 'change' && <ChangeUser user={now.subject} onClose={close} onDone={users.reload} />}
-      {now?.dialog === 'changeKey' && <ChangeKey apiKey={now.subject} onClose={close} onDone={keys.reload} />}
-      {now?.dialog === 'key' && (
+      {opened.value !== undefined && (
+        <AccountDialog opened={opened} users={users} keys={keys} onClose={close} />
+      )}
+    </>
+  );
+}
+
+function AccountsAreUnused() {
+  return (
+    <p class="callout idle">
+      <Icon name="info" />
+      <span>
+        While authentication is off, accounts are not needed, and are changed from the command line of the
+        gateway's machine only: <code>stagedoor gateway create-user</code>.
+      </span>
+    </p>
+  );
+}
+
+interface AccountDialogProps {
+  readonly opened: Signal<Opened | undefined>;
+  readonly users: Loaded<unknown>;
+  readonly keys: Loaded<unknown>;
+  readonly onClose: () => void;
+}
+
+function AccountDialog({ opened, users, keys, onClose }: AccountDialogProps) {
+  const now = opened.value;
+  switch (now?.dialog) {
+    case 'user':
+      return <NewUser onClose={onClose} onDone={users.reload} />;
+    case 'change':
+      return <ChangeUser user={now.subject} onClose={onClose} onDone={users.reload} />;
+    case 'delete':
+      return (
+        <DeleteUser
+          user={now.subject}
+          onClose={onClose}
+          onDone={() => {
+            users.reload();
+            keys.reload();
+          }}
+        />
+      );
+    case 'key':
+      return (
         <NewKey
-          onClose={close}
+          onClose={onClose}
           onDone={(key) => {
             keys.reload();
             opened.value = { dialog: 'shown', key };
           }}
         />
-      )}
-      {now?.dialog === 'shown' && <ShownKey text={now.key} onClose={close} />}
-      {now?.dialog === 'revoke' && (
-        <Confirm
-          title={`Revoke ${now.subject.name}?`}
-          text="Programs that use the key are refused at once. This cannot be undone."
-          action="Revoke"
-          run={() => change('DELETE', `auth/api-keys/${now.subject.id}`)}
-          done={`${now.subject.name} is revoked.`}
-          onDone={keys.reload}
-          onClose={close}
-        />
-      )}
-      {now?.dialog === 'delete' && (
-        <Confirm
-          title={`Delete ${now.subject.username}?`}
-          text="The user and their API keys stop working at once. This cannot be undone."
-          action="Delete"
-          run={() => change('DELETE', `auth/users/${now.subject.id}`)}
-          done={`${now.subject.username} is deleted.`}
-          onDone={() => {
-            users.reload();
-            keys.reload();
-          }}
-          onClose={close}
-        />
-      )}
-    </>
+      );
+    case 'shown':
+      return <ShownKey text={now.key} onClose={onClose} />;
+    case 'changeKey':
+      return <ChangeKey apiKey={now.subject} onClose={onClose} onDone={keys.reload} />;
+    case 'revoke':
+      return <RevokeKey apiKey={now.subject} onClose={onClose} onDone={keys.reload} />;
+    default:
+      return null;
+  }
+}
+
+interface EndProps {
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+function DeleteUser({ user: { id, username }, ...closing }: EndProps & { readonly user: User }) {
+  return (
+    <Confirm
+      title={`Delete ${username}?`}
+      text="The user and their API keys stop working at once. This cannot be undone."
+      action="Delete"
+      run={() => change('DELETE', `auth/users/${id}`)}
+      done={`${username} is deleted.`}
+      {...closing}
+    />
+  );
+}
+
+function RevokeKey({ apiKey: { id, name }, ...closing }: EndProps & { readonly apiKey: ApiKey }) {
+  return (
+    <Confirm
+      title={`Revoke ${name}?`}
+      text="Programs that use the key are refused at once. This cannot be undone."
+      action="Revoke"
+      run={() => change('DELETE', `auth/api-keys/${id}`)}
+      done={`${name} is revoked.`}
+      {...closing}
+    />
   );
 }
 

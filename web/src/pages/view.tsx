@@ -95,11 +95,7 @@ function Editor({ record, onReload }: EditorProps) {
           <ViewChosen view={draft} known={known} faults={wrong} onChange={set} />
         </div>
         {isOutdated.value ? (
-          <Failure
-            text="The view was changed or deleted since you opened it. Read it again: what you entered here is lost."
-            action="Read it again"
-            onRetry={onReload}
-          />
+          <Outdated onReload={onReload} />
         ) : (
           wrong.size > 0 && <Failure text={summaryOf(wrong)} />
         )}
@@ -115,6 +111,16 @@ function Editor({ record, onReload }: EditorProps) {
       {record?.approve === 'pinned' && <Approvals path={`gateway/views/${record.id}`} what="view" />}
       <ViewPreview view={draft} isStored={record !== undefined} />
     </>
+  );
+}
+
+function Outdated({ onReload }: { readonly onReload: (() => void) | undefined }) {
+  return (
+    <Failure
+      text="The view was changed or deleted since you opened it. Read it again: what you entered here is lost."
+      action="Read it again"
+      onRetry={onReload}
+    />
   );
 }
 
@@ -156,23 +162,12 @@ function Words({ view, isNew, faults, onChange }: WordsProps) {
   return (
     <div class="panel padded form">
       <div class="columns">
-        <Field
-          label="Name"
-          isRequired
+        <NameField
+          id={view.id}
+          isNew={isNew}
           error={faults.get('id')}
-          hint={`Clients use it at /mcp/${view.id || '<name>'}.`}
-        >
-          <input
-            required
-            readOnly={!isNew}
-            autocomplete="off"
-            maxLength={64}
-            pattern="[a-z][a-z0-9\-]*"
-            title="Lower-case letters, digits and hyphens"
-            value={view.id}
-            onInput={(event) => onChange({ ...view, id: event.currentTarget.value })}
-          />
-        </Field>
+          onInput={(id) => onChange({ ...view, id })}
+        />
         <Field label="Title" error={faults.get('title')} hint="As clients show it.">
           <input
             autocomplete="off"
@@ -209,18 +204,48 @@ function Words({ view, isNew, faults, onChange }: WordsProps) {
         value={names}
         onChoose={(chosen) => onChange({ ...view, names: chosen })}
       />
-      <label class="check">
-        <input
-          type="checkbox"
-          disabled={!isAdmin.value}
-          checked={view.approve === 'pinned'}
-          onChange={(event) => {
-            const { approve: _, ...others } = view;
-            onChange(event.currentTarget.checked ? { ...others, approve: 'pinned' } : others);
-          }}
-        />
-        Approve tools: what servers add or change later waits for an admin
-      </label>
+      <ApprovalChoice view={view} onChange={onChange} />
     </div>
+  );
+}
+
+interface NameFieldProps {
+  readonly id: string;
+  readonly isNew: boolean;
+  readonly error: string | undefined;
+  readonly onInput: (id: string) => void;
+}
+
+function NameField({ id, isNew, error, onInput }: NameFieldProps) {
+  return (
+    <Field label="Name" isRequired error={error} hint={`Clients use it at /mcp/${id || '<name>'}.`}>
+      <input
+        required
+        readOnly={!isNew}
+        autocomplete="off"
+        maxLength={64}
+        pattern="[a-z][a-z0-9\-]*"
+        title="Lower-case letters, digits and hyphens"
+        value={id}
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+    </Field>
+  );
+}
+
+function ApprovalChoice({ view, onChange }: Pick<WordsProps, 'view' | 'onChange'>) {
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        disabled={!isAdmin.value}
+        checked={view.approve === 'pinned'}
+        onChange={(event) => {
+          const { approve: _, ...others } = view;
+          onChange(event.currentTarget.checked ? { ...others, approve: 'pinned' } : others);
+        }}
+      />
+      Approve tools: what servers add or change later waits for an admin
+    </label>
   );
 }

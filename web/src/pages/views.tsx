@@ -37,17 +37,7 @@ export function ViewsPage() {
         templates, under the names that you give them.
       </p>
       <Reading what="views" isRead={views !== undefined} error={error} reload={reload} />
-      {views?.length === 0 && (
-        <Empty title="No view yet.">
-          {mayWrite.value ? (
-            <a class="button primary" href={href('view')}>
-              Make the first one
-            </a>
-          ) : (
-            <p>An account that may change the gateway makes them.</p>
-          )}
-        </Empty>
-      )}
+      {views?.length === 0 && <NoView />}
       {views !== undefined && views.length > 0 && (
         <ul class="panel list accounts" aria-label="Views">
           {views.map((view) => (
@@ -76,6 +66,20 @@ export function ViewsPage() {
         />
       )}
     </>
+  );
+}
+
+function NoView() {
+  return (
+    <Empty title="No view yet.">
+      {mayWrite.value ? (
+        <a class="button primary" href={href('view')}>
+          Make the first one
+        </a>
+      ) : (
+        <p>An account that may change the gateway makes them.</p>
+      )}
+    </Empty>
   );
 }
 

@@ -61,14 +61,7 @@ export function Approvals({ path, what }: { readonly path: string; readonly what
         )}
       </div>
       <Reading what="tools" isRead={data !== undefined} error={error} reload={reload} />
-      {data !== undefined && (
-        <p role="status">
-          {waiting.length === 0
-            ? `No tool of this ${what} waits for approval.`
-            : `${plural(waiting.length, 'tool')} of this ${what} ${waiting.length === 1 ? 'waits' : 'wait'} for approval: clients do not get ${waiting.length === 1 ? 'it' : 'them'}.`}
-          {!isAdmin.value && waiting.length > 0 && ' An admin approves them.'}
-        </p>
-      )}
+      {data !== undefined && <Summary count={waiting.length} what={what} />}
       {waiting.length + withheld.length > 0 && (
         <ul class="panel list approvals" aria-labelledby="approvals">
           {[...waiting, ...withheld].map((tool) => (
@@ -89,6 +82,19 @@ export function Approvals({ path, what }: { readonly path: string; readonly what
         </details>
       )}
     </section>
+  );
+}
+
+/** How many tools wait for approval, of which clients get nothing yet. */
+function Summary({ count, what }: { readonly count: number; readonly what: string }) {
+  const [wait, them] = count === 1 ? ['waits', 'it'] : ['wait', 'them'];
+  return (
+    <p role="status">
+      {count === 0
+        ? `No tool of this ${what} waits for approval.`
+        : `${plural(count, 'tool')} of this ${what} ${wait} for approval: clients do not get ${them}.`}
+      {!isAdmin.value && count > 0 && ' An admin approves them.'}
+    </p>
   );
 }
 

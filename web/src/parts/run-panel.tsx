@@ -31,28 +31,12 @@ export function RunPanel({ template, item }: RunPanelProps) {
   const [values, setValues] = useState<JsonObject>(() =>
     Object(mine[0]?.values ?? initialValue(item.schema)),
   );
-  const [mode, setMode] = useState<'form' | 'json'>('form');
-  /** A new object for each choice, so that the text of the arguments begins again. */
   const [shown, setShown] = useState<Pick<Run, 'id'> | undefined>();
   const run = mine.find(({ id }) => id === shown?.id) ?? mine[0];
   const isRunning = run !== undefined && run.durationMs === undefined;
-  const hasForm = controlOf(item.schema).kind === 'object';
   return (
     <section class="panel padded stack" aria-labelledby="item">
-      <div class="title">
-        <h2 id="item">{item.title}</h2>
-        {item.id !== item.title && <code class="muted small">{item.id}</code>}
-      </div>
-      {item.traits !== undefined && item.traits.length > 0 && (
-        <ul class="traits" aria-label="What the tool says of its effects">
-          {item.traits.map((trait) => (
-            <li key={trait} class="badge idle">
-              {trait}
-            </li>
-          ))}
-        </ul>
-      )}
-      {item.description !== '' && <p class="muted description">{shortened(item.description)}</p>}
+      <ItemHead {...item} />
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -60,26 +44,7 @@ export function RunPanel({ template, item }: RunPanelProps) {
           void start(template, item, values);
         }}
       >
-        {hasForm && <Segments label="Input mode" options={MODES} value={mode} onChoose={setMode} />}
-        {hasForm && mode === 'form' ? (
-          <SchemaFields
-            schema={item.schema}
-            root={item.schema}
-            value={values}
-            onChange={(next) => setValues(Object(next))}
-          />
-        ) : (
-          (hasForm || takesAnything(item)) && (
-            <JsonInput
-              key={shown}
-              label="Arguments as JSON"
-              rows={8}
-              value={values}
-              onChange={(next) => setValues(Object(next))}
-            />
-          )
-        )}
-        {!hasForm && !takesAnything(item) && <p class="muted">No arguments.</p>}
+        <Arguments item={item} chosen={shown} values={values} onChange={setValues} />
         <div class="actions">
           <button type="submit" class="primary" disabled={isRunning}>
             <Icon name="playground" />
@@ -111,6 +76,54 @@ export function RunPanel({ template, item }: RunPanelProps) {
         />
       )}
     </section>
+  );
+}
+
+function ItemHead({ id, title, traits = [], description }: Item) {
+  return (
+    <>
+      <div class="title">
+        <h2 id="item">{title}</h2>
+        {id !== title && <code class="muted small">{id}</code>}
+      </div>
+      {traits.length > 0 && (
+        <ul class="traits" aria-label="What the tool says of its effects">
+          {traits.map((trait) => (
+            <li key={trait} class="badge idle">
+              {trait}
+            </li>
+          ))}
+        </ul>
+      )}
+      {description !== '' && <p class="muted description">{shortened(description)}</p>}
+    </>
+  );
+}
+
+interface ArgumentsProps {
+  readonly item: Item;
+  /** Another object for each choice of an earlier call, so that the text begins again. */
+  readonly chosen: object | undefined;
+  readonly values: JsonObject;
+  readonly onChange: (values: JsonObject) => void;
+}
+
+/** The arguments: in a form or as JSON, if there are any. */
+function Arguments({ item, chosen, values, onChange }: ArgumentsProps) {
+  const [mode, setMode] = useState<'form' | 'json'>('form');
+  const { schema } = item;
+  const hasForm = controlOf(schema).kind === 'object';
+  const set = (next: unknown): void => onChange(Object(next));
+  if (!hasForm && !takesAnything(item)) return <p class="muted">No arguments.</p>;
+  return (
+    <>
+      {hasForm && <Segments label="Input mode" options={MODES} value={mode} onChoose={setMode} />}
+      {hasForm && mode === 'form' ? (
+        <SchemaFields schema={schema} root={schema} value={values} onChange={set} />
+      ) : (
+        <JsonInput key={chosen} label="Arguments as JSON" rows={8} value={values} onChange={set} />
+      )}
+    </>
   );
 }
 
