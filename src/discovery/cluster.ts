@@ -60,51 +60,26 @@ async function readKubeconfig(
   files: readonly string[],
   { env, signal, logins }: DiscoveryContext,
 ): Promise<ClusterAccess | undefined> {
-  const { parse } = await import('yaml');
-  const documents = files.map((file) => {
-    const text = textOf(file);
-    let document: unknown;
-    try {
-      document = parse(text, { logLevel: 'error' });
-    } catch {
-      // The message of the parser quotes the text, which has tokens.
-    }
-    if (!isJsonObject(document)) throw new SourceError(`${file}: is not a kubeconfig`);
-    return { file, document };
-  });
+  const documents = await documentsOf(files);
   const context = documents.map(({ document }) => document['current-context']).find(Boolean);
-  const section = (list: string, entry: string, name: unknown) => {
-    for (const { file, document } of documents) {
-      const members: unknown = document[list];
-      const found = (Array.isArray(members) ? members : []).find((each) => Object(each).name === name);
-      if (isJsonObject(found?.[entry])) return { file, fields: found[entry] };
-    }
-    throw new SourceError(`${files[0]}: there is no ${entry} "${name}"`);
-  };
   if (context === undefined) return undefined;
-  const chosen = section('contexts', 'context', context).fields;
-  const cluster = section('clusters', 'cluster', chosen.cluster);
-  const user = section('users', 'user', chosen.user);
+  const chosen = sectionOf(documents, 'contexts', 'context', context).fields;
+  const cluster = sectionOf(documents, 'clusters', 'cluster', chosen.cluster);
+  const user = sectionOf(documents, 'users', 'user', chosen.user);
   const { server } = cluster.fields;
   if (typeof server !== 'string' || !/^https?:\/\/[^@]+$/.test(server) || !URL.canParse(server))
     throw new SourceError(`${cluster.file}: its server is not an http or https URL without credentials`);
-  const text = (from: { file: string; fields: JsonObject }, name: string): string | undefined => {
-    const { [`${name}-data`]: data, [name]: path } = from.fields;
-    if (typeof data === 'string') return Buffer.from(data, 'base64').toString('utf8');
-    return typeof path === 'string' ? textOf(resolve(dirname(from.file), path)) : undefined;
-  };
-  const { token, tokenFile } = user.fields;
-  const ca = text(cluster, 'certificate-authority');
+  const ca = dataOf(cluster, 'certificate-authority');
   const rejectUnauthorized = cluster.fields['insecure-skip-tls-verify'] !== true;
-  const certificate = definedFields({
-    cert: text(user, 'client-certificate'),
-    key: text(user, 'client-key'),
-  });
   const access = {
     server: server.replace(/\/+$/, ''),
     tls: { ...definedFields({ ca }), rejectUnauthorized },
   };
-  const { exec } = user.fields;
+  const certificate = definedFields({
+    cert: dataOf(user, 'client-certificate'),
+    key: dataOf(user, 'client-key'),
+  });
+  const { exec, token, tokenFile } = user.fields;
   // As in kubectl, a program is asked only when there is nothing else.
   if (exec && token === undefined && tokenFile === undefined && certificate.cert === undefined) {
     const shown = clusterInfo(cluster.fields, ca);
@@ -126,6 +101,48 @@ async function readKubeconfig(
       return typeof token === 'string' ? { ...certificate, token } : certificate;
     },
   };
+}
+
+interface Kubeconfig {
+  readonly file: string;
+  readonly document: JsonObject;
+}
+
+async function documentsOf(files: readonly string[]): Promise<readonly Kubeconfig[]> {
+  const { parse } = await import('yaml');
+  return files.map((file) => {
+    const text = textOf(file);
+    let document: unknown;
+    try {
+      document = parse(text, { logLevel: 'error' });
+    } catch {
+      // The message of the parser quotes the text, which has tokens.
+    }
+    if (!isJsonObject(document)) throw new SourceError(`${file}: is not a kubeconfig`);
+    return { file, document };
+  });
+}
+
+/** An entry of a list, and the file that has it. */
+interface Section {
+  readonly file: string;
+  readonly fields: JsonObject;
+}
+
+function sectionOf(documents: readonly Kubeconfig[], list: string, entry: string, name: unknown): Section {
+  for (const { file, document } of documents) {
+    const members: unknown = document[list];
+    const found = (Array.isArray(members) ? members : []).find((each) => Object(each).name === name);
+    if (isJsonObject(found?.[entry])) return { file, fields: found[entry] };
+  }
+  throw new SourceError(`${documents[0]?.file}: there is no ${entry} "${name}"`);
+}
+
+/** What a section has itself, as `<name>-data`, or in a file that it names. */
+function dataOf({ file, fields }: Section, name: string): string | undefined {
+  const { [`${name}-data`]: data, [name]: path } = fields;
+  if (typeof data === 'string') return Buffer.from(data, 'base64').toString('utf8');
+  return typeof path === 'string' ? textOf(resolve(dirname(file), path)) : undefined;
 }
 
 function textOf(path: string): string {

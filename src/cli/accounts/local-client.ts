@@ -61,35 +61,12 @@ export async function withLocalClient<T>(
       onEnded: () => {},
       warn: log.warn,
     });
-    const scheduler = new TaskScheduler();
     const { SUDO_USER, USER, USERNAME } = terminal.env;
     const actor = { actor: 'local', actorName: SUDO_USER || USER || USERNAME || 'operator' };
-    const client: AccountClient = {
-      request: async (path, { method = 'GET', body = {} } = {}) => {
-        const [, list = path, id = ''] = /^(\/auth\/.+)\/(.+)$/.exec(path) ?? [];
-        const isMeant = (written: string) => (id === '' ? written === list : written.startsWith(`${list}/:`));
-        const route = ROUTES.find((each) => each.method === method && isMeant(each.path));
-        if (route === undefined) throw new Error(`no route for ${method} ${path}`);
-        const params = { user_id: id, key_id: id, grant_id: id };
-        // The parts of a request and of a gateway that the routes of accounts use.
-        const input: Partial<RawInput> = {
-          params,
-          query: '',
-          body: definedFields(Object(body)),
-          principal: ANONYMOUS,
-          request: {} as HttpRequest, // it has no address
-        };
-        const services = { auth: { accounts, grants, roles: config.roles }, scheduler } as Services;
-        const reply = (await route.run(input as RawInput, services)) as BytesReply | PiecesReply;
-        const text = reply.kind === 'pieces' ? await wholeText(reply) : reply.bytes;
-        const { trail } = reply;
-        if (method !== 'GET') {
-          const subject = trail?.subject ?? path;
-          audit.record({ ...actor, action: `${method} ${route.path}`, subject, status: 0 });
-        }
-        return text && JSON.parse(String(text));
-      },
-    };
+    const services = { auth: { accounts, grants, roles: config.roles }, scheduler: new TaskScheduler() };
+    const client = clientOf(services as Services, (action, subject) =>
+      audit.record({ ...actor, action, subject, status: 0 }),
+    );
     try {
       return await work(client);
     } finally {
@@ -98,6 +75,30 @@ export async function withLocalClient<T>(
       await audit.close();
     }
   });
+}
+
+/** Runs the routes of accounts in this process. `record` gets what was changed. */
+function clientOf(services: Services, record: (action: string, subject: string) => void): AccountClient {
+  return {
+    request: async (path, { method = 'GET', body = {} } = {}) => {
+      const [, list = path, id = ''] = /^(\/auth\/.+)\/(.+)$/.exec(path) ?? [];
+      const isMeant = (written: string) => (id === '' ? written === list : written.startsWith(`${list}/:`));
+      const route = ROUTES.find((each) => each.method === method && isMeant(each.path));
+      if (route === undefined) throw new Error(`no route for ${method} ${path}`);
+      // The parts of a request that the routes of accounts use.
+      const input: Partial<RawInput> = {
+        params: { user_id: id, key_id: id, grant_id: id },
+        query: '',
+        body: definedFields(Object(body)),
+        principal: ANONYMOUS,
+        request: {} as HttpRequest, // it has no address
+      };
+      const reply = (await route.run(input as RawInput, services)) as BytesReply | PiecesReply;
+      const text = reply.kind === 'pieces' ? await wholeText(reply) : reply.bytes;
+      if (method !== 'GET') record(`${method} ${route.path}`, reply.trail?.subject ?? path);
+      return text && JSON.parse(String(text));
+    },
+  };
 }
 
 async function wholeText({ first, others }: PiecesReply): Promise<string> {

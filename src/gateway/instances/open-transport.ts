@@ -75,25 +75,8 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
     scheduler,
     clock: spreadClock(scheduler, clock),
   });
-  const commands = new LruMap<CommandHistory>(COMMANDS_REMEMBERED);
-  const commandHistory = (definition: InstanceDefinition) => {
-    if (!runsProgram(definition)) return undefined;
-    const { command, args, workingDir, container } = definition;
-    const key = JSON.stringify([command, args, workingDir, container]);
-    const known = commands.get(key) ?? {};
-    commands.set(key, known);
-    return known;
-  };
-  const loads = new Map<TransportKind, () => Promise<OpenTransport>>();
-  const loaded = new Map<TransportKind, OpenTransport>();
-  const load = async (kind: TransportKind): Promise<OpenTransport> => {
-    const loadKind = loads.get(kind) ?? loadOnce(() => loadTransport(kind));
-    loads.set(kind, loadKind);
-    const open = await loadKind();
-    loaded.set(kind, open);
-    await options.scheduler.turn(); // many have waited
-    return open;
-  };
+  const historyOf = commandHistories();
+  const kinds = transportKinds(scheduler);
   return (definition) => {
     const { template, container, era, auth } = definition;
     const isProgram = runsProgram(definition);
@@ -101,7 +84,7 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
     const reaper = runsAnywhere(definition)
       ? (leaseReaper?.of(definition.serverId) ?? options.reaper)
       : options.reaper;
-    const history: OpeningHistory = { command: commandHistory(definition) };
+    const history: OpeningHistory = { command: historyOf(definition) };
     const open: Open = async (signal, { startTimeoutMs = DEFAULT_POLICY.startTimeoutMs, ...hooks } = {}) => {
       const handshakeTimeoutMs = isProgram ? startTimeoutMs : LIMITS.handshakeMs;
       const launched = await launch(definition, protectedPaths, options).catch((thrown: unknown) => {
@@ -109,7 +92,7 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
         throw thrown;
       });
       const { transport } = definition;
-      const openTransport = loaded.get(transport) ?? (await load(transport));
+      const openTransport = kinds.loaded(transport) ?? (await kinds.load(transport));
       try {
         const programs = { reaper, passEnv, user, runInContainer };
         const own = { programs, handshakeTimeoutMs, signal, history, answers, era };
@@ -132,6 +115,34 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
       return starts.take({ ownerId: template, signal, start: () => open(signal, hooks) });
     };
   };
+}
+
+/** Gives what is known of the command of an instance, which all instances with that command share. */
+function commandHistories(): (definition: InstanceDefinition) => CommandHistory | undefined {
+  const histories = new LruMap<CommandHistory>(COMMANDS_REMEMBERED);
+  return (definition) => {
+    if (!runsProgram(definition)) return undefined;
+    const { command, args, workingDir, container } = definition;
+    const key = JSON.stringify([command, args, workingDir, container]);
+    const known = histories.get(key) ?? {};
+    histories.set(key, known);
+    return known;
+  };
+}
+
+/** The modules of the kinds of transport, each loaded with the first instance of its kind. */
+function transportKinds(scheduler: OpenTransportOptions['scheduler']) {
+  const loads = new Map<TransportKind, () => Promise<OpenTransport>>();
+  const loaded = new Map<TransportKind, OpenTransport>();
+  const load = async (kind: TransportKind): Promise<OpenTransport> => {
+    const loadKind = loads.get(kind) ?? loadOnce(() => loadTransport(kind));
+    loads.set(kind, loadKind);
+    const open = await loadKind();
+    loaded.set(kind, open);
+    await scheduler.turn(); // many have waited
+    return open;
+  };
+  return { load, loaded: (kind: TransportKind) => loaded.get(kind) };
 }
 
 async function accountOf(

@@ -96,7 +96,7 @@ export class EventStreams {
       };
       const onClose = (): void => settle(new ClientGone());
       response.once('close', onClose);
-      const writer = writerOf(context, this, settle, tracker);
+      const writer = new EventWriter(context, this, settle, tracker);
       work.add(() => response.off('close', onClose));
       work.add(spreadAlarm(this.#scheduler, this.#clock.alarm)(SLOW_MS, () => writer.onSlow()));
       work.add((typeof source === 'function' ? source(writer) : source).subscribe(writer));
@@ -196,77 +196,93 @@ export class OpenStream implements McpStream {
 /** Characters of joined events after which the client counts as behind. */
 const MAX_JOINED = 64 * 1024;
 
-/** Writes the events of one REST request; `settle` is called at its end. */
-function writerOf(
-  context: HttpContext,
-  streams: EventStreams,
-  settle: (reason?: Error) => void,
-  tracker: Tracker | undefined,
-): Observer<StreamEvent> & StreamReader & { onSlow(): void } {
-  const { res: response, state } = context;
-  let stream: OpenStream | undefined;
+/** Writes the events of one REST request, in a stream that opens with the first of them. `settle` is called at its end. */
+class EventWriter implements Observer<StreamEvent>, StreamReader {
+  readonly #context: HttpContext;
+  readonly #streams: EventStreams;
+  readonly #settle: (reason?: Error) => void;
+  readonly #tracker: Tracker | undefined;
+  #stream: OpenStream | undefined;
   /** Text of events that are joined into one write; see `together`. */
-  let joined: string | undefined;
-  const open = (instanceId?: string): OpenStream => {
-    if (instanceId !== undefined) state.instanceId = instanceId;
-    stream ??= new OpenStream(context, streams, error);
-    return stream;
-  };
-  const sendJoined = (): void => {
-    const text = joined ?? '';
-    joined = undefined;
-    if (text !== '') stream?.sendText(text);
-  };
-  const next = (event: StreamEvent): void => {
+  #joined: string | undefined;
+
+  constructor(
+    context: HttpContext,
+    streams: EventStreams,
+    settle: (reason?: Error) => void,
+    tracker: Tracker | undefined,
+  ) {
+    this.#context = context;
+    this.#streams = streams;
+    this.#settle = settle;
+    this.#tracker = tracker;
+  }
+
+  next(event: StreamEvent): void {
     const { name, data, id, instanceId, essential = false } = event;
-    const opened = open(instanceId);
+    const opened = this.#open(instanceId);
     if (!essential && opened.unsentBytes > HTTP_LIMITS.streamBufferBytes) return;
-    if (joined !== undefined && typeof data === 'string')
-      joined += `${headOf(name, id)}${onOneLine(data)}${END}`;
+    if (this.#joined !== undefined && typeof data === 'string')
+      this.#joined += `${headOf(name, id)}${onOneLine(data)}${END}`;
     else opened.send(event);
-  };
-  const complete = (): void => {
-    const opened = open();
-    sendJoined();
+  }
+
+  complete(): void {
+    const opened = this.#open();
+    this.#sendJoined();
     opened.end();
-    settle();
-  };
-  const error = (thrown: unknown): void => {
+    this.#settle();
+  }
+
+  error(thrown: unknown): void {
+    const { state } = this.#context;
     const failure = asGatewayError(thrown);
-    if (stream === undefined) {
-      settle(failure);
+    if (this.#stream === undefined) {
+      this.#settle(failure);
       return;
     }
     state.errorCode = failure.code;
     const data = JSON.stringify(errorBody(failure, state.requestId, state.principal));
-    next({ name: 'error', data, essential: true });
-    complete();
-  };
-  return {
-    next,
-    error,
-    complete,
-    get isBehind() {
-      return response.writableNeedDrain || (joined?.length ?? 0) > MAX_JOINED;
-    },
-    together: (emit) => {
-      joined = '';
-      try {
-        emit();
-      } finally {
-        sendJoined();
-      }
-    },
-    onCaughtUp: (listener) => {
-      response.on('drain', listener);
-      return () => response.off('drain', listener);
-    },
-    onSlow: () => {
-      if (stream !== undefined) return;
-      const { sentTo } = tracker ?? {};
-      open(sentTo && shownInstance(sentTo, state.pathName));
-    },
-  };
+    this.next({ name: 'error', data, essential: true });
+    this.complete();
+  }
+
+  get isBehind(): boolean {
+    return this.#context.res.writableNeedDrain || (this.#joined?.length ?? 0) > MAX_JOINED;
+  }
+
+  together(emit: () => void): void {
+    this.#joined = '';
+    try {
+      emit();
+    } finally {
+      this.#sendJoined();
+    }
+  }
+
+  onCaughtUp(listener: () => void): () => void {
+    const { res: response } = this.#context;
+    response.on('drain', listener);
+    return () => response.off('drain', listener);
+  }
+
+  onSlow(): void {
+    if (this.#stream !== undefined) return;
+    const { sentTo } = this.#tracker ?? {};
+    this.#open(sentTo && shownInstance(sentTo, this.#context.state.pathName));
+  }
+
+  #open(instanceId?: string): OpenStream {
+    if (instanceId !== undefined) this.#context.state.instanceId = instanceId;
+    this.#stream ??= new OpenStream(this.#context, this.#streams, (reason) => this.error(reason));
+    return this.#stream;
+  }
+
+  #sendJoined(): void {
+    const text = this.#joined ?? '';
+    this.#joined = undefined;
+    if (text !== '') this.#stream?.sendText(text);
+  }
 }
 
 export const EVENT_STREAM_TYPE = 'text/event-stream';

@@ -37,25 +37,13 @@ export interface ProcessListener extends ProgramOutput {
  */
 export function startProcess(
   program: Program,
-  { terminateMs, passEnv, user, reaper, scheduler }: ProcessOptions & { readonly terminateMs: number },
+  options: ProcessOptions & { readonly terminateMs: number },
   { onOutput, onError, onPipeClosed }: ProcessListener,
   over: AbortSignal,
 ): RunningProgram | Promise<never> {
   let child: ChildProcess;
   try {
-    const gated = reaper?.start?.(program.command, program.args);
-    const { command, args } = gated ?? program;
-    child = spawn(command, args, {
-      cwd: program.workingDir ?? user?.home,
-      uid: user?.uid,
-      gid: user?.gid,
-      env: childEnvironment(program.env, programEnvironment(user), process.platform, passEnv),
-      stdio: ['pipe', 'pipe', 'pipe', gated?.channel],
-      shell: false,
-      windowsHide: true,
-      // On Windows `detached` would open a console window, and a group would be useless.
-      detached: ownsGroup,
-    });
+    child = spawnProgram(program, options);
   } catch (error) {
     // Node throws for arguments that never reach the operating system, such as one with a NUL character, and for ENOTDIR.
     return Promise.reject(startFailure(error, program));
@@ -69,16 +57,7 @@ export function startProcess(
     });
   }
   child.on('error', () => {}); // a signal could not be sent
-  let isAlive = true;
-  const died = new Promise<string>((resolve) => {
-    child.once('exit', (code, signal) => {
-      isAlive = false;
-      const end = () => resolve(signal === null ? `exited with code ${code}` : `killed by ${signal}`);
-      // Thousands may end at once.
-      if (scheduler === undefined) end();
-      else scheduler.run(end);
-    });
-  });
+  const died = exitOf(child, options.scheduler);
   const closePipes = (): void => {
     for (const pipe of [stdin, stdout, stderr]) pipe?.destroy();
   };
@@ -100,15 +79,44 @@ export function startProcess(
   return {
     pid,
     exited: died.then(drained),
-    swept: died.then(() => sweep(pid, terminateMs)),
+    swept: died.then(() => sweep(pid, options.terminateMs)),
     write: (text, done) => stdin?.write(text, done),
     endInput: () => stdin?.end(),
     signal: async (name) => {
-      if (!isAlive) return;
+      if (child.exitCode !== null || child.signalCode !== null) return;
       if (ownsGroup) killGroup(pid, `SIG${name}`);
       else killTree(pid);
     },
   };
+}
+
+/** Throws for what never reaches the operating system. */
+function spawnProgram(program: Program, { passEnv, user, reaper }: ProcessOptions): ChildProcess {
+  const gated = reaper?.start?.(program.command, program.args);
+  const { command, args } = gated ?? program;
+  return spawn(command, args, {
+    cwd: program.workingDir ?? user?.home,
+    uid: user?.uid,
+    gid: user?.gid,
+    env: childEnvironment(program.env, programEnvironment(user), process.platform, passEnv),
+    stdio: ['pipe', 'pipe', 'pipe', gated?.channel],
+    shell: false,
+    windowsHide: true,
+    // On Windows `detached` would open a console window, and a group would be useless.
+    detached: ownsGroup,
+  });
+}
+
+/** Resolves with how it ended. */
+function exitOf(child: ChildProcess, scheduler: ProcessOptions['scheduler']): Promise<string> {
+  return new Promise((resolve) => {
+    child.once('exit', (code, signal) => {
+      const end = () => resolve(signal === null ? `exited with code ${code}` : `killed by ${signal}`);
+      // Thousands may end at once.
+      if (scheduler === undefined) end();
+      else scheduler.run(end);
+    });
+  });
 }
 
 /** Calls `take` with each piece. After one that was much work the rest of the pipe waits for the next turn of the event loop. */
