@@ -20,11 +20,6 @@ import { type Clock, machineClock } from '../domain/time/clock.ts';
 
 export type RootActor = Actor<typeof rootMachine>;
 
-type RootEvent = DoneActorEvent | ErrorActorEvent;
-
-/** Emitted when an instance actor has ended or crashed: its id may be used again. */
-type RootEmission = { readonly type: 'instance.ended'; readonly actorId: string };
-
 /**
  * The id of the actors of client sessions. It is the same for all of them, because a machine keeps every event type
  * that it has seen, and the end of an actor is an event with its id.
@@ -37,7 +32,11 @@ export function instanceActorId(number: number): string {
 }
 
 const rootMachine = setup({
-  types: { events: {} as RootEvent, emitted: {} as RootEmission },
+  types: {
+    events: {} as DoneActorEvent | ErrorActorEvent,
+    /** Emitted when an instance actor has ended or crashed: its id may be used again. */
+    emitted: {} as { readonly type: 'instance.ended'; readonly actorId: string },
+  },
   actions: {
     report: emit(({ event: { actorId } }) => ({ type: 'instance.ended', actorId })),
     throwUncaught: ({ event }) =>

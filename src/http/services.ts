@@ -16,24 +16,24 @@ import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import type { Deployment } from './all-nodes/deployment.ts';
 import type { PeerEvents } from './all-nodes/peer-events.ts';
-import type { ConsoleReply } from './docs/console.ts';
-import type { Documents } from './docs/documents.ts';
+import type { consoleReply } from './docs/console.ts';
+import type { documentsOf } from './docs/documents.ts';
 import type { LazyAuthorizationServer } from './oauth/lazy-authorization-server.ts';
 import type { RecentEvents } from './sse/recent-events.ts';
 
-type InternalParts = Pick<
-  GatewayInternals,
-  | 'clock'
-  | 'requestBytes'
-  | 'scheduler'
-  | 'backendAccounts'
-  | 'readiness'
-  | 'approvals'
-  | 'requests'
-  | 'traffic'
->;
-
-export interface Services extends InternalParts {
+/** What handlers use. */
+export interface Services
+  extends Pick<
+    GatewayInternals,
+    | 'clock'
+    | 'requestBytes'
+    | 'scheduler'
+    | 'backendAccounts'
+    | 'readiness'
+    | 'approvals'
+    | 'requests'
+    | 'traffic'
+  > {
   readonly gateway: Gateway;
   readonly auth: Auth;
   /** Answers of REST with the lists that are in use. */
@@ -71,8 +71,8 @@ export interface Services extends InternalParts {
   readonly samples: Samples;
   readonly history: LoadHistory;
   readonly metrics: Pick<Prometheus, 'text'>;
-  readonly documents: Documents;
-  readonly consoleReply: ConsoleReply;
+  readonly documents: ReturnType<typeof documentsOf>;
+  readonly consoleReply: ReturnType<typeof consoleReply>;
   readonly log: { level: string };
   /** The settings in effect, secrets masked. */
   readonly settings: readonly ConfigRow[];

@@ -24,9 +24,6 @@ export interface TransportInput extends OpenedTransportDeps {
   readonly policy: Pick<TemplatePolicy, 'startTimeoutMs'>;
 }
 
-/** The command that closes the transport. `closed` is called when nothing is left of it. */
-type TransportCommand = { readonly type: 'close'; readonly closed?: () => void };
-
 /** Why a transport ended, and the last lines that its program wrote to standard error. */
 interface TransportEnd {
   readonly reason: string;
@@ -51,97 +48,101 @@ export type TransportReport =
   /** The node that runs the instance drains it, or takes it back: this one does the same with it. */
   | { readonly type: 'drain' | 'resume' };
 
-/** Owns one transport. `transport.closed` is always its last event. Stopping the actor closes the transport. */
-export const transportActor = fromCallback<TransportCommand, TransportInput>(
-  ({ input, sendBack, receive }) => {
-    const { dedicated, policy, clock } = input;
-    const ending = new AbortController();
-    const startedAtMs = clock.now();
-    let transport: Transport | undefined;
-    let tools: ToolCache | undefined;
-    /** Why the transport is closed before it counts as open. */
-    let leaving: string | undefined;
+/**
+ * Owns one transport. `transport.closed` is always its last event. Stopping the actor closes the transport, and so does
+ * `close`, which calls `closed` when nothing is left of it.
+ */
+export const transportActor = fromCallback<
+  { readonly type: 'close'; readonly closed?: () => void },
+  TransportInput
+>(({ input, sendBack, receive }) => {
+  const { dedicated, policy, clock } = input;
+  const ending = new AbortController();
+  const startedAtMs = clock.now();
+  let transport: Transport | undefined;
+  let tools: ToolCache | undefined;
+  /** Why the transport is closed before it counts as open. */
+  let leaving: string | undefined;
 
-    // The callback actor does not see errors of an async function, which therefore catches all.
-    const ended = run();
+  // The callback actor does not see errors of an async function, which therefore catches all.
+  const ended = run();
 
-    receive(({ closed }) => {
-      close();
-      void ended.then(closed);
-    });
-    return close;
+  receive(({ closed }) => {
+    close();
+    void ended.then(closed);
+  });
+  return close;
 
-    async function run(): Promise<void> {
-      let started: Transport;
-      try {
-        started = await input.open(ending.signal, {
-          startTimeoutMs: policy.startTimeoutMs,
-          onStarted: (diagnostics) => sendBack({ type: 'transport.starting', diagnostics }),
-          onWithheld: (withheld) => sendBack({ type: 'tool.withheld', ...withheld }),
-          relistTools: () => tools?.lookUp(),
-          room: () => dedicated.remainingConversations,
-          onDraining: (isDraining) => sendBack({ type: isDraining ? 'drain' : 'resume' }),
-        });
-      } catch (thrown) {
-        const failed = ending.signal.aborted ? {} : { openingMs: clock.now() - startedAtMs };
-        return sendBack({ type: 'transport.closed', ...endOf(thrown), ...failed });
-      }
-      transport = started;
-      const end = await untilClosed(started);
-      if (!ending.signal.aborted) sendBack({ type: 'transport.lost', ...end });
-      tools?.forget();
-      await closeQuietly(started);
-      sendBack({ type: 'transport.closed', ...end });
-    }
-
-    async function untilClosed(started: Transport): Promise<TransportEnd> {
-      try {
-        if (ending.signal.aborted) void closeQuietly(started);
-        else follow(started);
-        const { reason } = await firstValueFrom(started.closed$);
-        transport = undefined;
-        return { reason: leaving ?? reason, stderr: started.diagnostics().stderr };
-      } catch (thrown) {
-        return endOf(thrown);
-      }
-    }
-
-    function follow(started: Transport): void {
-      let lastCut: string | undefined;
-      const onCut = (reason: string): void => {
-        if (reason !== lastCut) sendBack({ type: 'list.cut', list: 'tools', reason });
-        lastCut = reason;
-      };
-      const opened = new OpenedTransport(started, input, onCut);
-      tools = opened.tools;
-      started.messages$.subscribe(opened.noteMessage);
-      opened.feed.listChanges$.subscribe((list) => {
-        if (list === 'tools') void opened.tools.invalidate();
-        sendBack({ type: 'list.changed', list });
+  async function run(): Promise<void> {
+    let started: Transport;
+    try {
+      started = await input.open(ending.signal, {
+        startTimeoutMs: policy.startTimeoutMs,
+        onStarted: (diagnostics) => sendBack({ type: 'transport.starting', diagnostics }),
+        onWithheld: (withheld) => sendBack({ type: 'tool.withheld', ...withheld }),
+        relistTools: () => tools?.lookUp(),
+        room: () => dedicated.remainingConversations,
+        onDraining: (isDraining) => sendBack({ type: isDraining ? 'drain' : 'resume' }),
       });
-      const listed = opened.tools.refresh();
-      if (started.handshake.era !== 'modern' || started.leaveEra === undefined) announce(opened);
-      else
-        void answersIn(opened, listed, input.clock).then((answers) => {
-          if (ending.signal.aborted || transport !== started) return;
-          if (answers || started.leaveEra?.() !== true) announce(opened);
-          else {
-            leaving = 'it announces the modern era but answers nothing in it; the legacy era is tried';
-            void closeQuietly(started);
-          }
-        });
+    } catch (thrown) {
+      const failed = ending.signal.aborted ? {} : { openingMs: clock.now() - startedAtMs };
+      return sendBack({ type: 'transport.closed', ...endOf(thrown), ...failed });
     }
+    transport = started;
+    const end = await untilClosed(started);
+    if (!ending.signal.aborted) sendBack({ type: 'transport.lost', ...end });
+    tools?.forget();
+    await closeQuietly(started);
+    sendBack({ type: 'transport.closed', ...end });
+  }
 
-    function announce(opened: OpenedTransport): void {
-      sendBack({ type: 'transport.opened', openingMs: clock.now() - startedAtMs, opened });
+  async function untilClosed(started: Transport): Promise<TransportEnd> {
+    try {
+      if (ending.signal.aborted) void closeQuietly(started);
+      else follow(started);
+      const { reason } = await firstValueFrom(started.closed$);
+      transport = undefined;
+      return { reason: leaving ?? reason, stderr: started.diagnostics().stderr };
+    } catch (thrown) {
+      return endOf(thrown);
     }
+  }
 
-    function close(): void {
-      ending.abort();
-      if (transport !== undefined) void closeQuietly(transport);
-    }
-  },
-);
+  function follow(started: Transport): void {
+    let lastCut: string | undefined;
+    const onCut = (reason: string): void => {
+      if (reason !== lastCut) sendBack({ type: 'list.cut', list: 'tools', reason });
+      lastCut = reason;
+    };
+    const opened = new OpenedTransport(started, input, onCut);
+    tools = opened.tools;
+    started.messages$.subscribe(opened.noteMessage);
+    opened.feed.listChanges$.subscribe((list) => {
+      if (list === 'tools') void opened.tools.invalidate();
+      sendBack({ type: 'list.changed', list });
+    });
+    const listed = opened.tools.refresh();
+    if (started.handshake.era !== 'modern' || started.leaveEra === undefined) announce(opened);
+    else
+      void answersIn(opened, listed, input.clock).then((answers) => {
+        if (ending.signal.aborted || transport !== started) return;
+        if (answers || started.leaveEra?.() !== true) announce(opened);
+        else {
+          leaving = 'it announces the modern era but answers nothing in it; the legacy era is tried';
+          void closeQuietly(started);
+        }
+      });
+  }
+
+  function announce(opened: OpenedTransport): void {
+    sendBack({ type: 'transport.opened', openingMs: clock.now() - startedAtMs, opened });
+  }
+
+  function close(): void {
+    ending.abort();
+    if (transport !== undefined) void closeQuietly(transport);
+  }
+});
 
 /**
  * Resolves with false when the backend has sent nothing within SILENT_ERA_MS after its tools were requested.

@@ -7,24 +7,15 @@ import type { ForwardedRequest } from '../../domain/nodes/forwarding.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Peer } from './peer-client.ts';
 
-interface PeerAnswer {
-  readonly status: number;
-  readonly body: Buffer;
-}
-
-interface PeerAnswerOptions {
-  /** Most bytes of the answer; a longer one is refused. */
-  readonly maxBytes: number;
-  /** Gives the request up; its reason is that of the rejection. */
-  readonly signal: AbortSignal;
-}
-
-/** The answer of a peer. Rejects with NODE_UNAVAILABLE, or the reason of `signal`. */
+/**
+ * The answer of a peer. Rejects with NODE_UNAVAILABLE, also for a body over `maxBytes`, or with the reason of
+ * `signal`, which gives the request up.
+ */
 export function peerAnswer(
   peer: Peer,
   request: ForwardedRequest,
-  { maxBytes, signal }: PeerAnswerOptions,
-): Promise<PeerAnswer> {
+  { maxBytes, signal }: { readonly maxBytes: number; readonly signal: AbortSignal },
+): Promise<{ readonly status: number; readonly body: Buffer }> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const parts: Buffer[] = [];

@@ -221,9 +221,6 @@ function secureServer(limits: ServerLimits, tls: PeerTls, serve: RequestListener
   return server;
 }
 
-/** What of the request of another node the checks need. */
-type CheckedRequest = Pick<IncomingMessage, 'method' | 'url' | 'socket'>;
-
 /** The requests of other nodes, and the connections that they upgrade to multiplexed ones. */
 class PeerRequests {
   /** The multiplexed connections that are open. */
@@ -367,7 +364,10 @@ class PeerRequests {
   }
 
   /** Reports a refusal. Returns the status of the answer. */
-  #noteRefusal({ method = '', url = '', socket }: CheckedRequest, reason: RefusalReason): number {
+  #noteRefusal(
+    { method = '', url = '', socket }: Pick<IncomingMessage, 'method' | 'url' | 'socket'>,
+    reason: RefusalReason,
+  ): number {
     const [path = ''] = url.split('?', 1); // the query may name a session
     const status = reason === PEER_REFUSAL.loop ? 421 : 401;
     this.#options.onRefused({ reason, status, method, path, address: socket.remoteAddress });

@@ -19,8 +19,6 @@ export interface DatabaseOpinionsOptions {
   readonly check: () => Promise<unknown>;
 }
 
-type OpinionAction = Extract<LifeAction, { readonly type: 'ask' | 'say' | 'check' }>;
-
 /** Asks members whether the database is away, as the rules want it, and answers members that ask. */
 export class DatabaseOpinions {
   readonly #options: DatabaseOpinionsOptions;
@@ -48,7 +46,7 @@ export class DatabaseOpinions {
     return isAway;
   }
 
-  act(action: OpinionAction): void {
+  act(action: Extract<LifeAction, { readonly type: 'ask' | 'say' | 'check' }>): void {
     const { prober, rules, known } = this.#options;
     const { sent } = action;
     if (action.type === 'say') this.#questions.get(sent)?.(action.isAway);

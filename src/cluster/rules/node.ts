@@ -47,7 +47,6 @@ import {
   type LeaseSurroundings,
   type ProgramAction,
   type ProgramLease,
-  type ProgramLeases,
   readProgram,
   tickProgram,
 } from './program-leases.ts';
@@ -66,7 +65,7 @@ export interface NodeState {
   /** By life, without those of this process. */
   readonly watches: ReadonlyMap<string, LifeWatch>;
   /** By program. */
-  readonly programs: ProgramLeases;
+  readonly programs: ReadonlyMap<string, ProgramLease>;
   /** Lives of other processes of this machine, which their supervisor alone judges. Source: ADR 192. */
   readonly supervised: ReadonlyMap<string, SeenProcess>;
   readonly hasRead: boolean;

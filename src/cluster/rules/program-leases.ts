@@ -30,8 +30,6 @@ export interface ProgramLease {
   readonly doubtfulGeneration: number | undefined;
 }
 
-export type ProgramLeases = ReadonlyMap<string, ProgramLease>;
-
 export type ProgramAction =
   | {
       readonly type: 'take';

@@ -15,13 +15,14 @@ const MAX_BYTES = 64 * 1024;
 export interface PeerQuestions {
   /** The lives of this node, first, and of all other members. */
   lives(): readonly string[];
-  /** The JSON of the answer. Undefined: no answer in time. Never rejects. A silent node is not asked. */
-  ask(life: string, question: SmallQuestion): Promise<unknown>;
-}
-
-interface SmallQuestion extends Pick<PeerQuestion, 'target' | 'waitMs'> {
-  /** Id of the principal that the question is about. */
-  readonly principal: string;
+  /**
+   * The JSON of the answer. Undefined: no answer in time. Never rejects. A silent node is not asked. `principal`: the
+   * id of the one that the question is about.
+   */
+  ask(
+    life: string,
+    question: Pick<PeerQuestion, 'target' | 'waitMs'> & { readonly principal: string },
+  ): Promise<unknown>;
 }
 
 /** The answer to the question of another node about a principal: a value for JSON. */

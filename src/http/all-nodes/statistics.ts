@@ -8,6 +8,7 @@ import { compileShape } from '../../domain/errors/validation.ts';
 import { countHealth } from '../../domain/instances/instance.ts';
 import { runsProgramsOf } from '../../domain/nodes/nodes.ts';
 import { viewsByName } from '../../domain/time/task-groups.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { visibleServers } from '../callers/visible.ts';
 import { rounded } from '../records/schemas.ts';
@@ -27,8 +28,7 @@ const PeerStatistics = Type.Object({
 type PeerStatistics = Static<typeof PeerStatistics>;
 const PEER_STATISTICS = compileShape(PeerStatistics, 'body');
 
-type Scheduler = Services['scheduler'];
-type StatisticsServices = Pick<Services, 'gateway' | 'traffic' | 'deployment' | 'scheduler'>;
+export type StatisticsServices = Pick<Services, 'gateway' | 'traffic' | 'deployment' | 'scheduler'>;
 
 /**
  * The statistics of the deployment, or of this node alone if another node asks. In several turns of the event loop: there may be
@@ -56,7 +56,7 @@ async function mergedStatistics(
   parts: Parts,
   own: StatisticsRecord,
   servers: readonly Server[],
-  scheduler: Scheduler,
+  scheduler: TaskScheduler,
 ): Promise<StatisticsRecord> {
   const all = [...parts.values()];
   const totalRequests = sumOf(all, (part) => part.total_requests);
@@ -124,7 +124,7 @@ function percentilesOf(all: readonly PeerStatistics[]) {
 function callsUnderWay(
   parts: Parts,
   servers: readonly Server[],
-  scheduler: Scheduler,
+  scheduler: TaskScheduler,
 ): Promise<Record<string, number>> {
   const all = [...parts];
   return byServer(servers, scheduler, ({ definition: { serverId }, runner }) => {
@@ -139,7 +139,7 @@ function mergedTemplates(
   all: readonly PeerStatistics[],
   own: StatisticsRecord,
   members: ReadonlyMap<string, readonly InstanceStatistics[]>,
-  scheduler: Scheduler,
+  scheduler: TaskScheduler,
 ): Promise<StatisticsRecord['templates']> {
   return viewsByName(
     Object.entries(own.templates),

@@ -39,8 +39,6 @@ interface Variants {
 
 type Files = ReadonlyMap<string, Variants>;
 
-export type ConsoleReply = ReturnType<typeof consoleReply>;
-
 /**
  * A file of the built console, or the page for every other name below `/console/`, which its relative links need.
  * NOT_FOUND when it is not built, and for an unknown asset: a page of an earlier build requests files of that

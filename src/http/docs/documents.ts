@@ -12,8 +12,6 @@ import Koa from 'koa';
 import { PACKAGE_ROOT } from '../../domain/package-root.ts';
 import { type BytesReply, bytes } from '../replies/reply.ts';
 
-export type Documents = ReturnType<typeof documentsOf>;
-
 /** Answers the routes of routes/documents.ts. */
 export function documentsOf(describe: () => Promise<object>) {
   const once = makeOnce<BytesReply>();

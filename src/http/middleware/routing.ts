@@ -24,11 +24,11 @@ import type { HttpRoute, RawInput } from '../routing/route.ts';
 import type { Services } from '../services.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
 
-interface HandleOptions extends HttpRequestOptions {
-  readonly streams: EventStreams;
-}
-
-export function handle(route: HttpRoute, services: Services, options: HandleOptions): RouteMiddleware {
+export function handle(
+  route: HttpRoute,
+  services: Services,
+  options: HttpRequestOptions & { readonly streams: EventStreams },
+): RouteMiddleware {
   return (context) => {
     context.state.route = route.path;
     const reply = route.run(inputOf(context, new HttpRequest(context, options)), services);

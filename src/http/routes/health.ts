@@ -18,7 +18,7 @@ import type { ShownTemplate } from '../../gateway/gateway-types.ts';
 import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
 import { MissingNodes, missing } from '../all-nodes/deployment.ts';
 import { healthWith, knownAtPeers } from '../all-nodes/instances.ts';
-import { statisticsOf } from '../all-nodes/statistics.ts';
+import { type StatisticsServices, statisticsOf } from '../all-nodes/statistics.ts';
 import { InstanceHealth } from '../records/instance-record.ts';
 import { closed, integer, named, number, rounded, Time, text } from '../records/schemas.ts';
 import { errorReply } from '../replies/error-reply.ts';
@@ -68,9 +68,7 @@ export async function healthOf({
   traffic,
   deployment,
   scheduler,
-}: Pick<Services, 'gateway' | 'traffic' | 'deployment' | 'scheduler'>): Promise<
-  Static<typeof GatewayHealth>
-> {
+}: StatisticsServices): Promise<Static<typeof GatewayHealth>> {
   const [database, { instances, canServe, partial }] = await Promise.all([
     gateway.databaseStatus(),
     countsOf({ gateway, traffic, deployment, scheduler }),
@@ -91,9 +89,7 @@ interface Counts {
 }
 
 /** Other nodes are asked as this node, not as the caller, who gets numbers only. */
-function countsOf(
-  services: Pick<Services, 'gateway' | 'traffic' | 'deployment' | 'scheduler'>,
-): Counts | Promise<Counts> {
+function countsOf(services: StatisticsServices): Counts | Promise<Counts> {
   const { gateway, deployment } = services;
   const own = instanceCounts(gateway);
   if (deployment?.isAlone !== false) return { instances: own, canServe: own.healthy > 0, partial: {} };

@@ -79,13 +79,11 @@ function commandRoute(command: 'drain' | 'resume', summary: string): HttpRoute {
   });
 }
 
-type NodeInput = RouteInput<Static<typeof NodeParams>, unknown, unknown>;
-
 /** NOT_FOUND for an unknown id; NODE_UNAVAILABLE for a node that is not a live member, or does not answer. */
 function askOther(
   own: ShownNode | undefined,
   others: readonly ShownNode[],
-  input: NodeInput,
+  input: RouteInput<Static<typeof NodeParams>, unknown, unknown>,
   { deployment }: Pick<Services, 'deployment'>,
 ): Promise<BytesReply> {
   const { node_id: id } = input.params;

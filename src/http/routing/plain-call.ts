@@ -41,7 +41,7 @@ export function plainCalls(
 const OF_TEMPLATE = '/mcp/:template';
 const PLAIN_PATH = new RegExp(`^/mcp/(${TEMPLATE_NAME})(/[a-z/]+)?$`);
 
-type KoaApp = Koa<RequestState, Record<never, never>>;
+export type KoaApp = Koa<RequestState, Record<never, never>>;
 
 /** The context of a call. Negotiation, which most calls do not need, is koa's. */
 export class PlainContext implements RouteContext {

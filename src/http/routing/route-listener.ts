@@ -11,7 +11,7 @@ import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { BodyReaders } from '../body/readers.ts';
 import type { HttpMiddleware, KoaContext, RequestState, RouteContext } from '../request.ts';
-import { PlainContext, plainCalls } from './plain-call.ts';
+import { type KoaApp, PlainContext, plainCalls } from './plain-call.ts';
 import type { HttpRoute } from './route.ts';
 
 /** The CommonJS form of the router: its ES modules import node:http; see server/listeners.ts. */
@@ -19,8 +19,6 @@ const { Router }: typeof import('@koa/router') = createRequire(import.meta.url)(
 
 /** Diagnostics channel: every request to the routes of any app of the process, published before the answer. */
 const ARRIVALS = channel('stagedoor:request');
-
-type KoaApp = Koa<RequestState, Record<never, never>>;
 
 /** `caller`: of a request that another node forwarded. */
 export type AppListener = (

@@ -97,7 +97,9 @@ export function pathRefused(
  */
 export function queryReader(schema: TObject | undefined): (raw: string) => Readonly<Record<string, unknown>> {
   const fields = Object.entries(schema?.properties ?? {});
-  const types = new Map(fields.map(([field, { type }]: [string, TypedSchema]) => [field, type]));
+  const types = new Map(
+    fields.map(([field, { type }]: [string, TSchema & { readonly type?: unknown }]) => [field, type]),
+  );
   return (raw) => {
     if (raw === '') return {};
     if (HIDES_BAD_TEXT.test(raw)) throw validationFailed([BAD_QUERY]);
@@ -105,8 +107,6 @@ export function queryReader(schema: TObject | undefined): (raw: string) => Reado
     return Object.fromEntries([...texts].map(([field, text]) => [field, convert(text, types.get(field))]));
   };
 }
-
-type TypedSchema = TSchema & { readonly type?: unknown };
 
 const BAD_QUERY: ValidationItem = { loc: ['query'], ...NOT_UNICODE };
 

@@ -29,14 +29,11 @@ interface RefusedItem {
   readonly reason: string;
 }
 
-/** An item that clients accept and can name, or why it is withheld. */
-type CheckedItem = { readonly item: JsonObject } | RefusedItem;
-
 /**
- * Leaves out optional fields that are null or have a wrong type, and repairs schemas and missing names of resources. An item that
- * cannot be named is withheld.
+ * An item that clients accept and can name, or why it is withheld. Leaves out optional fields that are null or have a wrong
+ * type, and repairs schemas and missing names of resources.
  */
-export function checkedItem(list: ListField, listed: unknown): CheckedItem {
+export function checkedItem(list: ListField, listed: unknown): { readonly item: JsonObject } | RefusedItem {
   if (!isJsonObject(listed)) return unnamed('it is not an object');
   const field = KEY_FIELDS[list];
   const name = listed[field];

@@ -26,11 +26,6 @@ const AGAIN_MS = 24 * 60 * 60_000;
 /** After a write nothing is written for this many times its duration, so that callers cannot keep the store busy. */
 const PAUSES = 4;
 
-interface LastWrite {
-  readonly digest: string;
-  readonly savedAtMs: number;
-}
-
 interface StoredListsDeps {
   readonly store: ListStore;
   readonly clock: Clock;
@@ -58,7 +53,8 @@ interface KeptList {
 /** Keeps each list of a template as it was read last, for clients with equal capabilities. */
 export class StoredLists {
   readonly #deps: StoredListsDeps;
-  readonly #known = new LruMap<LastWrite>(MAX_KNOWN);
+  /** The last write of each. */
+  readonly #known = new LruMap<{ readonly digest: string; readonly savedAtMs: number }>(MAX_KNOWN);
   /** By the items, so that the same ones are not written as text again. */
   readonly #digests = new WeakMap<readonly JsonObject[], string>();
   /**

@@ -121,17 +121,14 @@ export class ListenStreams {
 
 // The filter of a client: the changes that it opts in to, as far as the servers announce them.
 
-/** The granted changes, in the form that the client sees and in the form that the backends are asked for. */
-interface Granted {
-  readonly shown: JsonObject;
-  readonly wanted: WantedChanges;
-}
-
 /**
- * Reads the filter, and leaves out changes that the servers do not announce. Throws RpcFailure (-32602) for an
- * invalid filter.
+ * The granted changes, in the form that the client sees and in the form that the backends are asked for, without those
+ * that the servers do not announce. Throws RpcFailure (-32602) for an invalid filter.
  */
-export function grant(params: JsonFields, capabilities: JsonObject): Granted {
+export function grant(
+  params: JsonFields,
+  capabilities: JsonObject,
+): { readonly shown: JsonObject; readonly wanted: WantedChanges } {
   const notifications = fieldValue(params.notifications);
   if (!isJsonObject(notifications)) throw badFilter('`notifications` must be an object');
   const shown: JsonObject = {};

@@ -16,7 +16,7 @@ export interface ClientRecord {
   readonly mayRefresh: boolean;
   /** Whether it exchanges identity assertions. */
   readonly mayAssert?: boolean | undefined;
-  readonly authMethod: AuthMethod;
+  readonly authMethod: (typeof AUTH_METHODS)[number];
   /** `registered` itself, by its `document`, or `added` by an admin. */
   readonly source: 'registered' | 'document' | 'added';
   /** Scopes that an admin allowed, in addition to those of every client. */
@@ -46,7 +46,6 @@ export const COMMAND_LINE: ClientRecord = {
 };
 
 export const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic', 'private_key_jwt'] as const;
-type AuthMethod = (typeof AUTH_METHODS)[number];
 
 const MAX_URIS = 10;
 const LONGEST_URI = 500;

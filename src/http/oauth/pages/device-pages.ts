@@ -116,10 +116,7 @@ export class DevicePages {
     if (written === null) return sendPage(response, codePage());
     const code = codeIn(written);
     if (code === undefined)
-      return sendPage(
-        response,
-        codePage({ problem: 'A code has eight letters, such as BCDF-GHJK.', status: 400 }),
-      );
+      return sendPage(response, codePage('A code has eight letters, such as BCDF-GHJK.'));
     redirect(response, `${DEVICE_PATH}/${code}`);
   }
 
@@ -213,7 +210,7 @@ export class DevicePages {
   #sendUnknown({ response }: OAuthExchange): void {
     const problem =
       'This code is wrong, was used, or is older than ten minutes. Start the command again for a new one.';
-    sendPage(response, codePage({ problem, status: 400 }));
+    sendPage(response, codePage(problem));
   }
 }
 

@@ -238,15 +238,10 @@ ${dropped.length === 0 ? undefined : html`<p class="muted">It also asked to ${dr
   );
 }
 
-interface CodeContent {
-  readonly problem?: string | undefined;
-  readonly status?: number;
-}
-
-/** The page that asks for the code that a command shows. */
-export function codePage({ problem, status = 200 }: CodeContent = {}): Page {
+/** The page that asks for the code that a command shows; again after a `problem` with the one that was entered. */
+export function codePage(problem?: string): Page {
   return page(
-    status,
+    problem === undefined ? 200 : 400,
     'Enter the code',
     html`<p class="muted">A command on another machine asks to be signed in. Enter the code that it shows; on the next pages you sign in and decide.</p>
 ${problem === undefined ? undefined : html`<p class="bad" role="alert">${problem}</p>`}
