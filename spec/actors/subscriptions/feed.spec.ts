@@ -10,6 +10,7 @@ import { asGatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { ServerNotification } from '../../../src/domain/mcp/client.ts';
 import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
+import { noticeKey } from '../../../src/domain/mcp/notices-in-tasks.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { settled } from '../../helpers/backends/failing-backend.ts';
 import { type ScriptedExchange, ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
@@ -57,6 +58,21 @@ test('drops unwanted resources with the next subscription', async () => {
   for (const { leave } of [second, third]) leave();
   await turn();
   assert.equal([backend.exchanges.length, wanted().at(-1)], [4, undefined], 'none is wanted any more');
+});
+
+test('updates whose URI is no text are for no client', async () => {
+  legacy.onExchange = (exchange) => exchange.result();
+  const received: unknown[] = [];
+  shared.messages(new Set(['x:1'])).subscribe(({ params }) => received.push(params.uri));
+  for (const uri of [{ toString: 1 }, { toString: null, valueOf: null }, ['x:1'], 1, null]) {
+    legacy.sendNotification(UPDATED, { uri });
+    // An observer that throws ends the process later, from a timer of rxjs.
+    assert.is(noticeKey({ kind: 'notification', method: UPDATED, params: { uri } }), UPDATED);
+  }
+  legacy.sendNotification(UPDATED);
+  legacy.sendNotification(UPDATED, { uri: 'x:1' });
+  await settled();
+  assert.equal(received, ['x:1']);
 });
 
 test('a flood of updates reaches hundreds of clients over many turns, each resource in its order', async () => {

@@ -32,7 +32,7 @@ export function noticesInTasks(
 
 /** Equal for notices of which one is enough. */
 export function noticeKey({ method, params: { uri } }: ServerNotification): string {
-  return `${method} ${uri}`;
+  return typeof uri === 'string' ? `${method} ${uri}` : method; // a server may send any value
 }
 
 /**

@@ -79,8 +79,8 @@ export function updatesAsAsked(
   names: AskedNames,
   isServed: (uri: string) => boolean,
 ): readonly ServerNotification[] {
-  const uri = String(update.params.uri);
-  if (!isServed(uri)) return [];
+  const { uri } = update.params;
+  if (typeof uri !== 'string' || !isServed(uri)) return [];
   const named = new Set<string>();
   for (const own of enclosingUris(uri))
     for (const asked of names.get(own) ?? []) named.add(asAsked(uri, asked, own) ?? asked);
