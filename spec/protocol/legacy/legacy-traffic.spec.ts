@@ -3,6 +3,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { JsonText } from '../../../src/domain/json/json.ts';
 import { TASKS_PER_TURN } from '../../../src/domain/time/task-scheduler.ts';
 import type { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -34,6 +35,21 @@ test('an answer to a disconnected client is stored for a minute, and not longer'
   assert.is(endpoint.openTraffic, 0);
   const refusal = { status: 400, code: -32000, id: null };
   assert.equal(await listen(lost.reply.events.lastEventId).done, refusal);
+});
+
+test('streams of requests with ids beyond 2^53 begin, and after a restart the error has the id', async () => {
+  const { post, listen, session } = legacyHarness();
+  const id = JsonText.ofBytes(Buffer.from('9007199254740993'));
+  const slow = post(request(id, 'tools/call', { name: 'add' }));
+  mock.timers.tick(1_000);
+  session.last.result();
+  const notified = post(request(id, 'tools/call', { name: 'add' }));
+  session.last.notify('a');
+  session.last.result();
+  for (const { reply } of [slow, notified])
+    assert.match(String(reply.events.events.at(-1)?.data), '"id":9007199254740993,');
+  const ofOtherLife = slow.reply.events.lastEventId.replace(/^\d+/, '9');
+  assert.match(String(listen(ofOtherLife).reply.body), '"id":9007199254740993,');
 });
 
 test("another session's events cannot be resumed", async () => {

@@ -2,7 +2,8 @@
 // them for a client that resumes it, and ends once. Below: the stored events, and the bounds of their memory (ADR 30).
 // Source: MCP 2025-11-25 basic/transports#sending-messages-to-the-server, #resumability-and-redelivery.
 
-import { type JsonRpcId, RPC, readId } from '../../domain/mcp/jsonrpc.ts';
+import { parseExact } from '../../domain/json/json.ts';
+import { idValue, type JsonRpcId, RPC, readId } from '../../domain/mcp/jsonrpc.ts';
 import { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { MAX_UNREAD_BYTES } from '../client-bounds.ts';
@@ -236,14 +237,14 @@ const MAX_REQUEST_BYTES = 64;
  * stream gets the error for this request.
  */
 function suffixFor(request: JsonRpcId | undefined): string {
-  const json = Buffer.from(request === undefined ? '' : JSON.stringify(request));
+  const json = Buffer.from(request === undefined ? '' : JSON.stringify(idValue(request)));
   return json.length === 0 || json.length > MAX_REQUEST_BYTES ? '' : `.${json.toString('base64url')}`;
 }
 
 /** Reads the request id in an event id; undefined for text that no gateway wrote. */
 function requestIn(suffix: string): JsonRpcId | undefined {
   try {
-    return readId(JSON.parse(Buffer.from(suffix, 'base64url').toString()));
+    return readId(parseExact(Buffer.from(suffix, 'base64url').toString()));
   } catch {
     return undefined; // the client changed it
   }
