@@ -12,6 +12,7 @@ import { Vault, type VaultOptions } from '../../src/vault/vault.ts';
 import { type OAuthBackend, type OAuthBackendOptions, startOAuthBackend } from '../fixtures/oauth-backend.ts';
 import { startDocuments } from '../fixtures/oauth-documents.ts';
 import { suite } from '../helpers/suite.ts';
+import { startRawServer } from '../transports/raw-server.ts';
 
 const BASE = 'http://127.0.0.1:8080';
 const BINDING = 'a browser';
@@ -402,6 +403,28 @@ vaults(
     }
   }),
 );
+
+vaults('metadata whose issuer is no text names no authorization server', async () => {
+  const server = await startRawServer((request, response) => {
+    request.resume();
+    response.writeHead(200, { 'Content-Type': 'application/json' });
+    response.end(JSON.stringify({ issuer: { toString: 1 } }));
+  });
+  const documents = await startDocuments(() => new URL(server.url).origin);
+  const vault = new Vault({
+    ...{ clock: systemClock, changes$: new Subject(), store: new MemoryStore().oauth },
+    ...{ isDenied: addressesIn([]), address: { issuer: BASE, isPublic: false } },
+  });
+  const endpoint = `${documents.url}/mcp`;
+  try {
+    const target: Target = { template: 'mail', id: 'm', endpoint, auth: { who: 'user' } };
+    const refused = await vault.discover(target).catch((thrown: unknown) => thrown);
+    assert.instance(refused, BackendFetchFailure);
+    assert.match(String(refused), 'has no metadata that names it');
+  } finally {
+    await Promise.all([server.close(), documents.close()]);
+  }
+});
 
 vaults('another authorization server is not used before an admin confirms it', async () => {
   const [first, second] = [await startOAuthBackend(), await startOAuthBackend()];

@@ -54,7 +54,8 @@ export function secretVariables(definition: Schemas | undefined): string[] {
 /** The property with the definition of the schema that it refers to. */
 function withDefinition(property: JsonObject, schema: SettingValues = {}): JsonObject {
   const { $ref, ...own } = property;
-  const [, section = '', name = ''] = /^#\/(\$defs|definitions)\/(.+)$/.exec(String($ref)) ?? [];
+  const [, section = '', name = ''] =
+    /^#\/(\$defs|definitions)\/(.+)$/.exec(typeof $ref === 'string' ? $ref : '') ?? [];
   const definitions = schema[section];
   const definition = isJsonObject(definitions) ? definitions[name] : undefined;
   return isJsonObject(definition) ? { ...definition, ...own } : property;

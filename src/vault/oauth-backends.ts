@@ -178,8 +178,8 @@ export class OAuthBackends {
       `${origin}/.well-known/openid-configuration${path}`,
       `${origin}${path}/.well-known/openid-configuration`,
     ];
-    const isOwn = (document: JsonObject) =>
-      String(document.issuer).replace(/\/$/, '') === issuer.replace(/\/$/, '');
+    const isOwn = ({ issuer: own }: JsonObject) =>
+      typeof own === 'string' && own.replace(/\/$/, '') === issuer.replace(/\/$/, '');
     const document = await this.#first(endpoint, [...new Set(places)], isOwn);
     if (document === undefined)
       throw new BackendFetchFailure('its authorization server has no metadata that names it');

@@ -160,6 +160,7 @@ test('are refused when they are of another issuer, gateway, algorithm or time', 
     'that never expires': { claims: { exp: undefined } },
     'of the future': { claims: { nbf: seconds + 120 } },
     'without a subject': { claims: { sub: undefined } },
+    'whose type is no text': { header: { typ: { toString: 1 } }, key: other.privateKey },
   };
   for (const [what, parts] of Object.entries(bad))
     assert.is(await codeOf(parts), 'INVALID_CREDENTIALS', what);

@@ -48,7 +48,7 @@ test('leaves out optional fields that are null or have a wrong type, and keeps e
   const odd = {
     title: null,
     description: 5,
-    icons: [{ src: 'a', mimeType: null, sizes: ['1', 2] }, { src: null }, 'x'],
+    icons: [{ src: 'a', mimeType: null, sizes: ['1', 2], theme: { toString: 1 } }, { src: null }, 'x'],
     annotations: { title: null, readOnlyHint: 'yes', idempotentHint: true, other: null },
     execution: { taskSupport: 'sometimes' },
     outputSchema: null,

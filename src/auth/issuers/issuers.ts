@@ -292,9 +292,7 @@ function partOf(text: string): Readonly<Record<string, unknown>> {
 /** Without the prefix that a media type may have. Source: RFC 7515. */
 function typeOf(token: string): string {
   const { typ } = partOf(token.split('.', 1)[0] ?? '');
-  return String(typ)
-    .toLowerCase()
-    .replace(/^application\//, '');
+  return typeof typ === 'string' ? typ.toLowerCase().replace(/^application\//, '') : '';
 }
 
 interface Rights extends Pick<Assertion, 'user'> {

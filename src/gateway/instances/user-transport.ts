@@ -364,7 +364,8 @@ function visitResponseOf({ params }: ExchangeRequest): string | undefined {
   const responses = fieldValue(params?.inputResponses);
   if (!isJsonObject(responses)) return undefined;
   const visit = Object.entries(responses).find(([key]) => VISIT.test(key))?.[1];
-  return isJsonObject(visit) ? String(visit.action) : undefined;
+  if (!isJsonObject(visit)) return undefined;
+  return typeof visit.action === 'string' ? visit.action : '';
 }
 
 /** The server did not ask for the visit. */

@@ -125,7 +125,7 @@ const object: Repair = (value) => (isJsonObject(value) ? value : undefined);
 const date: Repair = (value) => (typeof value === 'string' && isDateTime(value) ? value : undefined);
 
 function oneOf(...texts: readonly string[]): Repair {
-  return (value) => (texts.includes(String(value)) ? text(value) : undefined);
+  return (value) => (typeof value === 'string' && texts.includes(value) ? value : undefined);
 }
 
 /** A number that JavaScript would change is kept as text. */

@@ -41,5 +41,7 @@ export class EqualToolLists {
 function allToolsOf(result: unknown): readonly string[] | undefined {
   if (!isJsonObject(result) || !Array.isArray(result.tools) || result.nextCursor !== undefined)
     return undefined;
-  return result.tools.map((tool: unknown) => (isJsonObject(tool) ? String(tool.name) : ''));
+  return result.tools.map((tool: unknown) =>
+    isJsonObject(tool) && typeof tool.name === 'string' ? tool.name : '',
+  );
 }
