@@ -106,6 +106,30 @@ vaults(
 );
 
 vaults(
+  'uses one registration for users who connect first at the same time, at any node',
+  withBackend(async ({ backend, store, target, node }) => {
+    const { find } = store.oauth;
+    const both = Promise.withResolvers<void>();
+    let looks = 0;
+    store.oauth.find = async (kind, keys) => {
+      const rows = await find.call(store.oauth, kind, keys);
+      if (kind !== 'own-client') return rows;
+      looks += 1;
+      if (looks === 2) both.resolve();
+      await both.promise;
+      return rows;
+    };
+    const begun = ['user-1', 'user-2'].map(async (owner) => {
+      const vault = node();
+      return { vault, url: await vault.begin(target, { owner, binding: BINDING }) };
+    });
+    for (const { vault, url } of await Promise.all(begun)) await vault.finish(await browse(url), BINDING);
+    assert.equal([backend.registrations, (await node().list()).length], [2, 2]);
+    assert.is(await store.oauth.count({ kind: 'own-client' }), 1);
+  }),
+);
+
+vaults(
   'keeps its registration for 180 days after the last use',
   withBackend(async ({ backend, store, target, node }) => {
     const DAY_MS = 24 * 3_600_000;

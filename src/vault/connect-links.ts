@@ -64,6 +64,7 @@ export class ConnectLinks {
   readonly connected$ = new Subject<Connected>();
   readonly #options: ConnectLinksOptions;
   readonly #awaited = new LruMap<Awaited>(MAX_AWAITED, ({ waiting }) => release(waiting));
+  readonly #making = new Map<string, Promise<Awaited>>();
   #stopChecks: (() => void) | undefined;
   #isChecking = false;
 
@@ -92,9 +93,12 @@ export class ConnectLinks {
       const { promise, resolve } = Promise.withResolvers<void>();
       waiting.add(resolve);
       const disarm = clock.background.alarm(withinMs, resolve);
-      if (!(await isConnected(goal))) await promise;
-      disarm();
-      waiting.delete(resolve);
+      try {
+        if (!(await isConnected(goal))) await promise;
+      } finally {
+        disarm();
+        waiting.delete(resolve);
+      }
     } catch {
       // The database does not answer: the request that waits meets that, too.
     }
@@ -116,11 +120,19 @@ export class ConnectLinks {
     this.connected$.complete();
   }
 
+  /** One for all that ask at once. */
   async #awaitedFor(goal: ConnectGoal): Promise<Awaited> {
-    const { clock, store, base } = this.#options;
     const key = goalKey(goal);
     const known = this.#awaited.get(key);
-    if (known !== undefined && clock.now() - known.beganAtMs < LIFE_MS - LEFT_MS) return known;
+    if (known !== undefined && this.#options.clock.now() - known.beganAtMs < LIFE_MS - LEFT_MS) return known;
+    const making = this.#making.get(key) ?? this.#made(goal).finally(() => this.#making.delete(key));
+    this.#making.set(key, making);
+    return making;
+  }
+
+  async #made(goal: ConnectGoal): Promise<Awaited> {
+    const { clock, store, base } = this.#options;
+    const key = goalKey(goal);
     const id = randomBytes(32).toString('base64url');
     const nowMs = clock.wall();
     const { template, instanceId, owner } = goal;
@@ -136,6 +148,7 @@ export class ConnectLinks {
       url: `${base()}/connections/${id}`,
       elicitationId: hash('sha256', id).slice(0, 32),
     };
+    const known = this.#awaited.get(key);
     const awaited = {
       template,
       instanceId,

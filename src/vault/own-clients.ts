@@ -31,7 +31,7 @@ const readOwnClient: (row: OAuthRow) => OwnClient = rowReader(
 
 export interface OwnClientsOptions {
   readonly clock: Clock;
-  readonly store: Pick<OAuthStore, 'find' | 'save'>;
+  readonly store: Pick<OAuthStore, 'find' | 'save' | 'replace'>;
   readonly requests: OAuthRequests;
   /** Where the gateway is reached: an origin. */
   readonly base: () => string;
@@ -73,33 +73,44 @@ export class OwnClients {
 
   /** Registers the gateway when it is not yet. BackendFetchFailure. */
   async at(target: Target, { server }: Pick<OAuthBackend, 'server'>): Promise<OwnClient> {
+    const { store } = this.#options;
     const { clientId, clientSecret } = target.auth;
     const way = this.wayAt(target, server);
     if (way === 'given' && clientId !== undefined) return { id: clientId, secret: clientSecret };
     if (way === 'document') return { id: `${this.#options.base()}${CLIENT_DOCUMENT}` };
     if (way === undefined) throw new BackendFetchFailure(NO_WAY);
     const key = this.#keyAt(server);
-    const [row] = await this.#options.store.find('own-client', [key]);
+    const row = await this.#rowAt(key);
     const known = row && readOwnClient(row);
     const nowMs = this.#options.clock.wall();
     if (known !== undefined && (known.expiresAtMs === undefined || known.expiresAtMs > nowMs)) {
       const endsAtMs = Date.parse(row?.expiresAt ?? '1970-01-01');
-      if (endsAtMs < this.#endOf(known) - DAY_MS) await this.#save(key, known);
+      if (endsAtMs < this.#endOf(known) - DAY_MS)
+        await store.replace(this.#rowOf(key, known), row?.version ?? 0);
       return known;
     }
     const client = await this.#register(target, server);
-    await this.#save(key, client);
+    if (await store.replace(this.#rowOf(key, client), row?.version ?? 0)) return client;
+    // Another call, maybe of another node, has registered it meanwhile: what it began needs that client.
+    const other = await this.#rowAt(key);
+    if (other !== undefined) return readOwnClient(other);
+    await store.save(this.#rowOf(key, client)); // of a row that cannot be decrypted
     return client;
   }
 
-  async #save(key: string, client: OwnClient): Promise<void> {
-    await this.#options.store.save({
+  async #rowAt(key: string): Promise<OAuthRow | undefined> {
+    const [row] = await this.#options.store.find('own-client', [key]);
+    return row;
+  }
+
+  #rowOf(key: string, client: OwnClient): Omit<OAuthRow, 'version'> {
+    return {
       kind: 'own-client',
       key,
       createdAt: new Date(this.#options.clock.wall()).toISOString(),
       expiresAt: new Date(this.#endOf(client)).toISOString(),
       value: JSON.stringify(client),
-    });
+    };
   }
 
   /** When its row may go if it is not used again, in ms since 1970. */

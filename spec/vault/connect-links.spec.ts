@@ -1,0 +1,58 @@
+// Addresses at which accounts are connected in the middle of calls, where several calls of one owner ask at once.
+
+import * as assert from 'uvu/assert';
+import { systemClock } from '../../src/domain/time/clock.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
+import { type Connected, type ConnectGoal, ConnectLinks } from '../../src/vault/connect-links.ts';
+import { settled } from '../helpers/backends/failing-backend.ts';
+import { thrownBy } from '../helpers/outcome.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('addresses for connecting');
+const GOAL: ConnectGoal = { template: 'mail', instanceId: 'mail-1', owner: 'ann' };
+
+function setup() {
+  const store = new MemoryStore().oauth;
+  const alarms = new Set<() => void>();
+  const alarm = (_: number, callback: () => void) => {
+    alarms.add(callback);
+    return () => alarms.delete(callback);
+  };
+  const background = { ...systemClock.background, alarm, every: () => () => {} };
+  const world = { isConnected: async () => false };
+  const links = new ConnectLinks({
+    ...{ store, clock: { ...systemClock, background }, base: () => 'https://gateway.example' },
+    isConnected: () => world.isConnected(),
+  });
+  return { store, alarms, world, links };
+}
+
+test('calls of one owner at once get one address, and all go on with the connection', async () => {
+  const { store, links, alarms } = setup();
+  const told: Connected[] = [];
+  links.connected$.subscribe((connected) => told.push(connected));
+  const waits = [links.whenConnected(GOAL, 60_000), links.whenConnected(GOAL, 60_000)];
+  const [first, second] = await Promise.all([links.linkFor(GOAL), links.linkFor(GOAL)]);
+  assert.equal(first, second);
+  assert.is(await store.count({ kind: 'visit' }), 1);
+  const other = await links.linkFor({ ...GOAL, owner: 'bob' });
+  assert.is.not(other.url, first.url);
+  await settled();
+  links.connected(GOAL);
+  await Promise.all(waits);
+  assert.equal(told, [{ ...GOAL, elicitationIds: [first.elicitationId] }]);
+  assert.is(alarms.size, 0);
+});
+
+test('a database that does not answer leaves nothing that waits', async () => {
+  const { store, world, links, alarms } = setup();
+  const { save } = store;
+  store.save = async () => Promise.reject(new Error('away'));
+  await thrownBy(links.linkFor(GOAL));
+  store.save = save;
+  world.isConnected = async () => Promise.reject(new Error('away'));
+  await links.whenConnected(GOAL, 60_000);
+  assert.is(alarms.size, 0);
+});
+
+test.run();
