@@ -194,6 +194,54 @@ test('are those of an identity assertion, unless the provider has said something
   assert.match(await messageOf(vouch(sleptMs + MINUTE_MS, ['staff'])), 'is disabled', 'by an admin');
 });
 
+/** Runs `work` once, after the next read or change of users by the company. */
+function between(
+  accounts: MemoryStore['accounts'],
+  name: 'findUsers' | 'changeUser',
+  work: () => Promise<unknown>,
+) {
+  const own = accounts[name];
+  Object.assign(accounts, {
+    [name]: async (...given: unknown[]) => {
+      Object.assign(accounts, { [name]: own });
+      const value: unknown = await Reflect.apply(own, accounts, given);
+      await work();
+      return value;
+    },
+  });
+}
+
+test('whose link an admin ends meanwhile are not linked again, by a sign-in or by the end of one', async () => {
+  const { company, store, said, answerWith } = started();
+  const eve = await company.signIn(SETTING, said(['staff']));
+  between(store.accounts, 'findUsers', () => company.unlink(eve));
+  const refusal = await company.signIn(SETTING, said(['staff'])).catch((error: Error) => error.message);
+  assert.match(String(refusal), 'users link eve');
+  assert.is(await store.oauth.count({ kind: 'identity' }), 0);
+
+  await company.link(eve, { issuer: SETTING.issuer, subject: 's-1' });
+  await company.signIn(SETTING, said(['staff']));
+  answerWith(() => Promise.reject(new ProviderFailure('over', true)));
+  between(store.accounts, 'changeUser', () => company.unlink(eve));
+  await company.confirm(eve.id);
+  assert.is(await store.oauth.count({ kind: 'identity' }), 0);
+});
+
+test('that are deleted meanwhile, or whose link was left behind, are made again', async () => {
+  const { company, store, said } = started();
+  const first = await company.signIn(SETTING, said(['staff']));
+  between(store.accounts, 'findUsers', () => store.accounts.deleteUser(first.id));
+  const second = await company.signIn(SETTING, said(['staff']));
+  assert.is.not(second.id, first.id);
+  assert.is((await company.signIn(SETTING, said(['staff']))).id, second.id);
+  const [row] = await store.oauth.list({ kind: 'identity' }, 1);
+  assert.ok(row);
+  await store.accounts.deleteUser(second.id);
+  await store.oauth.save(row);
+  const third = await company.signIn(SETTING, said(['staff']));
+  assert.is((await company.signIn(SETTING, said(['staff']))).id, third.id);
+});
+
 test('are those of local users once an admin links them, until the link ends', async () => {
   const { company, store, said, pass } = started();
   const eve = newUser({ username: 'eve', email: 'eve@localhost', role: 'admin' }, 'a hash', 0);

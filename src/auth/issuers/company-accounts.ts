@@ -89,23 +89,25 @@ export class CompanyAccounts {
    * The account of a user who has just signed in at the provider, with the rights that the provider gives now; it
    * is made at the first sign-in. INSUFFICIENT_PERMISSIONS, DUPLICATE_USERNAME, LAST_ADMIN.
    */
-  async signIn(setting: ProviderSetting, { subject, claims, refreshToken }: ProviderAnswer): Promise<User> {
+  async signIn(setting: ProviderSetting, answer: ProviderAnswer): Promise<User> {
+    const { subject, claims, refreshToken } = answer;
     const role = roleOf(setting, claims, this.#options.roles);
     const identity = { issuer: setting.issuer, subject };
-    const known = await this.#find(identity);
+    const row = await this.#rowOfIdentity(identity);
+    const known = await this.#userOf(row);
     const user =
       known === undefined
-        ? await this.#create(setting, identity, claims, role)
+        ? await this.#create(setting, identity, claims, role, row)
         : await this.#update(await this.#enabled(known), setting, claims, role);
-    const { keepsSecrets, store, clock } = this.#options;
+    const { keepsSecrets, clock } = this.#options;
     const stored: StoredIdentity = {
       ...identity,
       sub: String(claims.sub),
       confirmedAtMs: clock.wall(),
       ...(keepsSecrets ? { refreshToken } : {}),
     };
-    await store.save(rowOfIdentity(stored, user));
-    return user;
+    if (await this.#keep(stored, user)) return user;
+    return this.signIn(setting, answer); // an admin has ended the link, or deleted the account, meanwhile
   }
 
   /**
@@ -275,14 +277,23 @@ export class CompanyAccounts {
 
   /** Ends all that the account has, its keys included, until the next sign-in. */
   async #disable(user: User, stored: StoredIdentity): Promise<void> {
-    const { store, accounts, onChange, warn, clock } = this.#options;
+    const { accounts, onChange, warn, clock } = this.#options;
     const sleptAt = new Date(clock.wall()).toISOString();
     // First: an account that only an admin could enable again is the lesser harm.
     await accounts.changeUser(user.id, { isActive: false, updatedAt: sleptAt });
     onChange(`user:${user.id}`);
     const { refreshToken: _, ...rest } = stored;
-    await store.save(rowOfIdentity({ ...rest, sleptAt }, user));
+    await this.#keep({ ...rest, sleptAt }, user);
     warn(`the user ${user.username} is disabled until the next sign-in at ${stored.issuer}`);
+  }
+
+  /** Stores it, whatever was stored before. False when the identity is not that of the account any more. */
+  async #keep(identity: StoredIdentity, user: User): Promise<boolean> {
+    for (;;) {
+      const row = await this.#rowOfIdentity(identity);
+      if (row?.userId !== user.id) return false;
+      if (await this.#options.store.replace(rowOfIdentity(identity, user), row.version)) return true;
+    }
   }
 
   /** INSUFFICIENT_PERMISSIONS for an account that an admin has disabled, or changed while it was disabled. */
@@ -313,11 +324,13 @@ export class CompanyAccounts {
     return user;
   }
 
+  /** `row`: what is left of an account that is gone. */
   async #create(
     setting: ProviderSetting,
     identity: CompanyIdentity,
     claims: Claims,
     role: GroupRole,
+    row: OAuthRow | undefined,
   ): Promise<User> {
     const { store, accounts, clock } = this.#options;
     const username = nameIn(setting, claims);
@@ -330,7 +343,7 @@ export class CompanyAccounts {
         ? nameOfLocalAccount(username, identity.issuer, identity.subject)
         : thrown;
     }
-    if (await store.replace(rowOfIdentity(identity, user), 0)) return user;
+    if (await store.replace(rowOfIdentity(identity, user), row?.version ?? 0)) return user;
     // Two sign-ins at once: the other one was first.
     await accounts.deleteUser(user.id);
     const first = await this.#find(identity);
