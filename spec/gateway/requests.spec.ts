@@ -2,15 +2,16 @@
 // page from correct, careless and endless backends.
 
 import { setImmediate as turn } from 'node:timers/promises';
-import { Subject } from 'rxjs';
+import { of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ExchangeRequest, SourcedEvent } from '../../src/domain/calls/exchange.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { gatherPages, MAX_LIST_ITEMS } from '../../src/domain/lists/list-pages.ts';
+import { ListReader } from '../../src/domain/lists/list-reader.ts';
 import { MAX_LIST_VALUES } from '../../src/domain/memory/held-bytes.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
-import { answerIn, type RequestOptions, resultOf } from '../../src/gateway/requests.ts';
+import { type RequestOptions, Requests } from '../../src/gateway/requests.ts';
 import type { InProcessHandler } from '../../src/transports/open-options.ts';
 import { rpcError } from '../helpers/backends/function-backend.ts';
 import { errorOf, thrownBy } from '../helpers/outcome.ts';
@@ -178,19 +179,25 @@ test('cancel a call or a list on the backend when the signal aborts', async () =
   assert.is(cancelled, 2);
 });
 
+/** Asks once; the exchange consists of these events. */
+function askOf(...events: readonly SourcedEvent[]) {
+  const scheduler = untimedScheduler();
+  const requests = new Requests(() => of(...events), {
+    scheduler,
+    listReader: new ListReader({ scheduler }),
+  });
+  return requests.ask('t', { method: 'tools/call' });
+}
+
 test('reject when the exchange ends without an answer', async () => {
-  const answers = new Subject<SourcedEvent>();
-  const promise = answerIn(answers);
-  answers.next({ ...RESULT, event: { kind: 'notification', method: 'notifications/progress', params: {} } });
-  answers.complete();
-  const error = await errorOf(promise);
+  const event = { kind: 'notification', method: 'notifications/progress', params: {} } as const;
+  const error = await errorOf(askOf({ ...RESULT, event }));
   assert.equal([error.code, error.delivered], ['BACKEND_UNAVAILABLE', 'unknown']);
 });
 
 test('fail with a GatewayError when the result is not JSON', async () => {
   const event = { kind: 'result', result: JsonText.ofBytes(Buffer.from('{"a":')) } as const;
-  const parsed = async () => resultOf({ ...RESULT, event }, { method: 'tools/call' });
-  const error = await errorOf(parsed());
+  const error = await errorOf(askOf({ ...RESULT, event }));
   assert.equal([error.code, error.delivered], ['BACKEND_UNAVAILABLE', 'yes']);
 });
 

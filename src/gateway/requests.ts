@@ -82,14 +82,16 @@ export class Requests {
     this.#reader = listReader;
   }
 
-  /** Resolves with the result; rejects with the errors of an exchange and, for an error answer, with `errorOf` it. */
+  /**
+   * Resolves with the result; rejects with the errors of an exchange, with BACKEND_UNAVAILABLE for a result that is not JSON, and
+   * with `errorOf` an error answer.
+   */
   async ask(template: string, request: ExchangeRequest, options: RequestOptions = {}): Promise<CallResult> {
-    const answer = await this.#answer(template, request, options);
-    const { event, instanceId, serverId } = answer;
+    const { event, instanceId, serverId } = await this.#answer(template, request, options);
     if (event.kind === 'error') {
       throw await this.errorOf(template, request, { error: event.error, instanceId }, options.signal);
     }
-    return { result: resultOf(answer, request), instanceId, serverId };
+    return { result: parsedResult(event.result, 'value', ANY_SIZE), instanceId, serverId };
   }
 
   /**
@@ -168,10 +170,7 @@ export class Requests {
 }
 
 /** Resolves with the last event. Aborting cancels the exchange and rejects with the reason of the signal. */
-export async function answerIn(
-  events$: Observable<SourcedEvent>,
-  signal?: AbortSignal,
-): Promise<SourcedAnswer> {
+async function answerIn(events$: Observable<SourcedEvent>, signal?: AbortSignal): Promise<SourcedAnswer> {
   signal?.throwIfAborted();
   const final$ = events$.pipe(filter(isSourcedAnswer));
   const bounded$ = signal === undefined ? final$ : final$.pipe(takeUntil(fromEvent(signal, 'abort')));
@@ -179,15 +178,6 @@ export async function answerIn(
   signal?.throwIfAborted();
   if (answer === undefined) throw backendUnavailable('it ended without an answer', { delivered: 'unknown' });
   return answer;
-}
-
-/**
- * The result of an answer. Throws the error of errorOfAnswer for an error answer, and BACKEND_UNAVAILABLE for a
- * result that is not JSON.
- */
-export function resultOf({ event }: SourcedAnswer, request: ExchangeRequest): unknown {
-  if (event.kind === 'error') throw errorOfAnswer(request, event.error);
-  return parsedResult(event.result, 'value', ANY_SIZE);
 }
 
 /** An embedding program asked for the value. */
