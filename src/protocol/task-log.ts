@@ -52,7 +52,7 @@ const ASKED_MS = 60_000;
  * The most tasks that the other nodes are asked for concurrently; an owner has a share of them (LIMITS.ownerShare).
  * Further requests are refused.
  */
-export const MAX_ASKED_TASKS = 64;
+const MAX_ASKED_TASKS = 64;
 
 /** The templates of a view; undefined for the name of a template. */
 export type TemplatesOfView = (name: string) => readonly string[] | undefined;
@@ -194,7 +194,7 @@ export function isTaskMethod(method: string): boolean {
  * report tasks. Source: MCP 2025-11-25 basic/utilities/tasks (in `task`), SEP-2663 (in a result of another type than
  * `complete`).
  */
-export function taskIdIn(result: JsonText): string | undefined {
+function taskIdIn(result: JsonText): string | undefined {
   if (result.bytes.length > LIMITS.inspectedResultBytes || !isJsonObject(result.value)) return undefined;
   const { task, taskId, resultType = 'complete' } = result.value;
   if (isJsonObject(task)) return isTaskId(task.taskId) ? task.taskId : undefined;

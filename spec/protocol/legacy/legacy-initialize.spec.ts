@@ -1,29 +1,37 @@
 // The handshake of legacy clients: result and revision. Refusals are in legacy-refusals.spec.ts.
 
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
-import { initializeResult } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { profileOf } from '../../../src/protocol/legacy/legacy-request.ts';
 import { suite } from '../../helpers/suite.ts';
-import { HANDSHAKE, SessionBackends } from '../scripted-backends.ts';
+import { HANDSHAKE } from '../scripted-backends.ts';
+import { legacyHarness, request } from './legacy-harness.ts';
 
 const test = suite('legacy initialize');
+test.before.each(() => mock.timers.enable({ apis: ['setInterval'] }));
+test.after.each(() => mock.timers.reset());
 
-function resultWith(handshake: Handshake, isShared = true, protocolVersion = '2025-06-18') {
-  const backends = new SessionBackends();
+/** The answer to a client that asks for this revision, from a backend with this handshake. */
+async function resultWith(handshake: Handshake, isShared = true, protocolVersion = '2025-06-18') {
+  const { post, backends } = legacyHarness();
   backends.handshake = handshake;
-  const session = backends.add('one', 'ann', { protocolVersion });
-  session.isShared = isShared;
-  return initializeResult(session);
+  const open = backends.openSession.bind(backends);
+  backends.openSession = async (...asked) => Object.assign(await open(...asked), { isShared });
+  const hello = { protocolVersion, capabilities: {}, clientInfo: { name: 'c', version: '1' } };
+  const { reply, done } = post(request(0, 'initialize', hello), { 'mcp-session-id': undefined });
+  assert.is(await done, undefined);
+  return Object(reply.message.result);
 }
 
-test('a legacy greeting is passed on with the revision of the session', () => {
+test('a legacy greeting is passed on with the revision of the session', async () => {
   const greeting = { ...HANDSHAKE.greeting, _meta: { x: 1 } };
-  assert.equal(resultWith({ ...HANDSHAKE, greeting }), { ...greeting, protocolVersion: '2025-06-18' });
-  assert.is(resultWith({ ...HANDSHAKE, protocolVersion: '2024-11-05' }, false).protocolVersion, '2024-11-05');
+  assert.equal(await resultWith({ ...HANDSHAKE, greeting }), { ...greeting, protocolVersion: '2025-06-18' });
+  const own = await resultWith({ ...HANDSHAKE, protocolVersion: '2024-11-05' }, false);
+  assert.is(own.protocolVersion, '2024-11-05');
 });
 
-test('a modern handshake result is reduced to the fields of `initialize`', () => {
+test('a modern handshake result is reduced to the fields of `initialize`', async () => {
   const greeting = {
     resultType: 'complete',
     supportedVersions: ['2026-07-28'],
@@ -34,7 +42,7 @@ test('a modern handshake result is reduced to the fields of `initialize`', () =>
   };
   const serverInfo = { name: 'm', version: '2' };
   assert.equal(
-    resultWith({ ...HANDSHAKE, era: 'modern', protocolVersion: '2026-07-28', serverInfo, greeting }),
+    await resultWith({ ...HANDSHAKE, era: 'modern', protocolVersion: '2026-07-28', serverInfo, greeting }),
     {
       protocolVersion: '2025-06-18',
       capabilities: { tools: { listChanged: true } },
@@ -44,8 +52,8 @@ test('a modern handshake result is reduced to the fields of `initialize`', () =>
   );
 });
 
-test('a bare backend is announced with tools', () => {
-  assert.equal(resultWith({ ...HANDSHAKE, era: 'bare', protocolVersion: '', greeting: {} }), {
+test('a bare backend is announced with tools', async () => {
+  assert.equal(await resultWith({ ...HANDSHAKE, era: 'bare', protocolVersion: '', greeting: {} }), {
     protocolVersion: '2025-06-18',
     capabilities: { tools: {} },
     serverInfo: { name: 'scripted', version: '1' },

@@ -3,11 +3,9 @@
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
-import { grant } from '../../../src/protocol/modern/listen.ts';
-import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns } from '../../helpers/time/turns.ts';
-import { KEY, modernHarness, nestedTooDeeply, outcomeOf, SERVER_INFO } from './modern-harness.ts';
+import { HANDSHAKE, KEY, modernHarness, nestedTooDeeply, outcomeOf, SERVER_INFO } from './modern-harness.ts';
 
 const test = suite('listen');
 
@@ -167,7 +165,7 @@ const everything = {
   resourceSubscriptions: ['a://b'],
 };
 
-test('grants what the client requests and the capabilities announce', () => {
+test('grants what the client requests and the capabilities announce', async () => {
   const table: readonly [wanted: JsonObject, capabilities: JsonObject, shown: JsonObject][] = [
     [{}, all, {}],
     [{ toolsListChanged: false, resourceSubscriptions: [] }, all, {}],
@@ -182,15 +180,24 @@ test('grants what the client requests and the capabilities announce', () => {
     [everything, { resources: { listChanged: true } }, { resourcesListChanged: true }],
   ];
   for (const [notifications, capabilities, shown] of table) {
-    assert.equal(grant({ notifications }, capabilities).shown, shown);
+    const harness = modernHarness();
+    harness.backends.known = [{ ...HANDSHAKE, capabilities }];
+    const { events } = await harness.send('subscriptions/listen', { notifications });
+    assert.equal(Object(events.messages[0]?.params).notifications, shown);
   }
-  const { wanted } = grant({ notifications: everything }, all);
-  assert.equal([...wanted.lists], ['tools', 'prompts', 'resources', 'resourceTemplates']);
-  assert.equal([...wanted.resources], ['a://b']);
-  assert.is(grant({ notifications: everything }, {}).wanted.resources.size, 0);
 });
 
-test('refuses each invalid filter with -32602', () => {
+test('asks the backends for the granted changes, and for templates of resources with resources', async () => {
+  const { backends, send } = modernHarness();
+  backends.known = [{ ...HANDSHAKE, capabilities: all }];
+  await send('subscriptions/listen', { notifications: everything });
+  assert.equal(
+    backends.wanted.map(({ lists, resources }) => ({ lists: [...lists], resources: [...resources] })),
+    [{ lists: ['tools', 'prompts', 'resources', 'resourceTemplates'], resources: ['a://b'] }],
+  );
+});
+
+test('refuses each invalid filter with -32602', async () => {
   const bad: readonly JsonObject[] = [
     {},
     { notifications: null },
@@ -201,15 +208,9 @@ test('refuses each invalid filter with -32602', () => {
     { notifications: { resourceSubscriptions: Array(1_001).fill('a://b') } },
     { notifications: { resourceSubscriptions: ['a://b', 'x'.repeat(8 * 1024 + 1)] } },
   ];
-  for (const params of bad) {
-    try {
-      grant(params, all);
-      assert.unreachable();
-    } catch (thrown) {
-      if (!(thrown instanceof RpcFailure)) throw thrown;
-      assert.equal([thrown.status, thrown.error.code], [200, -32602]);
-    }
-  }
+  const { send } = modernHarness();
+  for (const params of bad)
+    assert.is(outcomeOf(await send('subscriptions/listen', params)), '200 -32602', JSON.stringify(params));
 });
 
 test.run();

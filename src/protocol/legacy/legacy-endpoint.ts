@@ -389,7 +389,7 @@ function isNotice(method: string): boolean {
  * The handshake result of the backend in the revision of the session; for a modern backend only the fields of
  * the handshake.
  */
-export function initializeResult(session: McpSession): JsonObject {
+function initializeResult(session: McpSession): JsonObject {
   const { handshake } = session;
   const protocolVersion = versionOf(session);
   if (handshake.era === 'legacy') return { ...handshake.greeting, protocolVersion };

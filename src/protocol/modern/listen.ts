@@ -125,7 +125,7 @@ export class ListenStreams {
  * The granted changes, in the form that the client sees and in the form that the backends are asked for, without those
  * that the servers do not announce. Throws RpcFailure (-32602) for an invalid filter.
  */
-export function grant(
+function grant(
   params: JsonFields,
   capabilities: JsonObject,
 ): { readonly shown: JsonObject; readonly wanted: WantedChanges } {
