@@ -38,7 +38,7 @@ export function noneFor(
  * that is not in `excluded` (ids) may become available, and may have the tool: it listed the tool before, or never
  * listed any and the name is not a misspelling. `isBound`: no other instance may answer.
  */
-export function unknownTool(
+function unknownTool(
   group: TemplateGroup,
   tool: string,
   excluded: ReadonlySet<string> | undefined,

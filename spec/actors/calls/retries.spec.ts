@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { RetryBudget } from '../../../src/actors/calls/retry-budget.ts';
-import { noneHealthy, unknownTool } from '../../../src/actors/no-instance.ts';
+import { noneFor, noneHealthy } from '../../../src/actors/no-instance.ts';
 import { TemplateGroup } from '../../../src/actors/template-group.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { isRepeatable } from '../../../src/domain/calls/retry-rules.ts';
@@ -48,14 +48,20 @@ test('the error names three instances, and the number of the others', () => {
   assert.is(clauses(instances), `${NO_INSTANCE}: a is draining; b is draining; c is draining; and 2 more.`);
 });
 
-test('a tool may exist while an untried instance may return', () => {
+test('a tool may exist while an untried instance may return, unless only one instance may answer', () => {
+  const codeFor = (state: InstanceState, excluded: readonly string[], isBound = false): string => {
+    const member = Object(instance('a', state));
+    return noneFor(groupOf([member]), 'x', new Set(excluded), isBound ? member : undefined).code;
+  };
   const states: readonly InstanceState[] = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'];
-  const groups = states.map((state) => groupOf([instance('a', state)]));
-  const found = groups.map((group) => unknownTool(group, 'x', new Set(['b']), false) === undefined);
-  assert.equal(found, [true, false, true, false, false]);
-  const unhealthy = groupOf([instance('a', 'unhealthy')]);
-  assert.is(unknownTool(unhealthy, 'x', new Set(['a']), false)?.code, 'TOOL_NOT_FOUND');
-  assert.is(unknownTool(unhealthy, 'x', undefined, true)?.code, 'TOOL_NOT_FOUND');
+  assert.equal(
+    states.map((state) => codeFor(state, ['b'])),
+    ['NO_HEALTHY_INSTANCE', 'TOOL_NOT_FOUND', 'NO_HEALTHY_INSTANCE', ...['TOOL_NOT_FOUND', 'TOOL_NOT_FOUND']],
+  );
+  assert.equal(
+    [codeFor('unhealthy', ['a']), codeFor('unhealthy', [], true)],
+    ['TOOL_NOT_FOUND', 'TOOL_NOT_FOUND'],
+  );
 });
 
 test.run();

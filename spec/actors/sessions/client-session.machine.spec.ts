@@ -1,10 +1,9 @@
-// The states of a session, and the notifications of its client. What happens to a session that loses its instance is in
-// client-session-rebinding.spec.ts.
+// The states of a session. What happens to a session that loses its instance is in client-session-rebinding.spec.ts.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { createActor, SimulatedClock } from 'xstate';
-import { Binding, forwardNotification } from '../../../src/actors/sessions/binding.ts';
+import { Binding } from '../../../src/actors/sessions/binding.ts';
 import { clientSessionMachine } from '../../../src/actors/sessions/client-session.machine.ts';
 import {
   boundTo,
@@ -14,7 +13,6 @@ import {
 } from '../../../src/actors/sessions/session-state.ts';
 import { DEFAULT_POLICY, type SessionFailover } from '../../../src/balancing/policy.ts';
 import { Harness, PLAIN } from '../../helpers/backends/failing-backend.ts';
-import { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('client session: machine');
@@ -173,13 +171,6 @@ test('a binding that is found when nobody waits for it any more is closed', asyn
   actor.send({ type: 'end', reason: 'closed' }); // before the promise reports
   await turn();
   assert.is(closed, 1);
-});
-
-test('a modern backend gets only notifications that the legacy era does not define', () => {
-  const backend = new ScriptedTransport({ era: 'modern' });
-  for (const name of ['roots/list_changed', 'progress', 'custom'])
-    forwardNotification(backend, `notifications/${name}`, {});
-  assert.equal(backend.notified, [{ method: 'notifications/custom', params: {} }]);
 });
 
 test.run();

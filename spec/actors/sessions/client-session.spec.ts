@@ -89,6 +89,15 @@ test('forwards roots and custom notifications in a dedicated conversation, and n
   subscription.unsubscribe();
 });
 
+test('forwards only custom notifications to a modern backend', async () => {
+  harness.setPolicy({ processSharing: 'isolated' });
+  await harness.add('a', { handshake: FULL_MODERN, fields: STDIO });
+  const session = await harness.openSession();
+  for (const name of ['roots/list_changed', 'progress', 'custom'])
+    session.notify(`notifications/${name}`, {});
+  assert.equal(harness.conversations('a')[0]?.notified, [{ method: 'notifications/custom', params: {} }]);
+});
+
 test('forwards custom notifications to a shared program while its call is the only one there', async () => {
   await harness.add('a', { script: silent, fields: { transport: 'stdio', command: 'serve' } });
   const [session, other] = [await harness.openSession(PLAIN), await harness.openSession(PLAIN, 'another')];

@@ -176,7 +176,7 @@ const LEGACY_ONLY: ReadonlySet<string> = new Set([
 ]);
 
 /** Sends a notification of a client through a conversation of that client. */
-export function forwardNotification(conversation: Conversation, method: string, params: JsonObject): void {
+function forwardNotification(conversation: Conversation, method: string, params: JsonObject): void {
   if (conversation.handshake.era !== 'modern' || !LEGACY_ONLY.has(method))
     conversation.notify(method, params);
 }
