@@ -5,14 +5,16 @@ import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { readTemplate, TemplateFile } from '../../src/templates/definition.ts';
 import { tolerated } from '../../src/templates/tolerant.ts';
-import { TEMPLATE_SCHEMA, validateTemplate } from '../../src/templates/validate.ts';
+import { validateTemplate } from '../../src/templates/validate.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('template schema');
 const smallest = { id: 'demo', name: 'Demo', description: 'Shows things.', version: '1.2.3' };
 
 test('has the properties that the gateway reads', () => {
-  const schema = JSON.parse(readFileSync(TEMPLATE_SCHEMA, 'utf8'));
+  const schema = JSON.parse(
+    readFileSync(new URL('../../schemas/template.schema.json', import.meta.url), 'utf8'),
+  );
   assert.is(schema.$schema, 'http://json-schema.org/draft-07/schema#');
   assert.equal(Object.keys(schema.properties), ['$schema', ...Object.keys(TemplateFile.properties)]);
   assert.equal(schema.required, ['id', 'name', 'description', 'version']);

@@ -11,7 +11,7 @@ import { parseTemplate, readTemplate, TemplateError } from './definition.ts';
 import { pointerTo, type Remark, tolerated } from './tolerant.ts';
 
 /** The published schema; templates name it as `$schema`. */
-export const TEMPLATE_SCHEMA = fileURLToPath(new URL('schemas/template.schema.json', PACKAGE_ROOT));
+const TEMPLATE_SCHEMA = fileURLToPath(new URL('schemas/template.schema.json', PACKAGE_ROOT));
 
 export interface Validation {
   readonly violations: readonly Remark[];

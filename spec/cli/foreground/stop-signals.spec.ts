@@ -3,15 +3,15 @@
 import { EventEmitter } from 'node:events';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { listenForStop, SAME_SIGNAL_MS, untilSignal } from '../../../src/cli/foreground/stop-signals.ts';
+import { listenForStop, untilSignal } from '../../../src/cli/foreground/stop-signals.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('stop signals');
 
-test('treats the same signal within a short time as one', async () => {
+test('treats the same signal within half a second as one', async () => {
   const { source, stop, clock } = listen();
   source.emit('SIGINT', 'SIGINT');
-  clock.nowMs += SAME_SIGNAL_MS - 1;
+  clock.nowMs += 499;
   source.emit('SIGINT', 'SIGINT');
   assert.is(await isPending(stop.urgent), true);
 });
@@ -24,7 +24,7 @@ test('treats a later signal as urgent, with its exit code', async () => {
     const { source, stop, clock } = listen();
     source.emit('SIGTERM', 'SIGTERM');
     assert.equal(await stop.first, { cause: 'SIGTERM', exitCode: 0 });
-    clock.nowMs += SAME_SIGNAL_MS;
+    clock.nowMs += 500;
     source.emit(signal, signal);
     assert.is(await stop.urgent, code);
   }
@@ -36,12 +36,12 @@ test('a signal during the wait ends the wait, and the next one is urgent', async
   const waited = stop.wait(60_000);
   source.emit('SIGTERM', 'SIGTERM');
   assert.is(await isPending(waited), true);
-  clock.nowMs += SAME_SIGNAL_MS;
+  clock.nowMs += 500;
   source.emit('SIGTERM', 'SIGTERM');
   await waited;
   source.emit('SIGTERM', 'SIGTERM');
   assert.is(await isPending(stop.urgent), true);
-  clock.nowMs += SAME_SIGNAL_MS;
+  clock.nowMs += 500;
   source.emit('SIGTERM', 'SIGTERM');
   assert.is(await stop.urgent, 143);
 });
@@ -93,7 +93,7 @@ test('treats a Ctrl-C that arrives twice, by the terminal and by npm, as one', a
         process.emit(name);
         assert.equal([signal.aborted, process.listenerCount('SIGINT')], [true, before + 1]);
       }
-      mock.timers.tick(SAME_SIGNAL_MS);
+      mock.timers.tick(500);
       assert.is(process.listenerCount('SIGINT'), before, 'the next one ends the process');
     });
     await untilSignal(async () => {});
@@ -104,7 +104,7 @@ test('treats a Ctrl-C that arrives twice, by the terminal and by npm, as one', a
       before + 1,
       'the same Ctrl-C may arrive again while the process ends',
     );
-    mock.timers.tick(SAME_SIGNAL_MS);
+    mock.timers.tick(500);
     assert.is(process.listenerCount('SIGINT'), before);
   } finally {
     mock.timers.reset();

@@ -2,7 +2,6 @@
 
 import * as assert from 'uvu/assert';
 import { grantOf, rowOfGrant } from '../../../src/auth/oauth/grant-rows.ts';
-import { KEPT } from '../../../src/http/oauth/refresh.ts';
 import { oauthKey } from '../../../src/persistence/oauth-rows.ts';
 import { appFor } from '../../helpers/http/app.ts';
 import {
@@ -85,20 +84,20 @@ test('a user has at most 500 grants: those that were used longest ago go', async
   assert.match(text, '110 older grants ended: a user has at most 500');
 });
 
-test('replaced refresh tokens of one grant are remembered up to a number', async () => {
+test('the 500 latest replaced refresh tokens of one grant are remembered', async () => {
   const { oauth } = app.oauthStore;
   const client = await register(app.url);
   const { refresh_token: token = '' } = await tokensOf(app.url, client);
   const [row] = await oauth.find('refresh', [oauthKey('refresh', token)]);
   assert.ok(row);
-  await oauth.save({ ...row, value: JSON.stringify({ ...JSON.parse(row.value), rotations: KEPT - 1 }) });
+  await oauth.save({ ...row, value: JSON.stringify({ ...JSON.parse(row.value), rotations: 499 }) });
   const at = '2026-01-01T00:00:00.000Z';
-  for (let n = 0; n < 2 * KEPT - 2; n += 1)
+  for (let n = 0; n < 998; n += 1)
     await oauth.save({ ...row, key: `old-${n}`, createdAt: at, consumedAt: at });
   const fields = { grant_type: 'refresh_token', client_id: client.client_id };
   const { status, body } = await askToken(app.url, { ...fields, refresh_token: token });
   assert.is(status, 200);
-  assert.is(await oauth.count({ kind: 'refresh' }), KEPT);
+  assert.is(await oauth.count({ kind: 'refresh' }), 500);
   const next = await askToken(app.url, { ...fields, refresh_token: String(body.refresh_token) });
   assert.is(next.status, 200);
 });

@@ -15,8 +15,6 @@ import {
   DedicatedPrograms,
   STARTS_AT_ONCE,
   STARTS_PER_OWNER,
-  WARM_IDLE_MS,
-  WARM_PROGRAMS,
 } from '../../../src/transports/stdio/dedicated-programs.ts';
 import { noCapability } from '../../conformance/conversation.ts';
 import { codeOf } from '../../helpers/outcome.ts';
@@ -31,7 +29,7 @@ test('starts no warm program before the first opening', async () => {
   const { started, pool, open } = make();
   assert.equal([started.length, pool.warm], [0, 0]);
   await open();
-  assert.equal([started.length, pool.warm], [1 + WARM_PROGRAMS, WARM_PROGRAMS]);
+  assert.equal([started.length, pool.warm], [2, 1]);
 });
 
 test('a program for several clients is not a warm one, and leads to none', async () => {
@@ -43,11 +41,11 @@ test('a program for several clients is not a warm one, and leads to none', async
   assert.equal([started.length, pool.warm], [4, 1]);
 });
 
-test('ends a warm program that is not used in time, and no program in use', async () => {
+test('ends a warm program that is not used for five minutes, and no program in use', async () => {
   const { started, pool, open } = make();
   await open();
   await open();
-  mock.timers.tick(WARM_IDLE_MS - 1);
+  mock.timers.tick(5 * 60_000 - 1);
   assert.equal(endings(started), [0, 0, 0]);
   mock.timers.tick(1);
   assert.equal(endings(started), [0, 0, 1]);

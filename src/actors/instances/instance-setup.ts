@@ -22,7 +22,7 @@ import { refusalOf, type TransportReport, transportActor } from './transport-act
 /** Failed probes in a row that make an instance unhealthy. */
 const FAILED_PROBES = 2;
 /** Failed probes in a row of an unhealthy instance, after which its transport is reopened. */
-export const FAILED_RECHECKS = 5;
+const FAILED_RECHECKS = 5;
 /** Shortest time between two probes because of suspicious calls. */
 const PROMPTED_PROBE_MS = 1_000;
 

@@ -18,7 +18,7 @@ import { Feed } from '../subscriptions/feed.ts';
 import { ToolCache, type ToolRules } from './tool-cache.ts';
 
 /** Longest wait for one page of an instance's tools. */
-export const TOOL_LIST_MS = 30_000;
+const TOOL_LIST_MS = 30_000;
 
 export interface OpenedTransportDeps extends Timing {
   readonly toolRules: ToolRules;

@@ -15,11 +15,11 @@ import type { ListedDigests, ToolDigests, ToolTrust } from './tool-trust.ts';
  * Longest wait of a call while the tools are listed again, because its tool is not in the list. After it: 404
  * TOOL_NOT_FOUND.
  */
-export const TOOL_LOOKUP_MS = 5_000;
+const TOOL_LOOKUP_MS = 5_000;
 /** Shortest age of a list of tools that is requested again because a called tool is not in it. */
-export const TOOL_LIST_AGE_MS = 1_000;
+const TOOL_LIST_AGE_MS = 1_000;
 /** Listings in a row when the tools change while they are listed. */
-export const TOOL_LIST_ROUNDS = 3;
+const TOOL_LIST_ROUNDS = 3;
 
 /** The most names that are kept of an instance that is down. */
 const MAX_NAMES = 1_000;

@@ -16,7 +16,7 @@ import { OpenedTransport, type OpenedTransportDeps } from './opened-transport.ts
 import type { ToolCache } from './tool-cache.ts';
 
 /** Longest silence after the handshake of the modern era before the legacy one is tried, once. */
-export const SILENT_ERA_MS = 5_000;
+const SILENT_ERA_MS = 5_000;
 
 export interface TransportInput extends OpenedTransportDeps {
   readonly open: Open;

@@ -16,7 +16,7 @@ const PER_ADDRESS = 60;
 const COUNTED_KEYS = 20_000;
 const windows = () => new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_KEYS });
 /** Attempts that wait for the counts of other nodes at a time. Over it a node admits its share of the limits. */
-export const MAX_ASKING_ATTEMPTS = 64;
+const MAX_ASKING_ATTEMPTS = 64;
 /** A window of another node that ends within this time is not joined: a window of nearly no length would bound nothing. In ms. */
 const LEAST_JOINED_MS = 1_000;
 

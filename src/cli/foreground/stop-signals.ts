@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isatty } from 'node:tty';
 
 /** Two stop signals closer than this are one Ctrl-C that arrived twice (terminal and npm). */
-export const SAME_SIGNAL_MS = 500;
+const SAME_SIGNAL_MS = 500;
 
 export interface StopReason {
   /** The name of a signal, or `an uncaught error`. */

@@ -20,7 +20,7 @@ import type { ChannelKeys } from './trust/channel-keys.ts';
 import { TokenIssuer } from './trust/peer-tokens.ts';
 
 /** Requests under way at one node. Over it: NODE_UNAVAILABLE. */
-export const MAX_CALLS = 1_024;
+const MAX_CALLS = 1_024;
 const MAX_STREAMS = 8_192;
 const PING_MS = 1_000;
 /** A gap between two looks at the requests, in ms, after which this node slept: it could not hear the other one. */

@@ -12,7 +12,7 @@ import type { ValidationItem } from './errors.ts';
 import { validationFailed } from './request-errors.ts';
 
 /** Issues reported in one VALIDATION_ERROR. */
-export const MAX_ISSUES = 64;
+const MAX_ISSUES = 64;
 
 /** The source of a value; the first word of every `loc`. */
 export type InputPart = 'body' | 'path' | 'query' | 'header';

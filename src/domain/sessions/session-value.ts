@@ -15,7 +15,7 @@ import type { Handshake } from '../mcp/mcp.ts';
 /** The version of the fields below. A change that an earlier release cannot read increases it. */
 export const SESSION_VERSION = 1;
 /** The most bytes of a session as text. */
-export const MAX_SESSION_BYTES = 16 * 1024;
+const MAX_SESSION_BYTES = 16 * 1024;
 
 const AnyObject = Type.Unsafe<JsonObject>(Type.Record(Type.String(), Type.Unknown()));
 const Text = Type.String();

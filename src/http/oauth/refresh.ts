@@ -244,7 +244,7 @@ class RefreshGrantType {
 }
 
 /** Replaced tokens of one grant that are remembered, of which a second use ends the grant: a loop of refreshes must not fill the database. */
-export const KEPT = MAX_OAUTH_ROWS;
+const KEPT = MAX_OAUTH_ROWS;
 
 /** Deletes all but KEPT replaced tokens. At most as many again are added until the next call. */
 async function forgetOldest(store: OAuthStore, grantId: string): Promise<void> {

@@ -19,7 +19,7 @@ import { PLAIN_TEXT, refusalText } from './refusal-text.ts';
 /** Conversations of single clients that are opened with one HTTP instance at the same time; the next ones wait. */
 export const OPENINGS_PER_INSTANCE = 512;
 /** Connections per HTTP instance besides the exchanges and the openings: the listening stream, probes, cancels and replies. */
-export const SPARE_CONNECTIONS = 8;
+const SPARE_CONNECTIONS = 8;
 
 type EndpointDefinition = Pick<InstanceDefinition, 'endpoint' | 'headers'> &
   Partial<Pick<InstanceDefinition, 'env' | 'secretEnv'>>;

@@ -17,7 +17,7 @@ import { HttpAnswer } from './http-answer.ts';
 import type { Headers, HttpEndpoint } from './http-endpoint.ts';
 
 /** Replies to a backend that are under way; more are dropped. Of notifications half as many. */
-export const MAX_REPLIES = 64;
+const MAX_REPLIES = 64;
 
 export interface HttpHandshakeOptions {
   readonly signal: AbortSignal;

@@ -13,7 +13,7 @@ import { cutText } from '../../domain/text.ts';
 import type { OpenOptions } from '../open-options.ts';
 
 /** Tools with headers that are remembered; beyond them the least recently used one is forgotten. */
-export const MAX_TOOLS = 10_000;
+const MAX_TOOLS = 10_000;
 
 /**
  * The declarations of the tools of one backend. Declarations are read from every list of tools that passes, so that the
@@ -118,7 +118,7 @@ export function areTooLarge(headers: Readonly<Record<string, string>>): boolean 
 }
 
 /** Faults that are remembered; others are not reported. Replacing old ones would report all of them with every list. */
-export const MAX_REPORTED = 100;
+const MAX_REPORTED = 100;
 /** Longest name in a report; a longer name is cut. In UTF-16 units. */
 const NAME_UNITS = 256;
 

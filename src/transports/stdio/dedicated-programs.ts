@@ -11,10 +11,10 @@ import type { ConversationOpening } from '../transport.ts';
 import { openOnPipe } from './stdio-handshake.ts';
 
 /** Started processes that wait for the next client. */
-export const WARM_PROGRAMS = 1;
+const WARM_PROGRAMS = 1;
 
 /** An unused program is stopped after this time, so that templates with few sessions do not keep one for ever. */
-export const WARM_IDLE_MS = 5 * 60_000;
+const WARM_IDLE_MS = 5 * 60_000;
 
 /** Programs of one instance that start at the same time; others wait, because a start is mostly work for the processor. */
 export const STARTS_AT_ONCE = 4;
