@@ -63,9 +63,9 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
   ],
   'a comment names files that exist': [['src/a.ts', '// The rules: domain/calls/a.ts']],
   'an exported class has a docblock': [['src/a.ts', '/* A */\nexport class A {}']],
-  'an exported name is declared once': [
+  'an exported name is declared once, and no other type has it': [
     ['src/http/a.ts', 'export interface A {}'],
-    ['src/cli/a.ts', 'export async function A() {}'],
+    ['src/cli/a.ts', 'interface A {}'],
     ['src/index.ts', ''],
   ],
   'nothing is left for later in a comment': [['src/a.ts', '// TODO mend']],

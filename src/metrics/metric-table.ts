@@ -282,19 +282,19 @@ function labelled(name: string, counts: Iterable<readonly [string | number, numb
 function ofCluster(
   label: string,
   select: (counts: ClusterCounts) => Iterable<readonly [string, number]>,
-): Source<number> {
+): MetricSource<number> {
   const read = ({ cluster }: MetricsReading) =>
     cluster === undefined ? [] : labelled(label, select(cluster));
   return { labels: [label], read };
 }
 
 /** The labels and the numbers of a metric. */
-type Source<V> = Pick<MetricBase<V>, 'labels' | 'read'>;
+type MetricSource<V> = Pick<MetricBase<V>, 'labels' | 'read'>;
 
 function ofTemplates<V>(
   labels: readonly string[],
   select: (traffic: TemplateCounts) => readonly Series<V>[],
-): Source<V> {
+): MetricSource<V> {
   function* read({ templates, traffic }: MetricsReading): Generator<Series<V>> {
     for (const { template } of templates) {
       const counts = traffic.template(template);
@@ -305,7 +305,7 @@ function ofTemplates<V>(
   return { labels: ['template', ...labels], read };
 }
 
-function ofRequests<V>(select: (times: BucketCounts) => V): Source<V> {
+function ofRequests<V>(select: (times: BucketCounts) => V): MetricSource<V> {
   return ofTemplates(['method', 'outcome'], ({ requests }) =>
     [...requests].flatMap(([method, outcomes]) =>
       Array.from(outcomes, ([outcome, times]): Series<V> => [{ method, outcome }, select(times)]),
@@ -332,7 +332,7 @@ function ofEachInstance(
 function ofRunning(
   labels: readonly string[],
   select: (snapshot: InstanceSnapshot, traffic: InstanceCounts) => readonly Series<number>[],
-): Source<number> {
+): MetricSource<number> {
   function* read({ templates, traffic }: MetricsReading): Generator<Series<number>> {
     for (const { template, instances } of templates)
       for (const snapshot of instances) {
@@ -345,7 +345,7 @@ function ofRunning(
   return { labels: ['template', 'instance_id', ...labels], read };
 }
 
-function ofClients(select: (clients: TemplateSnapshot['clients']) => number): Source<number> {
+function ofClients(select: (clients: TemplateSnapshot['clients']) => number): MetricSource<number> {
   const read = ({ templates }: MetricsReading) =>
     templates.map(({ template, clients }): Series<number> => [{ template }, select(clients)]);
   return { labels: ['template'], read };

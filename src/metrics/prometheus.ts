@@ -105,7 +105,7 @@ export class Prometheus {
     for (const metric of METRICS) {
       const { name, help, kind: type, labels } = metric;
       if (!seesAll && !labels.includes('template')) continue;
-      const add = async (values: readonly Value[], isFirst: boolean): Promise<void> => {
+      const add = async (values: readonly MetricValue[], isFirst: boolean): Promise<void> => {
         const filled = { name, help, type, aggregator: 'sum', values };
         const text = await client.AggregatorRegistry.aggregate([[filled]]).getSingleMetricAsString(name);
         texts.push(isFirst ? text : text.replace(HEADING, ''));
@@ -160,7 +160,11 @@ export class Prometheus {
 }
 
 /** The numbers of a metric as prom-client keeps them. Its histograms can only observe single values. */
-function* valuesOf(metric: Metric, reading: MetricsReading, common: Value['labels']): Generator<Value> {
+function* valuesOf(
+  metric: Metric,
+  reading: MetricsReading,
+  common: MetricValue['labels'],
+): Generator<MetricValue> {
   if (metric.kind !== 'histogram') {
     for (const [own, value] of metric.read(reading)) yield { labels: { ...own, ...common }, value };
     return;
@@ -170,9 +174,9 @@ function* valuesOf(metric: Metric, reading: MetricsReading, common: Value['label
 }
 
 /** Read at once: what is counted while other lines are made must not be in some of these alone. */
-function histogramValues(name: string, labels: Value['labels'], counts: BucketCounts): Value[] {
+function histogramValues(name: string, labels: MetricValue['labels'], counts: BucketCounts): MetricValue[] {
   const metricName = `${name}_bucket`;
-  const buckets = counts.cumulative().map((value, bucket): Value => {
+  const buckets = counts.cumulative().map((value, bucket): MetricValue => {
     return { metricName, labels: { ...labels, le: BUCKET_SECONDS[bucket] }, value };
   });
   return [
@@ -183,7 +187,7 @@ function histogramValues(name: string, labels: Value['labels'], counts: BucketCo
   ];
 }
 
-interface Value {
+interface MetricValue {
   readonly metricName?: string;
   readonly labels: Readonly<Record<string, string | number | undefined>>;
   readonly value: number;

@@ -29,7 +29,7 @@ const RESOLVER_MS = 10_000;
 /** What is known of a name, in the order in which names get threads. */
 type Manner = 'answered' | 'unknown' | 'silent';
 
-interface Waiting {
+interface WaitingLookup {
   readonly hostname: string;
   readonly endsAtMs: number;
   /** Begins the look-up; with undefined its name has to be probed first. */
@@ -76,7 +76,7 @@ export class SystemLookups {
   readonly #late = new LruMap<number>(MAX_KNOWN);
   /** One look-up for all that ask for the same name. */
   readonly #asked = new Map<string, Asked>();
-  readonly #waiting: Readonly<Record<Manner, Waiting[]>> = { answered: [], unknown: [], silent: [] };
+  readonly #waiting: Readonly<Record<Manner, WaitingLookup[]>> = { answered: [], unknown: [], silent: [] };
   #running: Running | undefined;
   #resolver: { readonly madeAtMs: number; readonly resolver: promises.Resolver } | undefined;
 
@@ -168,7 +168,7 @@ export class SystemLookups {
    * Resolves with undefined when the name has to be probed first, because another one was late. Rejects when the
    * wait is over.
    */
-  #place(manner: Manner, name: Pick<Waiting, 'hostname' | 'endsAtMs'>): Promise<Running | undefined> {
+  #place(manner: Manner, name: Pick<WaitingLookup, 'hostname' | 'endsAtMs'>): Promise<Running | undefined> {
     const waiting = this.#waiting[manner];
     if (waiting.length >= MAX_WAITING) return Promise.reject(noPlace(name));
     const { promise, resolve, reject } = Promise.withResolvers<Running | undefined>();
@@ -225,7 +225,7 @@ function keyOf(hostname: string, family: number): string {
 const askSystem: NonNullable<SystemLookupsOptions['lookup']> = (hostname, options) =>
   promises.lookup(hostname, options);
 
-function noPlace({ hostname }: Pick<Waiting, 'hostname'>): Error {
+function noPlace({ hostname }: Pick<WaitingLookup, 'hostname'>): Error {
   const text = `look-up of ${hostname}: the DNS servers of too many names do not answer`;
   return Object.assign(new Error(text), { code: 'ETIMEOUT' });
 }

@@ -131,7 +131,7 @@ interface Start {
 
 type Files = Awaited<ReturnType<typeof readFiles>>;
 type Network = Awaited<ReturnType<typeof bindPorts>>;
-type Database = Awaited<ReturnType<typeof openDatabase>>;
+type OpenedDatabase = Awaited<ReturnType<typeof openDatabase>>;
 type ServerAccounts = Awaited<ReturnType<typeof openAccounts>>;
 type Core = Awaited<ReturnType<typeof makeGateway>>;
 
@@ -219,7 +219,11 @@ async function openDatabase({ config, log, worker, onUndo }: Start, lockId: stri
 }
 
 /** Opens authentication, and begins to make the first admin. */
-async function openAccounts({ config, options, log, onUndo }: Start, { ports }: Network, database: Database) {
+async function openAccounts(
+  { config, options, log, onUndo }: Start,
+  { ports }: Network,
+  database: OpenedDatabase,
+) {
   const { storage, storeChanges$ } = database;
   const { isTerminal = false, firstPassword } = options;
   const { address } = ports;
@@ -235,7 +239,7 @@ async function openAccounts({ config, options, log, onUndo }: Start, { ports }: 
 /** Makes the gateway, and joins the other nodes. */
 async function makeGateway(
   { config, options, log, worker, memoryBytes, onUndo }: Start,
-  parts: { files: Files; network: Network; database: Database; accounts: ServerAccounts },
+  parts: { files: Files; network: Network; database: OpenedDatabase; accounts: ServerAccounts },
 ) {
   const { programUser: user } = parts.files;
   const { ids, ports } = parts.network;
@@ -300,7 +304,7 @@ function requireSecrets({ secretIds }: ServingGateway, secrets: Secrets): void {
 /** Makes the HTTP application; it serves clients from `serve` on, other nodes at once. */
 function makeApp(
   { config, log, worker, onUndo }: Start,
-  parts: { network: Network; database: Database; accounts: ServerAccounts; core: Core },
+  parts: { network: Network; database: OpenedDatabase; accounts: ServerAccounts; core: Core },
 ): HttpApp {
   const { ports, unreadBounds } = parts.network;
   const { serverAuth, auth } = parts.accounts;
@@ -331,7 +335,7 @@ async function serve(
   parts: {
     files: Files;
     network: Network;
-    database: Database;
+    database: OpenedDatabase;
     accounts: ServerAccounts;
     core: Core;
     app: HttpApp;

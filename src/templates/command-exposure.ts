@@ -138,7 +138,7 @@ const UNANSWERED: Exposure = {
 };
 
 /** What a path is, by path and identity. */
-type Findings = ReadonlyMap<string, string>;
+type PathMeanings = ReadonlyMap<string, string>;
 
 interface Check extends Required<Pick<ExposureOptions, 'from'>>, Pick<ExposureOptions, 'user'> {
   readonly walk: Walk;
@@ -205,7 +205,7 @@ function found(name: string, finding: string): Exposure {
 const HOME_AT_START = /^~\+?[\w.-]*(?=[/\\]|$)/;
 
 /** The protected paths and all folders above them, as written and with links followed; of two the first counts. */
-async function foldersAbove(paths: readonly ProtectedPath[], walk: Walk): Promise<Findings> {
+async function foldersAbove(paths: readonly ProtectedPath[], walk: Walk): Promise<PathMeanings> {
   const found = new Map<string, string>();
   for (const { path, what } of paths)
     for (const spelled of new Set([path, (await walk(path)).end.path]))
@@ -216,14 +216,14 @@ async function foldersAbove(paths: readonly ProtectedPath[], walk: Walk): Promis
   return found;
 }
 
-async function wholeFoldersIn(paths: readonly ProtectedPath[], walk: Walk): Promise<Findings> {
+async function wholeFoldersIn(paths: readonly ProtectedPath[], walk: Walk): Promise<PathMeanings> {
   const found = new Map<string, string>();
   for (const { path, what } of paths.filter(({ isWhole }) => isWhole))
     for (const key of keysOf((await walk(path)).end)) found.set(key, `is in ${what}`);
   return found;
 }
 
-function findIn(findings: Findings, location: Location): string[] {
+function findIn(findings: PathMeanings, location: Location): string[] {
   return keysOf(location).flatMap((key) => findings.get(key) ?? []);
 }
 

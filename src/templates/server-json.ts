@@ -51,7 +51,7 @@ export function readServerJson(server: JsonObject): ImportedFile {
   return { servers, refused, inputs: [] };
 }
 
-interface Target {
+interface ServerTarget {
   readonly transport: string;
   readonly command?: string;
   readonly args?: readonly string[];
@@ -62,7 +62,7 @@ interface Target {
   readonly requires?: readonly string[];
 }
 
-function definitionOf(server: JsonObject, target: Target): JsonObject {
+function definitionOf(server: JsonObject, target: ServerTarget): JsonObject {
   const { settings, required, ...place } = target;
   const { name, title, description, version } = server;
   const fields = Object.entries(place).filter(
@@ -100,7 +100,7 @@ function transportOf(written: unknown): string {
   return transport;
 }
 
-function remoteOf(remote: JsonObject): Target {
+function remoteOf(remote: JsonObject): ServerTarget {
   const transport = transportOf(remote);
   const endpoint = addressOf(
     textOf(remote.url) ?? '',
@@ -169,7 +169,7 @@ function isNamed(options: readonly string[], variable: string): boolean {
   return options.some((option) => option === variable || option.startsWith(`${variable}=`));
 }
 
-function packageOf(written: JsonObject): Target {
+function packageOf(written: JsonObject): ServerTarget {
   const { registryType, identifier, version, runtimeHint } = written;
   if ('registry_type' in written || 'registry_name' in written)
     throw new TemplateError(['is of an older schema; that of 2025-12-11 has registryType']);
@@ -227,7 +227,7 @@ interface Input {
   readonly isRequired?: boolean;
 }
 
-function joined(inputs: readonly Input[]): Pick<Target, 'settings' | 'required' | 'environment'> {
+function joined(inputs: readonly Input[]): Pick<ServerTarget, 'settings' | 'required' | 'environment'> {
   const settings = inputs.flatMap(({ name, setting }) => (setting === undefined ? [] : [[name, setting]]));
   return {
     settings: Object.fromEntries(settings),

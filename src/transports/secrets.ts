@@ -50,7 +50,7 @@ export function errorWithoutSecrets(error: JsonRpcError, secrets: readonly strin
   return { ...shown, data: hidden === written ? data : JSON.parse(hidden) };
 }
 
-interface Credentials {
+interface CredentialFields {
   readonly endpoint?: string;
   readonly headers: InstanceDefinition['headers'];
   readonly env?: InstanceDefinition['env'];
@@ -67,7 +67,7 @@ export function secretsOf({
   headers,
   env = {},
   secretEnv = [],
-}: Credentials): readonly string[] {
+}: CredentialFields): readonly string[] {
   const query = URL.canParse(endpoint) ? [...new URL(endpoint).searchParams.values()] : [];
   const items = secretEnv.flatMap((name) => itemsOf(env[name] ?? ''));
   const values = [...Object.values(headers).flatMap(partsOf), ...Object.values(env), ...items, ...query];

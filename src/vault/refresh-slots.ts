@@ -5,7 +5,7 @@ import type { Clock } from '../domain/time/clock.ts';
 /** Fewer than all requests that one server may get, so that new accounts can be connected meanwhile. */
 const AT_ONE_SERVER = 15;
 
-interface Server {
+interface ServerSlots {
   running: number;
   /** First come, first served. */
   readonly waiting: Set<() => void>;
@@ -17,7 +17,7 @@ interface Server {
  */
 export class RefreshSlots {
   readonly #alarm: Clock['alarm'];
-  readonly #servers = new Map<string, Server>();
+  readonly #servers = new Map<string, ServerSlots>();
 
   constructor({ alarm }: Clock) {
     this.#alarm = alarm;
@@ -33,7 +33,7 @@ export class RefreshSlots {
   }
 
   /** The slot passes to the next, so the number of those that run stays. */
-  #end(name: string, server: Server): void {
+  #end(name: string, server: ServerSlots): void {
     const [next] = server.waiting;
     if (next !== undefined) {
       server.waiting.delete(next);
@@ -44,7 +44,7 @@ export class RefreshSlots {
     if (server.running === 0) this.#servers.delete(name);
   }
 
-  #waits({ waiting }: Server, longestMs: number): Promise<boolean> {
+  #waits({ waiting }: ServerSlots, longestMs: number): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const begin = (): void => {
       cancel();

@@ -121,6 +121,9 @@ const readsCommands =
 /** An exported declaration, with its name. */
 const DECLARED = /^export (?:abstract )?(?:async )?(?:const|function\*?|class|interface|type) (\w+)/gm;
 
+/** A type that only its file has, with its name. */
+const OWN_TYPE = /^(?:abstract )?(?:class|interface|type) (\w+)/gm;
+
 /** What each variant of a table exports under the same name: a kind of transport, the migrations of a database. */
 const VARIANTS: ReadonlySet<string> = new Set(['open', 'migrations']);
 
@@ -212,14 +215,16 @@ export const rules: readonly Rule[] = [
   },
   {
     // The same name for two things has to be looked up at each use.
-    name: 'an exported name is declared once',
+    name: 'an exported name is declared once, and no other type has it',
     check: ({ path }, repository) => {
       if (path !== 'src/index.ts') return [];
       const places = new Map<string, Set<string>>();
-      for (const source of repository.values())
-        if (isSource(source.path))
-          for (const [, name = ''] of source.code.matchAll(DECLARED))
-            if (!VARIANTS.has(name)) places.set(name, (places.get(name) ?? new Set()).add(source.path));
+      const sources = [...repository.values()].filter((source) => isSource(source.path));
+      for (const source of sources)
+        for (const [, name = ''] of source.code.matchAll(DECLARED))
+          if (!VARIANTS.has(name)) places.set(name, (places.get(name) ?? new Set()).add(source.path));
+      for (const source of sources)
+        for (const [, name = ''] of source.code.matchAll(OWN_TYPE)) places.get(name)?.add(source.path);
       return [...places].flatMap(([name, files]) =>
         files.size > 1 ? [`${name} is in ${[...files].join(', ')}`] : [],
       );

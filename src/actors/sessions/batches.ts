@@ -9,7 +9,7 @@ import { MAX_SESSION_ROWS } from '../../persistence/store.ts';
  */
 const PAUSE_MS = 50;
 
-interface Waiting<Item, Result> extends PromiseWithResolvers<Result> {
+interface WaitingItem<Item, Result> extends PromiseWithResolvers<Result> {
   readonly item: Item;
 }
 
@@ -20,7 +20,7 @@ interface Waiting<Item, Result> extends PromiseWithResolvers<Result> {
 export class Batches<Item, Result> {
   readonly #clock: Clock;
   readonly #work: (items: readonly Item[]) => Promise<(item: Item) => Result>;
-  readonly #waiting: Waiting<Item, Result>[] = [];
+  readonly #waiting: WaitingItem<Item, Result>[] = [];
   #isWorking = false;
   #endPause = (): void => {};
 

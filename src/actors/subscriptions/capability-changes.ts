@@ -14,7 +14,7 @@ interface ListingInstance {
 }
 
 /** The open transport of an instance, as a source of lists. */
-interface Listing {
+interface ListSource {
   readonly handshake: Handshake;
   /** A value that is equal for servers with equal descriptions of themselves, and unique for a server without one. */
   readonly kind: string | symbol;
@@ -24,12 +24,12 @@ interface Listing {
 export class CapabilityChanges {
   readonly #instances: ReadonlyMap<string, ListingInstance>;
   /** The transports of healthy instances by instance id; while there is none, that of the last one. */
-  readonly #listings = new Map<string, Listing>();
+  readonly #listings = new Map<string, ListSource>();
   /**
    * The number of transports of each kind. Comparing all with all would be quadratic while thousands of instances
    * connect.
    */
-  readonly #kinds = new Map<Listing['kind'], number>();
+  readonly #kinds = new Map<ListSource['kind'], number>();
 
   constructor(instances: ReadonlyMap<string, ListingInstance>) {
     this.#instances = instances;
@@ -61,16 +61,16 @@ export class CapabilityChanges {
     ]);
   }
 
-  #count(kind: Listing['kind']): number {
+  #count(kind: ListSource['kind']): number {
     return this.#kinds.get(kind) ?? 0;
   }
 
-  #add(id: string, listing: Listing): void {
+  #add(id: string, listing: ListSource): void {
     this.#listings.set(id, listing);
     this.#kinds.set(listing.kind, this.#count(listing.kind) + 1);
   }
 
-  #remove(id: string): Listing | undefined {
+  #remove(id: string): ListSource | undefined {
     const listing = this.#listings.get(id);
     if (listing === undefined) return undefined;
     this.#listings.delete(id);
@@ -94,7 +94,7 @@ function listsOf({ era, capabilities }: Handshake): ListField[] {
 }
 
 /** The kind of a server: a digest, because handshake results may be long. */
-function kindOf({ era, greeting }: Handshake): Listing['kind'] {
+function kindOf({ era, greeting }: Handshake): ListSource['kind'] {
   if (era === 'bare') return Symbol(); // it does not describe itself
   try {
     return hash('sha256', `${era} ${canonicalText(greeting)}`);

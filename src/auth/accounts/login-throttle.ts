@@ -57,7 +57,7 @@ export interface LoginPeers {
   ask(life: string, keys: LoginKeys): Promise<LoginCounts | undefined>;
 }
 
-interface Attempt {
+interface ThrottledAttempt {
   readonly username: string;
   readonly address: string;
 }
@@ -101,7 +101,7 @@ export class LoginThrottle {
   }
 
   /** As countAttempt, with the attempts at all nodes. */
-  async admit(attempt: Attempt): Promise<CountedAttempt> {
+  async admit(attempt: ThrottledAttempt): Promise<CountedAttempt> {
     const taken = this.#take(attempt);
     const alone = this.#judge(taken, []);
     const others = this.#peers?.lives().slice(1) ?? [];
@@ -115,11 +115,11 @@ export class LoginThrottle {
    * Counts the attempt at this node. TOO_MANY_ATTEMPTS; a refused attempt is not counted. An address over its limit may still try
    * users that did not fail from there.
    */
-  countAttempt(attempt: Attempt): CountedAttempt {
+  countAttempt(attempt: ThrottledAttempt): CountedAttempt {
     return this.#judge(this.#take(attempt), []);
   }
 
-  #take({ username, address }: Attempt): Taken {
+  #take({ username, address }: ThrottledAttempt): Taken {
     const nowMs = this.#now();
     const network = networkOf(address);
     const keys = { pair: digest(`${network} ${usernameKey(username)}`), network: digest(network) };

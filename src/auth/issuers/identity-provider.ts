@@ -62,7 +62,7 @@ export interface IdentityProviderOptions {
 
 type Library = typeof import('openid-client');
 
-interface Discovered {
+interface DiscoveredProvider {
   readonly library: Library;
   readonly configuration: Configuration;
   readonly atMs: number;
@@ -72,9 +72,9 @@ interface Discovered {
 export class IdentityProvider {
   readonly setting: ProviderSetting;
   readonly #options: IdentityProviderOptions;
-  #known: Discovered | undefined;
+  #known: DiscoveredProvider | undefined;
   #failedAtMs = Number.NEGATIVE_INFINITY;
-  #reading: Promise<Discovered> | undefined;
+  #reading: Promise<DiscoveredProvider> | undefined;
   /** The way in which its client shows the secret: the default of the specification until it is refused. */
   #auth: 'ClientSecretBasic' | 'ClientSecretPost' = 'ClientSecretBasic';
 
@@ -135,7 +135,7 @@ export class IdentityProvider {
 
   /** The ID token, and the userinfo where a claim is missing that the settings name. */
   async #answerOf(
-    { library, configuration }: Discovered,
+    { library, configuration }: DiscoveredProvider,
     tokens: { readonly access_token: string; readonly refresh_token?: string },
     idToken: (Partial<IDToken> & { readonly sub: string }) | undefined,
   ): Promise<ProviderAnswer> {
@@ -173,7 +173,7 @@ export class IdentityProvider {
     return { scope: `${scope} offline_access`, ...prompt };
   }
 
-  async #ask<T>(run: (known: Discovered) => Promise<T>): Promise<T> {
+  async #ask<T>(run: (known: DiscoveredProvider) => Promise<T>): Promise<T> {
     try {
       return await run(await this.#current());
     } catch (thrown) {
@@ -198,7 +198,7 @@ export class IdentityProvider {
     return methods?.includes(other) === true && codes.includes(codeOf(thrown));
   }
 
-  async #current(): Promise<Discovered> {
+  async #current(): Promise<DiscoveredProvider> {
     const { now } = this.#options.clock;
     const known = this.#known;
     if (known !== undefined && now() - known.atMs <= FRESH_MS) return known;
@@ -213,7 +213,7 @@ export class IdentityProvider {
     });
   }
 
-  async #read(): Promise<Discovered> {
+  async #read(): Promise<DiscoveredProvider> {
     const { issuer, clientId, clientSecret } = this.setting;
     const library = await import('openid-client');
     const client = { client_secret: clientSecret, [library.clockTolerance]: SKEW_SECONDS };

@@ -192,7 +192,7 @@ export class Issuers implements ForeignTokens {
     };
   }
 
-  async #rightsOfAccount(payload: JWTPayload, setting: ProviderSetting): Promise<Rights> {
+  async #rightsOfAccount(payload: JWTPayload, setting: ProviderSetting): Promise<SubjectRights> {
     const company = this.#options.company?.();
     const subject = subjectIn(payload, setting.claims.subject);
     if (company === undefined) throw invalidCredentials();
@@ -295,7 +295,7 @@ function typeOf(token: string): string {
   return typeof typ === 'string' ? typ.toLowerCase().replace(/^application\//, '') : '';
 }
 
-interface Rights extends Pick<Assertion, 'user'> {
+interface SubjectRights extends Pick<Assertion, 'user'> {
   readonly scopes: readonly Scope[];
 }
 
@@ -304,7 +304,7 @@ function rightsOfSubject(
   payload: JWTPayload,
   setting: IssuerSetting,
   roles: DefinedRoles | undefined,
-): Rights {
+): SubjectRights {
   const { countedId: userId, name } = subjectOf(payload, setting);
   const known = new Set(setting.roles.map(([group]) => group));
   const groups = groupsIn(payload, setting.claims.groups).filter((group) => known.has(group));

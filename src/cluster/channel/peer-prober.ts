@@ -23,7 +23,7 @@ export interface ProberOptions {
   readonly life: () => string;
 }
 
-interface Target {
+interface ProbedPeer {
   readonly pool: ConnectionPool;
   readonly issuer: TokenIssuer;
   readonly pings: Set<Ping>;
@@ -36,7 +36,7 @@ interface Target {
 export class PeerProber {
   readonly #options: ProberOptions;
   /** By life. */
-  readonly #targets = new Map<string, Target>();
+  readonly #targets = new Map<string, ProbedPeer>();
 
   constructor(options: ProberOptions) {
     this.#options = options;
@@ -103,11 +103,11 @@ export class PeerProber {
     this.keep(new Set());
   }
 
-  #targetOf(peer: ReachableLife): Target {
+  #targetOf(peer: ReachableLife): ProbedPeer {
     const known = this.#targets.get(peer.life);
     if (known) return known;
     const { keys, clock, life } = this.#options;
-    const target: Target = {
+    const target: ProbedPeer = {
       pool: new ConnectionPool(peerConnector(peer.address, keys.tls), { clock, maxConnections: MAX_PINGS }),
       issuer: new TokenIssuer(keys.tokens[0], clock.now, life, peer.life),
       pings: new Set(),

@@ -108,12 +108,12 @@ export function mayUseView({ templates, views }: Rights, view: string): boolean 
 export class ToolRights {
   /** As they were given. */
   readonly lists: readonly (readonly string[])[];
-  readonly #compiled: readonly ToolList[];
+  readonly #compiled: readonly CompiledTools[];
   #text: string | undefined;
 
   constructor(lists: readonly (readonly string[])[]) {
     this.lists = lists;
-    this.#compiled = lists.map((entries) => new ToolList(entries));
+    this.#compiled = lists.map((entries) => new CompiledTools(entries));
   }
 
   /** Equal for equal lists. */
@@ -146,7 +146,7 @@ const ANY = '*';
  * A list of entries. Each is compiled once: lists are kept with every verified caller, and may name as many
  * templates as they have entries.
  */
-class ToolList {
+class CompiledTools {
   readonly #startsFromAll: boolean;
   readonly #isNegative: readonly boolean[];
   /** The entries for one template, by the name of the template. */

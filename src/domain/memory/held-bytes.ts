@@ -161,7 +161,7 @@ export interface Holding {
   release(): void;
 }
 
-interface Held {
+interface HeldAmount {
   readonly ownerId: string;
   readonly sinceMs: number;
   readonly cut: () => void;
@@ -175,7 +175,7 @@ interface Held {
 export class HeldBytes {
   readonly #budget: ByteBudget;
   readonly #now: () => number;
-  readonly #all = new Set<Held>();
+  readonly #all = new Set<HeldAmount>();
 
   /** `now` is a monotonic clock in ms. */
   constructor(bounds: ByteBounds, now: () => number) {
@@ -205,12 +205,12 @@ export class HeldBytes {
 
   /** As InstanceHeldBytes.hold. */
   hold(ownerId: string, cut: () => void): Holding {
-    const held: Held = { ownerId, cut, sinceMs: this.#now(), bytes: 0 };
+    const held: HeldAmount = { ownerId, cut, sinceMs: this.#now(), bytes: 0 };
     this.#all.add(held);
     return { set: (bytes) => this.#set(held, bytes), release: () => this.#release(held) };
   }
 
-  #set(held: Held, bytes: number): boolean {
+  #set(held: HeldAmount, bytes: number): boolean {
     const { ownerId } = held;
     const more = bytes - held.bytes;
     if (!this.#all.has(held)) return false;
@@ -226,7 +226,7 @@ export class HeldBytes {
     return true;
   }
 
-  #release(held: Held): void {
+  #release(held: HeldAmount): void {
     if (this.#all.delete(held)) this.#budget.add(held.ownerId, -held.bytes);
   }
 
@@ -240,7 +240,7 @@ export class HeldBytes {
   }
 
   /** The holding of that owner with the most bytes times its age; `asking` if the owner has no other. */
-  #worst(ownerId: string, asking: Held): Held {
+  #worst(ownerId: string, asking: HeldAmount): HeldAmount {
     const nowMs = this.#now();
     let worst = asking;
     let most = 0;

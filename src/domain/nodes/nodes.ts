@@ -18,7 +18,7 @@ export interface ShownNode {
   /** Calls under way. */
   readonly calls: number;
   readonly isDraining: boolean;
-  readonly state: NodeState;
+  readonly state: (typeof NODE_STATES)[number];
   /** True for this node when others cannot connect to it, and so ended a life of it. */
   readonly isRefused?: boolean;
   /**
@@ -33,7 +33,6 @@ export interface ShownNode {
  * protocol, and is not a member. Source: ADR 146, 250.
  */
 export const NODE_STATES = ['live', 'slow', 'silent', 'ended', 'foreign'] as const;
-type NodeState = (typeof NODE_STATES)[number];
 
 /** The id of a node: that of its gateway, for a worker with the number of it. Ids of gateways have no slash. */
 export function nodeOf(gateway: string, worker: number | undefined): string {

@@ -159,9 +159,9 @@ export function defineInstance(
   };
 }
 
-type Location = readonly (string | number)[];
+type InputLocation = readonly (string | number)[];
 
-function inferTransport({ transport, endpoint, command }: InstanceInput, loc: Location): TransportKind {
+function inferTransport({ transport, endpoint, command }: InstanceInput, loc: InputLocation): TransportKind {
   if (endpoint === undefined && command === undefined)
     throw configIncomplete('The instance has neither "endpoint" nor "command".');
   if (transport === undefined) return defaultTransport({ endpoint });
@@ -179,7 +179,7 @@ function inferTransport({ transport, endpoint, command }: InstanceInput, loc: Lo
 }
 
 /** Refuses fields without effect, because the caller expects an effect. */
-function refuseUnused(input: InstanceInput, loc: Location): void {
+function refuseUnused(input: InstanceInput, loc: InputLocation): void {
   refuseEra(input.era, input.transport, loc);
   const { endpoint, command, args, working_dir, env_vars, secret_env_vars, headers, force, node } = input;
   const isFilled = (field: object | undefined) => field !== undefined && Object.keys(field).length > 0;
@@ -199,7 +199,7 @@ function refuseUnused(input: InstanceInput, loc: Location): void {
 }
 
 /** An account is for a server at an endpoint that the gateway does not start. */
-function refuseAuth({ auth, command, endpoint, headers = {} }: InstanceInput, loc: Location): void {
+function refuseAuth({ auth, command, endpoint, headers = {} }: InstanceInput, loc: InputLocation): void {
   if (auth === undefined) return;
   const { mode, who, client_id, client_secret, scopes } = auth;
   const at = [...loc, 'auth'];
@@ -237,7 +237,7 @@ export function withTemplateAuth(input: InstanceInput, inherited: TemplateAuth |
  * A copy of the `auth` of a template. VALIDATION_ERROR, with the object at `loc`; also for credentials, which
  * belong to instances.
  */
-export function checkedTemplateAuth(written: unknown, loc: Location): TemplateAuth {
+export function checkedTemplateAuth(written: unknown, loc: InputLocation): TemplateAuth {
   const credential = ['client_id', 'client_secret'].find((name) => isJsonObject(written) && name in written);
   if (credential !== undefined)
     throw invalid([...loc, credential], 'A template has no credentials: give them to its instances');
@@ -258,7 +258,7 @@ const templateAuthShape = compileShape(
 function refuseAccount(
   { auth }: InstanceInput,
   accounts: RegistrationContext['accounts'],
-  loc: Location,
+  loc: InputLocation,
 ): void {
   if (auth?.mode !== 'oauth') return;
   if (accounts === 'none')
@@ -295,7 +295,7 @@ function nodeOf(
   return wanted;
 }
 
-function ephemeralNode({ node, working_dir }: InstanceInput, isMovable: boolean, loc: Location) {
+function ephemeralNode({ node, working_dir }: InstanceInput, isMovable: boolean, loc: InputLocation) {
   if (!isMovable)
     return invalid(
       [...loc, 'endpoint'],
@@ -307,7 +307,11 @@ function ephemeralNode({ node, working_dir }: InstanceInput, isMovable: boolean,
   );
 }
 
-function refuseEra(era: InstanceInput['era'], transport: TransportKind | undefined, loc: Location): void {
+function refuseEra(
+  era: InstanceInput['era'],
+  transport: TransportKind | undefined,
+  loc: InputLocation,
+): void {
   if (transport === undefined || era === undefined || era === 'auto') return;
   const { onlyEra, title } = TRANSPORT_TRAITS[transport];
   if (onlyEra !== undefined && era !== onlyEra)
@@ -324,7 +328,7 @@ function secretNames(names: readonly string[] = []): Pick<InstanceDefinition, 's
 
 function readProgram(
   input: InstanceInput,
-  loc: Location,
+  loc: InputLocation,
 ): { command: string; args: readonly string[] } | undefined {
   if (input.command === undefined) return undefined;
   const split = commandWords(input);
@@ -355,14 +359,14 @@ function changedWeight(change: InstanceChange, before: InstanceDefinition): numb
   return isOther ? readWeight(change, ['body']) : (change.weight ?? before.weight);
 }
 
-function readWeight({ weight, metadata }: InstanceChange, loc: Location): number {
+function readWeight({ weight, metadata }: InstanceChange, loc: InputLocation): number {
   const written = weight ?? metadata?.weight ?? 1;
   if (Check(InstanceInput.properties.weight, written)) return written;
   throw invalid([...loc, 'metadata', 'weight'], `A weight must be a whole number from 1 to ${MAX_WEIGHT}`);
 }
 
 /** VALIDATION_ERROR for metadata above the limits. */
-export function checkMetadata({ metadata = {} }: Pick<InstanceInput, 'metadata'>, loc: Location): void {
+export function checkMetadata({ metadata = {} }: Pick<InstanceInput, 'metadata'>, loc: InputLocation): void {
   if (valuesIn(metadata, MAX_METADATA_VALUES) > MAX_METADATA_VALUES)
     throw invalid([...loc, 'metadata'], `Metadata must have at most ${MAX_METADATA_VALUES} values and keys`);
   if (JSON.stringify(metadata).length > MAX_METADATA_CHARACTERS)
@@ -376,7 +380,7 @@ export function checkMetadata({ metadata = {} }: Pick<InstanceInput, 'metadata'>
  * A copy of an object with this shape: an embedding program may change its own, and a document in YAML may have
  * values that are not JSON. VALIDATION_ERROR, with the object at `loc`; also for numbers that are not exact.
  */
-export function checkedInput<T>(written: unknown, shape: Shape<T>, loc: Location): T {
+export function checkedInput<T>(written: unknown, shape: Shape<T>, loc: InputLocation): T {
   const copy = jsonCopy(written);
   if (!isJsonObject(copy)) {
     const msg = 'Input should be a dictionary that JSON can hold';
@@ -408,7 +412,7 @@ function inventServerId(
   return serverId;
 }
 
-function invalid(loc: Location, msg: string): GatewayError {
+function invalid(loc: InputLocation, msg: string): GatewayError {
   return validationFailed([{ loc, msg, type: 'value_error' }]);
 }
 

@@ -86,14 +86,14 @@ async function end(running: RunningProgram): Promise<void> {
 }
 
 /** Longest waits for the first answer and for later ones. */
-interface Waits {
+interface ProbeWaits {
   readonly firstMs: number;
   readonly answerMs: number;
 }
 
 class ProgramWire implements Wire {
   readonly #found: Findings;
-  readonly #waits: Waits;
+  readonly #waits: ProbeWaits;
   #running: RunningProgram | undefined;
   #chunks: Buffer[] = [];
   #bytes = 0;
@@ -101,7 +101,7 @@ class ProgramWire implements Wire {
   #hasEnded = false;
   #onChange = () => {};
 
-  constructor(found: Findings, waits: Waits) {
+  constructor(found: Findings, waits: ProbeWaits) {
     this.#found = found;
     this.#waits = waits;
   }

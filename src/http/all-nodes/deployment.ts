@@ -75,7 +75,7 @@ export interface DeploymentOptions {
 }
 
 /** A command of a client. */
-interface ClientRequest {
+interface ClientCommand {
   readonly request: HttpRequest;
   readonly principal: Principal;
 }
@@ -116,7 +116,7 @@ export class Deployment {
   async send(
     { id, life }: Pick<ShownNode, 'id' | 'life'>,
     method: string,
-    { request, principal }: ClientRequest,
+    { request, principal }: ClientCommand,
     maxMs?: number,
   ): Promise<BytesReply> {
     const peer = this.#options.peers?.ofLife(life);
@@ -147,7 +147,7 @@ export class Deployment {
    * Sends the request of a client to all other members. Ids of those that did not carry it out within a second.
    * Never rejects.
    */
-  async sendToAll(method: string, input: ClientRequest): Promise<readonly string[]> {
+  async sendToAll(method: string, input: ClientCommand): Promise<readonly string[]> {
     const sent = this.others().map(async (node) => {
       if (node.state === 'silent') return [node.id];
       try {

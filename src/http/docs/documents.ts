@@ -124,14 +124,14 @@ const REDOC_ASSETS: Assets = {
 
 export const ASSETS: Readonly<Record<PageName, Assets>> = { docs: SWAGGER_ASSETS, redoc: REDOC_ASSETS };
 
-interface Page {
+interface DocumentPage {
   readonly html: string;
   /** Names and values in turn: `[name, value, …]`. */
   readonly headers: readonly string[];
 }
 
 /** The page of Swagger UI, rendered by koa2-swagger-ui, which only this page loads (45 ms). */
-async function swaggerPage(): Promise<Page> {
+async function swaggerPage(): Promise<DocumentPage> {
   const { koaSwagger } = await import('koa2-swagger-ui');
   const render = koaSwagger({
     title: 'Stagedoor: API',
@@ -167,7 +167,7 @@ async function swaggerPage(): Promise<Page> {
  * The page of ReDoc, whose bundle is an ES module that reads the attributes of the element `redoc`. Telemetry is off.
  * ReDoc creates an empty style element and fills it by rules, so the policy allows an empty style element only.
  */
-function redocPage(): Page {
+function redocPage(): DocumentPage {
   return documentPage(REDOC_HTML, ['']);
 }
 
@@ -188,7 +188,7 @@ const REDOC_HTML = `<!DOCTYPE html>
 `;
 
 /** The page with the headers that allow its inline scripts and styles, and further styles. */
-function documentPage(html: string, furtherStyles: readonly string[] = []): Page {
+function documentPage(html: string, furtherStyles: readonly string[] = []): DocumentPage {
   const contents = (pattern: RegExp) => [...html.matchAll(pattern)].map(([, content = '']) => content);
   const scripts = contents(/<script>([\s\S]*?)<\/script>/g);
   const styles = [...contents(/<style>([\s\S]*?)<\/style>/g), ...furtherStyles];

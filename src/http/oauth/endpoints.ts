@@ -55,7 +55,7 @@ interface EndpointsOptions {
   ) => Promise<void>;
 }
 
-interface Endpoint {
+interface OAuthEndpoint {
   /** Undefined: each. */
   readonly methods?: readonly string[];
   /** A path with `/` at its end stands for all paths below it. */
@@ -78,7 +78,7 @@ const COUNTED = 10_000;
 export class Endpoints {
   readonly #options: EndpointsOptions;
   /** The first that fits serves the request. */
-  readonly #endpoints: readonly Endpoint[];
+  readonly #endpoints: readonly OAuthEndpoint[];
   readonly #devices = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   readonly #refused = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   readonly #authorizing = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
@@ -88,14 +88,14 @@ export class Endpoints {
     const { device, login, providerSignIns, clients } = options;
     const serveDevice = (exchange: OAuthExchange) =>
       device.serve(exchange, exchange.path.slice(DEVICE_PATH.length));
-    const registration: Endpoint = {
+    const registration: OAuthEndpoint = {
       methods: POST,
       path: '/oauth/register',
       serve: (exchange) => this.#register(exchange),
     };
     this.#endpoints = [
       ...METADATA_PATHS.map(
-        (path): Endpoint => ({ methods: READ, path, serve: ({ response }) => this.#metadata(response) }),
+        (path): OAuthEndpoint => ({ methods: READ, path, serve: ({ response }) => this.#metadata(response) }),
       ),
       { methods: READ, path: '/oauth/jwks', serve: (exchange) => this.#pass(exchange) },
       { methods: READ, path: '/oauth/authorize', serve: (exchange) => this.#authorize(exchange) },
@@ -292,7 +292,7 @@ export class Endpoints {
   }
 }
 
-function callbackOf(signIns: ProviderSignIns): Endpoint {
+function callbackOf(signIns: ProviderSignIns): OAuthEndpoint {
   return { methods: ['GET'], path: CALLBACK, serve: (exchange, rest) => signIns.finish(exchange, rest) };
 }
 

@@ -20,8 +20,8 @@ export const TOOL_FIELDS = {
   /** The definition that waits for approval. */
   listed: Type.Optional(AnyObject),
 };
-const ListedTool = Type.Object(TOOL_FIELDS);
-type ListedTool = Type.Static<typeof ListedTool>;
+const ToolRecord = Type.Object(TOOL_FIELDS);
+type ToolRecord = Type.Static<typeof ToolRecord>;
 
 export const Approving = closed({
   /** Absent: all. */
@@ -34,7 +34,7 @@ export const Approving = closed({
 async function toolsOf(
   template: string,
   { gateway, approvals }: Pick<Services, 'gateway' | 'approvals'>,
-): Promise<ListedTool[]> {
+): Promise<ToolRecord[]> {
   const { policy, withheld } = gateway.template(template);
   const reasons = new Map(
     withheld.flatMap(({ list, name, reason }) => (list === 'tools' ? [[name, reason]] : [])),
@@ -59,9 +59,9 @@ async function toolsOf(
 
 function described(
   name: string,
-  state: ListedTool['state'],
+  state: ToolRecord['state'],
   reasons: ReadonlyMap<string, string>,
-): ListedTool {
+): ToolRecord {
   const reason = reasons.get(name);
   return { name, state, ...(reason !== undefined && { reason }) };
 }
@@ -78,7 +78,7 @@ export const templateToolRoutes: readonly HttpRoute[] = [
         body: Type.Object({
           template_name: text('everything'),
           approve: Type.Enum(['none', 'pinned']),
-          tools: Type.Array(ListedTool),
+          tools: Type.Array(ToolRecord),
         }),
       },
     },
@@ -87,7 +87,7 @@ export const templateToolRoutes: readonly HttpRoute[] = [
       const { gateway, scheduler } = services;
       const { approve } = gateway.template(template).policy;
       const all = await toolsOf(template, services);
-      const toolOf = ({ name }: ListedTool) => ({ template, tool: name });
+      const toolOf = ({ name }: ToolRecord) => ({ template, tool: name });
       const tools = await callable(principal, all, toolOf, scheduler);
       return json(200, { template_name: template, approve, tools });
     },

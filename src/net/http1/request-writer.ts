@@ -11,19 +11,19 @@ export interface WrittenRequest {
   readonly body: string | null;
 }
 
-type Fields = WrittenRequest['headers'];
+type HeaderFields = WrittenRequest['headers'];
 
 /** Makes the text of the requests to one endpoint. What all of them have is written once. */
 export class RequestWriter {
   /** By name in lower case. */
-  readonly fields: Fields;
+  readonly fields: HeaderFields;
   readonly #host: string;
   #lines: string | undefined;
   /** The last head, up to the length of the body: all requests of a session have the same object of headers. */
   #last: (Omit<WrittenRequest, 'body'> & { readonly head: string }) | undefined;
 
   /** `host`: with the port, unless that is the usual one. */
-  constructor(host: string, fields: Fields) {
+  constructor(host: string, fields: HeaderFields) {
     this.#host = host;
     this.fields = fields;
   }
@@ -56,7 +56,7 @@ export class RequestWriter {
     return `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\nconnection: keep-alive\r\n${lines}`;
   }
 
-  #linesWith(headers: Fields, cookie: string | undefined): string {
+  #linesWith(headers: HeaderFields, cookie: string | undefined): string {
     const added = cookie === undefined ? headers : { ...headers, cookie };
     for (const name in added) if (name in this.fields) return linesOf({ ...this.fields, ...added });
     this.#lines ??= linesOf(this.fields);
@@ -64,7 +64,7 @@ export class RequestWriter {
   }
 }
 
-function linesOf(fields: Fields): string {
+function linesOf(fields: HeaderFields): string {
   let lines = '';
   for (const name in fields) {
     const value = fields[name] ?? '';

@@ -17,7 +17,7 @@ const MAX_KNOWN = 10_000;
 /** The wait between two readings of a socket, as a part of the time that its handshake has taken. */
 const WAIT_SHARE = 1 / 4;
 
-interface Handshake {
+interface TlsHandshake {
   readonly secure: TLSSocket;
   readonly origin: string;
   readonly beganAtMs: number;
@@ -48,7 +48,7 @@ export class BackendHandshakes {
   guard(secure: TLSSocket, origin: string): void {
     secure.once('ready', () => {
       secure.pause();
-      const handshake: Handshake = {
+      const handshake: TlsHandshake = {
         secure,
         origin,
         beganAtMs: this.#clock.now(),
@@ -67,7 +67,7 @@ export class BackendHandshakes {
     return atMs !== undefined && this.#clock.now() - atMs < COSTLY_MS ? this.#ofCostly : this.#ofOthers;
   }
 
-  #await(handshake: Handshake): void {
+  #await(handshake: TlsHandshake): void {
     const turns = this.#turnsOf(handshake.origin);
     turns.run(() => {
       // Another handshake with this origin may have sent much meanwhile.
@@ -77,7 +77,7 @@ export class BackendHandshakes {
   }
 
   /** Reads the socket for one turn. Resolves with the time that the checks may have taken, in ms. */
-  async #read(handshake: Handshake): Promise<number> {
+  async #read(handshake: TlsHandshake): Promise<number> {
     const { secure, origin, beganAtMs, raw } = handshake;
     if (secure.destroyed) return 0;
     const before = raw.bytesRead;
@@ -99,7 +99,7 @@ function unusual(bytes: number): number {
 }
 
 /** The raw connection, which Node exposes nowhere else. */
-function rawOf(secure: TLSSocket): Handshake['raw'] {
+function rawOf(secure: TLSSocket): TlsHandshake['raw'] {
   const raw: unknown = Object(Reflect.get(secure, '_handle'))._parent;
   return typeof Object(raw).bytesRead === 'number' ? Object(raw) : { bytesRead: 0 };
 }

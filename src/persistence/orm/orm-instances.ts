@@ -135,7 +135,7 @@ export const NO_CIPHER =
   'Environment variables, headers and accounts of instances are stored encrypted: set GATEWAY_SECRET_KEY ' +
   'or GATEWAY_ENCRYPTION_KEY on every gateway of this database.';
 
-type Target = Pick<
+type TargetFields = Pick<
   InstanceDefinition,
   'endpoint' | 'command' | 'args' | 'workingDir' | 'era' | 'force' | 'secretEnv' | 'container'
 >;
@@ -156,7 +156,7 @@ function instanceOf(
   secrets: Pick<InstanceDefinition, SecretField | 'locked'>,
 ): InstanceDefinition {
   return readRow('instances', `${row.template}/${row.id}`, () => {
-    const own = recordOf<Omit<InstanceDefinition, keyof Target | SecretField | 'locked'>>(row);
-    return { ...own, ...(fromDocument(target) as Target), ...secrets };
+    const own = recordOf<Omit<InstanceDefinition, keyof TargetFields | SecretField | 'locked'>>(row);
+    return { ...own, ...(fromDocument(target) as TargetFields), ...secrets };
   });
 }

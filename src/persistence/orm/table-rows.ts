@@ -10,10 +10,12 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Statement, Value } from '../database.ts';
 import type { OrmOperations } from './orm-operations.ts';
 
-type Field = Value | Date | undefined;
+type FieldValue = Value | Date | undefined;
 /** By property. A list: one of these. Null: without a value. */
-type Where<Row> = Readonly<{ [Name in keyof Row & string]?: Exclude<Field, undefined> | readonly string[] }>;
-type Fields<Row> = Readonly<{ [Name in keyof Row & string]?: Field }>;
+type Where<Row> = Readonly<{
+  [Name in keyof Row & string]?: Exclude<FieldValue, undefined> | readonly string[];
+}>;
+type FieldValues<Row> = Readonly<{ [Name in keyof Row & string]?: FieldValue }>;
 
 /**
  * Reads and writes the rows of one table. On a file the statements are those of the driver, which keeps them compiled:
@@ -71,7 +73,7 @@ export class TableRows<Row extends object> {
   }
 
   /** False when a row with this key is there. */
-  async insert(row: Fields<Row>): Promise<boolean> {
+  async insert(row: FieldValues<Row>): Promise<boolean> {
     if (this.#statement === undefined) {
       try {
         await this.#em.insert(this.#entity, row as never);
@@ -89,7 +91,7 @@ export class TableRows<Row extends object> {
   }
 
   /** Resolves with the number of rows. `counter`: a column that is increased by one. */
-  async update(where: Where<Row>, changes: Fields<Row>, counter?: keyof Row & string): Promise<number> {
+  async update(where: Where<Row>, changes: FieldValues<Row>, counter?: keyof Row & string): Promise<number> {
     if (this.#statement === undefined) {
       const next = counter === undefined ? {} : { [counter]: raw('?? + 1', [counter]) };
       return this.#em.nativeUpdate(this.#entity, where as never, { ...changes, ...next } as never);
@@ -153,7 +155,7 @@ function conditionOf(where: object, columns: ReadonlyMap<string, string>): [sql:
   const parts = Object.entries(where).map(([name, value]) => {
     const column = columnOf(name, columns);
     if (value === null) return `${column} is null`;
-    const all: readonly Field[] = [value].flat();
+    const all: readonly FieldValue[] = [value].flat();
     values.push(...all.map(storedValue));
     return all.length === 1 ? `${column} = ?` : `${column} in (${all.map(() => '?').join()})`;
   });
@@ -166,6 +168,6 @@ function columnOf(name: string, columns: ReadonlyMap<string, string>): string {
   return column;
 }
 
-function storedValue(field: Field): Value {
+function storedValue(field: FieldValue): Value {
   return field instanceof Date ? field.getTime() : (field ?? null);
 }

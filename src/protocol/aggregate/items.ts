@@ -102,10 +102,10 @@ export function itemCheck(list: ListField, scheduler: TaskScheduler): ItemCheck 
 }
 
 type Repair = (value: unknown) => unknown;
-type Fields = Readonly<Record<string, Repair>>;
+type Repairs = Readonly<Record<string, Repair>>;
 
 /** The object with these fields repaired, all of which are optional; the same object when they need no repair. */
-function repairFields(item: JsonObject, fields: Fields): JsonObject {
+function repairFields(item: JsonObject, fields: Repairs): JsonObject {
   let repaired: Record<string, unknown> | undefined;
   for (const name of Object.keys(fields)) {
     const value = item[name];
@@ -137,7 +137,7 @@ function numberIn(least: number, most: number): Repair {
 }
 
 /** An object with these fields, and others; one without a usable `required` field is left out. */
-function fieldsOf(optional: Fields, required?: string): Repair {
+function fieldsOf(optional: Repairs, required?: string): Repair {
   return (value) => {
     if (!isJsonObject(value)) return undefined;
     return required !== undefined && text(value[required]) === undefined
@@ -166,8 +166,8 @@ const DATE_TIME =
   /^(\d{4}-\d\d-\d\d)T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 
 const icons = listOf(fieldsOf({ mimeType: text, sizes: listOf(text), theme: oneOf('light', 'dark') }, 'src'));
-const EVERY_ITEM: Fields = { title: text, description: text, icons, _meta: object };
-const EVERY_RESOURCE: Fields = {
+const EVERY_ITEM: Repairs = { title: text, description: text, icons, _meta: object };
+const EVERY_RESOURCE: Repairs = {
   ...EVERY_ITEM,
   mimeType: text,
   annotations: fieldsOf({
@@ -178,7 +178,7 @@ const EVERY_RESOURCE: Fields = {
 };
 
 /** TABLE of the optional fields that clients check. Source: the schemas of the official SDKs 1.32 and 2.4. */
-const FIELDS: Readonly<Record<ListField, Fields>> = {
+const FIELDS: Readonly<Record<ListField, Repairs>> = {
   tools: {
     ...EVERY_ITEM,
     outputSchema: outputSchemaOf,

@@ -74,9 +74,9 @@ export interface AggregateListsOptions {
   readonly kept?: StoredLists | undefined;
 }
 
-type Found = Omit<GatheredList, 'template'> & Pick<Crawled, 'bytes'>;
+type FoundList = Omit<GatheredList, 'template'> & Pick<Crawled, 'bytes'>;
 
-const NOTHING: Found = { items: [], bytes: 0 };
+const NOTHING: FoundList = { items: [], bytes: 0 };
 
 /**
  * The lists of the templates of an aggregate, and the reads that are under way. A template whose first list is read may
@@ -92,7 +92,7 @@ export class AggregateLists {
   readonly #reader: ListReader;
   readonly #remembered = new FairLruMap<Crawled>(MAX_REMEMBERED_BYTES);
   /** The lists that are being read: each ends within its wait, though its reading may take longer. */
-  readonly #crawls = new Map<string, Promise<Found>>();
+  readonly #crawls = new Map<string, Promise<FoundList>>();
   /** When a first list was requested. */
   readonly #firstAtMs = new LruMap<number>(MAX_AWAITED);
   /** By template, the lists that were served without it, or with an old list, because it did not answer. */
@@ -110,11 +110,11 @@ export class AggregateLists {
    * FIRST_WAIT_MS when the list of a template was never read before. Never rejects.
    */
   async gather(list: ListField, templates: readonly string[], client: Client): Promise<GatheredList[]> {
-    const gathered = new Map<string, Found>();
+    const gathered = new Map<string, FoundList>();
     await this.#scheduler.each(inGroups(templates, STARTED_TOGETHER), (group) =>
       Promise.all(
         group.map(async (template) => {
-          const deleted = (thrown: unknown): Found => {
+          const deleted = (thrown: unknown): FoundList => {
             if (!hasCode(thrown, 'TEMPLATE_NOT_FOUND')) throw thrown;
             return { ...NOTHING, missing: clientMessageOf(thrown) };
           };
@@ -163,7 +163,7 @@ export class AggregateLists {
     return isLegacy || this.announces('tasks', template, owner);
   }
 
-  async #listed(list: ListField, template: string, client: Client): Promise<Found> {
+  async #listed(list: ListField, template: string, client: Client): Promise<FoundList> {
     const { owner, profile } = client;
     const { backendsOf, hasInstances, kept } = this.#options;
     const backends = backendsOf(template);
@@ -206,7 +206,7 @@ export class AggregateLists {
   }
 
   /** Announces the list as changed once the template answers again. */
-  #incompleteList(list: ListField, template: string, found: Found): Found {
+  #incompleteList(list: ListField, template: string, found: FoundList): FoundList {
     const lists = this.#incomplete.get(template) ?? new Set();
     this.#incomplete.set(template, lists.add(list));
     this.#watch ??= this.#options.recovered$?.subscribe((recovered) => this.#announce(recovered));
@@ -222,7 +222,7 @@ export class AggregateLists {
     this.#watch = undefined;
   }
 
-  #begin(key: string, list: ListField, template: string, client: Client): Promise<Found> {
+  #begin(key: string, list: ListField, template: string, client: Client): Promise<FoundList> {
     const { backendsOf, listChanges$, onListed, kept, clock } = this.#options;
     const last = this.#remembered.get(key);
     const isCurrent = () => this.#crawls.get(key) === crawl;
@@ -232,7 +232,7 @@ export class AggregateLists {
     const watch = listChanges$.subscribe(
       (change) => change.template === template && change.list === announced && remove(),
     );
-    const without = async (reason: string): Promise<Found> => {
+    const without = async (reason: string): Promise<FoundList> => {
       const stale = async () => {
         if (last !== undefined) return { ...last, staleMs: clock.now() - last.readAtMs };
         const found = await kept?.find(template, list, client.profile);
@@ -258,7 +258,7 @@ export class AggregateLists {
         remove();
       }
     };
-    const foundIn = (listed: Crawled | string): Found | Promise<Found> => {
+    const foundIn = (listed: Crawled | string): FoundList | Promise<FoundList> => {
       if (typeof listed === 'string') return without(listed);
       return listed.staleMs === undefined ? listed : this.#incompleteList(list, template, listed);
     };

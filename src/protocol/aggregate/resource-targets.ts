@@ -41,19 +41,19 @@ export interface ResourceTargetsDeps {
   readonly scheduler: TaskScheduler;
 }
 
-interface Found {
+interface FoundUris {
   readonly template: string;
   readonly uris: readonly string[];
 }
 
 /** What says that a template has a URI. */
-type Source = 'listed' | 'pages' | 'skills';
+type UriSource = 'listed' | 'pages' | 'skills';
 
 /** Remembers the lists of all callers; each answer respects the permissions of its caller. */
 export class ResourceTargets {
   readonly #deps: ResourceTargetsDeps;
   /** By URI or skill, the templates that have it: they list it, or a tool of theirs has it as its page. */
-  readonly #having: Readonly<Record<Source, LruMap<ReadonlySet<string>>>> = {
+  readonly #having: Readonly<Record<UriSource, LruMap<ReadonlySet<string>>>> = {
     // What one list pushes out, the others have to bring again.
     listed: new LruMap(MAX_REMEMBERED, () => this.#forgetOthers()),
     pages: new LruMap(MAX_REMEMBERED),
@@ -102,7 +102,7 @@ export class ResourceTargets {
   }
 
   /** Learns which of the templates have a skill: of those that were read, those that list it now. */
-  learnSkills(found: readonly Found[]): Promise<void> {
+  learnSkills(found: readonly FoundUris[]): Promise<void> {
     return this.#queue.take(() => this.#note('skills', found));
   }
 
@@ -325,7 +325,7 @@ export class ResourceTargets {
   };
 
   /** By template, its pages of MCP Apps; empty when none has any. */
-  #pagesIn(complete: readonly GatheredList[]): readonly Found[] {
+  #pagesIn(complete: readonly GatheredList[]): readonly FoundUris[] {
     const { takesTool = () => true } = this.#deps;
     const found = complete.map(({ template, items }) => ({
       template,
@@ -339,7 +339,7 @@ export class ResourceTargets {
 
   async #learnFound(
     list: Exclude<ListField, 'prompts'>,
-    found: readonly Found[],
+    found: readonly FoundUris[],
     isWhole: boolean,
   ): Promise<boolean> {
     this.#current = list;
@@ -349,7 +349,7 @@ export class ResourceTargets {
   }
 
   /** `isComplete`: what these templates do not list, they do not have any more. */
-  async #note(source: Source, found: readonly Found[], isComplete = true): Promise<void> {
+  async #note(source: UriSource, found: readonly FoundUris[], isComplete = true): Promise<void> {
     const known = this.#having[source];
     const read = new Set(isComplete ? found.map(({ template }) => template) : []);
     const having = new Map<string, Set<string>>();
@@ -406,7 +406,7 @@ function isSameList(known: Learned['lists'], lists: readonly GatheredList[]): bo
 function urisIn(
   list: 'resources' | 'resourceTemplates',
   complete: readonly GatheredList[],
-): readonly Found[] {
+): readonly FoundUris[] {
   const field = KEY_FIELDS[list];
   return complete.map(({ template, items }) => ({
     template,

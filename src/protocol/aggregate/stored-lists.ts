@@ -34,7 +34,7 @@ interface StoredListsDeps {
 }
 
 /** A list that is to be written. */
-interface Waiting {
+interface WaitingWrite {
   readonly key: string;
   readonly template: string;
   readonly items: readonly JsonObject[];
@@ -61,7 +61,7 @@ export class StoredLists {
    * By kind of list and template, the one that is being written first: of each for one kind of client at a time.
    * Others are written when they are read again.
    */
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new Map<string, WaitingWrite>();
 
   constructor(deps: StoredListsDeps) {
     this.#deps = deps;
@@ -119,7 +119,7 @@ export class StoredLists {
     });
   }
 
-  async #write({ key, template, items, readAtMs }: Waiting): Promise<void> {
+  async #write({ key, template, items, readAtMs }: WaitingWrite): Promise<void> {
     const { store, clock } = this.#deps;
     const value = JSON.stringify(items);
     const digest = hash('sha256', value, 'base64url');

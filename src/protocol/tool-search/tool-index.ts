@@ -125,7 +125,7 @@ export class ToolIndex {
 
   #best(limit: number, counted: ReadonlySet<string>): string[] {
     const [totals, matches] = [this.#totals, this.#matches];
-    const best: Found[] = [];
+    const best: FoundTool[] = [];
     for (let number = 0; number < totals.length; number++) {
       if (matches[number] === 0) continue;
       const server = this.#servers[number] ?? [];
@@ -181,12 +181,12 @@ export class ToolIndex {
   }
 }
 
-interface Found {
+interface FoundTool {
   readonly name: string;
   readonly score: number;
 }
 
-function isBetter(one: Found, other: Found): boolean {
+function isBetter(one: FoundTool, other: FoundTool): boolean {
   return one.score > other.score || (one.score === other.score && one.name < other.name);
 }
 

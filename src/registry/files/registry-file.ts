@@ -55,7 +55,7 @@ const MAIN_SECTIONS = ['templates', 'servers', 'mcpServers', 'views', 'definitio
 const LONGEST_NAME = 128;
 const loadBalancerShape = compileShape(LoadBalancerSettings, 'body');
 
-interface ReadOptions extends ParseOptions {
+interface FileReadOptions extends ParseOptions {
   /** True for `db import`, which stores template definitions; for a gateway they are a problem. Default: false. */
   readonly isImport?: boolean;
 }
@@ -66,7 +66,7 @@ interface ReadOptions extends ParseOptions {
  */
 export async function readRegistryFile(
   path: string,
-  { isImport = false, ...parsing }: ReadOptions = {},
+  { isImport = false, ...parsing }: FileReadOptions = {},
 ): Promise<RegistryContents> {
   let text: string;
   try {

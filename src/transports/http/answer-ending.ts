@@ -13,10 +13,8 @@ export type AnswerEnding =
 /** A status that is not a success, with the JSON-RPC error of its body if there is one. */
 export interface RefusedEnding extends RefusedStatus {
   readonly kind: 'refused';
-  readonly error: RefusalError | undefined;
+  readonly error: Extract<BackendMessage, { kind: 'error' }> | undefined;
 }
-
-type RefusalError = Extract<BackendMessage, { kind: 'error' }>;
 
 /** False when the server does not offer the stream (405, 501), or does not know the session or the event. */
 export function mayReopen(ending: AnswerEnding): boolean {

@@ -20,7 +20,7 @@ import { HttpHandshake, refusedStatus, sendUnawaited, UnawaitedMessages } from '
 /** Longest wait for the first `server/discover`, at most a quarter of the handshake's time. Source: ADR 33. */
 const DISCOVER_TIMEOUT_MS = 3_000;
 
-interface SessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client' | 'era'> {
+interface HttpSessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client' | 'era'> {
   readonly history?: OpenOptions['history'];
   /** The client; absent for the session of the transport itself. */
   readonly profile?: ClientProfile | undefined;
@@ -36,7 +36,7 @@ interface SessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client' | '
  * Shakes hands, in time. Rejects with GatewayError, `delivered: 'no'`, and does not wait until the abandoned
  * session is deleted.
  */
-export async function openSession(endpoint: HttpEndpoint, options: SessionOptions): Promise<HttpSession> {
+export async function openSession(endpoint: HttpEndpoint, options: HttpSessionOptions): Promise<HttpSession> {
   const { client, profile, known, handshakeTimeoutMs, onAbandoned, era, history } = options;
   const first = options.previous === 'legacy' || history?.prefersLegacy ? 'legacy' : 'modern';
   const probeMs = Math.min(DISCOVER_TIMEOUT_MS, Math.ceil(handshakeTimeoutMs / 4));

@@ -15,8 +15,6 @@ export const MAX_REFUSAL_BYTES = 256 * 1024;
 /** Beginning of the text of a refusal that callers get, in UTF-16 units. */
 const REFUSAL_CHARACTERS = 300;
 
-type RefusalError = Extract<BackendMessage, { kind: 'error' }>;
-
 /** The request that was refused, and what is hidden. */
 interface RefusedRequest {
   readonly method?: string;
@@ -33,7 +31,7 @@ export function readRefusal(
   headers: ResponseHeaders,
   body: Buffer,
   { method = '', path = '', origin = '', secrets = [], isDecoded }: RefusedRequest,
-): RefusedStatus & { readonly error: RefusalError | undefined } {
+): RefusedStatus & { readonly error: Extract<BackendMessage, { kind: 'error' }> | undefined } {
   const message = readMessage(body);
   const messages = message === undefined ? readBatch(body) : [message];
   const error = messages.find((each) => each.kind === 'error');

@@ -217,7 +217,7 @@ class FrameAnswer implements ForwardedAnswer {
 }
 
 /** An exchange under way, and what ends it. */
-interface Exchange extends Linked {
+interface OpenExchange extends Linked {
   readonly forwarding: Forwarding;
   readonly subscriber: Subscriber<ExchangeEvent>;
 }
@@ -242,7 +242,7 @@ class PeerConversation implements Conversation {
   readonly #closed = new ReplaySubject<Closed>(1);
   readonly messages$: Observable<ServerMessage> = this.#messages;
   readonly closed$: Observable<Closed> = this.#closed;
-  readonly #exchanges = new LinkedSet<Exchange>();
+  readonly #exchanges = new LinkedSet<OpenExchange>();
   /** Notifications and replies under way. */
   #notices = 0;
   /** Replies that wait until fewer notifications and replies are under way. */
@@ -357,7 +357,7 @@ class PeerConversation implements Conversation {
       } catch (thrown) {
         return subscriber.error(notWritable(thrown));
       }
-      const exchange: Exchange = { forwarding, subscriber };
+      const exchange: OpenExchange = { forwarding, subscriber };
       this.#exchanges.add(exchange);
       return () => {
         this.#exchanges.delete(exchange);

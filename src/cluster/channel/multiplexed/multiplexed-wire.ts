@@ -76,7 +76,7 @@ export class MessageReader {
 }
 
 /** The part of one answer that waits for the socket. */
-interface Waiting {
+interface WaitingAnswer {
   readonly parts: Buffer[];
   bytes: number;
   /** The kind of the message that ends the answer. */
@@ -91,7 +91,7 @@ export class MessageWriter {
   #bytes = 0;
   #hasTurn = false;
   /** What waits to be written, by the number of its exchange, in the order of turns. */
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #waiting = new Map<number, WaitingAnswer>();
 
   /** `beforeWrite`: adds the last messages of a turn. */
   constructor(socket: Pick<Socket, 'write' | 'writableLength'>, beforeWrite: () => void = () => {}) {
@@ -131,7 +131,7 @@ export class MessageWriter {
       this.message(isLast ? MESSAGE.last : MESSAGE.part, number, content);
       return;
     }
-    const { parts, bytes }: Pick<Waiting, 'parts' | 'bytes'> = waiting ?? { parts: [], bytes: 0 };
+    const { parts, bytes }: Pick<WaitingAnswer, 'parts' | 'bytes'> = waiting ?? { parts: [], bytes: 0 };
     parts.push(content);
     this.#waiting.set(number, {
       parts,

@@ -20,7 +20,7 @@ const LEAST_LEFT_MS = 10_000;
  */
 const REMEMBERED = 4_096;
 
-interface Claims {
+interface PeerClaims {
   readonly from: string;
   readonly to: string;
   /** Ms of the receiver's clock. */
@@ -34,7 +34,7 @@ export class TokenVerifier {
   readonly #now: () => number;
   readonly #life: () => string;
   readonly #isMember: (life: string) => boolean;
-  readonly #verified = new LruMap<Claims>(REMEMBERED);
+  readonly #verified = new LruMap<PeerClaims>(REMEMBERED);
   /** When it began to remember. */
   #sinceMs = Number.NEGATIVE_INFINITY;
 
@@ -72,7 +72,7 @@ export class TokenVerifier {
     return JSON.stringify({ now_ms: nowMs, proof: proofOfTime(key, nonce, nowMs) });
   }
 
-  #read(token: string): Claims | undefined {
+  #read(token: string): PeerClaims | undefined {
     const [, payload = '', signature = ''] = TOKEN.exec(token) ?? [];
     if (payload === '' || this.#signer(signature, `token ${payload}`) === undefined) return undefined;
     const claims = claimsIn(Buffer.from(payload, 'base64url').toString());
@@ -85,7 +85,7 @@ export class TokenVerifier {
     return this.#keys.find((key) => isSame(signature, signatureOf(key, text)));
   }
 
-  #remember(token: string, claims: Claims): void {
+  #remember(token: string, claims: PeerClaims): void {
     const nowMs = this.#now();
     if (nowMs - this.#sinceMs > TOKEN_MS) {
       this.#verified.clear();
@@ -165,7 +165,7 @@ export class TokenIssuer {
     };
   }
 
-  #sign({ principal, ...claims }: Claims): string {
+  #sign({ principal, ...claims }: PeerClaims): string {
     const { scopes, templates, views, tools, hourlyLimit: _, client, ...identity } = principal;
     const written = {
       ...claims,
@@ -200,7 +200,7 @@ function isSame(found: string, wanted: string): boolean {
 }
 
 /** The claims that a node with the key wrote. */
-function claimsIn(text: string): Claims | undefined {
+function claimsIn(text: string): PeerClaims | undefined {
   const { from, to, endsAtMs, principal } = Object(jsonIn(text));
   if (typeof from !== 'string' || typeof to !== 'string' || typeof endsAtMs !== 'number') return undefined;
   if (!isJsonObject(principal)) return undefined;

@@ -19,7 +19,7 @@ export interface SignedIn {
   readonly formToken: string;
 }
 
-interface Value {
+interface SignInValue {
   readonly credentialsChangedAt: string;
   /** The login token of the console, which ends with the sign-in. */
   readonly token?: EndedToken | undefined;
@@ -27,7 +27,7 @@ interface Value {
   readonly isOfProvider?: boolean | undefined;
 }
 
-const readValue: (row: OAuthRow) => Value = rowReader(
+const readValue: (row: OAuthRow) => SignInValue = rowReader(
   Type.Object({
     credentialsChangedAt: Type.String(),
     token: Type.Optional(Type.Object({ id: Type.String(), expiresAtMs: Type.Number() })),
@@ -106,7 +106,7 @@ export class SignIns {
         credentialsChangedAt: user.credentialsChangedAt,
         token,
         ...(isOfProvider && { isOfProvider }),
-      } satisfies Value),
+      } satisfies SignInValue),
     });
     return this.#cookies(id, SECONDS);
   }

@@ -16,7 +16,7 @@ const MINUTE_MS = 60_000;
 /** Callers and tools whose calls are counted. A forgotten one begins again. */
 const MAX_COUNTED = 10_000;
 
-interface Window {
+interface CallWindow {
   readonly beganAtMs: number;
   calls: number;
 }
@@ -24,7 +24,7 @@ interface Window {
 /** Counts calls on this node alone, in windows of a minute from the first call. */
 export class CallCounts implements CallLimiter {
   readonly #clock: Clock;
-  readonly #windows = new LruMap<Window>(MAX_COUNTED);
+  readonly #windows = new LruMap<CallWindow>(MAX_COUNTED);
 
   constructor(clock: Clock) {
     this.#clock = clock;
