@@ -143,8 +143,21 @@ test('keep the numbers in errors, notifications and results unchanged', () => {
 test('are refused if they are nested too deeply to be serialized', () => {
   const deep = '['.repeat(20_000) + ']'.repeat(20_000);
   assert.is(readMessage(Buffer.from(`{"id":1,"jsonrpc":"2.0","result":{"a":${deep}}}`)), undefined);
-  const error = `{"code":-32000,"message":"no","data":${deep}}`;
-  assert.is(readMessage(Buffer.from(`{"jsonrpc":"2.0","id":1,"error":${error}}`)), undefined);
+});
+
+test('are errors without their data if it is nested too deeply to be serialized by those who pass it on', () => {
+  for (const [levels, isKept] of [
+    [256, true],
+    [257, false],
+    [4_000, false],
+    [20_000, false],
+  ] as const) {
+    const data = '['.repeat(levels) + ']'.repeat(levels);
+    const error = `{"code":-32000,"message":"no","data":${data}}`;
+    const message = readMessage(Buffer.from(`{"jsonrpc":"2.0","id":1,"error":${error}}`));
+    const shown = { code: -32000, message: 'no', ...(isKept ? { data: JSON.parse(data) } : {}) };
+    assert.equal(message, { kind: 'error', id: 1, error: shown }, `${levels}`);
+  }
 });
 
 /** Texts that are JSON or nearly JSON. */

@@ -121,7 +121,7 @@ export function readBatch(whole: Buffer): readonly BackendMessage[] {
 
 /**
  * Classifies a parsed message; undefined for any other value, and for params that are nested too deeply to be serialized later.
- * Throws RangeError for such a result.
+ * Such data of an error is left out. Throws RangeError for such a result.
  */
 function classifyMessage(message: unknown): BackendMessage | undefined {
   if (!isJsonObject(message) || message.jsonrpc !== '2.0') return undefined;
@@ -138,7 +138,7 @@ function classifyMessage(message: unknown): BackendMessage | undefined {
   return { kind: 'result', id, result: JsonText.ofBytes(Buffer.from(JSON.stringify(result))) };
 }
 
-/** Deepest params of notifications and requests of a backend, which are serialized again for clients by recursion. */
+/** Deepest params of notifications and requests of a backend, and data of its errors: they are serialized again by recursion. */
 const DEEPEST_PARAMS = 256;
 
 /** The id of a parsed message; undefined for an invalid one. Source: MCP basic/index#requests (never null). */
@@ -174,9 +174,8 @@ export function requestText(id: JsonRpcId, method: string, params: JsonFields | 
 function readError(error: JsonObject): JsonRpcError {
   const code = typeof error.code === 'number' ? error.code : RPC.internalError;
   const message = typeof error.message === 'string' ? error.message : 'the server gave no message';
-  if (error.data === undefined) return { code, message };
-  JSON.stringify(error.data);
-  return { code, message, data: error.data };
+  const { data } = error;
+  return data === undefined || isDeeper(data, DEEPEST_PARAMS) ? { code, message } : { code, message, data };
 }
 
 /** Reads an answer with a result; undefined for any other message, and for an answer that needs the parser. */
