@@ -106,6 +106,28 @@ refreshes('that bring the same token, which is over, are made once for a call', 
   });
 });
 
+refreshes('fail when other nodes change the connection each time', async () => {
+  const token = () => ({ access_token: 'a', refresh_token: 'r', expires_in: 0 });
+  const answering: Answering = { token, holdsUntil: 0, asked: 0 };
+  const store = new MemoryStore().oauth;
+  let tries = 0;
+  const replace: OAuthStore['replace'] = async (row, version) => {
+    if (row.kind !== 'connection') return store.replace(row, version);
+    tries += 1;
+    return false;
+  };
+  await withUsers(
+    1,
+    answering,
+    async (vault, target) => {
+      const message = await outcome(vault.tokens(target, 'user-0').renewed('a').then(String));
+      assert.match(message, 'its connection is changed by other nodes all the time');
+      assert.equal([tries, answering.asked], [20, 1]);
+    },
+    { ...store, replace },
+  );
+});
+
 refreshes('are not needed for long tokens that leave the memory: their rows are read again', async () => {
   const USERS = 700;
   const rowsRead = { count: 0 };
