@@ -31,8 +31,7 @@ import { announcesChanges, type Handshake, type ListField, listOf } from '../dom
 import type { FairLruMap } from '../domain/memory/fair-lru-map.ts';
 import type { McpSession } from '../domain/sessions/mcp-session.ts';
 import type { AnySessionValue } from '../domain/sessions/session-value.ts';
-import type { Clock } from '../domain/time/clock.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import type { Timing } from '../domain/time/task-scheduler.ts';
 import { shortKey } from './client-bounds.ts';
 import { withListNotices } from './list-notices.ts';
 
@@ -63,7 +62,7 @@ interface ListKey {
   readonly own: string;
 }
 
-export interface TemplateListsOptions {
+export interface TemplateListsOptions extends Timing {
   /** Emits lists that changed; `resources` includes resource templates. Completes with the gateway. */
   readonly listChanged$: Observable<ListField>;
   /** The notices for this owner alone; undefined when there are none. Hot. */
@@ -72,8 +71,6 @@ export interface TemplateListsOptions {
   readonly hasHandshakes: () => boolean;
   /** False when the instance is gone, so that its next pages cannot be read. */
   readonly isThere: (instanceId: string) => boolean;
-  readonly clock: Clock;
-  readonly scheduler: TaskScheduler;
   /** The lists of all templates, within CACHE_BYTES. The owner is the caller for which a list was read. */
   readonly cache: FairLruMap<StoredAnswer>;
 }

@@ -9,8 +9,7 @@ import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import type { Handshake, PinnedEra } from '../domain/mcp/mcp.ts';
 import type { ByteBudget, InstanceHeldBytes } from '../domain/memory/held-bytes.ts';
-import type { Clock } from '../domain/time/clock.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import type { Timing } from '../domain/time/task-scheduler.ts';
 import type { AddressCheck } from '../net/network-guard.ts';
 import type { BackendHandshakes } from '../net/tls/backend-handshakes.ts';
 import type { BackendAccount, BearerTokens } from './backend-account.ts';
@@ -18,10 +17,9 @@ import type { GroupWatch } from './stdio/reaper.ts';
 import type { Transport, TransportDiagnostics } from './transport.ts';
 
 /** The options of an opening, besides the definition of the instance: what all kinds use, and a group for each sort of backend. */
-export interface OpenOptions extends TransportHooks {
+export interface OpenOptions extends Timing, TransportHooks {
   /** Aborting it cancels the opening, and stops what was started. */
   readonly signal: AbortSignal;
-  readonly clock: Clock;
   readonly handshakeTimeoutMs: number;
   /** The name and version of the gateway, which are sent to backends. */
   readonly client: { readonly name: string; readonly version: string };
@@ -29,8 +27,6 @@ export interface OpenOptions extends TransportHooks {
   readonly answers?: InstanceHeldBytes | undefined;
   /** Counts the memory of messages that wait to be sent, by caller. Default: not counted. Source: ADR 90. */
   readonly waitingBytes?: ByteBudget | undefined;
-  /** Spreads tasks that come due together over turns of the event loop. */
-  readonly scheduler: TaskScheduler;
   /** The results of earlier openings of the instance; this opening adds its own. */
   readonly history: OpeningHistory;
   /** The only era that is tried. Default: both. */

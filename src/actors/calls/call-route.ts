@@ -9,8 +9,7 @@ import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-even
 import type { RequestTrace } from '../../domain/calls/request-trace.ts';
 import type { Retry } from '../../domain/calls/retry-rules.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { CallConversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
@@ -94,12 +93,9 @@ export interface StepReason {
 }
 
 /** What all calls of one gateway share. */
-export interface CallDeps {
-  readonly clock: Clock;
+export interface CallDeps extends Timing {
   /** The longest duration of a call in ms; a longer timeout extends it. Default: LIMITS.callDefaultBoundMs. */
   readonly maxCallMs?: number | undefined;
-  /** Runs tasks that come due by the thousand, spread over turns of the event loop. */
-  readonly scheduler: TaskScheduler;
   readonly budget: RetryBudget;
   /** False while the gateway closes: no new call is started then. */
   readonly isAccepting: () => boolean;

@@ -38,9 +38,8 @@ import {
   RESOURCE_UPDATED,
   type WantedChanges,
 } from '../../domain/mcp/mcp.ts';
-import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { inTask, inTasks, latestInTasks } from '../../domain/time/task-streams.ts';
 import { backOffMs } from '../back-off.ts';
 import type { StatelessConversations } from '../calls/stateless/stateless-conversations.ts';
@@ -49,11 +48,9 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { ByTemplate } from './by-template.ts';
 import { type Feed, NO_URIS } from './feed.ts';
 
-interface ChangeFeedDeps {
-  readonly clock: Clock;
+interface ChangeFeedDeps extends Timing {
   readonly fleet: Pick<Fleet, 'has' | 'group' | 'added$' | 'listChanged$'>;
   readonly statelessConversations: StatelessConversations;
-  readonly scheduler: TaskScheduler;
   /** A number in [0, 1), which spreads the reconnections of clients. */
   readonly random: () => number;
 }

@@ -21,8 +21,7 @@ import type { ListReader } from '../../domain/lists/list-reader.ts';
 import { changedList } from '../../domain/mcp/mcp.ts';
 import { FairLruMap } from '../../domain/memory/fair-lru-map.ts';
 import type { ByteBudget, HeldBytes } from '../../domain/memory/held-bytes.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { ListStore } from '../../persistence/store.ts';
 import { allTemplates } from '../../protocol/aggregate/all-templates.ts';
 import { AggregateBackends } from '../../protocol/aggregate/backends.ts';
@@ -46,12 +45,12 @@ import { WithheldItems } from './withheld-items.ts';
 const IDLE_CHECK_MS = 50;
 
 export interface ClientSideDeps
-  extends Pick<SessionDeps, 'isDraining' | 'isCutOff' | 'certain'>,
+  extends Timing,
+    Pick<SessionDeps, 'isDraining' | 'isCutOff' | 'certain'>,
     Pick<
       GatewayOptions,
       'aggregate' | 'callLimiter' | 'changedCallers$' | 'maxCallMs' | 'stateKeys' | 'onFault' | 'random'
     > {
-  readonly clock: Clock;
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
   readonly views: ViewRegistry;
@@ -59,8 +58,6 @@ export interface ClientSideDeps
   readonly emit: (event: GatewayEvent) => void;
   /** Hot: a template of which an instance became healthy. Default: none does. */
   readonly recovered$?: Observable<string> | undefined;
-  /** Spreads deadlines and ends of many sessions over time. */
-  readonly scheduler: TaskScheduler;
   readonly isAccepting: () => boolean;
   /** The life of this node. */
   readonly life: string;

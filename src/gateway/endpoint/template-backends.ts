@@ -39,20 +39,17 @@ import {
 import type { SessionOpening } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { SessionValue } from '../../domain/sessions/session-value.ts';
-import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { Backends } from '../../protocol/endpoint-backends.ts';
 import { TemplateLists, type TemplateListsOptions } from '../../protocol/template-lists.ts';
 import type { UserNotice } from '../instances/accounts-at-backends.ts';
 
-export interface BackendDeps {
-  readonly clock: Clock;
+export interface BackendDeps extends Timing {
   readonly fleet: Fleet;
   readonly sessions: ClientSessions;
   readonly stateless: StatelessCalls;
   readonly feed: ChangeFeed;
-  readonly scheduler: TaskScheduler;
   readonly listReader: ListReader;
   /** What a server, or a new connection, has to say to one user. Hot. Default: nothing. */
   readonly userNotices$?: Observable<UserNotice> | undefined;

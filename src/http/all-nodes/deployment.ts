@@ -10,8 +10,7 @@ import type { Shape } from '../../domain/errors/validation.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { runsProgramsOf, type ShownNode } from '../../domain/nodes/nodes.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { NO_BYTES } from '../body/read.ts';
 import { type BytesReply, bytes, noContent } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
@@ -65,10 +64,7 @@ export interface NodeAnswers<T> {
 
 const NONE: NodeAnswers<never> = { answers: new Map<string, never>(), partial: [] };
 
-export interface DeploymentOptions {
-  readonly clock: Clock;
-  /** Gives long answers turns of the event loop: one to be parsed, and one to be checked. */
-  readonly scheduler: TaskScheduler;
+export interface DeploymentOptions extends Timing {
   /** See Services. */
   readonly nodes?: (() => readonly ShownNode[]) | undefined;
   readonly peers?: Pick<Peers, 'ofLife'> | undefined;

@@ -7,8 +7,7 @@ import { NO_PRINCIPAL } from '../../domain/accounts/account.ts';
 import { rateLimitExceeded } from '../../domain/errors/account-errors.ts';
 import { payloadTooLarge, unsupportedMediaType } from '../../domain/errors/request-errors.ts';
 import type { JsonFields } from '../../domain/json/json.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import type { HeldBodies } from '../body/held-bodies.ts';
 import { NO_BYTES, parseCallBody, parseFormBody, parseJsonBody, type ReadBody } from '../body/read.ts';
@@ -18,11 +17,9 @@ import { HTTP_LIMITS } from '../limits.ts';
 import type { HttpContext, HttpMiddleware } from '../request.ts';
 import type { BodyKind } from '../routing/route.ts';
 
-export interface BodyCosts {
+export interface BodyCosts extends Timing {
   readonly held: HeldBodies;
   readonly limiter: Pick<RateLimiter, 'take' | 'peek'>;
-  readonly scheduler: TaskScheduler;
-  readonly clock: Clock;
   /** Notes a request of an unknown caller before its body is read. Default: none is noted. */
   readonly connections?: { receive(request: IncomingMessage): void } | undefined;
 }

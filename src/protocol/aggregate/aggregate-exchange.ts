@@ -16,8 +16,7 @@ import {
 import type { Client } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { localAnswer, rpcErrorAnswer } from '../local-answer.ts';
 import { isTaskMethod } from '../task-log.ts';
@@ -29,7 +28,7 @@ import type { Selection } from './selection.ts';
 import { whenConfirmed } from './views/confirmation.ts';
 import { boundedAnswer } from './views/view-limits.ts';
 
-interface AggregateCall {
+interface AggregateCall extends Timing {
   readonly request: ExchangeRequest;
   readonly selection: Selection;
   readonly client: Client;
@@ -39,9 +38,6 @@ interface AggregateCall {
   /** Undefined where all tools are listed. */
   readonly search?: SearchMode | undefined;
   readonly extensions: AggregateExtensions;
-  readonly clock: Clock;
-  /** Spreads the answers of those that wait for one list over several turns. */
-  readonly scheduler: TaskScheduler;
 }
 
 /** Answers a request from the lists of the aggregate, refuses it, or passes it to `toTemplate`. Cold. */

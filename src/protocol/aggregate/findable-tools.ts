@@ -6,9 +6,8 @@ import type { Observable, Subscription } from 'rxjs';
 import { canonicalText, type JsonObject } from '../../domain/json/json.ts';
 import type { Client } from '../../domain/mcp/client.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import type { Clock } from '../../domain/time/clock.ts';
 import { SerialQueue } from '../../domain/time/serial-queue.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { FindableTool, ToolIndex } from '../tool-search/tool-index.ts';
 import type { Directory, Listing } from './directory.ts';
@@ -23,11 +22,9 @@ const BYTES_PER_TOOL = 512;
 /** After this time the tools are listed again, in the background: not every server announces a change. */
 const FRESH_MS = 60_000;
 
-export interface FindableToolsDeps {
+export interface FindableToolsDeps extends Timing {
   readonly indexes: ToolIndexes;
   readonly directory: Pick<Directory, 'listing' | 'knownTarget'>;
-  readonly scheduler: TaskScheduler;
-  readonly clock: Clock;
   /** Hot: any list may be another one now. */
   readonly changes$: Observable<unknown>;
 }

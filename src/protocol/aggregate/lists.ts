@@ -13,9 +13,9 @@ import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { type ListChange, type ListField, META, type WithheldItem } from '../../domain/mcp/mcp.ts';
 import { FairLruMap } from '../../domain/memory/fair-lru-map.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
+import { settlesWithin } from '../../domain/time/clock.ts';
 import { inGroups } from '../../domain/time/task-groups.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { TaskScheduler, Timing } from '../../domain/time/task-scheduler.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends } from '../endpoint-backends.ts';
 import { clientMessageOf } from '../rpc.ts';
@@ -54,8 +54,7 @@ export function isSameInput(one: readonly GatheredList[], other: readonly Gather
   );
 }
 
-export interface AggregateListsOptions {
-  readonly clock: Clock;
+export interface AggregateListsOptions extends Timing {
   readonly backendsOf: (template: string) => Backends;
   /** True for a template with instances. Default: all have some. */
   readonly hasInstances?: ((template: string) => boolean) | undefined;
@@ -67,8 +66,6 @@ export interface AggregateListsOptions {
   readonly onListed?:
     | ((list: ListField, template: string, withheld: readonly WithheldItem[]) => void)
     | undefined;
-  /** Spreads long lists, and lists that arrive together, over several turns. */
-  readonly scheduler: TaskScheduler;
   readonly reader: ListReader;
   /** Lists that outlive the gateway. Default: none do. */
   readonly kept?: StoredLists | undefined;

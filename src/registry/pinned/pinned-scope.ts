@@ -3,9 +3,8 @@
 import { createHash } from 'node:crypto';
 import type { GatewayEvent } from '../../domain/events/events.ts';
 import { canonicalText, type JsonObject } from '../../domain/json/json.ts';
-import type { Clock } from '../../domain/time/clock.ts';
 import { eachInGroups } from '../../domain/time/task-groups.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { Timing } from '../../domain/time/task-scheduler.ts';
 import {
   type Approval,
   approvedPart,
@@ -49,10 +48,8 @@ interface WaitingDefinition {
   readonly units: number;
 }
 
-export interface PinnedScopeDeps {
+export interface PinnedScopeDeps extends Timing {
   readonly emit: (event: GatewayEvent) => void;
-  readonly clock: Clock;
-  readonly scheduler: TaskScheduler;
   /** The first list is to be approved. */
   readonly onFirst: (scope: PinnedScope) => void;
 }

@@ -43,9 +43,8 @@ import { type Handshake, isLogLevel, type ListChange } from '../../../domain/mcp
 import type { AllSessions, SessionRow } from '../../../domain/sessions/all-sessions.ts';
 import { type McpSession, SessionActivity } from '../../../domain/sessions/mcp-session.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
-import type { Clock } from '../../../domain/time/clock.ts';
 import { ticks$ } from '../../../domain/time/clock-streams.ts';
-import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import type { Timing } from '../../../domain/time/task-scheduler.ts';
 import { inTasks } from '../../../domain/time/task-streams.ts';
 import type { Backends } from '../../endpoint-backends.ts';
 import { exchangeInSession } from '../../legacy/legacy-over-modern.ts';
@@ -71,9 +70,7 @@ const CONCURRENT_RESTORES = 16;
 /** How often sessions with templates that have ended are opened again for a client that waits for updates. */
 const REOPEN_MS = 5_000;
 
-export interface AggregateSessionDeps {
-  readonly clock: Clock;
-  readonly scheduler: TaskScheduler;
+export interface AggregateSessionDeps extends Timing {
   readonly sessions: AllSessions;
   /** See AggregateBackends. */
   readonly route: (
