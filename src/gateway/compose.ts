@@ -274,7 +274,7 @@ function composeClients(base: Base, instances: Instances, readiness: Readiness) 
     heldQuestions: new HeldBytes(bounds.questions, clock.now),
     listReader,
     lists: store.kind === 'memory' ? undefined : store.lists,
-    useOnce: useOnceIn(store.oauth, clock),
+    useOnce: useOnceIn(store, clock),
   });
   events.on('gateway.draining').subscribe(() => clientSide.sessions.drain());
   events.on('gateway.resumed').subscribe(() => clientSide.sessions.resume());

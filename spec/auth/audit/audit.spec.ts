@@ -209,7 +209,7 @@ test('deletes by age once an hour, when the wall clock advanced as the monotonic
     passHours(1);
     assert.is(await trimmedFrom(), oldest(), `${step}: a whole hour without a step`);
   }
-  const reason = 'was set within the last hour';
+  const reason = 'was set since it was last compared';
   const words = 'no entries of the audit log are deleted for their age: the clock may be wrong';
   assert.equal(warnings, Array(6).fill([{ reason }, words]));
   passHours(1);

@@ -17,7 +17,7 @@ import {
 import { definedFields, type JsonFields, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { cutText } from '../../domain/text.ts';
-import { type Clock, isoTimes, LARGEST_SKEW_MS, steadiness } from '../../domain/time/clock.ts';
+import { type Clock, clockDoubt, isoTimes } from '../../domain/time/clock.ts';
 import { SerialQueue } from '../../domain/time/serial-queue.ts';
 import { type AuditPage, type AuditStore, MAX_ROWS, type Store } from '../../persistence/store.ts';
 import { Flusher } from '../flusher.ts';
@@ -81,8 +81,8 @@ export class AuditLog {
   readonly #now: Clock['now'];
   /** By the monotonic clock. */
   #nextHourlyMs: number;
-  /** Whether the wall clock was not set since the last hourly trim. */
-  readonly #isSteady: () => boolean;
+  /** Why the wall clock may be wrong; asked at each hourly trim. */
+  readonly #doubt: () => Promise<string | undefined>;
   #isClosed = false;
 
   constructor(options: AuditOptions) {
@@ -93,7 +93,7 @@ export class AuditLog {
     this.#nextId = timeOrderedIds(wall);
     this.#now = now;
     this.#nextHourlyMs = this.#now() + TRIM_MS;
-    this.#isSteady = steadiness(wall, now);
+    this.#doubt = clockDoubt(options.clock, options.serverTimeMs ?? (async () => undefined));
   }
 
   /** False: `recordCall` does nothing. */
@@ -262,14 +262,10 @@ export class AuditLog {
 
   /** Undefined when no entry is too old, and while the clock of this machine may be wrong: what it deletes is gone for good. */
   async #oldestKept(): Promise<string | undefined> {
-    const { clock, log, settings, serverTimeMs = async () => undefined } = this.#options;
-    // Both are asked first, so that the next hour is compared with this one.
-    const isSteady = this.#isSteady();
-    const nowMs = clock.wall();
+    const { clock, log, settings } = this.#options;
     if (settings.keptDays === 0) return undefined;
-    const skewMs = Math.abs(((await serverTimeMs()) ?? nowMs) - nowMs);
-    if (isSteady && skewMs <= LARGEST_SKEW_MS) return idAt(nowMs - settings.keptDays * DAY_MS);
-    const reason = isSteady ? 'differs from the clock of the database' : 'was set within the last hour';
+    const reason = await this.#doubt();
+    if (reason === undefined) return idAt(clock.wall() - settings.keptDays * DAY_MS);
     log.warn({ reason }, 'no entries of the audit log are deleted for their age: the clock may be wrong');
     return undefined;
   }

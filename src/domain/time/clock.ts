@@ -50,18 +50,26 @@ export const LARGEST_SKEW_MS = 60_000;
 const STEADY_SHARE = 0.1;
 
 /**
- * The returned function tells whether the wall clock advanced as the monotonic clock did, within 10 %, since its last call, or
- * since it was made.
+ * The returned function resolves with the reason why the wall clock may be wrong, as a clause. Undefined when what is too old
+ * by it may be deleted for good: it advanced as the monotonic clock did, within 10 %, since it was last asked, or since the
+ * function was made, and agrees with the clock of the database, if that has one of its own. Source: ADR 95, 386.
  */
-export function steadiness(wall: () => number, monotonic: () => number): () => boolean {
+export function clockDoubt(
+  { wall, now }: Pick<Clock, 'wall' | 'now'>,
+  serverTimeMs: () => Promise<number | undefined>,
+): () => Promise<string | undefined> {
   let wallMs = wall();
-  let monotonicMs = monotonic();
-  return () => {
+  let monotonicMs = now();
+  return async () => {
     const wallPassedMs = wall() - wallMs;
-    const passedMs = monotonic() - monotonicMs;
+    const passedMs = now() - monotonicMs;
     wallMs += wallPassedMs;
     monotonicMs += passedMs;
-    return Math.abs(wallPassedMs - passedMs) <= STEADY_SHARE * passedMs;
+    if (Math.abs(wallPassedMs - passedMs) > STEADY_SHARE * passedMs)
+      return 'was set since it was last compared';
+    const present = wallMs;
+    const skewMs = Math.abs(((await serverTimeMs()) ?? present) - present);
+    return skewMs <= LARGEST_SKEW_MS ? undefined : 'differs from the clock of the database';
   };
 }
 

@@ -2,9 +2,9 @@
 // the answer belongs to is valid. Source: ADR 241.
 
 import { CONFIRM_MS } from '../../domain/calls/confirmation-required.ts';
-import type { Clock } from '../../domain/time/clock.ts';
+import { type Clock, clockDoubt } from '../../domain/time/clock.ts';
 import { oauthKey } from '../../persistence/oauth-rows.ts';
-import type { OAuthStore } from '../../persistence/oauth-store.ts';
+import type { Store } from '../../persistence/store.ts';
 import type { EndpointOptions } from '../../protocol/endpoint-types.ts';
 
 /** Time for which a used confirmation is kept, in ms: longer than it is valid, because clocks of nodes may differ. */
@@ -12,20 +12,26 @@ const KEPT_MS = 6 * CONFIRM_MS;
 
 /** Counts a confirmation once on all nodes, see EndpointOptions.useOnce. */
 export function useOnceIn(
-  store: Pick<OAuthStore, 'replace' | 'delete' | 'sweep'>,
-  { wall, now }: Clock,
+  store: Pick<Store, 'oauth' | 'serverTimeMs'>,
+  clock: Clock,
 ): EndpointOptions['useOnce'] {
+  const { wall, now } = clock;
+  const { oauth } = store;
+  const doubt = clockDoubt(clock, () => store.serverTimeMs());
   let sweptAtMs = now();
+  const sweep = async (at: string): Promise<void> => {
+    if ((await doubt()) === undefined) await oauth.sweep(at);
+  };
   return async (id) => {
     const atMs = wall();
     const createdAt = new Date(atMs).toISOString();
     const times = { createdAt, expiresAt: new Date(atMs + KEPT_MS).toISOString() };
     const key = oauthKey('confirmation', id);
-    const isFirst = await store.replace({ kind: 'confirmation', key, ...times, value: '' }, 0);
+    const isFirst = await oauth.replace({ kind: 'confirmation', key, ...times, value: '' }, 0);
     if (now() - sweptAtMs >= CONFIRM_MS) {
       sweptAtMs = now();
-      store.sweep(createdAt).catch(() => undefined); // a later one deletes them
+      sweep(createdAt).catch(() => undefined); // a later one deletes them
     }
-    return isFirst ? () => store.delete('confirmation', [key]) : undefined;
+    return isFirst ? () => oauth.delete('confirmation', [key]) : undefined;
   };
 }

@@ -58,6 +58,7 @@ export class LazyAuthorizationServer {
     const store = {
       oauth: turns.spread(options.store.oauth),
       accounts: turns.spread(options.store.accounts),
+      serverTimeMs: () => options.store.serverTimeMs(),
     };
     this.#options = { ...options, store };
     const { auth, address, clock, hasPasswordLogins } = options;

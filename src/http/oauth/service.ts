@@ -14,7 +14,7 @@ import { CALLBACK } from '../../config/provider-settings.ts';
 import type { ClientRule } from '../../config/setting-types.ts';
 import type { ResourcePath } from '../../domain/accounts/account.ts';
 import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
-import type { Clock } from '../../domain/time/clock.ts';
+import { type Clock, clockDoubt } from '../../domain/time/clock.ts';
 import { networkOf } from '../../net/network-of.ts';
 import type { OAuthStore } from '../../persistence/oauth-store.ts';
 import type { Store } from '../../persistence/store.ts';
@@ -44,7 +44,7 @@ export interface OAuthServiceOptions extends Pick<InteractionOptions, 'accountsO
     pathOf(resource: string): ResourcePath | undefined;
     normalise(resource: string): string | undefined;
   };
-  readonly store: Pick<Store, 'oauth' | 'accounts'>;
+  readonly store: Pick<Store, 'oauth' | 'accounts' | 'serverTimeMs'>;
   readonly auth: Pick<
     Auth,
     'checkPassword' | 'audit' | 'endToken' | 'roles' | 'company' | 'proofOfGrant' | 'tokenOfProvider'
@@ -91,6 +91,8 @@ export class OAuthService {
   readonly #signIns: SignIns;
   readonly #endpoints: Endpoints;
   readonly #stopSweeps: () => void;
+  /** Why the wall clock may be wrong; asked before each sweep. */
+  readonly #doubt: () => Promise<string | undefined>;
   #provider: { readonly version: number; readonly issuer: string; readonly provider: Provider } | undefined;
 
   constructor(options: OAuthServiceOptions, signIns: SignIns) {
@@ -101,6 +103,7 @@ export class OAuthService {
     this.#oauth = store;
     const { wall, now } = clock;
     const tokens = new AccessTokens({ publicKeys: () => options.keys.publicKeys(), address, wall });
+    this.#doubt = clockDoubt(clock, () => options.store.serverTimeMs());
     this.#stopSweeps = clock.background.every(SWEEP_MS, () => void this.#sweep());
     this.#fetch = new GuardedFetch({ openNetworks, clock, ca });
     const documents = new ClientDocuments({ store, fetch: this.#fetch, clock });
@@ -178,6 +181,11 @@ export class OAuthService {
   async #sweep(): Promise<void> {
     const { clock, log } = this.#options;
     try {
+      const reason = await this.#doubt();
+      if (reason !== undefined) {
+        log.warn({ reason }, 'no expired grants, clients and accounts are deleted: the clock may be wrong');
+        return;
+      }
       for (let round = 0; round < MAX_SWEEPS; round += 1)
         if ((await this.#oauth.sweep(new Date(clock.wall()).toISOString())) === 0) return;
     } catch (thrown) {
