@@ -50,6 +50,28 @@ test('keeps of a tool only what the gateway itself needs', async () => {
   assert.equal(cache.find('mirrored'), { name: 'mirrored', inputSchema: mirrored });
 });
 
+test('annotations that are no object say nothing about their tool', async () => {
+  const { cache, listings } = staged();
+  const refreshed = cache.refresh();
+  const odd: readonly unknown[] = [null, 'readOnlyHint', [], { readOnlyHint: 'yes' }];
+  const tools = odd.map((annotations, at) => ({ name: `odd-${at}`, annotations }) as Tool);
+  listings[0]?.resolve([...tools, { name: 'sane', annotations: { idempotentHint: true } }]);
+  await refreshed;
+  assert.equal(cache.find('sane'), { name: 'sane', annotations: { idempotentHint: true } });
+  for (const { name } of tools) assert.equal(cache.find(name), { name });
+});
+
+test('a list with a schema that is too deep to be counted is a failed listing', async () => {
+  const { cache, listings } = staged();
+  let deep: object = {};
+  for (let level = 0; level < 20_000; level += 1) deep = { deep };
+  const refreshed = cache.refresh();
+  const properties = { a: { type: 'string', 'x-mcp-header': 'A' } };
+  listings[0]?.resolve([{ name: 'deep', inputSchema: { type: 'object', properties, deep } }]);
+  await refreshed;
+  assert.is(cache.find('deep'), undefined);
+});
+
 test('a list whose definitions cannot be recorded is not trusted, and the next one is', async () => {
   let isBroken = true;
   const trust: ToolTrust = {

@@ -2,6 +2,7 @@
 // backend.
 
 import { firstValueFrom, from, race } from 'rxjs';
+import { isJsonObject } from '../../domain/json/json.ts';
 import { isRepeatableBy, isRepeatableTool, type Tool } from '../../domain/mcp/mcp.ts';
 import { declaredBy } from '../../domain/mcp/param-headers.ts';
 import { keptBytes } from '../../domain/memory/held-bytes.ts';
@@ -185,8 +186,8 @@ export class ToolCache {
       this.#stale = false;
       const listed = await this.#listed().catch(() => undefined); // a call that needs the tool meets the failure, too
       if (listed !== undefined && !this.#stale) {
-        const { tools, digests } = listed;
-        this.#keep(tools.map(keptOf));
+        const { digests } = listed;
+        this.#keep(listed);
         this.#digests = digests && new Map([...digests].map(([{ name }, own]) => [name, own]));
       } else if (this.#lacksDigests) this.#digests = new Map(); // the next attempt waits its second
       this.#loadedAtMs = this.#clock.now();
@@ -197,29 +198,38 @@ export class ToolCache {
   }
 
   /** Lists the tools, and records definitions that wait for approval. `digests`: undefined while every definition is trusted. */
-  async #listed(): Promise<{ tools: readonly Tool[]; digests: ListedDigests | undefined }> {
-    const tools = await this.#load();
+  async #listed(): Promise<ListedTools> {
+    const listed = await this.#load();
     const trust = this.#rules.trust();
-    const digests = await trust?.digestsOf(tools);
+    const digests = await trust?.digestsOf(listed);
     if (digests !== undefined) await trust?.listed(digests, true);
-    return { tools, digests };
+    const tools = listed.map(keptOf);
+    return { tools, bytes: keptBytes(tools), digests };
   }
 
   /** Keeps the list if there is room for it; otherwise its tools are unknown. */
-  #keep(tools: readonly Tool[] | undefined): void {
+  #keep(listed: ListedTools | undefined): void {
     this.#rules.count(-this.#bytes);
     this.#bytes = 0;
     this.#tools = undefined;
-    if (tools === undefined || this.#isForgotten) return;
-    const bytes = keptBytes(tools);
+    if (listed === undefined || this.#isForgotten) return;
+    const { tools, bytes } = listed;
     if (!this.#rules.count(bytes)) return;
     this.#bytes = bytes;
     this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
   }
 }
 
+interface ListedTools {
+  readonly tools: readonly Tool[];
+  /** The memory of the tools. */
+  readonly bytes: number;
+  readonly digests: ListedDigests | undefined;
+}
+
 /** The tool with only the fields that the gateway itself needs, since a list may take many megabytes. */
-function keptOf({ name, annotations = {}, inputSchema }: Tool): Tool {
+function keptOf({ name, annotations: written, inputSchema }: Tool): Tool {
+  const annotations = isJsonObject(written) ? written : {};
   const safe = {
     ...(annotations.readOnlyHint === true && { readOnlyHint: true }),
     ...(annotations.idempotentHint === true && { idempotentHint: true }),
