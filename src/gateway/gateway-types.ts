@@ -5,7 +5,7 @@ import type { Observable } from 'rxjs';
 import type { StrategyName, TemplatePolicy } from '../balancing/policy.ts';
 import type { TemplateSettings } from '../balancing/template-settings.ts';
 import type { ClientCounts, InstanceClients, MetricsSummary } from '../counts/traffic-counts.ts';
-import type { DefinedRoles, Principal } from '../domain/accounts/account.ts';
+import type { DefinedRoles } from '../domain/accounts/account.ts';
 import type { ExchangeOptions, ExchangeRequest, SourcedEvent } from '../domain/calls/exchange.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
 import type { ActorInspector } from '../domain/events/actor-inspection.ts';
@@ -13,6 +13,7 @@ import type { ProgramUser } from '../domain/instances/command.ts';
 import type { InstanceDefinition, InstanceSnapshot, TemplateAuth } from '../domain/instances/instance.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import type { DedicatedBounds } from '../domain/limits.ts';
+import type { Owner } from '../domain/mcp/client.ts';
 import type { Era, WithheldItem } from '../domain/mcp/mcp.ts';
 import type { ByteBounds, InstanceHeldBytes } from '../domain/memory/held-bytes.ts';
 import type { SessionHolders } from '../domain/sessions/session-holder.ts';
@@ -340,14 +341,12 @@ export interface ServedViews {
    */
   approve(id: string, tools?: readonly string[]): Promise<readonly string[]>;
   /** What a caller would get from this definition, or from a stored view. Stores nothing. VALIDATION_ERROR, VIEW_NOT_FOUND. */
-  preview(view: ViewDefinition | string, owner?: ViewCaller): Promise<ViewPreview>;
+  preview(view: ViewDefinition | string, owner?: Owner): Promise<ViewPreview>;
   /** The health of each template of the view. VIEW_NOT_FOUND. */
   health(id: string): readonly Pick<TemplateHealth, 'template' | 'total' | 'healthy'>[];
   /** As Gateway.exchange, by the names of the view. VIEW_NOT_FOUND. */
   exchange(id: string, request: ExchangeRequest, options?: ExchangeOptions): Observable<SourcedEvent>;
 }
-
-type ViewCaller = Pick<Principal, 'id' | 'templates' | 'views' | 'tools'>;
 
 export interface ViewRecord {
   readonly view: StoredView;

@@ -14,6 +14,7 @@ import {
   WAITING_REASONS,
 } from '../../domain/views/approval.ts';
 import type { Waiting } from '../../protocol/aggregate/views/view-problems.ts';
+import type { WithheldTool } from '../../transports/open-options.ts';
 
 /** UTF-16 units of the definitions of one scope that wait for approval. Those beyond are withheld, and can be approved later. */
 const MAX_WAITING_UNITS = 16 * 1024 * 1024;
@@ -26,12 +27,6 @@ export interface ToolState {
   readonly approved?: JsonObject;
   /** The newest one that waits for approval; absent for an approved tool. */
   readonly listed?: JsonObject;
-}
-
-export interface WaitingTool {
-  readonly tool: string;
-  /** A clause. */
-  readonly reason: string;
 }
 
 /** A definition, with its digest. */
@@ -147,7 +142,7 @@ export class PinnedScope {
     });
   }
 
-  withheld(): WaitingTool[] {
+  withheld(): WithheldTool[] {
     if (this.isFirst) return [];
     return [...this.#waiting.keys()].map((tool) => ({ tool, reason: this.#reasonFor(tool) }));
   }

@@ -18,13 +18,13 @@ import { type ApprovalStore, MAX_ROWS } from '../../persistence/store.ts';
 import { checkedItem } from '../../protocol/aggregate/items.ts';
 import { type ChosenItem, CompiledView } from '../../protocol/aggregate/views/view-choices.ts';
 import type { Waiting } from '../../protocol/aggregate/views/view-problems.ts';
+import type { WithheldTool } from '../../transports/open-options.ts';
 import {
   digestOf,
   type ListedTool,
   PinnedScope,
   type PinnedScopeDeps,
   type ToolState,
-  type WaitingTool,
 } from './pinned-scope.ts';
 
 export interface ToolApprovalsDeps extends Pick<PinnedScopeDeps, 'emit' | 'clock'> {
@@ -156,7 +156,7 @@ export class ToolApprovals {
   }
 
   /** The tools of a pinned template or view that wait. */
-  withheldFrom(id: string): readonly WaitingTool[] {
+  withheldFrom(id: string): readonly WithheldTool[] {
     return this.#of(id)?.withheld() ?? [];
   }
 
