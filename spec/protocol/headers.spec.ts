@@ -4,7 +4,8 @@
 import * as assert from 'uvu/assert';
 import type { JsonFields, JsonObject } from '../../src/domain/json/json.ts';
 import type { Tool } from '../../src/domain/mcp/mcp.ts';
-import { checkGetTypes, checkPostTypes, type RequestHeaders } from '../../src/protocol/headers.ts';
+import type { HttpHeaders } from '../../src/domain/text.ts';
+import { checkGetTypes, checkPostTypes } from '../../src/protocol/headers.ts';
 import { ListedHeaders, paramHeadersIn } from '../../src/protocol/modern/listed-headers.ts';
 import { RpcFailure } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
@@ -29,7 +30,7 @@ function outcome(check: () => void): string {
 const TYPES = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
 
 test('a POST must accept JSON and event streams, and contain JSON', () => {
-  const table: readonly [headers: RequestHeaders, expected: string][] = [
+  const table: readonly [headers: HttpHeaders, expected: string][] = [
     [{}, 'passes'],
     [{ accept: '*/*' }, 'passes'],
     [{ accept: 'application/*, text/*;q=0.5' }, 'passes'],

@@ -90,6 +90,9 @@ export function encodeHeader(text: string): string {
     : `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`;
 }
 
+/** Headers as Node gives them: lower-case names, no white space around values, repeated headers joined. */
+export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
 /**
  * The text of a header value: the decoded text of `=?base64?…?=`, else the value itself. Undefined when the
  * encoding is not canonical Base64 of UTF-8; such a value must be refused.

@@ -8,18 +8,18 @@ import type { CallReport } from '../domain/calls/exchange.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
 import type { ByteBudget } from '../domain/memory/held-bytes.ts';
 import type { InstanceOnNode } from '../domain/nodes/forwarding.ts';
+import type { HttpHeaders } from '../domain/text.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { ClientRequest } from './client-message.ts';
 import type { Backends } from './endpoint-backends.ts';
-import type { RequestHeaders } from './headers.ts';
 import type { StateKeys } from './modern/state-cipher.ts';
 import type { TaskLog, TemplatesOfView } from './task-log.ts';
 
 /** One HTTP request to the endpoint. Host, origin, credentials, scope and name are already checked. */
 export interface McpRequest {
   readonly method: 'POST' | 'GET' | 'DELETE';
-  readonly headers: RequestHeaders;
+  readonly headers: HttpHeaders;
   /** The bytes of the body; empty for GET and DELETE. At most LIMITS.requestBodyBytes. */
   readonly body: Buffer;
   /** The name in the path, of a template or a view; undefined for the path of all templates. */

@@ -4,6 +4,7 @@
 
 import { isJsonObject } from '../domain/json/json.ts';
 import { META, MODERN_VERSIONS } from '../domain/mcp/mcp.ts';
+import type { HttpHeaders } from '../domain/text.ts';
 import {
   type ClientNotification,
   type ClientRequest,
@@ -11,7 +12,7 @@ import {
   readClientMessage,
 } from './client-message.ts';
 import type { EndpointOptions, McpEndpoint, McpRequest, ReplyWriter } from './endpoint-types.ts';
-import { checkPostTypes, headerMismatch, headerOf, type RequestHeaders } from './headers.ts';
+import { checkPostTypes, headerMismatch, headerOf } from './headers.ts';
 import { LegacyEndpoint } from './legacy/legacy-endpoint.ts';
 import { LegacySse, opensSse } from './legacy/legacy-sse.ts';
 import { ModernEndpoint } from './modern/modern-endpoint.ts';
@@ -74,7 +75,7 @@ export class Endpoint implements McpEndpoint {
  */
 export function readModernMessage(
   parsed: unknown,
-  headers: RequestHeaders,
+  headers: HttpHeaders,
 ): ClientRequest | ClientNotification | undefined {
   const isHeaderModern = namesModern(headers);
   if (Array.isArray(parsed)) {
@@ -93,7 +94,7 @@ export function readModernMessage(
 }
 
 /** True when the header names a revision of the modern era, supported or not. Revisions are dates. */
-function namesModern(headers: RequestHeaders): boolean {
+function namesModern(headers: HttpHeaders): boolean {
   const version = headerOf(headers, 'mcp-protocol-version');
   return version !== undefined && isModernVersion(version);
 }

@@ -4,13 +4,10 @@
 import type { JsonFields } from '../domain/json/json.ts';
 import { RPC } from '../domain/mcp/jsonrpc.ts';
 import { METHODS } from '../domain/mcp/mcp.ts';
-import { decodeHeader } from '../domain/text.ts';
+import { decodeHeader, type HttpHeaders } from '../domain/text.ts';
 import { RpcFailure, refused } from './rpc.ts';
 
-/** Headers as Node gives them: lower-case names, no white space around values, repeated headers joined. */
-export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
-
-export function headerOf(headers: RequestHeaders, name: string): string | undefined {
+export function headerOf(headers: HttpHeaders, name: string): string | undefined {
   const value = headers[name];
   return typeof value === 'string' ? value : value?.join(', ');
 }
@@ -23,7 +20,7 @@ export function headerOf(headers: RequestHeaders, name: string): string | undefi
  * of a request is missing, or `Mcp-Name` differs from the body.
  */
 export function checkMirroredHeaders(
-  headers: RequestHeaders,
+  headers: HttpHeaders,
   { method, params }: { readonly method: string; readonly params: JsonFields },
 ): void {
   if (headers['mcp-protocol-version'] === undefined)
@@ -46,7 +43,7 @@ export function checkMirroredHeaders(
  * notification needs neither header.
  */
 export function checkSentHeaders(
-  headers: RequestHeaders,
+  headers: HttpHeaders,
   body: { readonly method: string; readonly protocolVersion: string },
 ): void {
   const version = headerOf(headers, 'mcp-protocol-version');
@@ -76,7 +73,7 @@ const USUAL_ACCEPT = `${JSON_TYPE}, ${EVENTS_TYPE}`;
  * Throws RpcFailure for a POST whose client does not accept both kinds of answers (406), or whose body is not JSON
  * (415).
  */
-export function checkPostTypes(headers: RequestHeaders): void {
+export function checkPostTypes(headers: HttpHeaders): void {
   const accept = headerOf(headers, 'accept') ?? '';
   if (accept !== USUAL_ACCEPT && !(accepts(accept, JSON_TYPE) && accepts(accept, EVENTS_TYPE))) {
     throw refused(406, `Not Acceptable: Client must accept both ${JSON_TYPE} and ${EVENTS_TYPE}`);
@@ -85,7 +82,7 @@ export function checkPostTypes(headers: RequestHeaders): void {
 }
 
 /** Throws RpcFailure (415) for a body that is not JSON. */
-export function checkContentType(headers: RequestHeaders): void {
+export function checkContentType(headers: HttpHeaders): void {
   const contentType = headerOf(headers, 'content-type') ?? '';
   if (contentType !== JSON_TYPE && contentType.split(';', 1)[0]?.trim().toLowerCase() !== JSON_TYPE) {
     throw refused(415, `Unsupported Media Type: Content-Type must be ${JSON_TYPE}`);
@@ -93,13 +90,13 @@ export function checkContentType(headers: RequestHeaders): void {
 }
 
 /** Throws RpcFailure (406) for a GET that does not accept an event stream. */
-export function checkGetTypes(headers: RequestHeaders): void {
+export function checkGetTypes(headers: HttpHeaders): void {
   if (accepts(headerOf(headers, 'accept') ?? '', EVENTS_TYPE)) return;
   throw refused(406, `Not Acceptable: Client must accept ${EVENTS_TYPE}`);
 }
 
 /** True when the header names event streams, not only a wildcard. */
-export function namesEventStream(headers: RequestHeaders): boolean {
+export function namesEventStream(headers: HttpHeaders): boolean {
   return rangesOf(headerOf(headers, 'accept') ?? '').includes(EVENTS_TYPE);
 }
 

@@ -28,6 +28,7 @@ import type {
 import type { ErrorCode } from '../domain/errors/errors.ts';
 import { TRANSPORT_TRAITS, type TransportKind } from '../domain/instances/transport-kinds.ts';
 import { isFields, type JsonFields } from '../domain/json/json.ts';
+import type { HttpHeaders } from '../domain/text.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { VERSION } from '../domain/version.ts';
 
@@ -58,8 +59,6 @@ class SpanSource {
 
 // --- the request of a client -------------------------------------------------------------------------------
 
-type IncomingHeaders = Readonly<Record<string, string | string[] | undefined>>;
-
 export interface McpRequestInfo {
   readonly method: string;
   readonly params?: JsonFields | undefined;
@@ -87,12 +86,12 @@ export interface RequestEnd {
  */
 export class RequestSpan implements RequestTrace {
   readonly #source = new SpanSource();
-  readonly #headers: IncomingHeaders;
+  readonly #headers: HttpHeaders;
   #span: Span | undefined;
   #context: Context | undefined;
   #isMcp = false;
 
-  constructor(headers: IncomingHeaders) {
+  constructor(headers: HttpHeaders) {
     this.#headers = headers;
   }
 

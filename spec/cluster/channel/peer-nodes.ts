@@ -16,13 +16,9 @@ import type { ReachableLife } from '../../../src/cluster/reachable-life.ts';
 import { ClusterCounts } from '../../../src/counts/cluster-counts.ts';
 import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
-import type {
-  ForwardedCaller,
-  ForwardedHeaders,
-  Forwarding,
-  Hop,
-} from '../../../src/domain/nodes/forwarding.ts';
+import type { ForwardedCaller, Forwarding, Hop } from '../../../src/domain/nodes/forwarding.ts';
 import { newSessionId } from '../../../src/domain/nodes/life.ts';
+import type { HttpHeaders } from '../../../src/domain/text.ts';
 import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
 import { knownNodesIn } from './known-nodes.ts';
 
@@ -144,7 +140,7 @@ export interface Sent {
   readonly hop?: Hop;
   readonly method?: string;
   readonly target?: string;
-  readonly headers?: ForwardedHeaders;
+  readonly headers?: HttpHeaders;
   readonly body?: Buffer | string;
   readonly principal?: Principal;
   /** Default: false. */
@@ -160,7 +156,7 @@ export interface Sent {
 /** What came back, and the request. */
 export class Received {
   status = 0;
-  headers: ForwardedHeaders = {};
+  headers: HttpHeaders = {};
   text = '';
   bytes = 0;
   error: GatewayError | undefined;

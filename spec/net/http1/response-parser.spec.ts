@@ -2,18 +2,15 @@
 
 import { maxHeaderSize } from 'node:http';
 import * as assert from 'uvu/assert';
-import {
-  InvalidResponse,
-  type ResponseHeaders,
-  ResponseParser,
-} from '../../../src/net/http1/response-parser.ts';
+import type { HttpHeaders } from '../../../src/domain/text.ts';
+import { InvalidResponse, ResponseParser } from '../../../src/net/http1/response-parser.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('response parser');
 
 interface Read {
   status: number;
-  headers: ResponseHeaders;
+  headers: HttpHeaders;
   body: string;
   /** `closed`: it ends with the connection. */
   ends: 'over' | 'closed' | 'open';
@@ -25,7 +22,7 @@ function read(pieces: readonly string[]): Read | string {
   const parser = new ResponseParser();
   const answer: Read = { status: 0, headers: {}, body: '', ends: 'open', isReusable: false };
   const sink = {
-    onResponseStart(status: number, headers: ResponseHeaders) {
+    onResponseStart(status: number, headers: HttpHeaders) {
       assert.is(answer.status, 0, 'an answer begins once');
       Object.assign(answer, { status, headers: { ...headers } });
     },
@@ -241,7 +238,7 @@ test('the head of an answer is not taken for that of the next one', () => {
   const parser = new ResponseParser();
   const statuses: unknown[] = [];
   const sink = {
-    onResponseStart: (status: number, { a }: ResponseHeaders) => void statuses.push([status, a]),
+    onResponseStart: (status: number, { a }: HttpHeaders) => void statuses.push([status, a]),
     onResponseData: () => {},
   };
   for (const head of [

@@ -6,8 +6,8 @@ import { stoodStill } from '../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { Linked } from '../../domain/memory/linked-set.ts';
 import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../domain/nodes/forwarding.ts';
+import type { HttpHeaders } from '../../domain/text.ts';
 import type { AnswerReceiver } from '../../net/http1/http1-connection.ts';
-import type { ResponseHeaders } from '../../net/http1/response-parser.ts';
 import { PEER_HEADERS, type RefusalReason, refusalIn } from './peer-protocol.ts';
 
 /** What an exchange reports to the client of its node. */
@@ -91,7 +91,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding, Linked {
     return !this.#isOver;
   }
 
-  onResponseStart(status: number, headers: ResponseHeaders): void {
+  onResponseStart(status: number, headers: HttpHeaders): void {
     const refusal = headers[PEER_HEADERS.refused];
     this.#refusal = typeof refusal === 'string' ? refusalIn(refusal) : undefined;
     if (this.#isOver || this.#refusal !== undefined) return;

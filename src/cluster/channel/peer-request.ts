@@ -1,7 +1,8 @@
 // One request on the peer channel, as text, and the receiver of its answer. Only headers that the holder reads
 // cross: no credentials, no cookies, no hop-by-hop headers.
 
-import type { ForwardedHeaders, ForwardedRequest } from '../../domain/nodes/forwarding.ts';
+import type { ForwardedRequest } from '../../domain/nodes/forwarding.ts';
+import type { HttpHeaders } from '../../domain/text.ts';
 import { PEER_HEADERS } from './peer-protocol.ts';
 
 /** Headers of the client that cross, besides those that begin with `mcp-`. */
@@ -25,7 +26,7 @@ export function peerRequestText(request: ForwardedRequest, host: string, token: 
 }
 
 /** Node's parser has refused control characters in values. */
-function crossingHeaders(headers: ForwardedHeaders): string {
+function crossingHeaders(headers: HttpHeaders): string {
   let lines = '';
   for (const name in headers) {
     if (!name.startsWith('mcp-') && !CROSSING.includes(name)) continue;

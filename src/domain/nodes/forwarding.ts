@@ -5,6 +5,7 @@
 import type { Principal } from '../accounts/account.ts';
 import type { GatewayError } from '../errors/errors.ts';
 import type { InstanceDefinition } from '../instances/instance.ts';
+import type { HttpHeaders } from '../text.ts';
 
 /** The client of a forwarded request, as the node that checked its credentials knows it. */
 export interface ForwardedCaller {
@@ -23,7 +24,7 @@ export interface ForwardedRequest {
   /** Path and query. */
   readonly target: string;
   /** All headers of the client, by name in lower case; the channel passes only those that the holder needs. */
-  readonly headers: ForwardedHeaders;
+  readonly headers: HttpHeaders;
   /** Empty for GET and DELETE. */
   readonly body: Buffer;
   /** True for an answer that may stay open: it takes none of the places for calls. */
@@ -44,11 +45,9 @@ export interface ForwardedRequest {
 /** A kind of way from one node to another. A request takes at most one of each kind: first `session`, then `instance`. */
 export type Hop = 'session' | 'instance';
 
-export type ForwardedHeaders = Readonly<Record<string, string | string[] | undefined>>;
-
 /** Gets the answer of the holder as it arrives: the head, parts of the body, and the end; or a failure, at any time. */
 export interface ForwardedAnswer {
-  head(status: number, headers: ForwardedHeaders): void;
+  head(status: number, headers: HttpHeaders): void;
   /** False: nothing more is to be read before `Forwarding.resume`. */
   data(part: Buffer): boolean;
   end(): void;

@@ -3,7 +3,8 @@
 // rights, the request at the holder is cancelled.
 
 import type { GatewayError } from '../../domain/errors/errors.ts';
-import { type ForwardedHeaders, type Forwarding, NotHolder } from '../../domain/nodes/forwarding.ts';
+import { type Forwarding, NotHolder } from '../../domain/nodes/forwarding.ts';
+import type { HttpHeaders } from '../../domain/text.ts';
 import { ClientGone } from '../client-gone.ts';
 import type { ForwardJob } from '../replies/reply.ts';
 import { commonHeaders, latin1Of, SMALL_BYTES } from '../replies/respond.ts';
@@ -58,7 +59,7 @@ class RelayedAnswer {
     job.onLost((reason) => this.#revoke(reason));
   }
 
-  #head(status: number, headers: ForwardedHeaders): void {
+  #head(status: number, headers: HttpHeaders): void {
     const { res: response } = this.#context;
     if (response.destroyed) return;
     if (status >= 400 && status < 500 && status !== 429) count(this.#job);
@@ -117,7 +118,7 @@ class RelayedAnswer {
   }
 }
 
-function writeHead({ res, state }: HttpContext, status: number, headers: ForwardedHeaders): void {
+function writeHead({ res, state }: HttpContext, status: number, headers: HttpHeaders): void {
   const instanceId = headers['x-instance-id'];
   if (typeof instanceId === 'string') state.instanceId = instanceId;
   // Only `initialize` is answered with one.

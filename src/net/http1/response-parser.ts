@@ -2,13 +2,12 @@
 // length, in chunks and until the close. Whatever is not exactly HTTP is an error, because a guess could take the
 // bytes of one answer for another. Sources: RFC 9112, 2.2, 4, 5, 6, 7, 9; ADR 135.
 
-/** By name in lower case; all values of a repeated header. */
-export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
+import type { HttpHeaders } from '../../domain/text.ts';
 
 /** Gets the parts of an answer. It may call `stop` of the parser meanwhile. */
 export interface ResponseSink {
   /** Once per answer. Interim answers (1xx) are skipped. */
-  onResponseStart(status: number, headers: ResponseHeaders): void;
+  onResponseStart(status: number, headers: HttpHeaders): void;
   /** `chunk`: a copy that the sink may keep. */
   onResponseData(chunk: Buffer): void;
 }
@@ -221,7 +220,7 @@ const KEEP_ALIVE = /(?:^|[,; ])timeout *= *(\d{1,9})/i;
 /** What a head says. */
 interface Head {
   readonly status: number;
-  readonly headers: ResponseHeaders;
+  readonly headers: HttpHeaders;
   readonly body: number | 'chunked' | 'until close';
   readonly isKept: boolean;
   readonly keepAliveMs: number | undefined;
@@ -248,7 +247,7 @@ function headOf(text: string): Head {
   };
 }
 
-function headersOf(lines: readonly string[]): ResponseHeaders {
+function headersOf(lines: readonly string[]): HttpHeaders {
   const headers: Record<string, string | string[]> = Object.create(null);
   for (const line of lines) {
     const [, written = '', value = ''] = FIELD.exec(line) ?? [];
@@ -263,7 +262,7 @@ function headersOf(lines: readonly string[]): ResponseHeaders {
 }
 
 /** Two lengths could mean two bodies. Source: RFC 9112, 6.3. */
-function bodyOf(status: number, isHttp11: boolean, headers: ResponseHeaders): Head['body'] {
+function bodyOf(status: number, isHttp11: boolean, headers: HttpHeaders): Head['body'] {
   const { 'content-length': length, 'transfer-encoding': coding } = headers;
   if (length !== undefined && (typeof length !== 'string' || !LENGTH.test(length)))
     throw new InvalidResponse('its content-length is invalid');

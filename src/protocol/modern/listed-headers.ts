@@ -11,12 +11,12 @@ import {
   headerTextOf,
   PARAM_PREFIX,
 } from '../../domain/mcp/param-headers.ts';
-import { decodeHeader } from '../../domain/text.ts';
-import { headerMismatch, headerOf, type RequestHeaders } from '../headers.ts';
+import { decodeHeader, type HttpHeaders } from '../../domain/text.ts';
+import { headerMismatch, headerOf } from '../headers.ts';
 import type { ModernRequest } from './modern-request.ts';
 
 /** The headers of this kind, to be forwarded unchanged; undefined when there are none. */
-export function paramHeadersIn(headers: RequestHeaders): Readonly<Record<string, string>> | undefined {
+export function paramHeadersIn(headers: HttpHeaders): Readonly<Record<string, string>> | undefined {
   let found: Record<string, string> | undefined;
   for (const name in headers) {
     const value = name.startsWith(PARAM_PREFIX) ? headers[name] : undefined;
@@ -36,7 +36,7 @@ export class ListedHeaders {
    * Compares the headers with the arguments. When one is missing or differs, throws RpcFailure (400, -32020), and lets
    * the instance list its tools again, because the client may know a newer list than the gateway.
    */
-  check({ method, params, owner, backends }: ModernRequest, headers: RequestHeaders): void {
+  check({ method, params, owner, backends }: ModernRequest, headers: HttpHeaders): void {
     const { name, arguments: args } = params;
     if (method !== 'tools/call' || typeof name !== 'string') return;
     const tool = backends.tool(name, owner);
@@ -60,7 +60,7 @@ export class ListedHeaders {
 function problemOf(
   { header, path, type }: Declaration,
   value: unknown,
-  headers: RequestHeaders,
+  headers: HttpHeaders,
 ): string | undefined {
   const text = headerTextOf(value);
   // Without a value in the body no header is expected, and one that is there is ignored.

@@ -11,12 +11,12 @@ import {
   PIECE_BYTES,
   UNCOUNTED_BYTES,
 } from '../../domain/memory/held-bytes.ts';
+import type { HttpHeaders } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { challengeIn } from '../../net/http1/challenge.ts';
 import type { AnswerReceiver, Http1Connection } from '../../net/http1/http1-connection.ts';
 import type { WrittenRequest } from '../../net/http1/request-writer.ts';
-import type { ResponseHeaders } from '../../net/http1/response-parser.ts';
 import { SseReader } from '../../net/http1/sse-reader.ts';
 import type { BearerTokens } from '../backend-account.ts';
 import type { AnswerEnding } from './answer-ending.ts';
@@ -85,7 +85,7 @@ export class HttpAnswer implements AnswerReceiver {
   /** The path that the answer redirects to. */
   #redirect: string | undefined;
   /** The content type of the answer. */
-  #type: ResponseHeaders[string];
+  #type: HttpHeaders[string];
   /** The content coding of the body; undefined when it has none. */
   #coding: string | undefined;
   #decoder: BodyDecoder | undefined;
@@ -97,7 +97,7 @@ export class HttpAnswer implements AnswerReceiver {
   #budget: InstanceHeldBytes | undefined;
   #run: TaskScheduler['run'] | undefined;
   /** Headers of a status that is not a success. */
-  #refusal: ResponseHeaders | undefined;
+  #refusal: HttpHeaders | undefined;
   #holding: Holding | undefined;
   #cancelTimer: (() => void) | undefined;
 
@@ -168,7 +168,7 @@ export class HttpAnswer implements AnswerReceiver {
     return !this.#isOver;
   }
 
-  onResponseStart(status: number, headers: ResponseHeaders): void {
+  onResponseStart(status: number, headers: HttpHeaders): void {
     this.status = status;
     if (headers['set-cookie'] !== undefined) this.#keepCookies(headers['set-cookie']);
     if ((status === 307 || status === 308) && this.#isRedirected(headers.location)) return;
@@ -333,7 +333,7 @@ export class HttpAnswer implements AnswerReceiver {
   };
 
   /** Nothing but the beginning of its text is needed, so the rest is not waited for. */
-  #beginRefusal(headers: ResponseHeaders): void {
+  #beginRefusal(headers: HttpHeaders): void {
     this.#refusal = headers;
     this.#cancelTimer ??= this.#afterBackgroundTime(() => this.#endRefusal());
   }
@@ -345,7 +345,7 @@ export class HttpAnswer implements AnswerReceiver {
     connection?.abort(this);
   }
 
-  #finishRefusal(headers: ResponseHeaders): void {
+  #finishRefusal(headers: HttpHeaders): void {
     const { token } = this.#sending ?? {};
     const tokens = this.#sender?.tokens;
     const isAboutToken = this.status === 401 || this.status === 403;
@@ -357,7 +357,7 @@ export class HttpAnswer implements AnswerReceiver {
   }
 
   /** Nothing was done: with another token the request is sent again, once. */
-  async #askAbout(token: string, tokens: BearerTokens, headers: ResponseHeaders): Promise<void> {
+  async #askAbout(token: string, tokens: BearerTokens, headers: HttpHeaders): Promise<void> {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
     this.#decoder?.close(); // what it still has must not be read as the next answer
@@ -386,7 +386,7 @@ export class HttpAnswer implements AnswerReceiver {
     this.#sender?.send({ ...this.#sending, isRenewed: true }, this);
   }
 
-  #endWithRefusal(headers: ResponseHeaders): void {
+  #endWithRefusal(headers: HttpHeaders): void {
     if (this.#isOver) return;
     this.#end();
     const refusal = readRefusal(this.status, headers, this.#body ?? NOTHING, {
@@ -438,7 +438,7 @@ const NOTHING = Buffer.alloc(0);
 
 const EVENT_STREAM = /^\s*text\/event-stream\s*(;|$)/i;
 
-function isJson(headers: ResponseHeaders): boolean {
+function isJson(headers: HttpHeaders): boolean {
   return /\bjson\b/i.test(String(headers['content-type'] ?? ''));
 }
 

@@ -4,8 +4,7 @@
 
 import { LIMITS } from '../../domain/limits.ts';
 import { type BackendMessage, readBatch, readMessage } from '../../domain/mcp/jsonrpc.ts';
-import { cutText, plainLine } from '../../domain/text.ts';
-import type { ResponseHeaders } from '../../net/http1/response-parser.ts';
+import { cutText, type HttpHeaders, plainLine } from '../../domain/text.ts';
 import { SseReader } from '../../net/http1/sse-reader.ts';
 import { cutWithoutSecrets, withoutSecrets } from '../secrets.ts';
 import type { RefusedStatus } from './failures.ts';
@@ -28,7 +27,7 @@ interface RefusedRequest {
 /** What a status that is not a success says: its JSON-RPC error, if any, and everything for callers. */
 export function readRefusal(
   status: number,
-  headers: ResponseHeaders,
+  headers: HttpHeaders,
   body: Buffer,
   { method = '', path = '', origin = '', secrets = [], isDecoded }: RefusedRequest,
 ): RefusedStatus & { readonly error: Extract<BackendMessage, { kind: 'error' }> | undefined } {
