@@ -38,6 +38,9 @@ test('shows only the beginning of a very long refusal', async () => {
 test('fails with one line that names the cause', async () => {
   const page = await serve((_, response) => void response.end('<html>'));
   const redirect = await serve((_, response) => void response.writeHead(302, { Location: '/y' }).end());
+  const levels = 100_000;
+  const nested = `{"status":${'['.repeat(levels)}${']'.repeat(levels)}}`;
+  const deep = await serve((_, response) => void response.end(nested));
   const closed = `http://127.0.0.1:${await freePort()}`;
   const silent = await serve(() => {});
   const detail = [
@@ -49,6 +52,8 @@ test('fails with one line that names the cause', async () => {
   const cases: [string, RegExp][] = [
     [await serveJson(404, unknown), /^No template named "x" \(TEMPLATE_NOT_FOUND\)$/],
     [invalid, /^body\.instance\.weight: too large; body\.instance\.id: too long \(VALIDATION_ERROR\)$/],
+    [await serveJson(400, { detail: 'no\r\nok: done.', error_code: 'A\n\u202eB' }), /^no ok: done \(A B\)$/],
+    [deep, /is not a gateway: its answer \(status 200\) is not JSON$/],
     [page, /is not a gateway: its answer \(status 200\) is not JSON$/],
     [redirect, /cannot be reached: unexpected redirect$/],
     [page.replace('http:', 'https:'), /cannot be reached: ERR_SSL_\w+$/],

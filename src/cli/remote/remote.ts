@@ -1,8 +1,8 @@
 // Finds a running gateway and sends it the HTTP requests of commands. Every wait is bounded, and every failure is one line.
 
-import { jsonIn } from '../../domain/json/json.ts';
+import { isDeeper, jsonIn } from '../../domain/json/json.ts';
 import { didYouMean } from '../../domain/nearest.ts';
-import { cutText } from '../../domain/text.ts';
+import { cutText, plainLine } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { SseReader } from '../../net/http1/sse-reader.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
@@ -77,6 +77,8 @@ const SILENCE_MS = 60_000;
 const EVENT_BYTES = 65 * 1024 * 1024;
 /** Bytes of one answer: a program at the address of a gateway may write without end. */
 const ANSWER_BYTES = 128 * 1024 * 1024;
+/** Nested arrays and objects of one answer; commands make texts of its fields. */
+const ANSWER_LEVELS = 1_000;
 
 /** One gateway and the credentials for it. */
 export class Remote {
@@ -230,7 +232,7 @@ export class Remote {
     const body = jsonIn(text);
     if (speaksHttps(this.url, status, text))
       throw new CommandFailure(`${this.url} speaks HTTPS; name it as ${secured(this.url)}`);
-    if (typeof body !== 'object' || body === null)
+    if (typeof body !== 'object' || body === null || isDeeper(body, ANSWER_LEVELS))
       throw new CommandFailure(`${this.url} is not a gateway: its answer (status ${status}) is not JSON`);
     if (ok) {
       this.#noteMissing(fields(body).partial);
@@ -267,7 +269,7 @@ function refusalOf(answer: object, { status, headers }: Response, used: string):
   const { error_code: code = `status ${status}` } = fields(answer);
   const wait = status === 429 ? headers.get('Retry-After') : null;
   const advice = wait === null ? '' : `; try again in ${wait} s`;
-  const shownCode = cutText(String(code), SHOWN_CODE_UNITS);
+  const shownCode = plainLine(cutText(String(code), SHOWN_CODE_UNITS));
   return new GatewayRefusal(`${reasonsOf(answer)}${advice}${used} (${shownCode})`, code);
 }
 
@@ -280,7 +282,7 @@ function reasonsOf(answer: object): string {
   const reason = Array.isArray(detail)
     ? detail.map(issueText).join('; ')
     : String(detail ?? 'no reason given');
-  return cutText(reason.replace(/\.$/, ''), SHOWN_REASON_UNITS);
+  return plainLine(cutText(reason, SHOWN_REASON_UNITS)).replace(/\.$/, '');
 }
 
 export const URL_OPTION: OptionTable = {
