@@ -5,46 +5,27 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
-import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import { openStore } from '../../../src/persistence/open.ts';
-import type { Store } from '../../../src/persistence/store.ts';
+import type { Gateway } from '../../../src/gateway/gateway.ts';
 import { rpcFailureOf } from '../../../src/protocol/rpc.ts';
-import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
 import { parsed, RecordedReply } from '../../protocol/recorded-reply.ts';
+import { livesFor } from '../lives.ts';
 import { initialize, openSession, postTo, send } from './mcp-post.ts';
 
 const test = suite('sessions with all templates of an earlier life');
 const ADA: Principal = { ...ANONYMOUS, id: 'user:ada', templates: new Set(['t', 'u']) };
-let server: HttpFixture;
-let store: Store;
-let gateways: Gateway[];
-
-test.before.each(async () => {
-  [server, store] = await Promise.all([
-    startHttpServer(),
-    openStore('sqlite://', { cwd: '.', migrations: 'apply' }),
-  ]);
-  gateways = [];
-});
-test.after.each(async () => {
-  await Promise.all(gateways.map((gateway) => gateway.close({ graceMs: 0 })));
-  await Promise.all([store.close(), server.close()]);
-});
+const lives = livesFor(test);
 
 /** The next life of the node. */
-async function start(max?: number): Promise<Gateway> {
-  const sessions = { recover: true, ...(max === undefined ? {} : { max }) };
-  const gateway = await createGateway({ store, node: { id: 'n' }, sessions });
-  gateways.push(gateway);
-  return gateway;
+function start(max?: number): Promise<Gateway> {
+  return lives.start({ sessions: { recover: true, ...(max === undefined ? {} : { max }) } });
 }
 
 /** The first life, with two templates. */
 async function startFirst(): Promise<Gateway> {
   const gateway = await start();
   for (const template of ['t', 'u'])
-    await gateway.register(template, { id: 'a', endpoint: server.url }, { waitMs: 20_000 });
+    await gateway.register(template, { id: 'a', endpoint: lives.server.url }, { waitMs: 20_000 });
   return gateway;
 }
 
@@ -55,7 +36,8 @@ const call = (name: string, args: JsonObject = {}) => ({
 const LEVEL = { method: 'logging/setLevel', params: { level: 'info' } };
 const post = (gateway: Gateway, headers: object, message: JsonObject, principal = ADA) =>
   postTo(gateway, { template: undefined, headers, message, principal });
-const asked = (method: string) => server.requests.filter(({ message }) => message?.method === method).length;
+const asked = (method: string) =>
+  lives.server.requests.filter(({ message }) => message?.method === method).length;
 
 /** What is written behind is written. */
 async function written(): Promise<void> {
@@ -123,18 +105,17 @@ test('without room it is not continued, and no other one ends for it', async () 
 test('the mark of a call that is not safe to repeat is written before the call leaves, and the session is not continued', async () => {
   const writes: string[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
-  const { update } = store.sessions;
-  store = {
-    ...store,
+  const { sessions } = lives.store;
+  lives.change({
     sessions: {
-      ...store.sessions,
+      ...sessions,
       update: async (...rows) => {
         writes.push('update');
         await promise;
-        return update(...rows);
+        return sessions.update(...rows);
       },
     },
-  };
+  });
   const first = await startFirst();
   const session = await openSession(first, undefined, ADA);
   await post(first, session, call('t__echo', { text: 'x' }));

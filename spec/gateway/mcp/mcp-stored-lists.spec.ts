@@ -4,11 +4,11 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
 import { isJsonObject, type JsonObject } from '../../../src/domain/json/json.ts';
-import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import { openStore } from '../../../src/persistence/open.ts';
-import type { ListStore, Store } from '../../../src/persistence/store.ts';
+import type { Gateway } from '../../../src/gateway/gateway.ts';
+import type { ListStore } from '../../../src/persistence/store.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
+import { livesFor } from '../lives.ts';
 import { modernRequest, postTo } from './mcp-post.ts';
 
 const test = suite('lists that outlive the gateway', { timeoutMs: 30_000 });
@@ -16,41 +16,25 @@ const ADA: Principal = { ...ANONYMOUS, id: 'user:ada' };
 const BOB: Principal = { ...ANONYMOUS, id: 'user:bob' };
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
 
-let server: HttpFixture;
+const lives = livesFor(test);
 let other: HttpFixture;
-let store: Store;
-let gateways: Gateway[];
 
 test.before.each(async () => {
-  [server, other, store] = await Promise.all([
-    startHttpServer(),
-    startHttpServer(),
-    openStore('sqlite://', { cwd: '.', migrations: 'apply' }),
-  ]);
-  gateways = [];
+  other = await startHttpServer();
 });
-test.after.each(async () => {
-  await Promise.all(gateways.map((gateway) => gateway.close({ graceMs: 0 })));
-  await Promise.all([store.close(), server.close(), other.close()]);
-});
-
-async function start(): Promise<Gateway> {
-  const gateway = await createGateway({ store, node: { id: 'n' } });
-  gateways.push(gateway);
-  return gateway;
-}
+test.after.each(() => other.close());
 
 /** A life that read the list of two templates; then it and the server of `t` are gone. */
 async function afterRestart(capabilities?: JsonObject): Promise<Gateway> {
-  const first = await start();
-  await first.register('t', { id: 'a', endpoint: server.url }, { waitMs: 20_000 });
+  const first = await lives.start();
+  await first.register('t', { id: 'a', endpoint: lives.server.url }, { waitMs: 20_000 });
   await first.register('u', { id: 'a', endpoint: other.url }, { waitMs: 20_000 });
   const { tools } = await listed(first, ADA, capabilities);
   assert.ok(tools.includes('t__echo') && tools.includes('u__echo'));
   await stored();
   await first.close({ graceMs: 0 });
-  await server.close();
-  return start();
+  await lives.server.close();
+  return lives.start();
 }
 
 /** What is written behind is written. */
@@ -95,8 +79,7 @@ test('a client with other capabilities, which a server may have answered otherwi
 test('a store that fails makes a list no worse', async () => {
   const fail = () => Promise.reject(new Error('no disk'));
   const lists: ListStore = { find: fail, save: fail };
-  const whole = store;
-  store = { ...whole, lists };
+  lives.change({ lists });
   const gateway = await afterRestart();
   const list = await listed(gateway, ADA);
   assert.equal(marks(list), { missing: ['t'], stale: [] });
@@ -105,14 +88,14 @@ test('a store that fails makes a list no worse', async () => {
 
 test('only a list that changed is written again', async () => {
   const saved: string[] = [];
-  const whole = store;
+  const { lists } = lives.store;
   const save: ListStore['save'] = async (list) => {
     saved.push(list.template);
-    await whole.lists.save(list);
+    await lists.save(list);
   };
-  store = { ...whole, lists: { ...whole.lists, save } };
-  const gateway = await start();
-  await gateway.register('t', { id: 'a', endpoint: server.url }, { waitMs: 20_000 });
+  lives.change({ lists: { ...lists, save } });
+  const gateway = await lives.start();
+  await gateway.register('t', { id: 'a', endpoint: lives.server.url }, { waitMs: 20_000 });
   for (const principal of [ADA, BOB, ADA]) await listed(gateway, principal);
   assert.equal(saved, ['t']);
 });

@@ -4,39 +4,17 @@ import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { hasCode } from '../../../src/domain/errors/errors.ts';
 import type { ViewDefinition } from '../../../src/domain/views/view.ts';
-import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import { openStore } from '../../../src/persistence/open.ts';
-import type { Store } from '../../../src/persistence/store.ts';
+import type { Gateway } from '../../../src/gateway/gateway.ts';
 import { parseRegistryDocument } from '../../../src/registry/files/registry-file.ts';
-import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
+import { livesFor } from '../lives.ts';
 
 const test = suite('pinned templates of a database', { timeoutMs: 30_000 });
-
-let server: HttpFixture;
-let store: Store;
-let gateways: Gateway[];
-test.before.each(async () => {
-  [server, store] = await Promise.all([
-    startHttpServer(),
-    openStore('sqlite://', { cwd: '.', migrations: 'apply' }),
-  ]);
-  gateways = [];
-});
-test.after.each(async () => {
-  await Promise.all(gateways.map((gateway) => gateway.close({ graceMs: 0 })));
-  await Promise.all([store.close(), server.close()]);
-});
-
-async function start(): Promise<Gateway> {
-  const gateway = await createGateway({ store, node: { id: 'n' } });
-  gateways.push(gateway);
-  return gateway;
-}
+const lives = livesFor(test);
 
 async function startPinned(): Promise<Gateway> {
-  const gateway = await start();
-  await gateway.register('t', { id: 'a', endpoint: server.url }, { waitMs: 20_000 });
+  const gateway = await lives.start();
+  await gateway.register('t', { id: 'a', endpoint: lives.server.url }, { waitMs: 20_000 });
   await gateway.changeTemplate('t', { approve: 'pinned' });
   return gateway;
 }
@@ -57,18 +35,18 @@ const viewEcho = (gateway: Gateway) => {
 
 /** As if the server had another definition of `echo` than the approved one. */
 const approveAnother = (scope = 't', tool = 'echo') =>
-  store.approvals.save([{ scope, tool, digests: ['0'.repeat(64)], definition: { name: 'echo' } }]);
+  lives.store.approvals.save([{ scope, tool, digests: ['0'.repeat(64)], definition: { name: 'echo' } }]);
 
 test('after a restart the approved tools are used, and others wait', async () => {
   const first = await startPinned();
   await first.close({ graceMs: 0 });
-  const second = await start();
-  await second.register('t', { id: 'b', endpoint: server.url }, { waitMs: 20_000 });
+  const second = await lives.start();
+  await second.register('t', { id: 'b', endpoint: lives.server.url }, { waitMs: 20_000 });
   assert.is(await echo(second), 'ok');
   await second.close({ graceMs: 0 });
   await approveAnother();
-  const third = await start();
-  await third.register('t', { id: 'b', endpoint: server.url }, { waitMs: 20_000 });
+  const third = await lives.start();
+  await third.register('t', { id: 'b', endpoint: lives.server.url }, { waitMs: 20_000 });
   assert.is(await echo(third), 'TOOL_NOT_FOUND');
   assert.equal(third.template('t').withheld, [
     { list: 'tools', name: 'echo', reason: 'its definition has changed since it was approved' },
@@ -80,10 +58,10 @@ test('after a restart the approved tools are used, and others wait', async () =>
 test('a list with a tool that waits is read once for each request', async () => {
   await (await startPinned()).close({ graceMs: 0 });
   await approveAnother();
-  const gateway = await start();
-  await gateway.register('t', { id: 'b', endpoint: server.url }, { waitMs: 20_000 });
+  const gateway = await lives.start();
+  await gateway.register('t', { id: 'b', endpoint: lives.server.url }, { waitMs: 20_000 });
   const listings = () =>
-    server.requests.filter(({ message }) => Object(message).method === 'tools/list').length;
+    lives.server.requests.filter(({ message }) => Object(message).method === 'tools/list').length;
   const list = () => firstValueFrom(gateway.exchange('t', { method: 'tools/list' }));
   await list();
   const before = listings();
@@ -93,7 +71,7 @@ test('a list with a tool that waits is read once for each request', async () => 
 });
 
 test('another node follows what was pinned, approved and released here', async () => {
-  const other = await start();
+  const other = await lives.start();
   const here = await startPinned();
   await approveAnother();
   const healthy = firstValueFrom(other.on('instance.healthy'));
@@ -106,7 +84,7 @@ test('another node follows what was pinned, approved and released here', async (
   await catchUp(here, 51);
   assert.is(await echo(here), 'ok');
   await here.changeTemplate('t', { approve: 'none' });
-  assert.equal(await store.approvals.list(), []);
+  assert.equal(await lives.store.approvals.list(), []);
   await catchUp(other, 52);
   assert.is(await echo(other), 'ok');
 });
@@ -114,18 +92,18 @@ test('another node follows what was pinned, approved and released here', async (
 const VIEW: ViewDefinition = { id: 'v', from: [{ template: 't', tools: ['echo'] }], approve: 'pinned' };
 
 test('the approvals of a view hold after a restart', async () => {
-  const first = await start();
-  await first.register('t', { id: 'a', endpoint: server.url }, { waitMs: 20_000 });
+  const first = await lives.start();
+  await first.register('t', { id: 'a', endpoint: lives.server.url }, { waitMs: 20_000 });
   await first.views.put(VIEW);
   assert.is(await viewEcho(first), 'ok');
   await first.close({ graceMs: 0 });
-  const second = await start();
-  await second.register('t', { id: 'a', endpoint: server.url }, { waitMs: 20_000 });
+  const second = await lives.start();
+  await second.register('t', { id: 'a', endpoint: lives.server.url }, { waitMs: 20_000 });
   assert.is(await viewEcho(second), 'ok');
   await second.close({ graceMs: 0 });
   await approveAnother('v', 't/echo');
-  const third = await start();
-  await third.register('t', { id: 'a', endpoint: server.url }, { waitMs: 20_000 });
+  const third = await lives.start();
+  await third.register('t', { id: 'a', endpoint: lives.server.url }, { waitMs: 20_000 });
   assert.is(await viewEcho(third), 'TOOL_NOT_FOUND');
   assert.is(await echo(third), 'ok');
   assert.equal(
@@ -135,12 +113,12 @@ test('the approvals of a view hold after a restart', async () => {
   assert.equal(await third.views.approve('v'), ['echo']);
   assert.is(await viewEcho(third), 'ok');
   await third.views.delete('v');
-  assert.equal(await store.approvals.list(), []);
+  assert.equal(await lives.store.approvals.list(), []);
 });
 
 test('another node follows what was pinned, approved and released of a view', async () => {
-  const [other, here] = [await start(), await start()];
-  await here.register('t', { id: 'a', endpoint: server.url }, { waitMs: 20_000 });
+  const [other, here] = [await lives.start(), await lives.start()];
+  await here.register('t', { id: 'a', endpoint: lives.server.url }, { waitMs: 20_000 });
   await here.views.put(VIEW);
   await approveAnother('v', 't/echo');
   const healthy = firstValueFrom(other.on('instance.healthy'));
@@ -153,14 +131,14 @@ test('another node follows what was pinned, approved and released of a view', as
   await catchUp(here, 51);
   assert.is(await viewEcho(here), 'ok');
   await here.views.put({ ...VIEW, approve: 'none' });
-  assert.equal(await store.approvals.list(), []);
+  assert.equal(await lives.store.approvals.list(), []);
   await catchUp(other, 52);
   assert.is(await viewEcho(other), 'ok');
 });
 
 test('of a pinned view of a file, what is listed first is approved', async () => {
-  const gateway = await start();
-  await gateway.register('t', { id: 'a', endpoint: server.url }, { waitMs: 20_000 });
+  const gateway = await lives.start();
+  await gateway.register('t', { id: 'a', endpoint: lives.server.url }, { waitMs: 20_000 });
   const approved = firstValueFrom(gateway.on('tool.approved'));
   const { id, ...written } = VIEW;
   await gateway.importFile(
