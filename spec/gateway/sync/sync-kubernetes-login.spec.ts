@@ -1,6 +1,5 @@
 // Kubeconfigs that log in with a program: real programs, and the simulated API server.
 
-import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect } from 'node:net';
@@ -9,6 +8,7 @@ import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
+import { hasOpenssl, makeSelfSigned } from '../../helpers/network/certificates.ts';
 import { isRunning } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { FakeCluster } from './fake-cluster.ts';
@@ -209,15 +209,10 @@ test('closing ends a program that runs', async () => {
   await becomes(() => isRunning(run?.pid ?? 0), false);
 });
 
-const openssl = test.needs(spawnSync('openssl', ['version']).status === 0, 'no openssl here');
+const openssl = test.needs(hasOpenssl(), 'no openssl here');
 openssl('uses the certificate that the program prints, and the next one after its expiry', async () => {
   const [, port = ''] = /:(\d+)$/.exec(cluster.url) ?? [];
-  for (const name of ['server', 'first', 'second']) {
-    const words = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1'.split(' ');
-    const files = ['-keyout', folder(`${name}.key`), '-out', folder(`${name}.crt`)];
-    const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1'];
-    execFileSync('openssl', [...words, ...files, ...subject], { stdio: 'pipe' });
-  }
+  for (const name of ['server', 'first', 'second']) makeSelfSigned(folder(), name);
   const pem = (name: string) => readFile(folder(name), 'utf8');
   const seen = new Set<string>();
   const settings = {

@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
@@ -11,6 +11,7 @@ import { parseAllDocuments } from 'yaml';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
+import { hasOpenssl, makeSelfSigned } from '../../helpers/network/certificates.ts';
 import { suite } from '../../helpers/suite.ts';
 import { FakeCluster, type FakeObject } from './fake-cluster.ts';
 
@@ -349,15 +350,10 @@ test('sends exactly the kinds of requests that the RBAC manifest allows', async 
   assert.equal([...asked].sort(), allowed.sort());
 });
 
-const openssl = test.needs(spawnSync('openssl', ['version']).status === 0, 'no openssl here');
+const openssl = test.needs(hasOpenssl(), 'no openssl here');
 openssl('speaks TLS with the authority and the client certificate of the kubeconfig', async () => {
   const [, port = ''] = /:(\d+)$/.exec(cluster.url) ?? [];
-  for (const name of ['server', 'client']) {
-    const words = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1'.split(' ');
-    const files = ['-keyout', folder(`${name}.key`), '-out', folder(`${name}.crt`)];
-    const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1'];
-    execFileSync('openssl', [...words, ...files, ...subject], { stdio: 'pipe' });
-  }
+  for (const name of ['server', 'client']) makeSelfSigned(folder(), name);
   const pem = (name: string) => readFile(folder(name), 'utf8');
   const settings = {
     cert: await pem('server.crt'),

@@ -21,6 +21,12 @@ export function makeAuthority(folder: string, name: string): void {
   run(folder, 'req', '-x509', ...subject, ...KEYS.ec, '-keyout', `${name}.key`, '-out', `${name}.crt`);
 }
 
+/** A certificate of its own authority, for this machine: `<name>.crt` and `<name>.key` in the folder. */
+export function makeSelfSigned(folder: string, name: string): void {
+  const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1'];
+  run(folder, 'req', '-x509', ...subject, ...KEYS.ec, '-keyout', `${name}.key`, '-out', `${name}.crt`);
+}
+
 /** A certificate of the authority `by`: `<name>.crt` and `<name>.key` in the folder. `host`: the name of the machine in it, or its address. */
 export function issueCertificate(
   folder: string,
