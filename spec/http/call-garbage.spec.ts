@@ -2,13 +2,12 @@
 // no object of a call becomes old. Source: ADR 79. @own-process: it measures the heap.
 
 import { once } from 'node:events';
-import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../fixtures/programs.ts';
 import { openSession, rpc } from '../helpers/clients/mcp-messages.ts';
 import { jsonRequest, openRaw } from '../helpers/clients/raw-http.ts';
-import { collectGarbage } from '../helpers/garbage.ts';
+import { bytesLeftPerCall } from '../helpers/garbage.ts';
 import { type AppFixture, startApp } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -53,34 +52,9 @@ async function leavesNothing(
     const body = JSON.stringify(bodyOf(connection + 1));
     return jsonRequest(`POST ${path}`, body, { ...ACCEPT, ...headers });
   });
-  // The kept events, statistics and compiled code grow at first.
-  await call(requests, CALLS);
-  for (let time = 0; time < 2; time += 1) await collectAmidCalls(requests);
-  // A full collection that V8 begins by itself distorts one round: it keeps what is allocated meanwhile, and then frees it.
-  const rounds = [await oldBytes(requests), await oldBytes(requests), await oldBytes(requests)];
-  const [, left = Number.NaN] = rounds.sort((a, b) => a - b);
+  const [left, rounds] = await bytesLeftPerCall((count) => call(requests, count), CALLS);
   // The kept events take 600: they are old when newer events replace them. One Map of calls takes another 900.
-  assert.ok(left < 1_100, `${rounds.join(', ')} bytes per call`);
-}
-
-/** The bytes that each call leaves in the old generation. */
-async function oldBytes(requests: readonly string[]): Promise<number> {
-  const before = process.memoryUsage().heapUsed;
-  await call(requests, CALLS);
-  for (let time = 0; time < 3; time += 1) {
-    await turn();
-    collectGarbage({ type: 'minor' });
-  }
-  return (process.memoryUsage().heapUsed - before) / CALLS;
-}
-
-/** A full collection while calls are in flight: the objects that hold them are old from then on. */
-async function collectAmidCalls(requests: readonly string[]): Promise<void> {
-  const calls = call(requests, 200);
-  await turn();
-  collectGarbage();
-  await calls;
-  collectGarbage();
+  assert.ok(left < 1_100, rounds);
 }
 
 /** Makes `count` calls over the connections, one at a time on each. */

@@ -1,7 +1,6 @@
 // Requests over the peer channel leave no garbage that only a full collection frees, at both ends, which share this process. Source: ADR 79.
 // @own-process: it measures the heap.
 
-import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -9,7 +8,7 @@ import { InstanceListener } from '../../../src/cluster/channel/instances/instanc
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { serving, text } from '../../helpers/backends/function-backend.ts';
-import { collectGarbage } from '../../helpers/garbage.ts';
+import { bytesLeftPerCall } from '../../helpers/garbage.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ask, Deployment } from './peer-nodes.ts';
 
@@ -58,32 +57,8 @@ test('calls of a program leave nothing to full collections', async () => {
 test.run();
 
 async function leavesNothing(call: () => Promise<void>): Promise<void> {
-  await callAgain(call, CALLS); // statistics and compiled code grow at first
-  for (let time = 0; time < 2; time += 1) await collectAmidCalls(call);
-  // A full collection that V8 begins by itself distorts one round.
-  const rounds = [await oldBytes(call), await oldBytes(call), await oldBytes(call)];
-  const [, left = Number.NaN] = rounds.sort((a, b) => a - b);
-  assert.ok(left < 300, `${rounds.join(', ')} bytes per call`);
-}
-
-/** The bytes that each call leaves in the old generation. */
-async function oldBytes(call: () => Promise<void>): Promise<number> {
-  const before = process.memoryUsage().heapUsed;
-  await callAgain(call, CALLS);
-  for (let time = 0; time < 3; time += 1) {
-    await turn();
-    collectGarbage({ type: 'minor' });
-  }
-  return (process.memoryUsage().heapUsed - before) / CALLS;
-}
-
-/** A full collection while calls are in flight: the objects that hold them are old from then on. */
-async function collectAmidCalls(call: () => Promise<void>): Promise<void> {
-  const calls = callAgain(call, 200);
-  await turn();
-  collectGarbage();
-  await calls;
-  collectGarbage();
+  const [left, rounds] = await bytesLeftPerCall((count) => callAgain(call, count), CALLS);
+  assert.ok(left < 300, rounds);
 }
 
 async function callAgain(call: () => Promise<void>, count: number): Promise<void> {
