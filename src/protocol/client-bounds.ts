@@ -38,7 +38,7 @@ export function isTooLong(text: string): boolean {
 }
 
 /**
- * What is wrong with the field that names a page, resource, task, tool or prompt; undefined when nothing is.
+ * The fault of the field that names a page, resource, task, tool or prompt; undefined when nothing is.
  * The field may be too long; or a backend may read it in another way than the gateway, because it is not a text
  * (`["delete"]` for `delete`) or is repeated in other letters (`Name`). A cursor may be null.
  */
@@ -52,7 +52,7 @@ export function badReferenceIn(method: string, params: JsonFields = {}): string 
     return `taskId must be a string of at most ${LONGEST_TASK_ID} characters`;
   if (ABOUT_RESOURCES.has(method)) return badText('uri', uri);
   if (METHODS[method]?.nameField === 'name' && typeof name !== 'string') return 'name must be a string';
-  // In other methods the field has no meaning, but may have any length.
+  // In other methods this field means nothing, but may have any length.
   const isPage = listOf(method) !== undefined || method === 'tasks/list';
   return isPage || typeof cursor === 'string' ? badText('cursor', cursor ?? '') : undefined;
 }

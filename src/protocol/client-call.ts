@@ -18,7 +18,7 @@ export function slowAnswers(clock: Clock, scheduler: TaskScheduler): SharedTimer
   return new SharedTimer({ clock: backgroundClock(clock), scheduler, waitMs: SLOW_MS });
 }
 
-/** A request under way. `A` is the type of what its exchange emits. */
+/** A request under way. `A` is the type of the answers that its exchange emits. */
 export abstract class ClientCall<A> implements Waiter {
   readonly report: CallReport;
   readonly #onFault: FaultListener;
@@ -88,7 +88,7 @@ export abstract class ClientCall<A> implements Waiter {
   onDue(): void {
     if (this.#isOver) return;
     const { sentTo } = this.report;
-    // Not the binding of a session, which may be moving.
+    // The binding of a session is not used: it may be moving.
     if (sentTo !== undefined) this.noteInstance(shownInstance(sentTo, this.pathName));
     this.begin();
   }

@@ -26,9 +26,9 @@ export interface McpRequest {
   readonly pathName: string | undefined;
   readonly principal: Principal;
   readonly requestId?: string | undefined;
-  /** For a GET: how a client of HTTP+SSE (revision 2024-11-05) may open a stream at this path. Default: not at all. */
+  /** The way in which a GET of a client of HTTP+SSE (revision 2024-11-05) may open a stream at this path. Default: none. */
   readonly sse?: SseOpening | undefined;
-  /** For a POST to a path for messages of HTTP+SSE: the id of the session whose stream carries the answer. */
+  /** The id of the session whose stream carries the answer to a POST at a path for messages of HTTP+SSE. */
   readonly sseSessionId?: string | undefined;
   /** True when the client is connected to another node. Default: false. */
   readonly isForwarded?: boolean | undefined;
@@ -43,9 +43,9 @@ export interface McpRequest {
    */
   readonly forward?: ((id: string) => Promise<boolean> | undefined) | undefined;
   /**
-   * Passes the `initialize` of a session, once it is counted, to the node of these instances, or to a node that can
-   * open what this node cannot, and its answer to the client. Undefined when there is no such node; false when that
-   * node does not open it.
+   * Passes the `initialize` of a session, once it is counted, to the node of these instances, or to a node that can open the
+   * session where this node cannot, and its answer to the client. Undefined when there is no such node; false when that node does
+   * not open it.
    */
   readonly openAt?:
     | ((where: readonly InstanceOnNode[] | 'opener') => Promise<boolean> | undefined)
@@ -121,7 +121,7 @@ export interface McpStream {
 export interface McpEvent {
   readonly data: Uint8Array | string;
   readonly id?: string;
-  /** How long the client waits before it reconnects, in ms. */
+  /** The time that the client waits before it reconnects, in ms. */
   readonly retryMs?: number;
   /**
    * The name of the event. Default: `message`, or none without data. An event of another name may hold any text of

@@ -69,9 +69,9 @@ export class Endpoint implements McpEndpoint {
 }
 
 /**
- * Classifies the JSON of one POST. Returns the message of the modern era; undefined for the legacy endpoint, which
- * reads its messages itself. Throws RpcFailure 400: -32600 for what the modern era does not allow (arrays, answers,
- * anything but a message), -32020 for a legacy handshake with a header of the modern era.
+ * The message of the modern era in the JSON of one POST; undefined for the legacy endpoint, which reads its messages itself.
+ * Throws RpcFailure 400: -32600 for JSON that the modern era does not allow (arrays, answers, anything but a message), -32020 for
+ * a legacy handshake with a header of the modern era.
  */
 export function readModernMessage(
   parsed: unknown,

@@ -16,7 +16,7 @@ export function headerOf(headers: HttpHeaders, name: string): string | undefined
 // server that reads both must refuse a difference. Source: MCP 2026-07-28 basic/transports/streamable-http#request-metadata.
 
 /**
- * Checks what checkSentHeaders, which must be called before, leaves out: throws RpcFailure (400, -32020) when a header
+ * Makes the checks that checkSentHeaders, which must be called before, leaves out: throws RpcFailure (400, -32020) when a header
  * of a request is missing, or `Mcp-Name` differs from the body.
  */
 export function checkMirroredHeaders(

@@ -15,7 +15,7 @@ const ROUNDS = [0, 1, 2, 3];
  * its own.
  */
 export class OpaqueNumbers {
-  // In this mode each block is encrypted by itself.
+  // The mode ECB encrypts each block by itself.
   readonly #cipher = createCipheriv('aes-128-ecb', randomBytes(16), null).setAutoPadding(false);
   readonly #block = Buffer.alloc(16);
 

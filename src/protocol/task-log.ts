@@ -25,7 +25,7 @@ export interface TaskScope {
   readonly pathName: string | undefined;
 }
 
-/** What one node knows of a task. */
+/** The knowledge of one node of a task. */
 export interface TaskOnNode {
   /** See TaskLog.instancesOf. */
   readonly instances: readonly string[];
@@ -71,8 +71,8 @@ interface Asked {
 export class TaskLog {
   readonly #now: Clock['now'];
   /**
-   * By owner, then by task id: the instances as `{template}/{instance}`, the latest last, because two may give the
-   * same id.
+   * The instances of tasks, as `{template}/{instance}`, by owner, then by task id; the latest last, because two may give the same
+   * id.
    */
   readonly #owners = new LruMap<LruMap<readonly string[]>>(OWNERS);
   readonly #asked = new LruMap<Asked>(MAX_ASKED);
@@ -121,7 +121,7 @@ export class TaskLog {
     return asked.asking;
   }
 
-  /** What this node knows of the task, for another node. */
+  /** The knowledge of this node of the task, for another node. */
   lookUp(scope: TaskScope, taskId: string): TaskOnNode {
     const instances = this.instancesOf(scope, taskId);
     return { instances, isOthers: instances.length === 0 && this.#hasBegun(scope.pathName, taskId) };

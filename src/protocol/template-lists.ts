@@ -38,10 +38,10 @@ import { withListNotices } from './list-notices.ts';
 /** The most bytes of the stored lists of all templates, and of one stored list, as JSON. Parsed values come on top. */
 export const CACHE_BYTES = 32 * 1024 * 1024;
 const LARGEST_LIST_BYTES = 1024 * 1024;
-/** How long a list without `ttlMs` stays fresh, in ms. Servers of the legacy era send a notice when it changes. */
+/** The time for which a list without `ttlMs` stays fresh, in ms. Servers of the legacy era send a notice when it changes. */
 const DEFAULT_FRESH_MS = 30_000;
 const LONGEST_FRESH_MS = 60 * 60_000;
-/** How long after it was stored a list may be served while no instance answers, in ms. */
+/** The time after its storing in which a list may be served while no instance answers, in ms. */
 const MAX_STALE_MS = 10 * 60_000;
 
 interface StoredAnswer {

@@ -53,7 +53,7 @@ function throughView(call: AggregateCall, view: string): AggregateCall {
   return { ...call, toTemplate: (template, own) => toTemplate(template, { ...own, view }) };
 }
 
-/** A call of a tool whose name is known: it waits for nothing. */
+/** The exchange of a call of a tool whose name is known, which waits for nothing; undefined for others. */
 function knownCall(call: AggregateCall): Observable<SourcedEvent> | undefined {
   const { request, selection, client, search } = call;
   const { name } = request.params ?? {};
@@ -186,7 +186,7 @@ function sent(
   const limit = list === 'tools' ? selection.limitOf?.(listed) : undefined;
   const isSafe = own.isRepeatable === undefined ? undefined : { isRepeatable: own.isRepeatable };
   const { headers, ...others } = request;
-  // Those of the client know nothing of arguments that the view sets: the gateway writes all of them.
+  // The headers of the client do not have the arguments that the view sets: the gateway writes all headers.
   const kept = own.defaults === undefined ? definedFields({ headers }) : undefined;
   const named = { ...others, ...kept, params, ...isSafe };
   if (limit === undefined) return toTemplate(own.template, named);
@@ -195,7 +195,7 @@ function sent(
   const events$ = toTemplate(own.template, { ...named, viewTimeoutMs });
   const bounded$ = events$.pipe(map((sourced) => boundedAnswer(sourced, limit)));
   if (most === undefined) return bounded$;
-  // Not before it is awaited: its client may have cancelled the call while its tool was looked up.
+  // The call is not made before it is awaited: its client may have cancelled it while its tool was looked up.
   return defer(() => {
     const counted = selection.countCall?.(listed, client.owner, most);
     return counted === undefined ? bounded$ : from(counted).pipe(switchMap(() => bounded$));

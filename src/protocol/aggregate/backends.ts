@@ -61,9 +61,9 @@ import { checkRecoverable, newAggregateSession, viewIdOf } from './sessions/aggr
 
 /** Greetings that sessions share; callers with equal permissions have the same. */
 const HANDSHAKES_REMEMBERED = 100;
-/** Without a limit: what changes for any caller. */
+/** An owner without a limit, which gets the changes for any caller. */
 const EVERYONE: Owner = { id: '' };
-/** Shortest time between two lookups of the templates that own the subscribed resources. */
+/** The shortest time between two lookups of the templates that own the subscribed resources. */
 const LOOKUP_MS = 1_000;
 /** A look-up that fails is tried again after LOOKUP_MS, then after twice as long each time, up to this, in ms. */
 const LONGEST_RETRY_MS = 30_000;
@@ -80,8 +80,8 @@ export interface AggregateOptions extends Omit<AggregateSessionDeps, 'route'> {
 }
 
 /**
- * One aggregate, until `close`. It merges their lists and sends each call to the template that owns the name or the
- * resource. It knows templates only as Backends, and names an instance `{template}/{instance}`.
+ * One aggregate, until `close`. It merges the lists of its templates and sends each call to the template that owns the name or
+ * the resource. It knows templates only as Backends, and names an instance `{template}/{instance}`.
  */
 export class AggregateBackends implements Backends {
   readonly #options: AggregateOptions;
@@ -129,7 +129,7 @@ export class AggregateBackends implements Backends {
   }
 
   /**
-   * Makes a session again from its value, under the id that its client has, which was told what the value says.
+   * Makes a session again from its value, under the id that its client has; the client was told what the value says.
    * `owner`: its owner with its current permissions. Nothing is opened before its first use. SESSION_NOT_FOUND
    * when it is over or open, may not move (`session_failover`), or its owner may use other templates than before;
    * SESSION_LIMIT, SHUTTING_DOWN.
@@ -210,7 +210,7 @@ export class AggregateBackends implements Backends {
       return permitted$.pipe(
         map(({ template }) => template),
         mergeWith(inTasks(this.#templates(owner), scheduler)),
-        // Not one that was deleted. Another one may get its name.
+        // A deleted template is left out. Another one may get its name.
         filter((template) => !followed.has(template) && this.#isThere(template, owner)),
         mergeMap((template) => {
           followed.add(template);
@@ -282,8 +282,8 @@ export class AggregateBackends implements Backends {
   }
 
   /**
-   * One look-up at a time: at first, after changes of lists of resources, and after failures, such as of a template that
-   * is deleted meanwhile. What errors here would end the process.
+   * Makes one look-up at a time: at first, after changes of lists of resources, and after failures, such as of a template that
+   * is deleted meanwhile. An error that leaves this stream would end the process.
    */
   #eachLookUp<T>(lookUp: () => Promise<T>, changes$: Observable<ListChange>): Observable<T> {
     const { clock, onFault } = this.#options;
@@ -365,7 +365,7 @@ export class AggregateBackends implements Backends {
     return this.#options.templates().includes(template) && this.#selection.includes(owner, template);
   }
 
-  /** One object for equal greetings: each session keeps it. */
+  /** The handshake result: one object for equal greetings, since each session keeps it. */
   #handshake(owner: Owner): Handshake {
     const templates = this.#templates(owner);
     const handshakesOf = (template: string) => this.#options.backendsOf(template).handshakes(owner);

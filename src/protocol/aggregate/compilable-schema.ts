@@ -121,7 +121,7 @@ class SchemaCheck {
   }
 }
 
-/** What a reference that begins with `#/` names; undefined for nothing. */
+/** The part of a schema that a reference beginning with `#/` names; undefined when there is none. */
 function partAt(root: JsonObject, reference: string): unknown {
   let found: unknown = root;
   for (const part of reference.slice(2).split('/')) {
@@ -133,7 +133,7 @@ function partAt(root: JsonObject, reference: string): unknown {
   return found;
 }
 
-/** One part of a JSON pointer in a URI. Source: RFC 6901 sections 4 and 6. */
+/** The field that one part of a JSON pointer in a URI names. Source: RFC 6901 sections 4 and 6. */
 function fieldNamedBy(part: string): string | undefined {
   try {
     return decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~');

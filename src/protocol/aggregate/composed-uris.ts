@@ -20,20 +20,20 @@ const SKILL = 'skill://';
 /** Levels of a result in which URIs are translated. Those of skills have four. */
 const MAX_LEVELS = 8;
 
-/** Undefined for a text whose scheme is not there, or is an expression of a URI template. */
+/** The composed URI; undefined for a text without a scheme, or whose scheme is an expression of a URI template. */
 export function composedUri({ template, uri }: ResourceTarget): string | undefined {
   const [beginning, scheme] = SCHEME.exec(uri) ?? [];
   return beginning === undefined ? undefined : `${scheme}//${template}/${uri.slice(beginning.length)}`;
 }
 
-/** What a composed URI may stand for, the usual form first; none for any other URI. */
+/** The targets that a composed URI may stand for, the usual form first; none for any other URI. */
 export function partsOfComposed(uri: string): readonly ResourceTarget[] {
   const [, scheme = '', template = '', rest = ''] = COMPOSED.exec(uri) ?? [];
   if (template === '') return [];
   return [`${scheme}//${rest}`, `${scheme}${rest}`].map((own) => ({ template, uri: own }));
 }
 
-/** What has one owner: the URI, or the skill that it belongs to. */
+/** The unit of ownership of a URI: the URI itself, or the skill that it belongs to. */
 export function ownedAs(uri: string): string {
   return uri.startsWith(SKILL) ? SKILL + uri.slice(SKILL.length).split('/', 1)[0] : uri;
 }
@@ -57,7 +57,7 @@ export function isUpdate<E extends { readonly kind: string }>(event: E): event i
   return event.kind === 'notification' && Reflect.get(event, 'method') === RESOURCE_UPDATED;
 }
 
-/** What a client has subscribed to: by the URI at the template, as the client named it. */
+/** The subscriptions of a client: by the URI at the template, the URIs as the client named them. */
 export type AskedNames = ReadonlyMap<string, readonly string[]>;
 
 export function askedNames(subscribed: Iterable<readonly [asked: string, own: string]>): AskedNames {
@@ -91,7 +91,7 @@ export function updatesAsAsked(
 }
 
 const QUOTE = 0x22;
-/** What has another meaning, or is not a text of the gateway. */
+/** The fields that are kept as they are: they have another meaning, or are not texts of the gateway. */
 const KEPT: ReadonlySet<string> = new Set(['_meta', 'frontmatter', 'inputRequests']);
 
 /** A result with each `uri` as `shown` says. The same one when nothing changes. */

@@ -15,14 +15,14 @@ import { ResourceTargets } from './resource-targets.ts';
 import { shownItem } from './shown-item.ts';
 
 const MAX_REMEMBERED = 50_000;
-/** Longest own name by which a tool is found. */
+/** The longest own name by which a tool is found. */
 const MAX_OWN_CHARACTERS = 256;
 /** Names that an error suggests. */
 const MAX_HINTS = 3;
 /** Lists that are kept with their names: of both eras, and of callers with different rights. */
 const MAX_NAMED = 8;
 
-/** What a name stands for at its template. */
+/** The tool or prompt that a name stands for at its template. */
 export interface OwnTarget extends OwnName {
   /** Under which name it is listed; absent where that does not matter. */
   readonly listed?: string;
@@ -42,16 +42,16 @@ interface NamedList {
   /** Version of the URIs that its tools name. */
   readonly uris: number;
   readonly items: Promise<readonly JsonObject[]>;
-  /** Once it was needed. */
+  /** The serialized list, once it was needed. */
   result: JsonText | undefined;
 }
 
-/** A list of an aggregate, and what is incomplete in it. */
+/** A list of an aggregate, and the parts that are incomplete in it. */
 export interface Listing {
   readonly items: readonly JsonObject[];
   /** Templates whose items are missing because they did not answer. `reason`: a sentence for clients. */
   readonly missing: readonly { readonly template: string; readonly reason: string }[];
-  /** Templates whose items are those of their last list. */
+  /** Templates whose items come from their last list. */
   readonly stale: readonly { readonly template: string; readonly age_seconds: number }[];
   /** Templates whose list ends before its last page. `reason`: a sentence for clients. */
   readonly truncated: readonly { readonly template: string; readonly reason: string }[];
@@ -61,11 +61,11 @@ export interface Listing {
 
 /** The names and URIs of an aggregate. */
 export interface Directory {
-  /** One list, and what is incomplete in it. */
+  /** One list, and the parts that are incomplete in it. */
   listing(list: ListField, client: Client): Promise<Listing>;
-  /** What a tool or prompt is at its template; undefined when there is none of this name. */
+  /** The target of a tool or prompt at its template; undefined when there is none of this name. */
   targetOfName(name: string, list: 'tools' | 'prompts', client: Client): Promise<OwnTarget | undefined>;
-  /** As `targetOfName`, without reading a list, in which the name may be new. */
+  /** The target of `targetOfName`, without reading a list; a list that was not read may have the name. */
   knownTarget(name: string, owner: Owner, list?: 'tools' | 'prompts'): OwnTarget | undefined;
   /** The names that were probably meant instead of an unknown one. Reads the list. */
   nearestNames(written: string, list: 'tools' | 'prompts', client: Client): Promise<readonly string[]>;
@@ -78,7 +78,7 @@ export class AggregateDirectory implements Directory {
   readonly #lists: AggregateLists;
   readonly #templates: (owner: Owner) => readonly string[];
   readonly #mapped = new LruMap<OwnName>(MAX_REMEMBERED);
-  /** By the own name of a tool, the templates that list it. */
+  /** The templates that list a tool, by the own name of the tool. */
   readonly #ownNames = new LruMap<ReadonlySet<string>>(MAX_REMEMBERED);
   /** The lists that were named lately, the newest first. */
   #named: readonly NamedList[] = [];
@@ -170,7 +170,7 @@ export class AggregateDirectory implements Directory {
     return this.knownTarget(aggregated, client.owner, list) ?? this.#lookUp(aggregated, list, client);
   }
 
-  /** As `targetOfName`, without reading a list, in which the name may be new. */
+  /** The target of `targetOfName`, without reading a list; a list that was not read may have the name. */
   knownTarget(aggregated: string, owner: Owner, list: 'tools' | 'prompts' = 'tools'): OwnName | undefined {
     if (list === 'tools' && isOwnName(aggregated)) {
       const [template, ...others] = this.#templatesListing(aggregated, owner);
@@ -229,8 +229,8 @@ export class AggregateDirectory implements Directory {
   }
 
   /**
-   * Learns which of the templates have a tool: of those that were read, those that list it now. `listing`: by own
-   * name, those that were found so far. `isRead`: false for a tool that the list of the template would not have.
+   * Learns which of the templates have a tool: the templates that were read and list it now. `listing`: by own name, the
+   * templates that were found so far. `isRead`: false for a tool that the list of the template would not have.
    */
   #learnOwnName(
     name: string,

@@ -102,7 +102,7 @@ async function skillsOf(template: string, toTemplate: ToTemplate): Promise<Skill
   return skills.slice(0, MAX_SKILLS);
 }
 
-/** One that is nested deeper cannot be serialized again. */
+/** True for a listed skill; one that is nested deeper than the limit cannot be serialized again. */
 function isSkill(listed: unknown): listed is Skill {
   return isJsonObject(listed) && typeof listed.uri === 'string' && !isDeeper(listed, LIMITS.nestingDepth);
 }

@@ -13,7 +13,7 @@ import type { FindableTool, ToolIndex } from '../tool-search/tool-index.ts';
 import type { Directory, Listing } from './directory.ts';
 import { isForPagesOnly } from './mcp-apps.ts';
 
-/** Callers whose tools are remembered. */
+/** The most callers whose tools are remembered. */
 const MAX_CALLERS = 1_000;
 /** Memory of all indexes of a gateway. */
 const MAX_BYTES = 128 * 1024 * 1024;
@@ -31,7 +31,7 @@ export interface FindableToolsDeps extends Timing {
 
 export interface IndexedTools {
   readonly index: ToolIndex;
-  /** By listed name, the JSON of the definition as it is listed. */
+  /** The JSON of the definitions as they are listed, by listed name. */
   readonly texts: ReadonlyMap<string, string>;
   readonly missing: Listing['missing'];
 }
@@ -46,14 +46,14 @@ type Kept = Omit<IndexedTools, 'missing'> & { readonly bytes: number };
 
 /** The indexes of a gateway by the digest of their tools: views with equal lists share one. */
 export class ToolIndexes {
-  /** One that is larger than all may be is kept alone: it would be made for each search otherwise. */
+  /** The indexes. One that is larger than the bound of all is kept alone: it would be made for each search otherwise. */
   readonly kept = new LRUCache<string, Kept>({
     maxSize: MAX_BYTES,
     sizeCalculation: ({ bytes }) => Math.min(bytes, MAX_BYTES),
   });
-  /** One list is read at a time: each takes as much memory again until it turns out that it is known. */
+  /** The readings of lists, one at a time: each takes as much memory again until it turns out that the list is known. */
   readonly readings = new SerialQueue();
-  /** By the tools of a list, as long as it is kept. */
+  /** The digest of a list, by its tools, as long as they are kept. */
   readonly digests = new WeakMap<readonly JsonObject[], string>();
 }
 
@@ -73,7 +73,7 @@ export class FindableTools {
     this.#deps = deps;
   }
 
-  /** Never rejects because of a template: those that do not answer are `missing`. */
+  /** The tools of a client. Never rejects because of a template: templates that do not answer are `missing`. */
   async of(client: Client): Promise<IndexedTools> {
     this.#watch ??= this.#deps.changes$.subscribe(() => {
       this.#version += 1;

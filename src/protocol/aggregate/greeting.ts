@@ -19,7 +19,7 @@ export interface TemplateHandshakes {
   readonly handshakes: readonly Handshake[];
 }
 
-/** Most characters of all instructions, and most values, keys included, of one united capability. */
+/** The most characters of all instructions, and the most values, keys included, of one united capability. */
 const MAX_INSTRUCTIONS = 64 * 1024;
 const MAX_VALUES = 2_000;
 const INTRODUCTION = 'The names of tools and prompts begin with the name of their server and `__`.';

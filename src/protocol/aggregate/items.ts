@@ -23,7 +23,7 @@ export const KEY_FIELDS: Readonly<Record<ListField, 'name' | 'uri' | 'uriTemplat
 /** Clients put the definitions of all tools into each request to a model. */
 const MAX_TOOL_BYTES = 128 * 1024;
 
-/** Why an item is withheld: a fault of the table of the doctor, and a clause without values of the item. */
+/** The reason why an item is withheld: a fault of the table of the doctor, and a clause without values of the item. */
 interface RefusedItem {
   readonly fault: 'no-name' | 'large-tool' | 'dangling-ref';
   readonly reason: string;
@@ -63,7 +63,7 @@ const MAX_WITHHELD = 100;
 const WITHHELD_NAME_UNITS = 256;
 /** Items that are checked in one task of the scheduler: 5,000 in one turn would be 80 ms. */
 const CHECKED_TOGETHER = 20;
-/** Such an item cannot be serialized again. */
+/** The refusal of an item that is nested too deep to be serialized again. */
 const TOO_DEEP = { reason: `it is nested deeper than ${LIMITS.nestingDepth} levels` };
 
 /** Keeps the items of one list that clients accept, as they get them, and of each name the first one. */

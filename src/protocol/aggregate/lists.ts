@@ -22,10 +22,10 @@ import { clientMessageOf } from '../rpc.ts';
 import { itemCheck } from './items.ts';
 import type { StoredLists } from './stored-lists.ts';
 
-/** Longest wait for one template, from when its list is requested: for its first list, and for another one. */
+/** The longest wait for one template, from when its list is requested: for its first list, and for another one. */
 const FIRST_WAIT_MS = 10_000;
 const WAIT_MS = 1_000;
-/** First lists of templates whose time is remembered. Forgotten ones are waited for again. */
+/** The most first lists whose time of request is remembered. A forgotten one is waited for again. */
 const MAX_AWAITED = 10_000;
 /** Memory of one list of an aggregate, as values. */
 const MAX_BYTES = 128 * 1024 * 1024;
@@ -35,11 +35,11 @@ const MAX_REMEMBERED_BYTES = 64 * 1024 * 1024;
 export interface GatheredList {
   readonly template: string;
   readonly items: readonly JsonObject[];
-  /** Why the items are missing, as a sentence for clients. */
+  /** The reason why the items are missing, as a sentence for clients. */
   readonly missing?: string | undefined;
   /** Time since the items were read, if they could not be read now. */
   readonly staleMs?: number | undefined;
-  /** Why items after these are missing, as a clause. */
+  /** The reason why items after these are missing, as a clause. */
   readonly cut?: string | undefined;
 }
 
@@ -90,9 +90,9 @@ export class AggregateLists {
   readonly #remembered = new FairLruMap<Crawled>(MAX_REMEMBERED_BYTES);
   /** The lists that are being read: each ends within its wait, though its reading may take longer. */
   readonly #crawls = new Map<string, Promise<FoundList>>();
-  /** When a first list was requested. */
+  /** The time at which a first list was requested. */
   readonly #firstAtMs = new LruMap<number>(MAX_AWAITED);
-  /** By template, the lists that were served without it, or with an old list, because it did not answer. */
+  /** The lists that were served without a template, or with its old list, because it did not answer; by template. */
   readonly #incomplete = new LruMap<Set<ListField>>(LIMITS.templates);
   #watch: Subscription | undefined;
 
@@ -175,7 +175,7 @@ export class AggregateLists {
       }
     }
     if (!this.offers(list, template, owner)) return NOTHING;
-    // After the last instance was removed, the next server may be another one.
+    // When the last instance was removed, the next server may be another one.
     const servers = new Set(backends.handshakes(owner).map(({ serverInfo }) => serverInfo.name));
     const digest = shortKey(canonicalText(profile.capabilities), ...servers);
     const key = `${list} ${template} ${owner.id} ${digest}`;
@@ -242,7 +242,7 @@ export class AggregateLists {
         const listed = await this.#crawl(list, backendsOf(template), client);
         if (typeof listed === 'string') return listed;
         onListed?.(list, template, listed.withheld);
-        // One that was requested before a change is not stored after it.
+        // A list that was requested before a change is not stored after it.
         if (isCurrent() && listed.staleMs === undefined) {
           this.#remembered.set(client.owner.id, key, listed);
           kept?.keep(template, list, client.profile, listed.items);
@@ -319,7 +319,7 @@ interface Crawled extends ReadList {
   readonly staleMs?: number | undefined;
 }
 
-/** A modern server lists what it has for a client with these capabilities. A legacy one does not get them with the request. */
+/** The capabilities that a list request carries: a modern server lists by them. A legacy one does not get them with a request. */
 function declarationsOf({ profile: { capabilities } }: Client): JsonObject | undefined {
   if (Object.keys(capabilities).length === 0) return undefined;
   return { _meta: { [META.clientCapabilities]: capabilities } };
@@ -328,5 +328,7 @@ function declarationsOf({ profile: { capabilities } }: Client): JsonObject | und
 /** Numbers that are infinite for clients, which do not accept them: they become null. */
 const BEYOND_DOUBLE = /\d[eE]\+?\d{3}/;
 
-/** Templates whose lists are looked for in one task of the scheduler: 2,000 requests in one turn would be 200 ms. */
+/**
+ * The number of templates whose lists are looked for in one task of the scheduler: 2,000 requests in one turn would be 200 ms.
+ */
 const STARTED_TOGETHER = 20;

@@ -4,12 +4,12 @@
 import { createHash } from 'node:crypto';
 import type { SentTo, SourcedEvent } from '../../domain/calls/exchange.ts';
 
-/** Longest name that clients accept for a tool. */
+/** The most characters that clients accept in the name of a tool. */
 const MAX_NAME_CHARACTERS = 64;
 const SEPARATOR = '__';
 const DIGITS = 16;
 const BEGINNING_CHARACTERS = MAX_NAME_CHARACTERS - DIGITS - 1;
-/** What clients accept in the name of a tool. */
+/** The form of a tool name that clients accept. */
 const SAFE = new RegExp(`^[A-Za-z0-9_-]{1,${MAX_NAME_CHARACTERS}}$`);
 const LIKE_MAPPED = new RegExp(`_[0-9A-Fa-f]{${DIGITS}}$`);
 
@@ -34,7 +34,7 @@ export function aggregateName(
   return `${beginningOf(full, length)}_${digest(template, name)}`;
 }
 
-/** As `aggregateName`, without a prefix: `wished` where that is possible. An empty name is mapped. */
+/** The name of `aggregateName` without a prefix: `wished` where that is possible. An empty name is mapped. */
 export function safeName(template: string, name: string, wished: string, length: number): string {
   if (isPlain(wished) && wished.length <= length) return wished;
   return `${beginningOf(wished || name, length)}_${digest(template, name)}`;

@@ -20,7 +20,7 @@ const MAX_READERS = 10_000;
 /** URI templates remembered of one template: each is tried for a resource that no template lists. */
 const MAX_PATTERNS = 1_000;
 const MAX_PATTERN_CHARACTERS = 2_048;
-/** Most times that a URI is composed, because another template lists one that is like the composed one. */
+/** The most times that a URI is composed, because another template lists one that is like the composed one. */
 const MAX_COMPOSED = 3;
 /** Items of one task. */
 const GROUP_ITEMS = 100;
@@ -46,20 +46,20 @@ interface FoundUris {
   readonly uris: readonly string[];
 }
 
-/** What says that a template has a URI. */
+/** The source that says that a template has a URI. */
 type UriSource = 'listed' | 'pages' | 'skills';
 
 /** Remembers the lists of all callers; each answer respects the permissions of its caller. */
 export class ResourceTargets {
   readonly #deps: ResourceTargetsDeps;
-  /** By URI or skill, the templates that have it: they list it, or a tool of theirs has it as its page. */
+  /** The templates that have a URI or skill, by that: they list it, or a tool of theirs has it as its page. */
   readonly #having: Readonly<Record<UriSource, LruMap<ReadonlySet<string>>>> = {
-    // What one list pushes out, the others have to bring again.
+    // When one list pushes entries out, the other lists have to be learned again.
     listed: new LruMap(MAX_REMEMBERED, () => this.#forgetOthers()),
     pages: new LruMap(MAX_REMEMBERED),
     skills: new LruMap(MAX_REMEMBERED),
   };
-  /** By template, the literals of the URI templates it lists. */
+  /** The literals of the URI templates that a template lists, by template. */
   readonly #patterns = new LruMap<LruMap<readonly string[]>>(LIMITS.templates);
   /** Ids of the callers for which the resources of the aggregate were read. */
   readonly #readers = new LruMap<true>(MAX_READERS);
@@ -87,8 +87,8 @@ export class ResourceTargets {
   }
 
   /**
-   * To be called with each list before its items are shown. A list with pages of MCP Apps reads the one that the
-   * pages are in, too.
+   * Learns the targets of each list before its items are shown. For a list with pages of MCP Apps it also reads the list that has
+   * the pages.
    */
   async learn(list: ListField, gathered: readonly GatheredList[], client: Client): Promise<void> {
     const related = RELATED[list];
@@ -101,7 +101,7 @@ export class ResourceTargets {
     return this.#deps.mayRead?.(template, uri) ?? true;
   }
 
-  /** Learns which of the templates have a skill: of those that were read, those that list it now. */
+  /** Learns which of the templates have a skill: the templates that were read and list it now. */
   learnSkills(found: readonly FoundUris[]): Promise<void> {
     return this.#queue.take(() => this.#note('skills', found));
   }
@@ -146,7 +146,7 @@ export class ResourceTargets {
   }
 
   /**
-   * Where a URI leads, plain or composed: to a template that has it, or one with a URI template that fits, or the only template
+   * The target of a URI, plain or composed: at a template that has it, or one with a URI template that fits, or the only template
    * there is. Reads lists that may have it at most once. `readSkills` makes `learnSkills` be called.
    */
   async targetOf(
@@ -157,7 +157,10 @@ export class ResourceTargets {
     return (await this.targetsOf([uri], client, readSkills, AT_ONCE)).get(uri);
   }
 
-  /** As `targetOf`, for several URIs, each in a task of `scheduler`; unknown ones are left out. `uris` is iterated over twice. */
+  /**
+   * The targets of several URIs (see `targetOf`), each found in a task of `scheduler`; unknown ones are left out. `uris` is
+   * iterated over twice.
+   */
   async targetsOf(
     uris: Iterable<string>,
     client: Client,
@@ -165,7 +168,7 @@ export class ResourceTargets {
     scheduler: Pick<TaskScheduler, 'each'>,
   ): Promise<Map<string, ResourceTarget>> {
     const { owner } = client;
-    // What its lists do not have is certain only when they were read: a listed URI goes before all others.
+    // Only when its lists were read is it certain what they do not have: a listed URI goes before all others.
     const hasRead = this.#readers.has(owner.id);
     const unknown: string[] = [];
     await scheduler.each(uris, (uri) => {
@@ -230,7 +233,7 @@ export class ResourceTargets {
     return this.isServed(template, uri) && this.#has(template, uri, owner);
   }
 
-  /** What a composed URI stands for. */
+  /** The target that a composed URI stands for. */
   #composedOf(
     uri: string,
     owner: Owner,
@@ -324,7 +327,7 @@ export class ResourceTargets {
     for (const list of this.#learned.keys()) if (list !== this.#current) this.#learned.delete(list);
   };
 
-  /** By template, its pages of MCP Apps; empty when none has any. */
+  /** The pages of MCP Apps, by template; empty when no template has any. */
   #pagesIn(complete: readonly GatheredList[]): readonly FoundUris[] {
     const { takesTool = () => true } = this.#deps;
     const found = complete.map(({ template, items }) => ({
@@ -348,7 +351,7 @@ export class ResourceTargets {
     return list === 'tools' || (list === 'resources' && found.some(({ uris }) => uris.some(isPage)));
   }
 
-  /** `isComplete`: what these templates do not list, they do not have any more. */
+  /** Notes which templates have the found targets. `isComplete`: targets that these templates do not list are dropped. */
   async #note(source: UriSource, found: readonly FoundUris[], isComplete = true): Promise<void> {
     const known = this.#having[source];
     const read = new Set(isComplete ? found.map(({ template }) => template) : []);
@@ -423,7 +426,7 @@ const AT_ONCE: Pick<TaskScheduler, 'each'> = {
 /** The list that pages of MCP Apps are in, too. */
 const RELATED: Partial<Record<ListField, ListField>> = { tools: 'resources', resources: 'tools' };
 
-/** One expression of a URI template. Source: RFC 6570 section 2.2. */
+/** The form of one expression of a URI template. Source: RFC 6570 section 2.2. */
 const EXPRESSION = /\{[^{}]*\}/;
 
 /** True when the text contains the literals in this order, the first at its start, the last at its end. */

@@ -12,7 +12,7 @@ export function inputSchemaOf(schema: unknown): JsonObject {
   return repaired.type === 'object' ? repaired : { ...repaired, type: 'object' };
 }
 
-/** As `inputSchemaOf`, for an output schema; undefined if it may not compile. */
+/** The output schema, made compilable as `inputSchemaOf` does; undefined if it may not compile. */
 export function outputSchemaOf(schema: unknown): JsonObject | undefined {
   if (!isJsonObject(schema)) return undefined;
   const repaired = withoutBadParts(schema);

@@ -29,7 +29,7 @@ const FIND = 'find_tools';
 const DESCRIBE = 'describe_tool';
 const CALL = 'call_tool';
 
-/** For the instructions of the server. */
+/** The text about search for the instructions of the server. */
 export const SEARCH_INSTRUCTIONS =
   `The list of tools is partial: this server has more than it lists. Find them with \`${FIND}\`, by what they do, before you ` +
   `conclude that there is none. Call a found tool by its name, or with \`${CALL}\`.`;
@@ -51,7 +51,7 @@ export class SearchMode {
   readonly #directory: SearchModeOptions['directory'];
   readonly #isAlways: GlobMatcher;
   readonly #scheduler: SearchModeOptions['scheduler'];
-  /** By the tools that are not listed: what is, for hosts that show pages, and for others. */
+  /** The listed tools, by the tools that are not listed: for hosts that show pages, and for others. */
   readonly #kept = {
     withPages: new WeakMap<readonly JsonObject[], Promise<readonly JsonObject[]>>(),
     withoutPages: new WeakMap<readonly JsonObject[], Promise<readonly JsonObject[]>>(),
@@ -65,8 +65,8 @@ export class SearchMode {
   }
 
   /**
-   * What is listed in the place of all tools. Hosts that show pages keep tools for pages from models, and let
-   * pages call what is listed.
+   * The listing in the place of all tools. Hosts that show pages keep tools for pages from models, and let pages call listed
+   * tools.
    */
   async listed(listing: Listing, { owner, profile }: Client): Promise<Listing> {
     const showsAll = showsPages(profile);
@@ -194,7 +194,7 @@ function toolResult(text: string): Observable<SourcedEvent> {
   return answer(JsonText.ofText(`{"content":${content},"structuredContent":${text}}`));
 }
 
-/** One that the model reads, so that it can correct its call. */
+/** An error result that the model reads, so that it can correct its call. */
 function toolError(text: string): Observable<SourcedEvent> {
   return answer(JsonText.ofValue({ content: [{ type: 'text', text }], isError: true }));
 }

@@ -1,4 +1,4 @@
-// What an aggregate serves: all templates that a caller may use, or one view.
+// The templates that an aggregate serves: all that a caller may use, or those of one view.
 
 import type { Observable } from 'rxjs';
 import type { Owner } from '../../domain/mcp/client.ts';
@@ -12,7 +12,7 @@ export interface Selection {
   readonly directory: Directory;
   /** The templates that the owner may use, in their order. */
   templates(owner: Owner): readonly string[];
-  /** True when the caller gets what changes in this template, which may be gone. */
+  /** True when the caller gets the changes of this template, which may be gone. */
   includes(owner: Owner, template: string): boolean;
   /** Hot: lists that changed because the selection did. */
   readonly changed$: Observable<ListField>;
@@ -22,7 +22,7 @@ export interface Selection {
    * RATE_LIMIT_EXCEEDED.
    */
   countCall?(listed: string, owner: Owner, most: number): Promise<void> | undefined;
-  /** How it presents itself now. The same object until that changes. */
+  /** The present form of the aggregate for its clients: the same object until that changes. */
   presentation(): Presentation | undefined;
 }
 

@@ -5,7 +5,7 @@ import { mayBeMapped } from './names.ts';
 import { objectSchemaOf } from './schemas.ts';
 
 interface Shown {
-  /** As it is listed. */
+  /** The name of the item as it is listed. */
   readonly name: string;
   /** Name at the server. */
   readonly own: string;

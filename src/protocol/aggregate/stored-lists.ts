@@ -1,6 +1,6 @@
 // Keeps the lists of templates in the store, so that a gateway has them before its instances are healthy again. A list belongs to
-// the capabilities of the clients that got it. None is kept of a template whose servers are used with the accounts of users. The
-// store may fail: then there is no list. Source: ADR 225.
+// the capabilities of the clients that got it. No list is kept of a template whose servers are used with the accounts of users.
+// When the store fails, there is no list. Source: ADR 225.
 
 import { hash } from 'node:crypto';
 import {
@@ -18,9 +18,9 @@ import type { Clock } from '../../domain/time/clock.ts';
 import type { ListStore } from '../../persistence/store.ts';
 import { shortKey } from '../client-bounds.ts';
 
-/** Lists of which it is known what is stored. Others are written again. */
+/** The most lists whose stored content is known. Others are written again. */
 const MAX_KNOWN = 10_000;
-/** A list that does not change is written again after this time: the store drops those that nothing writes. */
+/** A list that does not change is written again after this time: the store drops lists that are not written for long. */
 const AGAIN_MS = 24 * 60 * 60_000;
 
 /** After a write nothing is written for this many times its duration, so that callers cannot keep the store busy. */
@@ -38,7 +38,7 @@ interface WaitingWrite {
   readonly key: string;
   readonly template: string;
   readonly items: readonly JsonObject[];
-  /** When it was read, on the wall clock. */
+  /** The time at which the list was read, on the wall clock. */
   readonly readAtMs: number;
 }
 
@@ -55,11 +55,11 @@ export class StoredLists {
   readonly #deps: StoredListsDeps;
   /** The last write of each. */
   readonly #known = new LruMap<{ readonly digest: string; readonly savedAtMs: number }>(MAX_KNOWN);
-  /** By the items, so that the same ones are not written as text again. */
+  /** The digest of a list, by its items, so that the same ones are not written as text again. */
   readonly #digests = new WeakMap<readonly JsonObject[], string>();
   /**
-   * By kind of list and template, the one that is being written first: of each for one kind of client at a time.
-   * Others are written when they are read again.
+   * The lists that wait for their write, by kind of list and template, the first being written: each for one kind of client at a
+   * time. Others are written when they are read again.
    */
   readonly #waiting = new Map<string, WaitingWrite>();
 
@@ -103,7 +103,7 @@ export class StoredLists {
     return last !== undefined && this.#deps.clock.now() - last.savedAtMs < AGAIN_MS && last.digest === digest;
   }
 
-  /** One after the other: SQLite writes a long list in one turn of the event loop. */
+  /** Writes the waiting lists one after the other: SQLite writes a long list in one turn of the event loop. */
   #writeFirst(): void {
     const { clock } = this.#deps;
     const [first] = this.#waiting;

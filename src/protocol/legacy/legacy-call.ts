@@ -63,8 +63,8 @@ export class LegacyCall extends ClientCall<SourcedEvent> {
   refuse({ status, error, errorCode }: RpcFailure): void {
     if (!this.end()) return;
     this.leave();
-    // Only a session that is over leads to a status: clients initialize again because of it. Any other error is the answer
-    // to a request that was accepted. Source: 2025-11-25 basic/transports#session-management.
+    // Only the error of an ended session leads to a status, by which clients initialize again. Any other error is the answer to a
+    // request that was accepted. Source: 2025-11-25 basic/transports#session-management.
     const isSessionOver = status === 404 && error.code === RPC.sessionNotFound;
     noteError(this.post.log, error.code, errorCode);
     this.post.answer(errorMessage(this.id, error), this.id, isSessionOver ? 404 : 200);

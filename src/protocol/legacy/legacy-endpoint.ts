@@ -277,7 +277,7 @@ export class LegacyEndpoint {
       const consumed = counted === 0 ? undefined : from.request.consumeRateLimit(counted);
       if (consumed !== undefined)
         return consumed.then(async () => {
-          // It may have been released meanwhile.
+          // The session may have been released meanwhile.
           const session = await sessionOf(from.request, from.backends);
           this.#serve(messages, { ...from, session });
         }, refuse);

@@ -22,9 +22,9 @@ export function isListenerKey(key: string): boolean {
   return key.startsWith(KEY_PREFIX);
 }
 
-/** What the listener needs in addition to what its streams need. */
+/** The dependencies of the listener: those of its streams and its own. */
 export interface ListenerDeps extends SessionStreamDeps {
-  /** The sessions whose clients have opened such a stream in this life. Outlives the listener. */
+  /** The sessions whose clients have opened such a stream in this life. This set outlives the listener. */
   readonly listened: WeakSet<McpSession>;
   readonly nextKey: () => string;
   /** True while the server still waits for the answer to this question. */
@@ -32,8 +32,8 @@ export interface ListenerDeps extends SessionStreamDeps {
 }
 
 /**
- * The one stream of this kind in a session, and the messages that wait for it. A client gets each message once; where
- * messages are not stored any more, it gets a notice of what may have changed instead: see ADR 350.
+ * The one stream for messages outside of calls in a session, and the messages that wait for it. A client gets each message once;
+ * where messages are not stored any more, it gets notices of possible changes instead: see ADR 350.
  */
 export class LegacyListener {
   readonly #session: McpSession;
@@ -108,8 +108,8 @@ export class LegacyListener {
   }
 
   /**
-   * Discards a stream that its client did not resume in time. Sends notices of what may have changed to a client that
-   * has read too slowly, once it reads again.
+   * Discards a stream that its client did not resume in time. Sends notices of possible changes to a client that has read too
+   * slowly, once it reads again.
    */
   sweep(nowMs: number): void {
     if (this.#stream?.isAbandoned(nowMs)) this.close();

@@ -27,7 +27,7 @@ import { resultTypeOf } from '../modern/modern-over-legacy.ts';
 
 /** The most rounds of one call. */
 const MAX_ROUNDS = 8;
-/** Wait before a call whose result asked for nothing is retried, in ms, so that it does not spin. */
+/** The wait before a call whose result asked for nothing is retried, in ms, so that it does not spin. */
 const PAUSE_MS = 250;
 
 /**

@@ -80,7 +80,7 @@ function badParams(why: string): RpcFailure {
   return refused(400, `Invalid params: ${why}`, RPC.invalidParams);
 }
 
-// Revisions of the legacy era towards clients: the revision of a session, and what it allows.
+// Revisions of the legacy era towards clients: the revision of a session, and the features that it allows.
 
 function isLegacyVersion(version: string): boolean {
   return ACCEPTED_LEGACY_VERSIONS.includes(version);

@@ -21,10 +21,10 @@ const MAX_BYTES = 256 * MIB;
 const MAX_SPARE_STREAMS = 4_096;
 /** The most stored events of one stream, the latest ones. */
 const MAX_EVENTS = 256;
-/** How long a client may take to resume a stream after its last connection, in ms. */
+/** The time in which a client may resume a stream after its last connection, in ms. */
 const KEPT_MS = 60_000;
 
-/** What all streams of a session need. */
+/** The dependencies of all streams of a session. */
 export interface SessionStreamDeps extends LogDeps {
   readonly clock: Clock;
   /** The generation of the session, with which event ids begin. */
@@ -341,7 +341,7 @@ export class EventBudget {
   /** The bytes of needed events, by session. */
   readonly needed: ByteBudget;
   readonly #mostSpareBytes: number;
-  /** Ended streams whose client has probably received all events. Only the bounds of spare memory apply to them. */
+  /** The ended streams whose clients have probably received all events. Only the bounds of spare memory apply to them. */
   readonly #spare = new Set<LegacyStream>();
   #spareBytes = 0;
 

@@ -29,7 +29,7 @@ const MAX_CALLS = 1_000;
 /** The longest reason of a cancellation that is passed on, in UTF-16 units. */
 const MAX_REASON_UNITS = 1_024;
 /**
- * How long messages outside of calls are received after the last call, in ms, for a client that opened no stream for
+ * The time in which messages outside of calls are received after the last call, in ms, for a client that opened no stream for
  * them.
  */
 const IDLE_MS = 60_000;
@@ -49,7 +49,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   readonly #deps: LegacyTrafficDeps;
   readonly #calls = new CallMap<LegacyCall>();
   // Most calls are one request and one answer: these fields are set at their first use.
-  /** The event streams that answer POSTs, by key: open ones, and those that the client may still resume. */
+  /** The event streams that answer POSTs, by key: the open ones, and the ended ones that the client may still resume. */
   #streams: Map<string, LegacyStream> | undefined;
   #listener: LegacyListener | undefined;
   #questions: LegacyQuestions | undefined;
@@ -73,7 +73,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     return session === this.#session;
   }
 
-  /** Throws RpcFailure for a request whose id belongs to another one under way (400), and for one too many (QUEUE_FULL). */
+  /** Throws RpcFailure for a request whose id another request under way has (400), and for a request too many (QUEUE_FULL). */
   check(id: JsonRpcId): void {
     if (this.#calls.has(id)) throw invalidRequest('the id belongs to a request that is still running');
     if (this.#calls.size >= MAX_CALLS)

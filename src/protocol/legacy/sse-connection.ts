@@ -22,10 +22,10 @@ import { missedBy } from './legacy-listener.ts';
 import { lostWithGateway } from './legacy-traffic.ts';
 import { readsPositions, SsePosition } from './sse-position.ts';
 
-/** How long a connection may have no session, in ms. After it the stream ends. */
+/** The time in which a connection may have no session, in ms. After it the stream ends. */
 export const UNOPENED_MS = 60_000;
 
-/** How long a message waits for the stream of its session, in ms. */
+/** The time in which a message waits for the stream of its session, in ms. */
 export const RESUME_MS = 5_000;
 /** Wait of a client before it opens a stream again, in ms. */
 const RETRY_MS = 1_000;
@@ -82,8 +82,9 @@ export class SseConnection {
   }
 
   /**
-   * Sends everything on the stream of this reply from now on, first what its client has not got. Requests of an earlier life,
-   * and those whose answers are not kept, get an error; a notice replaces other messages (ADR 350). The stream before ends.
+   * Sends everything on the stream of this reply from now on, first the messages that its client has not got. Requests of an
+   * earlier life, and those whose answers are not kept, get an error; a notice replaces other messages (ADR 350). The stream
+   * before ends.
    */
   attach(request: McpRequest, reply: ReplyWriter, messagesPath: string): void {
     const before = this.#stream;

@@ -9,7 +9,7 @@ import { headerOf } from '../headers.ts';
 
 /** The id of the session, a number, and the ids of requests as base64url of a JSON array. */
 const EVENT_ID = /^([\w-]{51})\.(\d{1,9})(?:\.([\w-]{1,1024}))?$/;
-/** Most bytes of the ids that are named; those of further requests are left out. */
+/** The most bytes of the ids that are named; the ids of further requests are left out. */
 const MAX_IDS = 512;
 /** Answers that the client may not have got, and that are remembered. Longer ids are not. */
 const MAX_ANSWERED = 64;
@@ -46,7 +46,7 @@ interface Answered {
   readonly number: number;
 }
 
-/** The requests of one session that wait for an answer, and those that had one last. */
+/** The requests of one session that wait for an answer, and those that were answered last. */
 export class SsePosition {
   readonly #sessionId: string;
   readonly #waiting = new Set<JsonRpcId>();
@@ -61,12 +61,12 @@ export class SsePosition {
     this.#number = numberAt(opened);
   }
 
-  /** For the next event without a message. */
+  /** The id of the next event without a message. */
   get eventId(): string {
     return this.eventIdAt(this.#number);
   }
 
-  /** For the message with this number. Requests that were answered later wait there. */
+  /** The id of the event of the message with this number. In it, requests that were answered later still wait. */
   eventIdAt(number: number): string {
     const named: JsonRpcId[] = [];
     let left = MAX_IDS;
@@ -100,9 +100,9 @@ export class SsePosition {
   }
 
   /**
-   * A client continues its stream. Returns the number of the last message that it has, and the requests that it
-   * waits for in vain, which wait from now on: those that it names, of an earlier life, and those whose answers it
-   * has not got and which are not kept.
+   * The position at which a client continues its stream: the number of the last message that it has, and the requests for whose
+   * answers it waits in vain. These wait from now on: requests of an earlier life that the client names, and requests whose
+   * answers it has not got and which are not kept.
    */
   resume(headers: McpRequest['headers'], isKept: (number: number) => boolean): Resumption {
     const number = Math.min(numberAt(headers), this.#number);

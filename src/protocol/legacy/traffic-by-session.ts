@@ -32,7 +32,7 @@ export class TrafficBySession {
     return this.#isDismissed;
   }
 
-  /** That of the session with this id; undefined without state. */
+  /** The traffic of the session with this id; undefined without state. */
   find(sessionId: string): LegacyTraffic | undefined {
     return this.#traffic.get(sessionId);
   }
@@ -65,7 +65,10 @@ export class TrafficBySession {
     return this.#scheduler.each([...this.#traffic.keys()], (sessionId) => this.end(sessionId, error));
   }
 
-  /** In several turns of the event loop, since thousands of clients may lose their connections at the same time. */
+  /**
+   * Sweeps the traffic of all sessions, in several turns of the event loop, since thousands of clients may lose their connections
+   * at the same time.
+   */
   #sweep(): void {
     if (this.#isSweeping) return;
     this.#isSweeping = true;

@@ -27,7 +27,7 @@ export function paramHeadersIn(headers: HttpHeaders): Readonly<Record<string, st
   return found;
 }
 
-/** Checks the headers of calls. What a tool asks for is read with its first call. */
+/** Checks the headers of calls. The headers that a tool asks for are read with its first call. */
 export class ListedHeaders {
   /** The headers that each tool asks for, which are needed for each call. */
   readonly #declarations = new WeakMap<Tool, DeclaredArguments>();
@@ -56,14 +56,14 @@ export class ListedHeaders {
   }
 }
 
-/** Why a header that is missing or differs from the arguments is refused, as a clause; undefined when it fits. */
+/** The reason, as a clause, to refuse a header that is missing or differs from the arguments; undefined when it fits. */
 function problemOf(
   { header, path, type }: Declaration,
   value: unknown,
   headers: HttpHeaders,
 ): string | undefined {
   const text = headerTextOf(value);
-  // Without a value in the body no header is expected, and one that is there is ignored.
+  // When the body has no value, no header is expected, and a present one is ignored.
   if (text === undefined) return undefined;
   const sent = headerOf(headers, header);
   if (sent === undefined) return `is missing, but the body has "${path.join('.')}"`;

@@ -45,11 +45,13 @@ export interface StatedConfirmation {
   readonly tool: string;
   /** The id of the state, which counts once. */
   readonly id: string;
-  /** What the user did; undefined when the client did not say. */
+  /** The action of the user; undefined when the client did not say it. */
   readonly action: unknown;
 }
 
-/** Finds the destination of modern requests, at all paths, and writes into results what later requests need for that. */
+/**
+ * Finds the destination of modern requests, at all paths, and writes into results the texts that later requests need for that.
+ */
 export class ModernAffinity {
   readonly #cipher: StateCipher;
   readonly #tasks: TaskLog;

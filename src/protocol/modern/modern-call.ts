@@ -241,7 +241,7 @@ export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
   }
 }
 
-/** How long the address at which a user connects an account, and the state of the call that needs it, are valid, in ms. */
+/** The time for which the address where a user connects an account, and the state of the call that needs it, are valid, in ms. */
 const CONNECT_LINK_MS = 10 * 60_000;
 
 /** Replaces SERVER_NOT_FOUND by an error for the client: the cursor, state or task is lost with its instance. */

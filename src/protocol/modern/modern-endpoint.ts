@@ -238,7 +238,7 @@ async function refused(thrown: unknown, takeBack: () => Promise<void>): Promise<
   throw thrown;
 }
 
-/** How a request begins: as its target says, and perhaps confirmed. */
+/** The beginning of a request: sent as its target says, and perhaps confirmed. */
 interface Begun {
   readonly report: CallReport;
   readonly params?: ModernRequest['params'];

@@ -8,9 +8,9 @@ export const FUNCTION_WORDS =
   'do does did have has had there here some any so as if then than too also just what which who where when why how ' +
   'let s t re ve ll up out down off over again more most once all';
 
-/** One meaning each: words, and phrases of at most three words. A word may have several meanings. */
+/** The concepts, one meaning each: words, and phrases of at most three words. A word may have several meanings. */
 export const CONCEPTS: readonly string[] = [
-  // What is done.
+  // Actions.
   'create, add, new, make, write, raise, file, report, compose, open, register, insert, set up, sign up, generate, start, book, put',
   'delete, remove, erase, drop, destroy, wipe, purge, terminate, trash, throw away, get rid, discard, clear, take back, flush, empty, kill, cut, unlink',
   'archive, close down, retire, delete, remove, trash',

@@ -11,14 +11,14 @@ export function isConcept(token: string): boolean {
 
 /** Words in a row that may have one meaning, as in "pull request". */
 const LONGEST_PHRASE = 3;
-/** Longest word that is compared; longer ones are cut. */
+/** The most UTF-16 units of a word that are compared; the rest is cut. */
 const MAX_WORD_UNITS = 40;
 
 /** A word of a text. */
 export interface Word {
   /** Undefined for a word that says nothing about a tool. */
   readonly stem: string | undefined;
-  /** Tokens of what the word, or the phrase that begins with it, means. */
+  /** The tokens of the concepts that the word, or the phrase beginning with it, means. */
   readonly concepts: readonly string[];
 }
 
@@ -31,7 +31,7 @@ export function wordsOf(text: string): Word[] {
   }));
 }
 
-/** What is compared: the stem of each word, and the concepts that it means. */
+/** The tokens of a text, which are compared: the stem of each word, and the concepts that it means. */
 export function tokensOf(text: string): string[] {
   return wordsOf(text).flatMap(({ stem, concepts }) => (stem === undefined ? concepts : [stem, ...concepts]));
 }
@@ -76,7 +76,7 @@ function withoutLastE(stem: string): string {
 }
 
 const DOUBLED = /([bdgmnprt])\1$/;
-/** Ending, what replaces it, and the fewest letters before it. The first that fits is used. */
+/** Each row is an ending, its replacement, and the fewest letters before it. The first row that fits is used. */
 const ENDINGS: readonly (readonly [string, string, number])[] = [
   ['ies', 'y', 2],
   ['sses', 'ss', 1],
@@ -97,7 +97,7 @@ const ENDINGS: readonly (readonly [string, string, number])[] = [
 ];
 
 const NO_WORDS: ReadonlySet<string> = new Set(stemsOf(FUNCTION_WORDS));
-/** By phrase of stems: the tokens of its concepts. */
+/** The tokens of the concepts of a phrase, by its stems. */
 const BY_PHRASE: ReadonlyMap<string, readonly string[]> = conceptsByPhrase();
 
 function conceptsByPhrase(): Map<string, string[]> {

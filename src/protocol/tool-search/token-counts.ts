@@ -1,4 +1,4 @@
-// How often the fields of definitions have which tokens, and what a token adds to the score of a tool: BM25+.
+// The counts of tokens in the fields of definitions, and the share that a token adds to the score of a tool: BM25+.
 
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Vocabulary } from './vocabulary.ts';
@@ -8,7 +8,10 @@ const WEIGHTS = { own: 8, title: 1, server: 6, description: 3, args: 0.2, argTex
 export type Field = keyof typeof WEIGHTS;
 export const FIELDS = Object.keys(WEIGHTS) as Field[];
 const WEIGHT_OF = Object.values(WEIGHTS);
-/** How soon repetitions stop counting, how much the length of a text does, and the least for a text with the word. */
+/**
+ * The parameters of BM25+: how soon repetitions stop counting, how much the length of a text counts, and the least share of a
+ * text with the word.
+ */
 const SATURATION = 1.2;
 const LENGTH_SHARE = 0.7;
 const LEAST = 0.5;
@@ -17,7 +20,10 @@ const LEAST = 0.5;
 const BLOCK = 16_384;
 const MAX_COUNT = 0xffff;
 
-/** The tools that have a token, and what it adds to the score of each: those of token n are at `begins[n]` to `begins[n + 1]`. */
+/**
+ * The tools that have a token, and the share that it adds to the score of each: those of token n are at `begins[n]` to `begins[n
+ * + 1]`.
+ */
 export interface Postings {
   readonly begins: Uint32Array;
   readonly tools: Uint32Array;
@@ -49,10 +55,10 @@ class CountBlock {
 export class TokenCounts {
   readonly #toolCount: number;
   readonly #tokensPerTool: number;
-  /** One count after the other, those of a tool in a row. */
+  /** The counts, one after the other, those of a tool in a row. */
   readonly #blocks: CountBlock[] = [];
   #size = 0;
-  /** Where the counts of the last tool begin. */
+  /** The index at which the counts of the last tool begin. */
   #begin = 0;
   /** Tokens of each field of each tool, and of each field of all. */
   readonly #lengths: Uint32Array;
@@ -81,12 +87,12 @@ export class TokenCounts {
     }
   }
 
-  /** In several turns of the event loop. `tokenCount`: of the vocabulary. */
+  /** The tools that have each token, made in several turns of the event loop. `tokenCount`: the tokens of the vocabulary. */
   async postings(tokenCount: number, scheduler: TaskScheduler): Promise<Postings> {
-    /** By field and token: tools that have it there. By token: tools that have it. */
+    /** By field and token, the number of tools that have it there; by token, the number of tools that have it. */
     const having = new Uint32Array(FIELDS.length * tokenCount);
     const begins = new Uint32Array(tokenCount + 1);
-    /** By token: the last tool that was read, plus 1. */
+    /** By token, the last tool that was read, plus 1. */
     const last = new Uint32Array(tokenCount);
     await this.#eachCount(scheduler, (token, tool, field) => {
       increase(having, field * tokenCount + token);
@@ -127,7 +133,7 @@ export class TokenCounts {
     return Math.log(1 + (this.#toolCount - having + 0.5) / (having + 0.5));
   }
 
-  /** What a token of this rarity adds that a field has so often. */
+  /** The share that a token of this rarity adds when a field has it so often. */
   #shareOf(tool: number, field: number, count: number): number {
     const average = (this.#totals[field] as number) / this.#toolCount;
     const length = (this.#lengths[tool * FIELDS.length + field] as number) / average;

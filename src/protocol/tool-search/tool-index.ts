@@ -20,10 +20,10 @@ const WORD_WEIGHT = 0.6;
 /** Weight of one of the concepts of a word; each has less when they are many. */
 const CONCEPT_WEIGHT = 0.8;
 const CONCEPT_EXPONENT = 0.3;
-/** A word that is nowhere counts as those that begin like it: the least share of the longer word, and the weight. */
+/** A word that no tool has counts as the words that begin like it: the least share of the longer word, and the weight. */
 const LIKE_SHARE = 0.6;
 const LIKE_WEIGHT = 0.6;
-/** How much more a tool counts that matches in many words of the query. */
+/** The exponent by which a tool that matches many words of the query counts more. */
 const MATCHES_EXPONENT = 2;
 /** Tools of a server that the query names count so many times as much. */
 const NAMED_SERVER_FACTOR = 3;
@@ -33,7 +33,7 @@ const MAX_WORDS = 32;
 const MAX_TEXT_UNITS = 4_096;
 const MAX_ARGUMENTS = 100;
 /**
- * Most that an index holds: units of one field of all definitions, and tokens of all fields. Every tool has an equal share of
+ * The most that an index holds: units of one field of all definitions, and tokens of all fields. Every tool has an equal share of
  * both, or the least.
  */
 const MAX_UNITS = 8_000_000;
@@ -46,7 +46,7 @@ const LEAST_TOKENS = 8;
  * tools that may be found. Loaded with the first search. Source: ADR 237.
  */
 export class ToolIndex {
-  /** By number of the tool. */
+  /** The names of the tools, by number of the tool. */
   readonly #names: readonly string[];
   /** The words of the name of each tool's server. */
   readonly #servers: readonly (readonly string[])[];
@@ -196,7 +196,7 @@ function sharedLetters(one: string, other: string): number {
   return at;
 }
 
-/** At most `units` of each field. */
+/** The texts of a tool, by field, at most `units` of each. */
 function fieldsOf({ own, server, definition }: FindableTool, units: number): Record<Field, string> {
   const textOf = (value: unknown) => (typeof value === 'string' ? value.slice(0, units) : '');
   const { title, annotations, description, inputSchema } = definition;

@@ -1,4 +1,4 @@
-// The tokens of an index, with a number each: words, and what they mean.
+// The tokens of an index, with a number each: words, and their meanings.
 
 import { isConcept } from './search-words.ts';
 

@@ -1,4 +1,4 @@
-// The value of an aggregate session: what a new one is, and which one may be made again.
+// The value of an aggregate session: that of a new session, and the check whether a session may be made again from its value.
 
 import { isDeepStrictEqual } from 'node:util';
 import { sessionEnded, sessionLost } from '../../../domain/errors/session-errors.ts';
@@ -15,7 +15,7 @@ const NO_SUBSCRIPTIONS: AggregateSessionValue['uris'] = Object.freeze({});
 /** True where sessions with this template may be recovered elsewhere whatever they called. */
 export type MovesUnsafe = (template: string) => boolean;
 
-/** The value of a new session. `handshake`: what its client is told. */
+/** The value of a new session. `handshake`: the result that its client gets. */
 export function newAggregateSession(
   owner: Owner,
   profile: ClientProfile,
@@ -51,7 +51,7 @@ export function mayRecover({ unsafeIn = [] }: AggregateSessionValue, movesUnsafe
   return unsafeIn.every(movesUnsafe);
 }
 
-/** What its client was told. SESSION_NOT_FOUND. */
+/** The handshake result that its client got. SESSION_NOT_FOUND. */
 export function checkRecoverable(value: AggregateSessionValue, owner: Owner, movesUnsafe: MovesUnsafe) {
   const { endReason, greeted } = value;
   if (endReason !== undefined) throw sessionEnded(endReason);

@@ -1,6 +1,6 @@
 // The session of a legacy client with an aggregate. It opens a part, a session with one template, at the first use of the
-// template, and another one after that part has ended; the client's own session continues. What it is, is one plain
-// value (domain/sessions/session-value.ts), without its parts.
+// template, and another one after that part has ended; the client's own session continues. Its state is one plain value
+// (domain/sessions/session-value.ts), without its parts.
 
 import { isDeepStrictEqual } from 'node:util';
 import {
@@ -65,9 +65,9 @@ import {
 } from './session-subscriptions.ts';
 import { UnsafeMarks } from './unsafe-marks.ts';
 
-/** Most subscriptions that are restored at the same time in a new session with a template. */
+/** The most subscriptions that are restored at the same time in a new session with a template. */
 const CONCURRENT_RESTORES = 16;
-/** How often sessions with templates that have ended are opened again for a client that waits for updates. */
+/** The interval at which ended sessions with templates are opened again for a client that waits for updates. */
 const REOPEN_MS = 5_000;
 
 export interface AggregateSessionDeps extends Timing {
@@ -132,7 +132,7 @@ export class AggregateSession implements McpSession {
     });
   }
 
-  /** What the session is: it can be written, and made again from it (AggregateBackends.recoverFrom). */
+  /** The state of the session as a value that can be stored; AggregateBackends.recoverFrom makes the session again from it. */
   get value(): AggregateSessionValue {
     return this.#value;
   }
@@ -383,7 +383,7 @@ export class AggregateSession implements McpSession {
   }
 
   /**
-   * Restores what the client expects its server to remember. Refusals are ignored. Updates before the subscriptions
+   * Restores the state that the client expects its server to remember. Refusals are ignored. Updates before the subscriptions
    * may have been missed.
    */
   #restoreState(template: string, session: McpSession): void {

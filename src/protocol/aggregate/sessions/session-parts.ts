@@ -15,12 +15,12 @@ export interface SessionPartsDeps {
 }
 
 /**
- * The parts of one session, which `close` ends. One is opened at the first use of its template, and another one after
- * it has ended. aggregate-session.ts decides what a new one gets.
+ * The parts of one session, which `close` ends. A part is opened at the first use of its template, and another one after it has
+ * ended. aggregate-session.ts restores the state of the client in a new part.
  */
 export class SessionParts {
   readonly #deps: SessionPartsDeps;
-  /** By template: open or being opened. */
+  /** The parts that are open or being opened, by template. */
   readonly #openings = new Map<string, Promise<McpSession>>();
   readonly #open = new Map<string, McpSession>();
   readonly #opened = new Subject<readonly [template: string, part: McpSession]>();
@@ -75,7 +75,10 @@ export class SessionParts {
     }
   }
 
-  /** In several turns of the event loop: there may be one for each template. A part that is being opened ends when it is open. */
+  /**
+   * Ends all parts, in several turns of the event loop: there may be one for each template. A part that is being opened ends when
+   * it is open.
+   */
   async close(reason: EndReason): Promise<void> {
     this.#endReason = reason;
     this.#opened.complete();
@@ -101,7 +104,9 @@ export class SessionParts {
     return defer(() => part.messages$.pipe(takeUntil(over$), finalize(part.hold())));
   }
 
-  /** From now on calls are made in another part. Those under way in this one continue there, and it ends with them. */
+  /**
+   * Forgets a part, so that new calls are made in another one. Calls under way in the part continue there, and it ends with them.
+   */
   #forget(template: string, part: McpSession): void {
     if (this.#open.get(template) !== part) return;
     this.#open.delete(template);

@@ -1,5 +1,5 @@
-// The subscriptions of an aggregate session, in its value: by template the URIs that its client named,
-// and what the composed ones stand for. A client gets updates under each URI that it named.
+// The subscriptions of an aggregate session, in its value: by template, the URIs that its client named, and the targets of the
+// composed ones. A client gets updates under each URI that it named.
 
 import type { ExchangeRequest, SourcedEvent } from '../../../domain/calls/exchange.ts';
 import { LIMITS } from '../../../domain/limits.ts';
@@ -7,7 +7,7 @@ import type { ServerMessage } from '../../../domain/mcp/client.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
 import { type AskedNames, askedNames, isUpdate, updatesAsAsked } from '../composed-uris.ts';
 
-/** As its client named it, and as its template does. */
+/** A subscribed URI as its client named it, and as its template does. */
 type SubscribedUri = readonly [asked: string, own: string];
 
 /** The end of a subscription at each template where it was made, wherever its URI leads now. */
@@ -101,7 +101,7 @@ export class NamedUpdates {
     return updatesAsAsked(message, this.#namesAt(template), (uri) => this.#isServed(template, uri));
   }
 
-  /** As `messages`, for what comes while the template answers. */
+  /** The messages for the client (see `messages`) for an event that comes while the template answers. */
   answers(template: string, sourced: SourcedEvent): readonly SourcedEvent[] {
     const { event } = sourced;
     if (!isUpdate(event)) return [sourced];
@@ -144,7 +144,7 @@ function withUris(
   return { ...others, uris, ...(Object.keys(composed).length > 0 && { composed }) };
 }
 
-/** Without an empty value. */
+/** The record with this entry, or without the key when the value is empty. */
 function withEntry<V extends object>(
   entries: Readonly<Record<string, V>>,
   key: string,

@@ -51,7 +51,7 @@ function askedInSession({ request, clock, again }: UnconfirmedCall, required: Co
       disarm();
       if (subscriber.closed) return;
       const action = actionOf(reply);
-      // Its own deadline begins now.
+      // The deadline of the confirmed call begins now.
       const next = { ...request, confirmed: required.tool, arrivedAtMs: clock.now() };
       if (action === 'accept') subscriber.add(again(next).subscribe(subscriber));
       else end('error' in reply ? `${notConfirmed(action)} ${reply.error.message}` : notConfirmed(action));

@@ -25,9 +25,9 @@ export interface ChosenItem {
   /** The name that it gets if nothing else has it. */
   readonly wished: string;
   readonly isRenamed: boolean;
-  /** As its server lists it. */
+  /** The item as its server lists it. */
   readonly listed: JsonObject;
-  /** As it is shown, but under its own name. */
+  /** The item as it is shown, but under its own name. */
   readonly item: JsonObject;
   readonly defaults?: DefaultArguments | undefined;
   /** Whether calling it twice does no harm, where the view annotates it. */
@@ -39,7 +39,7 @@ export class CompiledView {
   readonly definition: ViewDefinition;
   readonly templates: readonly string[];
   readonly limits: ReadonlyMap<string, ViewLimit>;
-  /** By listed name: calls that their user confirms. Undefined where none is. */
+  /** Matches the listed names of tools whose calls the user confirms. Undefined where there are none. */
   readonly isConfirmed: GlobMatcher | undefined;
   readonly presentation: Presentation;
   readonly #choices: ReadonlyMap<string, TemplateChoices>;
@@ -60,7 +60,7 @@ export class CompiledView {
     return this.#choices.get(template)?.chosen(list, items) ?? [];
   }
 
-  /** Frees what was chosen of lists. */
+  /** Frees the items that were chosen from lists. */
   forget(): void {
     for (const choices of this.#choices.values()) choices.forget();
   }
@@ -134,7 +134,7 @@ class TemplateChoices {
     return this.#takes[list](own);
   }
 
-  /** As it is written, and as its server may read it. */
+  /** True when the view has the URI, both as it is written and as its server may read it. */
   mayRead(uri: string): boolean {
     if (!Array.isArray(this.#source.resources)) return this.#takes.resources(uri);
     return this.#takes.resources(uri) && readingsOf(uri).every(this.#takesPlain);

@@ -1,4 +1,4 @@
-// The names, items and URIs of one view, and what each of them stands for at its template.
+// The names, items and URIs of one view, and the target of each of them at its template.
 
 import { randomUUID } from 'node:crypto';
 import { groupsToMatch } from '../../../domain/accounts/globs.ts';
@@ -20,7 +20,7 @@ import type { ChosenItem, CompiledView } from './view-choices.ts';
 import { type GivenNames, givenNames } from './view-names.ts';
 import type { Survey, Waiting } from './view-problems.ts';
 
-/** Callers whose last list is remembered, and different lists that are remembered. */
+/** The most callers whose last list is remembered, and the most different lists that are remembered. */
 const CALLERS = 1_000;
 const COMPILED = 32;
 /**
@@ -34,7 +34,7 @@ const MAX_HINTS = 3;
 export interface ViewDirectoryDeps {
   readonly lists: AggregateLists;
   readonly scheduler: TaskScheduler;
-  /** In force now. */
+  /** The view that is in force now. */
   readonly view: () => CompiledView;
   /** The templates of the view that exist, or those of a caller. */
   readonly templates: (owner: Owner) => readonly string[];
@@ -46,7 +46,7 @@ export interface ViewDirectoryDeps {
   readonly nameTargets: () => NameTargets;
   /** Gets the targets of bare names that had none. */
   readonly keepTargets: (list: 'tools' | 'prompts', targets: NameTargets['tools']) => void;
-  /** Another number after each change of the view, of a list of its templates, or of what is approved. */
+  /** A number that differs after each change of the view, of a list of its templates, or of the approved items. */
   readonly version: () => number;
   /** Shared by the views of a gateway. Default: one of its own. */
   readonly compiledLists?: LruMap<CompiledLists> | undefined;
@@ -66,25 +66,25 @@ interface Compiled {
   /** The version of the URIs. */
   readonly uris: number;
   readonly chosen: readonly ChosenItem[];
-  /** What the view has and does not list. */
+  /** The items that the view has and does not list. */
   readonly waiting: Survey['waiting'];
   readonly given: Omit<GivenNames, 'newTargets'>;
   readonly items: readonly JsonObject[];
-  /** By listed name. */
+  /** The items by listed name. */
   readonly byName: ReadonlyMap<string, ChosenItem>;
-  /** By own name. */
+  /** The items by own name. */
   readonly byOwn: ReadonlyMap<string, readonly ChosenItem[]>;
-  /** Tools whose calls their user confirms. Undefined where none is. */
+  /** The tools whose calls the user confirms. Undefined where there are none. */
   readonly asking: ReadonlySet<ChosenItem> | undefined;
-  /** By prefixed name, once one was looked up. */
+  /** The items by prefixed name, once one was looked up. */
   byPrefixed?: ReadonlyMap<string, ChosenItem>;
   result: JsonText | undefined;
 }
 
-/** What a compiled list was made from. */
+/** The inputs that a compiled list was made from. */
 type Compilable = Pick<Compiled, 'inputs' | 'list' | 'isLegacy' | 'view' | 'version' | 'uris'>;
 
-/** What one view has compiled. */
+/** The lists that one view has compiled. */
 interface CompiledLists {
   readonly items: number;
   readonly forget: () => void;
@@ -106,7 +106,7 @@ export class ViewDirectory implements Directory {
   readonly #ofAllViews: LruMap<CompiledLists>;
   readonly #deps: ViewDirectoryDeps;
   readonly #compiled: Compiled[] = [];
-  /** What they list to callers with rights to tools. */
+  /** The items that the lists show to callers with rights to some tools. */
   readonly #allowed = new PerList<readonly JsonObject[]>();
   readonly #ofCaller = { tools: new LruMap<Compiled>(CALLERS), prompts: new LruMap<Compiled>(CALLERS) };
   #uris: { readonly compiled: CompiledView; readonly targets: ResourceTargets } | undefined;
@@ -193,14 +193,17 @@ export class ViewDirectory implements Directory {
     return allowed;
   }
 
-  /** What the view has now, for people: each item with its listed name. */
+  /** The present items of the view, for people: each with its listed name. */
   async survey(list: ListField, client: Client): Promise<Survey> {
     const gathered = await this.#gather(list, client);
     const { chosen, given, waiting } = await this.#compile(list, gathered, client);
     return { gathered, chosen, listed: given.listed, displaced: given.displaced, waiting };
   }
 
-  /** The names of a view, and what waits for approval there, do not depend on the rights of a caller. */
+  /**
+   * Reads the lists of the templates. The names of a view, and its items that wait for approval, do not depend on the rights of a
+   * caller.
+   */
   #gather(list: ListField, client: Client): Promise<GatheredList[]> {
     const { lists, templates, isOfAllTemplates } = this.#deps;
     const { tools: _, ...owner } = client.owner;
@@ -265,8 +268,8 @@ export class ViewDirectory implements Directory {
   }
 
   /**
-   * A template whose list is missing answers for itself, why. Not where its hints decide: it may be there again when the call
-   * arrives.
+   * The target of a name whose template has no list now: the template itself answers why. Undefined where its hints decide, since
+   * it may have its list again when the call arrives.
    */
   #ofMissing(name: string, list: 'tools' | 'prompts', missing: Listing['missing']): OwnTarget | undefined {
     const targets = this.#deps.nameTargets()[list];
@@ -279,10 +282,10 @@ export class ViewDirectory implements Directory {
     if (own === undefined || !missing.some(({ template }) => template === own.template)) return undefined;
     const view = this.#deps.view();
     const source = view.definition.from.find(({ template }) => template === own.template);
-    // Neither where its changes need its list.
+    // Also undefined where the changes of this source need its list.
     if (source === undefined || !view.isByName(own.template) || source.defaults !== undefined)
       return undefined;
-    // Nor where a call may need its user's confirmation: by which name the tool is listed is not known.
+    // Also undefined where a call may need its user's confirmation: the listed name of the tool is not known.
     if (list === 'tools' && view.isConfirmed !== undefined) return undefined;
     if (!view.takes(list, own.template, own.name)) return undefined;
     return { ...own, listed: name, isRepeatable: view.isUnlistedRepeatable(own.template, own.name) };

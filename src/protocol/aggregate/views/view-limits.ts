@@ -13,7 +13,7 @@ import type { Clock } from '../../../domain/time/clock.ts';
 import type { CallLimiter, CountedCall, ViewLimit } from '../../../domain/views/view.ts';
 
 const MINUTE_MS = 60_000;
-/** Callers and tools whose calls are counted. A forgotten one begins again. */
+/** The most pairs of caller and tool whose calls are counted. A forgotten one begins again. */
 const MAX_COUNTED = 10_000;
 
 interface CallWindow {

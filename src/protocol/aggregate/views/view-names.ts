@@ -6,13 +6,13 @@ import type { NameTargets, ViewNames } from '../../../domain/views/view.ts';
 import { aggregateName, safeName } from '../names.ts';
 import type { ChosenItem } from './view-choices.ts';
 
-/** Bare names of one list whose targets are remembered. Later ones are made again each time. */
+/** The most bare names of one list whose targets are remembered. Further targets are made again each time. */
 const MAX_NAMES = 10_000;
 
 export interface NameRule {
   readonly names: ViewNames;
   readonly length: number;
-  /** By bare name. */
+  /** The targets by bare name. */
   readonly targets: NameTargets['tools'];
   /** True for a bare name that may stand for another tool. Default: none does. */
   readonly isReserved?: ((bare: string) => boolean) | undefined;
@@ -42,7 +42,7 @@ export function givenNames(items: readonly ChosenItem[], rule: NameRule): GivenN
     displaced.push(item);
     return undefined;
   });
-  // After all of them: a name that is given goes before one that is made up.
+  // Made-up names come after all given ones: a given name has priority.
   const listed = items.map((item, index) => {
     const given = wishes[index];
     if (given !== undefined) return given;

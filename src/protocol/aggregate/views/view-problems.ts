@@ -1,5 +1,5 @@
-// What is wrong with a view now, by the lists of its templates: choices and changes that match nothing, and names
-// that were taken.
+// The present problems of a view, by the lists of its templates: choices and changes that match nothing, and names that were
+// taken.
 
 import { compileGlob, groupsToMatch } from '../../../domain/accounts/globs.ts';
 import { isJsonObject, type JsonObject } from '../../../domain/json/json.ts';
@@ -10,14 +10,14 @@ import { KEY_FIELDS } from '../items.ts';
 import type { GatheredList } from '../lists.ts';
 import type { ChosenItem, CompiledView } from './view-choices.ts';
 
-/** One list of a view, as it is now. */
+/** The present items of one list of a view. */
 export interface Survey {
   readonly gathered: readonly GatheredList[];
   readonly chosen: readonly ChosenItem[];
   /** The name of each chosen item, in their order. */
   readonly listed: readonly string[];
   readonly displaced: readonly ChosenItem[];
-  /** What the view has and does not list. */
+  /** The items that the view has and does not list. */
   readonly waiting: ReadonlyMap<ChosenItem, Waiting>;
 }
 
@@ -36,8 +36,8 @@ export interface Surveys {
 }
 
 /**
- * `kindOf`: what has that name; `empty`: a template without instances. At most MOST problems. It takes several
- * turns of the event loop.
+ * The problems of a view, at most MOST. `kindOf`: the kind of thing that has a name; `empty`: a template without instances. Takes
+ * several turns of the event loop.
  */
 export async function viewProblems(
   { definition }: CompiledView,
