@@ -1,4 +1,4 @@
-// The HTTP application of a gateway: what its routes use, their tables, and their listeners.
+// The HTTP application of a gateway: the services of its routes, their tables, and their listeners.
 // src/server/listeners.ts has sockets, ports and connection timeouts.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
@@ -42,7 +42,7 @@ export interface HttpApp {
   callback(): RequestListener;
   /** The metrics of this worker, for another one. */
   readonly ownMetrics: (question: Extract<WorkerQuestion, { kind: 'metrics' }>) => Promise<string>;
-  /** For the listener that serves metrics alone. */
+  /** The metrics for the listener that serves only them. */
   readonly metrics: Pick<Prometheus, 'text'>;
   /** Serves a request that another node forwarded to this one. */
   readonly serveForwarded: (
@@ -53,7 +53,7 @@ export interface HttpApp {
   readonly authorizationServer: LazyAuthorizationServer | undefined;
   /** Ends every open event stream, which would keep the server open; streams of REST calls end with an error event. */
   closeStreams(): void;
-  /** Ids of the principals whose requests wait for their answers. */
+  /** The ids of the principals whose requests wait for their answers. */
   openCallers(): ReadonlySet<string>;
 }
 
@@ -113,7 +113,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   };
 }
 
-/** By the name of a view. */
+/** The templates of a view by its name. */
 function templatesOf({ views }: Gateway): (view: string) => readonly string[] | undefined {
   return (view) =>
     views.has(view) ? views.find(view).definition.from.map(({ template }) => template) : undefined;

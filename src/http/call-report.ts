@@ -1,4 +1,4 @@
-// The report of one MCP request: what the log, the audit log, events and the span say about it.
+// The report of one MCP request, from which the log, the audit log, events and the span get their fields.
 
 import type { CallReport, ExchangeRequest, SentTo } from '../domain/calls/exchange.ts';
 import { type CallEnd, type CallOutcome, outcomeOf } from '../domain/calls/exchange-event.ts';

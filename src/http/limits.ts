@@ -23,20 +23,20 @@ export const HTTP_LIMITS = {
   /** Characters of a path that logs and errors repeat. */
   loggedPathCharacters: 512,
   mediaTypeCharacters: 100,
-  /** Longest `Accept` header that is read; with a longer one the answer is JSON. */
+  /** The longest `Accept` header that is read; a request with a longer one is answered with JSON. */
   acceptCharacters: 1_024,
   /** Unsent bytes of one event stream over which notifications are dropped; results never are. */
   streamBufferBytes: 1024 * 1024,
-  /** Newest events of the gateway kept for `GET /events`; about 1 MB. */
+  /** The number of newest events of the gateway kept for `GET /events`; about 1 MB. */
   keptEvents: 4_096,
   /** Readers of `GET /events` at one time, and the part of them that one caller may have. Over it: QUEUE_FULL. */
   eventStreams: 1_000,
   eventStreamShare: 0.05,
-  /** Shortest time between two writes of events to one reader. */
+  /** The shortest time between two writes of events to one reader. */
   eventIntervalMs: 200,
   /** Sustained rate of all readers together: at 50 readers it takes 6 % of a processor. */
   eventsPerSecond: 10_000,
-  /** Longest time in which a client reads nothing of a waiting answer; then its connection is closed. */
+  /** The longest time in which a client reads nothing of a waiting answer; then its connection is closed. */
   unreadAnswerMs: 30_000,
   /** Approximate interval at which the caller of an open event stream is checked again, and time of a body after which it is. */
   callerCheckMs: 5_000,
@@ -45,6 +45,6 @@ export const HTTP_LIMITS = {
   /** Seconds a browser may remember the answer to a preflight. */
   preflightSeconds: 600,
   pageRecords: 1_000,
-  /** Longest `?wait=` of a registration, in seconds. */
+  /** The longest `?wait=` of a registration, in seconds. */
   registrationWaitSeconds: 300,
 } as const;

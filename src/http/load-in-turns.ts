@@ -1,7 +1,9 @@
 // Loads a library in several turns of the event loop, because Node evaluates all that an import needs in one turn.
 // Source: ADR 276.
 
-/** `parts`: modules that need about equal times, each with what only the later ones need, too. */
+/**
+ * Loads `parts` one after the other: modules that need about equal times, each with imports that else only the later ones have.
+ */
 export async function loadInTurns(
   parts: readonly string[],
   turn: () => Promise<void> | undefined,

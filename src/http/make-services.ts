@@ -1,5 +1,5 @@
-// Makes what the handlers of routes use: from the gateway, also from those parts that its public API does not have, and from
-// the options of the app.
+// Makes the services that the handlers of routes use: from the gateway, also from those parts that its public API does not have,
+// and from the options of the app.
 
 import type { Logger } from 'pino';
 import { PerList } from '../domain/memory/per-list.ts';
@@ -25,7 +25,7 @@ export interface ServicesOptions
   readonly log: Logger;
   /** Origin of the gateway for its clients. Default: that of each request. */
   readonly publicUrl?: string | undefined;
-  /** Default: only callers with rights see what it offers. */
+  /** The registry of this gateway. Default: only callers with rights see its entries. */
   readonly registry?: { readonly isPublic?: boolean };
   /** Undefined: this node is the whole deployment. */
   readonly others?: Pick<Services, 'peers' | 'nodes'>;

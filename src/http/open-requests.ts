@@ -21,7 +21,7 @@ export class OpenRequests {
 
   /** `changed$`: ids of principals that may have lost permissions. Subscribes until it completes. */
   constructor(changed$: Observable<string>) {
-    // Of its own: a revocation does not wait for the tasks of the gateway.
+    // This room has a scheduler of its own: a revocation does not wait for the tasks of the gateway.
     const scheduler = new TaskScheduler();
     changed$.subscribe((callerId) => {
       const theirs = this.#requests.values().filter(({ context }) => idOf(context) === callerId);
@@ -29,7 +29,7 @@ export class OpenRequests {
     });
   }
 
-  /** Ids of the principals whose requests are open. */
+  /** The ids of the principals whose requests are open. */
   get callers(): ReadonlySet<string> {
     return new Set(this.#requests.values().flatMap(({ context }) => idOf(context) ?? []));
   }

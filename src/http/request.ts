@@ -77,7 +77,7 @@ export interface Trail {
 /** The context of a request that koa serves. */
 export type KoaContext = ParameterizedContext<RequestState, Record<never, never>>;
 
-/** What middleware and handlers use of a request. Calls have no context of koa, but a PlainContext. */
+/** The part of a request that middleware and handlers use. Calls have no context of koa, but a PlainContext. */
 export type HttpContext = Pick<
   KoaContext,
   'req' | 'res' | 'state' | 'method' | 'path' | 'querystring' | 'accepts' | 'acceptsEncodings'
@@ -89,7 +89,7 @@ export interface RouteContext extends HttpContext {
 }
 
 /**
- * Middleware of requests; `next` runs what comes after it. Both return a promise only if something waits, whatever
+ * Middleware of requests; `next` runs the middleware after it. Both return a promise only if something waits, whatever
  * koa's types say, and throw or reject with the error of the answer. By default the route is not known yet.
  */
 export type HttpMiddleware<C = HttpContext> = (context: C, next: Next) => ReturnType<Middleware>;
@@ -106,7 +106,7 @@ export function templateIn(
 /** Called at the end of each MCP request, which may be later than the end of its HTTP request. */
 export type ReportListener = (report: HttpCallReport, context: HttpContext) => void;
 
-/** What all requests of an app share. */
+/** The options that all requests of an app share. */
 export interface HttpRequestOptions {
   readonly clock: Clock;
   readonly proxies: Proxies;

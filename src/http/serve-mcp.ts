@@ -49,7 +49,7 @@ class McpServing implements ServedReply {
   /** The id of the session in the path for messages of HTTP+SSE. */
   readonly #sseSessionId: string | undefined;
   readonly #sessionId: string | undefined;
-  /** Since when it waits, by the monotonic clock; undefined: it has not waited. */
+  /** The time since which the request waits, by the monotonic clock; undefined when it has not waited. */
   #sinceMs: number | undefined;
   /** The other node that holds its session. */
   #holder: Peer | undefined;
@@ -97,7 +97,7 @@ class McpServing implements ServedReply {
     }
   }
 
-  /** Serves a request whose session turned out not to be here. */
+  /** Serves a request whose session is not at this node. */
   #notHere(thrown: NotHolder, relay: Relay, serveHere: () => void | Promise<void>): Promise<void> {
     const { peers, clock } = this.#services;
     const id = this.#sessionId;
@@ -190,7 +190,7 @@ class McpServing implements ServedReply {
     });
   }
 
-  /** How the request is sent to the other node. */
+  /** The job that sends the request to the other node. */
   #jobFor(peer: Peer, untilMs?: number): ForwardJob {
     const method = this.#method;
     const body = this.#body;
@@ -242,7 +242,7 @@ class McpServing implements ServedReply {
   }
 }
 
-/** Where a client of HTTP+SSE sends its messages. */
+/** The path to which a client of HTTP+SSE sends its messages. */
 function messagesPathOf(pathName: string | undefined): string {
   return pathName === undefined ? '/mcp' : `/mcp/${pathName}/messages`;
 }
@@ -257,7 +257,10 @@ function isRefusedAsInvalid(thrown: unknown): boolean {
   return status >= 400 && status < 500 && status !== 429;
 }
 
-/** At the messages path a message without a session id is answered like one with an unknown id. */
+/**
+ * The session id of a message at the messages path, which may be empty: a message without an id is answered like one with an
+ * unknown id.
+ */
 function sseSessionIdOf(query: unknown, isSse: boolean): string | undefined {
   const { sessionId }: { readonly sessionId?: unknown } = Object(query);
   if (typeof sessionId === 'string') return sessionId;

@@ -1,4 +1,4 @@
-// What the handlers of routes use. make-services.ts makes it.
+// The services that the handlers of routes use. make-services.ts makes them.
 
 import type { Auth } from '../auth/auth.ts';
 import type { ForwardingPeers } from '../cluster/channel/peers.ts';
@@ -64,7 +64,7 @@ export interface Services
   readonly events: RecentEvents;
   /** Undefined without other nodes, and for a request of another node: it gets the events of this node alone. */
   readonly peerEvents?: PeerEvents | undefined;
-  /** Where MCP clients sign in. Undefined: they cannot. */
+  /** The place where MCP clients sign in. Undefined when they cannot sign in. */
   readonly signIn?: SignIn | undefined;
   /** Signs users of MCP clients in. Undefined: there is none. */
   readonly authorizationServer?: LazyAuthorizationServer | undefined;

@@ -44,7 +44,7 @@ export function createMetricsApp(
   const app = new Koa<RequestState, Record<never, never>>();
   const origins = { allowedOrigins: [], corsOrigins: [], isPublic: false };
   app.use(errors(log));
-  // On another address it is for other machines, by any name; web pages cannot read its answers.
+  // An app on another address serves other machines, by any host name; web pages cannot read its answers.
   if (isLoopback(host)) app.use(hostOriginCheck({ ...origins, allowedHosts, proxies: createProxies([]) }));
   app.use(async (context) => {
     const { path, method } = context;

@@ -1,4 +1,4 @@
-// What this node and the others should have in common and do not: a way to each other, the secret, the version,
+// The differences between this node and the others that should not be: a way to each other, the secret, the version,
 // and the settings marked `mustAgree`. The others are asked for their settings when a client asks for the
 // differences. No answer has the value of a setting. Source: ADR 172.
 
@@ -26,11 +26,11 @@ const PEER_SETTINGS = compileShape(
 
 interface Agreement {
   readonly warnings: string[];
-  /** Nodes whose settings are not known. */
+  /** The nodes whose settings are not known. */
   readonly partial: readonly string[];
 }
 
-/** Other nodes are asked as this node, not as the caller, who gets no values. */
+/** The agreement of the nodes. Other nodes are asked as this node, not as the caller, since the answer has no values. */
 export function agreementOf({
   nodes,
   deployment,

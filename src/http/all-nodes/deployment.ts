@@ -28,7 +28,7 @@ export function missing(partial: readonly string[]): { partial?: string[] } {
   return partial.length === 0 ? {} : { partial: [...partial] };
 }
 
-/** Longest wait for the other nodes, in ms. */
+/** The longest wait for the other nodes, in ms. */
 const WAIT_MS = 1_000;
 /** The same question is sent to a node once in this time, in ms, however many callers ask. */
 const SHARED_MS = 1_000;
@@ -42,21 +42,21 @@ const MAX_BYTES = 8 * 1024 * 1024;
 /** Bytes of an answer that count as one task. */
 const TASK_BYTES = 32 * 1024;
 
-/** Most bytes of an answer to a command: one record. */
+/** The most bytes of an answer to a command: one record. */
 const MAX_COMMAND_BYTES = 1024 * 1024;
 
 export interface Question<T> {
   /** Path and query. */
   readonly target: string;
-  /** The caller, who gets what it may see at each node. */
+  /** The caller: each node gives the part that the caller may see. */
   readonly principal: Principal;
   /** Shape of an answer. Others count as none: the node has another version. */
   readonly shape: Pick<Shape<T>, 'accepts'>;
 }
 
-/** What the other nodes answered. */
+/** The answers of the other nodes. */
 export interface NodeAnswers<T> {
-  /** By id of the node. */
+  /** The answers by id of the node. */
   readonly answers: ReadonlyMap<string, T>;
   /** Ids of the nodes that did not answer. */
   readonly partial: readonly string[];
@@ -79,7 +79,7 @@ interface ClientCommand {
 /** Asks one other node, or all of them at once. A node that is asked answers for itself alone. Source: ADR 172. */
 export class Deployment {
   readonly #options: DeploymentOptions;
-  /** By life, rights of the caller, and target. */
+  /** The recent questions by life of the node, rights of the caller, and target. */
   readonly #asked = new LruMap<{ readonly atMs: number; readonly answer: Promise<unknown> }>(MAX_REMEMBERED);
   /** Questions under way, by life. */
   readonly #open = new Map<string, number>();
@@ -140,8 +140,8 @@ export class Deployment {
   }
 
   /**
-   * Sends the request of a client to all other members. Ids of those that did not carry it out within a second.
-   * Never rejects.
+   * Sends the request of a client to all other members. Resolves with the ids of the members that did not carry it out within a
+   * second. Never rejects.
    */
   async sendToAll(method: string, input: ClientCommand): Promise<readonly string[]> {
     const sent = this.others().map(async (node) => {

@@ -28,7 +28,7 @@ const Point = { at: Time, interval_ms: integer(10_000), totals: Totals };
 export const HistoryRecord = Type.Object({ points: Type.Array(Type.Object(Point)), partial: MissingNodes });
 type HistoryRecord = Static<typeof HistoryRecord>;
 
-/** What a node answers another one. */
+/** The answer of a node to another one. */
 const PeerHistory = Type.Object({
   points: Type.Array(
     Type.Object({
@@ -64,7 +64,10 @@ interface Slot {
   readonly times: DurationHistogram;
 }
 
-/** Oldest first. A point has its place by its age, and the time of this node, whose part is the first. */
+/**
+ * The points of all nodes added up, oldest first. A point has its place by its age, and the time of this node, whose part is the
+ * first.
+ */
 function added(parts: readonly PeerHistory[]): readonly Point[] {
   const slots = new Map<number, Slot>();
   for (const { points } of parts) {
@@ -87,7 +90,10 @@ function added(parts: readonly PeerHistory[]): readonly Point[] {
   }));
 }
 
-/** `isSecond`: of the same node, whose present counts are in the sum. */
+/**
+ * The sum of the totals with another point. `isSecond`: true for another point of the same node, whose present counts are in the
+ * sum.
+ */
 function sumOfPoints(sum: Point | undefined, { totals }: Point, isSecond: boolean): Point['totals'] {
   if (sum === undefined) return totals;
   const { requests, failures, in_flight, queued, sessions } = sum.totals;

@@ -1,4 +1,4 @@
-// Records of instances with what the other nodes know of them: the worst of the states; calls, sessions and
+// Records of instances, completed from the other nodes: the worst of the states; calls, sessions and
 // processes of all nodes. Source: ADR 172.
 
 import Type, { type Static } from 'typebox';
@@ -28,11 +28,11 @@ export const ListedServer = Type.Object({
 type ListedServer = Static<typeof ListedServer>;
 const PEER_SERVERS = compileShape(Type.Array(ListedServer), 'body');
 
-/** What the other nodes know of the instances. */
+/** The states of the instances at the other nodes. */
 export interface KnownInstances {
   /** Id of this node; empty where there are no others. */
   readonly ownId: string;
-  /** What other nodes see, by server id. */
+  /** The instances as other nodes see them, by server id. */
   readonly seen: ReadonlyMap<string, readonly AtNode<ListedServer>[]>;
   /** Nodes that did not answer. */
   readonly partial: readonly string[];

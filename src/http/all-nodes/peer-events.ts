@@ -25,7 +25,7 @@ const FIRST_PAUSE_MS = 1_000;
 const LAST_PAUSE_MS = 30_000;
 /** A stream that lasted this long was no failure. */
 const STABLE_MS = 10_000;
-/** Largest event. */
+/** The largest event, in bytes. */
 const EVENT_BYTES = 1024 * 1024;
 const ID = /^[0-9a-f]{8}-\d{1,15}$/;
 
@@ -52,7 +52,7 @@ interface FollowedPeer {
   isMissing: boolean;
   /** Requests that failed one after the other. */
   failures: number;
-  /** When it may be asked again. */
+  /** The time at which the node may be asked again, in ms of the clock. */
   dueAtMs: number;
 }
 
@@ -65,7 +65,7 @@ export class PeerEvents {
   readonly #clock: Clock;
   /** The types that each reader wants; undefined: all. */
   readonly #readers = new Set<{ readonly types: ReadonlySet<string> | undefined }>();
-  /** By life. They are remembered while nothing reads. */
+  /** The followed nodes by life. They are remembered while nothing reads. */
   readonly #peers = new Map<string, FollowedPeer>();
   #stopChecks: (() => void) | undefined;
 
@@ -74,7 +74,7 @@ export class PeerEvents {
     this.#clock = options.clock;
   }
 
-  /** As RecentEvents.read, with the events of all nodes. */
+  /** Reads the events of all nodes; otherwise the same as RecentEvents.read. */
   read(options: ReadOptions, reader: StreamReader): Observable<StreamEvent> {
     return new Observable((subscriber) => {
       const { types, after } = options;
@@ -144,7 +144,10 @@ export class PeerEvents {
     return peer;
   }
 
-  /** Names of events, with commas, without those that this node emits as well. Samples come to those that name them. */
+  /**
+   * The names of the events to ask for, with commas, without those that this node emits as well. Samples are sent only to readers
+   * that name them.
+   */
   #wantedTypes(): string {
     const readers = [...this.#readers];
     const names = Object.keys(EVENTS).filter(
@@ -208,7 +211,10 @@ export class PeerEvents {
     this.#options.events.add(event);
   }
 
-  /** The readers learn it once. What the node keeps meanwhile follows when it answers again. */
+  /**
+   * Ends the stream of a node that does not answer. The readers learn it once. Its events of the meantime follow when it answers
+   * again.
+   */
   #lose(peer: FollowedPeer): void {
     const nowMs = this.#clock.now();
     const isStable = peer.stream !== undefined && nowMs - peer.stream.openedAtMs >= STABLE_MS;
@@ -228,7 +234,7 @@ function stop(peer: FollowedPeer): void {
   stream?.cancel();
 }
 
-/** Undefined for what is not an event, such as the end of the stream, or no event that this version knows. */
+/** The event in a text of the stream; undefined for the end of the stream, and for events that this version does not know. */
 function eventOf(text: string, node: string, id: string): PeerEvent | undefined {
   const { type, template, principal, tool, view, alias } = Object(jsonIn(text));
   if (typeof type !== 'string' || !Object.hasOwn(EVENTS, type)) return undefined;

@@ -1,5 +1,5 @@
-// The load of the other nodes, from the samples that they send while a client reads samples here: what was counted
-// since the last sample of this node, and the present state. Source: ADR 177.
+// The load of the other nodes, from the samples that they send while a client reads samples here: the counts since the last
+// sample of this node, and the present state. Source: ADR 177.
 
 import Type from 'typebox';
 import { DurationHistogram } from '../../counts/duration-histogram.ts';
@@ -48,10 +48,10 @@ export interface PeerLoadsOptions {
 }
 
 interface NodeLoad {
-  /** From the last sample; one without changes repeats it. */
+  /** The loads of the templates in the last sample; a sample without changes repeats it. */
   readonly templates: Map<string, TemplateLoad>;
   readonly instances: Map<string, InstanceLoad>;
-  /** What all samples since the last `take` counted, by template and by server id. */
+  /** The counts of all samples since the last `take`, by template and by server id. */
   counted: Record<'templates' | 'instances', Map<string, Load>>;
   atMs: number;
 }
@@ -62,11 +62,11 @@ function nothingCounted(): NodeLoad['counted'] {
   return { templates: new Map(), instances: new Map() };
 }
 
-/** What each of the other nodes has counted since it was last taken. */
+/** The counts of each of the other nodes since they were last taken. */
 export class PeerLoads implements OtherLoads {
   readonly #options: PeerLoadsOptions;
   readonly #clock: Clock;
-  /** By life. */
+  /** The loads of the nodes by life. */
   readonly #nodes = new Map<string, NodeLoad>();
   #takenAtMs = Number.NEGATIVE_INFINITY;
   #beganAtMs = 0;

@@ -23,20 +23,20 @@ interface Seen {
   readonly state: InstanceState;
 }
 
-/** What a node sees of an instance. */
+/** The state of an instance as one node sees it. */
 export interface AtNode<V extends Seen> {
   readonly node: string;
   readonly seen: V;
 }
 
 export interface Merged<V extends Seen> {
-  /** What the node with the worst state sees; of equal ones that of the node that runs it, then the own one. */
+  /** The worst state; of equal ones that of the node that runs the instance, then that of this node. */
   readonly worst: V;
   /** The states where they differ. */
   readonly nodes: { readonly nodes?: Record<string, InstanceState> };
   /**
-   * Those that have the calls and processes at the instance: that of the node that runs it has all of them, else
-   * each has its own.
+   * The states that count the calls and processes at the instance: that of the node that runs it counts all of them, else each
+   * counts its own.
    */
   readonly counted: readonly V[];
 }

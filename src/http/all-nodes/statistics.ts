@@ -18,7 +18,7 @@ import { missing } from './deployment.ts';
 import { merged, sumOf } from './states.ts';
 
 /**
- * What a node answers another one: `durations` are the buckets of the percentiles, without them for a caller that
+ * The answer of a node to another one: `durations` are the buckets of the percentiles, without them for a caller that
  * gets no percentiles.
  */
 const PeerStatistics = Type.Object({
@@ -51,7 +51,7 @@ export async function statisticsOf(
 
 type Parts = ReadonlyMap<string, PeerStatistics>;
 
-/** Counts are sums; settings and the time are those of this node, whose part is `own`. */
+/** The statistics of all nodes. Counts are sums; settings and the time are those of this node, whose part is `own`. */
 async function mergedStatistics(
   parts: Parts,
   own: StatisticsRecord,
@@ -120,7 +120,7 @@ function percentilesOf(all: readonly PeerStatistics[]) {
   return { p50_ms: at(0.5), p95_ms: at(0.95), p99_ms: at(0.99) };
 }
 
-/** Calls at a program are those that its node counts: calls of other nodes are among them. */
+/** The calls under way. Those at a program are counted by its node: calls of other nodes are among them. */
 function callsUnderWay(
   parts: Parts,
   servers: readonly Server[],

@@ -71,7 +71,7 @@ export class BodyRequest extends IncomingMessage {
     if (this.#joinedBytes + piece.length > JOINED_BYTES) this.#streamJoined();
     if (this.#joined === undefined) {
       this.#joined = Buffer.allocUnsafe(JOINED_BYTES);
-      // Not a microtask: these run after each piece.
+      // A microtask would be too early: those run after each piece.
       setImmediate(() => this.#streamJoined());
     }
     this.#joinedBytes += piece.copy(this.#joined, this.#joinedBytes);

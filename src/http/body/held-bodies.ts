@@ -50,7 +50,7 @@ export class HeldBodies {
   readonly #uploads = new UserAmounts();
   #opened = 0;
 
-  /** The budget also counts what waits for backends after its response. */
+  /** `budget`: also counts the bodies that wait for backends after their response. */
   constructor(budget: ByteBudget) {
     this.#budget = budget;
   }

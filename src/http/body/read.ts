@@ -30,7 +30,7 @@ import type { HttpContext, KoaContext } from '../request.ts';
 import { BodyRequest, type BodySink } from './body-request.ts';
 
 /**
- * Resolves with what `use` makes of the whole body. Calls `onBytes` with a number of bytes before they are kept.
+ * Resolves with the result of `use` for the whole body. Calls `onBytes` with a number of bytes before they are kept.
  * Rejects with an error of either, with PAYLOAD_TOO_LARGE over `maxBytes`, which is the same for all requests of a
  * reader, or with ClientGone when the client disconnects.
  */
@@ -169,7 +169,7 @@ export function koaBodyReader(turn: () => Promise<void> = nextTurn): ReadBody<Ko
   };
 }
 
-/** What koa-body needs. */
+/** The modules that koa-body needs. */
 export const BODY_MODULES = ['zod/v4/locales', 'zod/v4/core', 'zod', 'qs', 'formidable', 'co-body'];
 
 async function load(maxBytes: number, turn: () => Promise<void>) {
@@ -182,7 +182,7 @@ async function load(maxBytes: number, turn: () => Promise<void>) {
     urlencoded: false,
     multipart: false,
     textLimit: maxBytes,
-    // One character per byte.
+    // One character stands for one byte.
     encoding: 'binary',
     onError: (error, { req: request }) => {
       if ('type' in error && error.type === 'entity.too.large') throw payloadTooLarge(maxBytes);
@@ -200,7 +200,7 @@ export function parseJsonBody(bytes: Buffer, mostValues: number = LIMITS.bodyVal
   skipValue(source, skipSpace(bytes, 0));
   refuseExcess(source, mostValues);
   const value = parse(text);
-  // Without an escape no string can be invalid: most bodies are not inspected.
+  // A body without an escape has no invalid string: most bodies are not inspected.
   const issues = text.includes('\\u') ? inspect(value) : [];
   if (issues.length > 0) throw validationFailed(issues);
   return value;

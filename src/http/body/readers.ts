@@ -7,7 +7,7 @@ import type { HttpRoute } from '../routing/route.ts';
 import { koaBodyReader, readDirect } from './read.ts';
 
 export interface BodyReaders {
-  /** Undefined for a route whose body only koa's reader takes. */
+  /** The readers of a route without koa; undefined for a route whose body only koa's reader takes. */
   direct(route: HttpRoute): readonly RouteMiddleware[] | undefined;
   of(route: HttpRoute): readonly HttpMiddleware<KoaContext & RouteContext>[];
 }

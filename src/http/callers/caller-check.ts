@@ -21,7 +21,7 @@ import { type CredentialedRequest, credentialsOf } from './credentials.ts';
 /** The error for a caller that is not authorized; undefined for one that is. */
 export type Refusal = GatewayError | undefined;
 
-/** What a check reads of a request whose caller is known. */
+/** The part that a check reads of a request whose caller is known. */
 export interface CheckedRequest extends CredentialedRequest {
   readonly state: CredentialedRequest['state'] & {
     readonly principal?: Principal;
@@ -71,7 +71,7 @@ export function callerCheck(
         if (now.id !== before?.id) return invalidCredentials();
         if (pathName === undefined && !isDeepStrictEqual(now, before)) return insufficientPermissions(anyOf);
         const refusal = callerRefusalOf(now, anyOf, pathName, mayUsePath);
-        // Which tool is called is not known here.
+        // The name of the called tool is not known here.
         return (
           refusal ??
           (isDeepStrictEqual(now.tools, before?.tools) ? undefined : insufficientPermissions(anyOf))

@@ -1,4 +1,4 @@
-// Where MCP clients learn how to sign in: the header `WWW-Authenticate` of a 401 names the document of the path,
+// The challenge by which MCP clients learn how to sign in: the header `WWW-Authenticate` of a 401 names the document of the path,
 // and that of a 403 the scopes that another sign-in can get. routes/well-known.ts serves the documents. Source:
 // RFC 9728, RFC 6750, ADR 205.
 
@@ -18,7 +18,10 @@ import { HOST, type Proxies } from './proxies.ts';
 /** Path of the documents about resources; that of the resource follows. Source: RFC 9728 section 3.1. */
 export const RESOURCE_DOCUMENT = '/.well-known/oauth-protected-resource';
 
-/** Makes the function that finds the resource of a request to a route: of what its path names, also for REST; else the gateway. */
+/**
+ * Makes the function that finds the resource of a request to a route: the one that its path names, also for REST; else the
+ * gateway.
+ */
 export function resourceOfRoute(path: string): (pathName: string | undefined) => ResourcePath {
   if (path.startsWith('/mcp/:template'))
     return (pathName) => {

@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Credentials } from '../../auth/authenticator.ts';
 
-/** What a check reads of a request. */
+/** The part of a request that a check of credentials reads. */
 export interface CredentialedRequest {
   readonly req: Pick<IncomingMessage, 'headers'> & Partial<Pick<IncomingMessage, 'socket'>>;
   readonly state: { readonly isSameHost?: boolean };

@@ -14,7 +14,7 @@ export function visibleTemplates(gateway: Pick<Gateway, 'templates'>, principal:
   return gateway.templates().filter((template) => mayUse(principal, template));
 }
 
-/** In several turns of the event loop: there may be thousands. */
+/** The instances that the principal may see, read in several turns of the event loop: there may be thousands. */
 export async function visibleServers(
   gateway: Pick<Gateway, 'templates' | 'eachServer'>,
   principal: Principal,

@@ -17,7 +17,7 @@ import { documentReply, makeOnce, NOT_CACHED, restricted } from './documents.ts'
 
 const BUILT = new URL('web/dist/', PACKAGE_ROOT);
 
-/** By extension; other files are not served. */
+/** The media types by extension; other files are not served. */
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.html': 'text/html; charset=utf-8',

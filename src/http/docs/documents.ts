@@ -67,7 +67,7 @@ async function readAsset({ module, edits = [] }: Asset): Promise<Buffer> {
   return Buffer.from(edits.reduce((text, [passage, by]) => text.replace(passage, () => by), String(content)));
 }
 
-/** Also the first segment of the page's path. */
+/** The name of a page, and the first segment of its path. */
 export type PageName = 'docs' | 'redoc';
 
 interface Asset {
@@ -156,7 +156,7 @@ async function swaggerPage(): Promise<DocumentPage> {
   request.url = '/docs';
   const context = new Koa().createContext(request, new ServerResponse(request));
   await render(context, async () => {});
-  // Without the link to fonts on another host, and the style attribute, which the policy does not allow.
+  // Removes the link to fonts on another host, and the style attribute, which the policy does not allow.
   const html = String(context.body)
     .replace(/\s*<link href="https:\/\/fonts\.googleapis\.com[^>]*>/, '')
     .replace(/ style="position:absolute;width:0;height:0"/, ' width="0" height="0"');

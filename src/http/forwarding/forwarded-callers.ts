@@ -10,13 +10,13 @@ import { callerRefusalOf, type MayUsePath, type Refusal } from '../callers/calle
 import type { RouteMiddleware } from '../request.ts';
 import type { HttpRoute } from '../routing/route.ts';
 
-/** Principals whose last change is remembered. */
+/** The most principals whose last change is remembered. */
 const REMEMBERED = 10_000;
 
 /** Gives a forwarded request its principal. */
 export class ForwardedCallers {
   readonly #clock: Clock;
-  /** By principal: when it lost permissions, or may have. */
+  /** The time at which a principal lost permissions, or may have, by principal. */
   readonly #changedAtMs = new LruMap<number>(REMEMBERED);
 
   /** `changed$`: ids of principals that may have lost permissions. Subscribes until it completes. */

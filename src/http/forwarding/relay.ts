@@ -121,7 +121,7 @@ class RelayedAnswer {
 function writeHead({ res, state }: HttpContext, status: number, headers: HttpHeaders): void {
   const instanceId = headers['x-instance-id'];
   if (typeof instanceId === 'string') state.instanceId = instanceId;
-  // Only `initialize` is answered with one.
+  // Only the answer to `initialize` has this header.
   const sessionId = headers['mcp-session-id'];
   if (typeof sessionId === 'string') state.sessionId = sessionId;
   const passed = commonHeaders(state, headers['cache-control'] !== undefined);

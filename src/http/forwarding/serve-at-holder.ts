@@ -7,7 +7,7 @@ import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
 import { NotHolder } from '../../domain/nodes/forwarding.ts';
 import { type Clock, sleep } from '../../domain/time/clock.ts';
 
-/** Longest time in which it is tried, in ms, with all waits for the nodes that it is sent to. */
+/** The longest time in which a request is tried, in ms, with all waits for the nodes that it is sent to. */
 export const AT_HOLDER_MS = 15_000;
 /** Pause before it is tried again, in ms. */
 const AGAIN_MS = 100;

@@ -100,7 +100,7 @@ function outcomeWithoutReport({
   return rpcError === undefined ? 'result' : 'error';
 }
 
-/** Most connections repeat one session. */
+/** The fingerprint of the session of a request, which most connections repeat. */
 function sessionOf(
   { headers, socket }: HttpContext['req'],
   { sessionId }: RequestState,
@@ -125,7 +125,7 @@ function withoutSignIn(path: string): string {
   return path.startsWith('/mcp/') ? path : path.replace(SIGN_IN_ID, shortened).replace(USER_CODE, '...');
 }
 
-/** What a caller wrote, without credentials. */
+/** The text that a caller wrote, without credentials. */
 function shown(text: string | undefined): string | undefined {
   return text && withoutCredentials(text, HTTP_LIMITS.loggedPathCharacters);
 }

@@ -14,7 +14,7 @@ import { HTTP_LIMITS } from '../limits.ts';
 import { type HttpContext, type ReportListener, type RouteMiddleware, templateIn } from '../request.ts';
 import type { HttpRoute } from '../routing/route.ts';
 
-/** Most callers whose refusals of a minute are counted. */
+/** The most callers whose refusals of a minute are counted. */
 const COUNTED_CALLERS = 10_000;
 
 /**

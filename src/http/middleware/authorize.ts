@@ -48,7 +48,7 @@ export function authorize(
   const isCountedHere = route.speaks !== 'json-rpc' && route.isUncounted !== true;
   const admit = (context: RouteContext, next: Next, principal: Principal): unknown => {
     const { state, params } = context;
-    // Before the principal is known to the answer: it is none here.
+    // This check comes before the state has the principal: such a token has no caller here.
     if (principal.client !== undefined && !opens(principal.client.audience, resourceOf(params.template)))
       throw invalidCredentials('The token is for another resource');
     state.principal = principal;
@@ -75,7 +75,7 @@ export function authorize(
 }
 
 /**
- * One middleware before the body is read, or none: refuses permitted requests that have to come later. RATE_LIMIT_EXCEEDED at
+ * One middleware before the body is read, or none: refuses permitted requests that must be repeated later. RATE_LIMIT_EXCEEDED at
  * the MCP endpoint for a caller without requests left that sends too many messages, even of kinds that do not
  * count as requests. NO_HEALTHY_INSTANCE while the gateway starts, because a template that is not loaded yet is
  * not unknown. QUEUE_FULL for a request to servers of a caller with too many unread bytes.

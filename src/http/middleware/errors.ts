@@ -35,7 +35,10 @@ export function errors(log: Pick<Logger, 'error'>): HttpMiddleware {
   };
 }
 
-/** Runs a function, and another one with what it throws or rejects with. No promise is made for a function that returns none. */
+/**
+ * Runs a function, and `failed` with the error that it throws or rejects with. No promise is made for a function that returns
+ * none.
+ */
 function guarded(run: () => unknown, failed: (thrown: unknown) => void): unknown {
   try {
     const done = run();
@@ -93,7 +96,7 @@ function answerRpc(context: HttpContext, failure: RpcFailure, log: Logger): void
 }
 
 const MOVED = [REFUSED_HEADER, NOT_HOLDER];
-/** No request is sent on this connection any more, which a node that stops would break. */
+/** The headers by which clients send no further request on this connection, which a node that stops would break. */
 const LEAVING = [...MOVED, 'Connection', 'close'];
 
 /** A session that finds no room here may find it at the node that got its `initialize`. */

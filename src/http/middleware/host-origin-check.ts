@@ -27,7 +27,9 @@ export interface HostOriginCheckOptions {
   /** Further origins that may call; `*` is all of them, on a public gateway only. */
   readonly corsOrigins: readonly string[];
   readonly proxies: Proxies;
-  /** Where MCP clients sign in: any origin may read how, and use what needs no credentials of the gateway. */
+  /**
+   * Present when MCP clients can sign in: any origin may read how, and use the endpoints that need no credentials of the gateway.
+   */
   readonly signIn?: object | undefined;
   /** True when the gateway is a registry for everyone: pages of any origin may read it. Default: false. */
   readonly isRegistryPublic?: boolean | undefined;
@@ -76,7 +78,10 @@ function hostCheck({ allowedHosts, proxies }: HostOriginCheckOptions): (request:
   };
 }
 
-/** Also stores in the state whether the host is the same, for the session cookie of the console. */
+/**
+ * True when the origin is the gateway's own. Also stores in the state whether the host is the same, for the session cookie of the
+ * console.
+ */
 function isSameOrigin(origin: string, { req: request, state }: HttpContext, proxies: Proxies): boolean {
   const [scheme, host] = origin.toLowerCase().split('://', 2);
   // An origin never contains the default port of its scheme, but some proxies forward it.
@@ -88,7 +93,7 @@ function isSameOrigin(origin: string, { req: request, state }: HttpContext, prox
   return state.isSameHost && scheme === proxies.scheme(request);
 }
 
-/** Documents about signing in, and what clients do there without a page. */
+/** The paths of documents about signing in, and of endpoints for sign-in that clients use without a page. */
 const OPEN_PATH = /^\/\.well-known\/|^\/oauth\/(?:register|token|revoke|jwks)$/;
 /** The gateway as a registry; its routes are only read. */
 const REGISTRY_PATH = /^\/v0\.1\/servers(?:\/|$)/;

@@ -86,7 +86,7 @@ export function unmatched(
       state.rateLimit = auth.limiter.peek(await auth.authenticate(credentialsOf(context), address));
       state.isPrivate = state.rateLimit !== undefined;
     } catch {
-      // Without a known caller there is no window.
+      // A request without a known caller has no window.
     }
     const shown = path.slice(0, HTTP_LIMITS.loggedPathCharacters);
     throw allow.length > 0 ? methodNotAllowed(method, shown, allow) : routeNotFound(method, shown);

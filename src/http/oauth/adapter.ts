@@ -1,4 +1,4 @@
-// What the library keeps, as rows of the store. Ids are stored as SHA-256, and no value contains its id. What may
+// The records of the library as rows of the store. Ids are stored as SHA-256, and no value contains its id. An action that may
 // happen once over all nodes is one conditional update; the second try ends the grant. Source: ADR 201.
 
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider';
@@ -110,8 +110,8 @@ function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> 
 }
 
 /**
- * A grant whose code was never redeemed goes after some minutes; one with a token stays as long as that, or its
- * refresh token.
+ * Stores a grant. A grant whose code was never redeemed expires after some minutes; one with a token lives as long as the token,
+ * or its refresh token.
  */
 async function keepGrant(kind: 'code' | 'device', codeKey: string, options: AdapterOptions): Promise<void> {
   const { store, clients, causedBy, tokenSeconds, clock } = options;
@@ -132,7 +132,7 @@ async function keepGrant(kind: 'code' | 'device', codeKey: string, options: Adap
   await clients.used(grant.clientId);
 }
 
-/** What a client signed to authenticate is used once over all nodes. */
+/** Uses an assertion that a client signed to authenticate, which is possible once over all nodes. */
 async function use(id: string, seconds: number, { store, clock: { wall } }: AdapterOptions): Promise<void> {
   const nowMs = wall();
   const isFirst = await store.replace(

@@ -29,7 +29,7 @@ import { type ResourceServerInfo, requestedScopes } from './refresh.ts';
  * belong to the grant.
  */
 const REST_MS = 5 * 60_000;
-/** Most grants of one subject and client: one for each resource and choice of scopes. */
+/** The most grants of one subject and client: one for each resource and choice of scopes. */
 const MAX_GRANTS = 100;
 
 export interface AssertionOptions {
@@ -92,7 +92,7 @@ class AssertionExchange {
     return assertions.readAssertion(token, clientId).catch(refuse);
   }
 
-  /** Once over all nodes. */
+  /** Marks the assertion as used, which is possible once over all nodes. */
   async #useUp(assertion: Assertion): Promise<void> {
     const { store, clock } = this.#options;
     const createdAt = new Date(clock.wall()).toISOString();
@@ -116,7 +116,7 @@ class AssertionExchange {
       if (present === undefined || present.expiresAt <= at || !isFor(present, wanted)) continue;
       if (present.isAsserted !== isAssertedOf(subject)) continue;
       const prolonged = { ...present, subject, expiresAt };
-      // It may have ended meanwhile.
+      // The grant may have ended meanwhile.
       if (await store.replace(rowOfGrant(prolonged), row.version)) return prolonged;
     }
     return undefined;
@@ -155,7 +155,7 @@ class AssertionExchange {
     return grant;
   }
 
-  /** Now, and the end of a grant whose token is issued now. */
+  /** The present time, and the end of a grant whose token is issued now. */
   #times(): { readonly at: string; readonly expiresAt: string } {
     const { clock, tokenSeconds } = this.#options;
     const nowMs = clock.wall();
@@ -208,7 +208,7 @@ function isFor({ resource, scopes }: Grant, wanted: Wanted): boolean {
   return resource === wanted.resource && scopes.join() === wanted.scopes.join();
 }
 
-/** What is asked for, else what the assertion names, else the gateway; both must allow it. */
+/** The resource that is asked for, else the one that the assertion names, else the gateway; both must allow it. */
 function resourceOf(
   asked: unknown,
   { resources }: Assertion,
@@ -222,7 +222,7 @@ function resourceOf(
   return `${issuer}${path}`;
 }
 
-/** What the request, the assertion, the role and the client have in common. */
+/** The scopes that the request, the assertion, the role and the client have in common. */
 function scopesFor(written: unknown, { scopes }: Assertion, client: ClientRecord): readonly Scope[] {
   const asked = requestedScopes(written);
   const common = scopes

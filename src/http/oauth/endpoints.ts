@@ -1,4 +1,5 @@
-// The endpoints of the authorization server: which requests each takes, its bounds, and what the library gets of them.
+// The endpoints of the authorization server: the requests that each takes, its bounds, and the part of them that the library
+// gets.
 
 import type { Provider } from 'oidc-provider';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
@@ -102,7 +103,7 @@ export class Endpoints {
       {
         methods: READ,
         path: '/oauth/authorize/',
-        // Without a query: for an unknown request the library would answer the client that it names.
+        // The query is removed: for an unknown request the library would answer the client that the query names.
         serve: (exchange) => this.#pass(exchange, { url: exchange.path }),
       },
       { path: DEVICE_PATH, serve: serveDevice },
@@ -187,7 +188,7 @@ export class Endpoints {
     this.#normalise(fields);
     const asked = (fields.get('scope') ?? '').split(' ').filter((scope) => scope !== '' && !isHabit(scope));
     fields.set('scope', (asked.length === 0 ? OPEN_SCOPES : asked).join(' '));
-    // Of OpenID Connect, which is not asked for.
+    // Fields of OpenID Connect, which is not supported.
     for (const name of [
       'nonce',
       'max_age',
@@ -246,7 +247,7 @@ export class Endpoints {
     for (const resource of new Set(normal)) fields.append('resource', resource);
   }
 
-  /** An access token is signed, not kept: what is revoked is its grant. */
+  /** Revokes a token. An access token is signed, not stored: its grant is revoked. */
   async #revoke(exchange: OAuthExchange): Promise<void> {
     const fields = await fieldsOf(exchange);
     if (fields === undefined) return;

@@ -18,7 +18,7 @@ import { CONSOLE_PATH } from './sign-ins/continuations.ts';
 import { SignIns } from './sign-ins/sign-ins.ts';
 import { StoreTurns } from './store-turns.ts';
 
-/** What it needs of the app that it is a part of. */
+/** The parts of its app that the authorization server needs. */
 interface OwnApp extends Pick<InteractionOptions, 'templatesOf'> {
   readonly proxies: Proxies;
   /** The accounts at backends, with their pages; undefined where there are none. */
@@ -33,8 +33,7 @@ const METADATA = /^\/\.well-known\/(?:oauth-authorization-server|openid-configur
 const CONNECTING = /^\/connections(?:\/|$)/;
 
 /**
- * What the app and its routes use of the authorization server; `close` ends it. A gateway whose clients use keys never
- * loads the library.
+ * The authorization server for the app and its routes; `close` ends it. A gateway whose clients use keys never loads the library.
  */
 export class LazyAuthorizationServer {
   /** The sign-ins under way, those of the console among them. */
@@ -86,7 +85,7 @@ export class LazyAuthorizationServer {
       const { path, req: request, res: response, state } = context;
       const isConnecting = pages !== undefined && CONNECTING.test(path);
       const isFor = isConnecting || path.startsWith(PREFIX) || METADATA.test(path);
-      // By another name there is nothing: passwords would be typed at an address that is not the gateway's.
+      // Requests to another host name are not served: passwords would be typed at an address that is not the gateway's.
       if (!isFor || this.#options.address.baseFor(proxies.host(request)) === undefined) return next();
       if (path === WAYS && request.method === 'GET') return sendJson(response, 200, this.#ways(), NOT_STORED);
       const service = isConnecting ? await pages() : await this.#loaded();
@@ -110,12 +109,12 @@ export class LazyAuthorizationServer {
     this.#service?.then(
       (service) => service.close(),
       () => {
-        // It was never loaded.
+        // The service was never loaded.
       },
     );
   }
 
-  /** How users sign in, for the login page of the console. The library is not loaded for it. */
+  /** The ways in which users sign in, for the login page of the console. The library is not loaded for it. */
   #ways(): object {
     const { providers = [], hasPasswordLogins = true, address } = this.#options;
     return {

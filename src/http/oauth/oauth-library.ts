@@ -1,6 +1,5 @@
-// The library for OAuth, configured: one provider object for each set of signing keys. It checks authorization
-// requests and clients, makes codes and signs tokens; what it does not do by itself is in the files beside this
-// one. Source: ADR 203.
+// The library for OAuth, configured: one provider object for each set of signing keys. It checks authorization requests and
+// clients, makes codes and signs tokens; everything else is in the files beside this one. Source: ADR 203.
 
 import {
   type Configuration,
@@ -29,7 +28,7 @@ const INTERACTION_SECONDS = 600;
 const DEVICE_SECONDS = 600;
 const REFRESH_SECONDS = 30 * 24 * 3_600;
 const KEYS_BYTES = 64 * 1024;
-/** What a client signs to authenticate ends within this time, the difference of clocks included. */
+/** The longest life of an assertion that a client signs to authenticate, the difference of clocks included. */
 const LONGEST_ASSERTION_MS = 6 * 60_000;
 const LONGEST_ID = 500;
 
@@ -44,7 +43,7 @@ export interface ProviderOptions
   readonly tokenSeconds: number;
   readonly fetch: Pick<GuardedFetch, 'get'>;
   readonly signIns: Pick<SignIns, 'find'>;
-  /** What our own command line gets besides tokens. */
+  /** The fields that our own command line gets besides tokens. */
   readonly ownAnswer: (userId: string, grantId: string) => Promise<object>;
 }
 

@@ -1,4 +1,4 @@
-// What the library of the authorization server has written into a row. It checks the fields itself.
+// The content of a row that the library of the authorization server has written. The library checks the fields itself.
 
 import type { AdapterPayload } from 'oidc-provider';
 import Type from 'typebox';

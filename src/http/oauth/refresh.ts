@@ -13,10 +13,10 @@ import { oauthKey, rowReader } from '../../persistence/oauth-rows.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
 import type { Clients } from './clients/clients.ts';
 
-/** How long the answer of a replaced token may be asked for again. */
+/** The time for which the answer of a replaced token may be asked for again. */
 const REPEATED_MS = 30_000;
 /**
- * Longest wait for the answer to an equal request, and the first and the longest time between two looks: looks at
+ * The longest wait for the answer to an equal request, and the first and the longest time between two looks: looks at
  * a fixed pace by many clients would hold up the requests for which they wait.
  */
 const WAIT_MS = 10_000;
@@ -27,7 +27,7 @@ export interface RefreshOptions {
   readonly store: OAuthStore;
   readonly clients: Clients;
   readonly isActive: (userId: string) => Promise<boolean>;
-  /** Reads again what the user may do, where a provider says so. */
+  /** Reads the rights of the user again where a provider decides them. */
   readonly confirm: (userId: string) => Promise<void>;
   readonly onReplay: (grantId: string, what: string) => void;
   /** The resource in its one spelling. */
@@ -145,7 +145,7 @@ class RefreshGrantType {
     const rotations = (stored.rotations ?? 0) + 1;
     const body = await this.#newTokens(admitted, rotations);
     if (rotations % KEPT === 0) await forgetOldest(store, grant.id);
-    // It goes with its last token. A grant that has ended meanwhile stays ended.
+    // The grant ends with its last token. A grant that has ended meanwhile stays ended.
     const endMs = Math.min(Date.parse(grant.createdAt) + MAX_MS, clock.wall() + IDLE_MS);
     await store.replace(rowOfGrant({ ...grant, expiresAt: new Date(endMs).toISOString() }), grantRow.version);
     await clients.used(grant.clientId);

@@ -76,7 +76,7 @@ interface Served {
 }
 
 const SWEEP_MS = 10 * 60_000;
-/** Most sweeps in a row, of 500 rows each: 1,000 sign-ins a minute leave 20,000 rows in this time. */
+/** The most sweeps in a row, of 500 rows each: 1,000 sign-ins a minute leave 20,000 rows in this time. */
 const MAX_SWEEPS = 100;
 const LABEL = 'stagedoor cookies of interactions';
 
@@ -164,7 +164,7 @@ export class OAuthService {
     });
   }
 
-  /** Answers the request. Never rejects: what cannot be answered is a page or an error of OAuth. */
+  /** Answers the request. Never rejects: a failure is answered with a page or an error of OAuth. */
   async serve(exchange: OAuthExchange): Promise<void> {
     exchange.response.setHeader('X-Content-Type-Options', 'nosniff'); // the library answers some redirects with HTML
     try {
@@ -195,7 +195,7 @@ export class OAuthService {
     }
   }
 
-  /** One provider for each set of keys: the library reads its keys once. */
+  /** The provider for the present keys. There is one for each set of keys: the library reads its keys once. */
   async #current(): Promise<Provider> {
     const { keys, address, store, clock, log, auth, assertions } = this.#options;
     const present = await keys.current();

@@ -4,12 +4,12 @@
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 
 /**
- * The queue of the queries of sign-ins. On a file a query and what follows it block the loop, and calls go first.
+ * The queue of the queries of sign-ins. With SQLite a query and the work after it block the event loop, and calls go first.
  * Networks take turns, so that one with many requests does not hold up the sign-ins of others. Source: ADR 261, 271.
  */
 export class StoreTurns {
   readonly #turns = new TaskScheduler({ perTurn: 1 });
-  /** What waits, by network; the first network is the next. */
+  /** The queries that wait, by network; the first network is the next. */
   readonly #waiting = new Map<string, (() => void)[]>();
   readonly #network: () => string;
 

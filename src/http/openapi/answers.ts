@@ -10,7 +10,7 @@ import type { AnswerDoc, HttpRoute } from '../routing/route.ts';
 import { type Described, exampleOf } from './schema.ts';
 
 export interface SharedAnswers {
-  /** By name; complete after the last route was described. */
+  /** The error answers by name; complete after the last route was described. */
   readonly errors: Record<string, Described>;
   readonly describe: (schema: TSchema) => Described;
 }
@@ -52,7 +52,7 @@ interface StatusErrors {
   readonly codes: readonly ErrorCode[];
 }
 
-/** What all answers of one route have in common. */
+/** The parts that all answers of one route have in common. */
 interface Frame extends SharedAnswers {
   readonly headers: Described;
   /** True when errors may be those of JSON-RPC. */

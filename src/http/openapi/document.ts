@@ -148,7 +148,7 @@ interface Tag {
   readonly paths: RegExp;
 }
 
-/** In the order of the pages: those that most readers came for are first. */
+/** The tags in the order of their pages: those that most readers look for are first. */
 export const TAGS: readonly Tag[] = [
   {
     name: 'Templates',

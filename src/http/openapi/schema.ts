@@ -104,7 +104,7 @@ export function exampleOf(written: TSchema): unknown {
   }
 }
 
-/** For a record: one entry, whose name is an example of `propertyNames`. */
+/** The example of an object. That of a record has one entry, whose name is an example of `propertyNames`. */
 function exampleObject({ properties = {}, required = [], patternProperties = {}, propertyNames }: Keywords) {
   const fields = Object.entries(properties)
     .filter(([name, property]) => required.includes(name) || property.examples !== undefined)

@@ -36,11 +36,11 @@ const stateFields = {
   nodes: StatesByNode,
   in_flight: integer(0),
   reason: nullableText(),
-  /** Why it is ejected, and until when; null for an instance that gets calls. */
+  /** The reason and the end of the ejection; null for an instance that gets calls. */
   ejection: nullable(Type.Object({ reason: Type.String(), until: Type.String() })),
   restarts: integer(0),
   last_check: NullableTime,
-  /** When it is opened again; null unless it waits for that. */
+  /** The time at which the instance is opened again; null unless it waits for that. */
   next_attempt_at: NullableTime,
 };
 
@@ -89,14 +89,14 @@ export const InstanceRecord = named('InstanceRecord', {
   working_dir: nullableText(),
   /** Id of the container in which sync found it. */
   container: Type.Optional(Type.String()),
-  /** Only if the registration fixes it. */
+  /** The era of the server, only if the registration fixes it. */
   era: Type.Optional(Type.Enum(['legacy', 'modern'])),
   force: Type.Optional(Type.Boolean()),
   env_vars: masks({}),
   /** Names of variables that are secret whatever they are called. */
   secret_env_vars: Type.Optional(Type.Array(Type.String())),
   headers: masks({ Authorization: '***' }),
-  /** Set when its server is reached with an account. */
+  /** The account that is used; set when the server is reached with an account. */
   auth: Type.Optional(
     Type.Object({
       mode: Type.Literal('oauth'),

@@ -18,7 +18,7 @@ import { nullableNames } from './schemas.ts';
 /** The lists of rights in bodies; null means all. */
 export const WRITTEN_LISTS = {
   templates: Type.Optional(Type.Union([TemplateList, Type.Null()], { examples: [null] })),
-  /** Without `templates` null = all, else none. */
+  /** The views that may be used. Null: all when `templates` is null or absent, else none. */
   views: Type.Optional(Type.Union([ViewList, Type.Null()], { examples: [null] })),
   /** `<template>/<glob>`, perhaps after `!`; the last match decides. */
   tools: Type.Optional(Type.Union([ToolList, Type.Null()], { examples: [['everything/*']] })),
@@ -54,7 +54,7 @@ export function shownLists({ templates, views, tools }: RightsLists) {
   };
 }
 
-/** The rights of the caller: what its lists have in common. */
+/** The rights of the caller: those that its lists have in common. */
 export const CALLER_LIST_FIELDS = {
   templates: nullableNames(['everything']),
   views: nullableNames(null),
@@ -66,7 +66,7 @@ export const CALLER_LIST_FIELDS = {
 /** The rights of a caller as answers show them, sorted. */
 export function shownRights({ templates, views, tools }: Principal) {
   const [first, ...within] = tools?.lists ?? [];
-  // Without a list of views, a list of templates excludes them.
+  // When there is no list of views, a list of templates excludes all views.
   const ofViews = views ?? (templates === undefined ? undefined : new Set<string>());
   return {
     ...shownLists({
@@ -112,7 +112,7 @@ export function rightsOfNewKey(body: WrittenKeyRights, defined: DefinedRoles | u
     throw validationFailed([{ loc: ['body', 'permissions'], msg: 'Field required', type: 'missing' }]);
   }
   const { scopes, ...lists } = roleRights(role, defined);
-  // Without views, a list of templates excludes them.
+  // When there is no list of views, a list of templates excludes all views.
   const ofRole: RightsLists = lists.templates === undefined ? lists : { views: [], ...lists };
   const own = (['templates', 'views', 'tools'] as const).filter((list) => ofRole[list] !== undefined);
   const issues = own

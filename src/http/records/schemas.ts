@@ -32,7 +32,7 @@ export const PageLimit = Type.Optional(
   Type.Integer({ minimum: 1, maximum: HTTP_LIMITS.pageRecords, examples: [100] }),
 );
 
-/** `cursor` of a list: what the page before said. */
+/** The `cursor` of a list: that of the page before. */
 export const PageCursor = Type.Optional(Type.String({ minLength: 1, maxLength: 400 }));
 
 /**

@@ -32,7 +32,8 @@ export const InstanceMetadata = metadata;
 
 /**
  * Makes the input of a registration. A `config` with an `endpoint` or a `command` is complete; any other is merged into the
- * definition. Throws CONFIG_INCOMPLETE, which names what is missing, and VALIDATION_ERROR for unknown settings and wrong types.
+ * definition. Throws CONFIG_INCOMPLETE, which names the missing fields, and VALIDATION_ERROR for unknown settings and wrong
+ * types.
  */
 export function serverInput(
   template: string,
@@ -119,7 +120,7 @@ function checkedSettings(
   );
   if (isComplete && asWords.length > 0)
     throw validationFailed(asWords.map(({ name }) => unknownSetting(name)));
-  // No word of a value may become an option of the program.
+  // A word of a value must not become an option of the program.
   const isOption = (word: unknown) => /^-/.test(String(word));
   const options = asWords.filter(({ name, separator }) => partsOf(values[name], separator).some(isOption));
   const rule = { msg: 'Value should not start with "-"', type: 'value_error' };

@@ -85,7 +85,7 @@ export const StatisticsRecord = named('GatewayStatistics', {
 });
 export type StatisticsRecord = Static<typeof StatisticsRecord>;
 
-/** Of these servers, and of the templates that the viewer may see. */
+/** The statistics of these servers, and of the templates that the viewer may see. */
 export async function statisticsRecord(
   gateway: Gateway,
   viewer: Principal,
@@ -164,7 +164,7 @@ function instanceStatistics({ snapshot, clients }: Server, stats: Pick<GatewaySt
   };
 }
 
-/** In ms, as it is shown. */
+/** The percentile in ms, as it is shown. */
 export function percentile(ms: number | null): number | null {
   return ms === null ? null : rounded(ms, 3);
 }

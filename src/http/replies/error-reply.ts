@@ -20,7 +20,7 @@ export const ErrorBody = named('ErrorBody', {
   request_id: text('7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'),
   required_permissions: Type.Optional(Type.Array(Type.Enum([...SCOPES]))),
   connect_url: Type.Optional(Type.String({ format: 'uri' })),
-  /** Only in a 403: the credential of the caller, as in `GET /auth/me`. */
+  /** The credential of the caller, as in `GET /auth/me`; only in a 403. */
   credential: Type.Optional(
     Type.Object({ kind: Type.Enum(['user', 'api-key']), id: text('key:0123456789abcdef') }),
   ),

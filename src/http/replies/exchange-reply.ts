@@ -105,7 +105,7 @@ function exchangeOf(request: ExchangeRequest, client: HttpRequest, tracker: Trac
   return { ...request, tracker, requestId, callerId, tools };
 }
 
-/** How a call that threw ended, for its report. */
+/** The end of a call that threw, for its report. */
 export function endOf(thrown: unknown): CallEnd {
   if (thrown instanceof ClientGone) return { kind: 'cancelled' };
   return { kind: 'failed', code: asGatewayError(thrown).code };

@@ -25,7 +25,7 @@ export interface AskedList {
   readonly template: string;
   readonly list: ListField;
   readonly request: Pick<HttpRequest, 'signal' | 'callerId' | 'callerTools' | 'id' | 'report'>;
-  /** How an item is shown. It depends on the kind of list only. */
+  /** The shown form of an item. It depends on the kind of list only. */
   readonly show: (item: JsonObject) => object;
 }
 

@@ -40,7 +40,7 @@ interface Listed<T> {
   readonly idOf: (item: T) => string;
   /** The records of these items. */
   readonly read: (items: readonly T[]) => readonly object[] | Promise<readonly object[]>;
-  /** Nodes whose part is missing. */
+  /** The nodes whose part is missing. */
   readonly partial?: readonly string[];
 }
 
@@ -66,7 +66,10 @@ export async function pagedList<T>(
   return { kind: 'pieces', status: 200, first: text, others: pieces, headers };
 }
 
-/** An array as JSON, whose end is the result. Each piece is made in a turn of its own, and read when the one before was taken. */
+/**
+ * The pieces of an array as JSON, whose last one is the result. Each piece is made in a turn of its own, and read when the one
+ * before was taken.
+ */
 async function* piecesOf<T>(
   items: readonly T[],
   read: Listed<T>['read'],

@@ -1,5 +1,5 @@
-// The replies that a handler returns: values that describe the answer. write-reply.ts chooses what writes
-// them: respond.ts, or sse/event-stream.ts for streams.
+// The replies that a handler returns: values that describe the answer. write-reply.ts chooses their writer: respond.ts, or
+// sse/event-stream.ts for streams.
 
 import type { Observable } from 'rxjs';
 import type { Tracker } from '../../domain/calls/exchange.ts';
@@ -27,8 +27,8 @@ export interface BytesReply extends ReplyFields {
 }
 
 /**
- * JSON text whose length is not known when it begins. `others` is read no faster than the client reads, and
- * returned when it leaves.
+ * JSON text whose length is not known when it begins. `others` is read no faster than the client reads, and ended when the client
+ * leaves.
  */
 export interface PiecesReply extends ReplyFields {
   readonly kind: 'pieces';
@@ -96,7 +96,7 @@ export interface ServedReply {
 /** Writes the answer of another node instead. */
 export type Relay = (job: ForwardJob) => Promise<void>;
 
-/** What relay.ts needs to forward a request to another node, which holds its session, and to pass on the answer. */
+/** The fields that relay.ts needs to forward a request to another node, which holds its session, and to pass on the answer. */
 export interface ForwardJob {
   /** Id of that node, for the log. */
   readonly node: string;

@@ -36,7 +36,7 @@ export async function respondInPieces(
   }
 }
 
-/** Resolves when the client has read what was written, or has left. */
+/** Resolves when the client has read all written bytes, or has left. */
 function readOrGone(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

@@ -14,7 +14,7 @@ export function respond({ res: response, state }: HttpContext, reply: BytesReply
   if (reply.headers !== undefined) headers.push(...reply.headers);
   const { bytes } = reply;
   if (bytes === undefined) {
-    // Without a length Node would begin a chunked body.
+    // When the length is not given, Node begins a chunked body.
     if (reply.status !== 204) headers.push('Content-Length', '0');
     response.writeHead(reply.status, headers).end();
     return;
@@ -27,7 +27,7 @@ export function respond({ res: response, state }: HttpContext, reply: BytesReply
   if (response.writableLength > 0) limitReader(response);
 }
 
-/** For `Vary`: headers that an answer for one caller depends on. */
+/** The value of `Vary`: the headers that an answer for one caller depends on. */
 const CREDENTIALS = 'Authorization, Cookie, X-API-Key';
 
 /**
@@ -61,7 +61,7 @@ export function commonHeaders(
  */
 export const SMALL_BYTES = 16 * 1024;
 
-/** One character per byte; to be written with the encoding `latin1`. */
+/** The text with one character per byte, which is written with the encoding `latin1`. */
 export function latin1Of(bytes: Uint8Array): string {
   const { buffer, byteOffset, byteLength } = bytes;
   return (bytes instanceof Buffer ? bytes : Buffer.from(buffer, byteOffset, byteLength)).toString('latin1');

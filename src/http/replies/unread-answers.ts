@@ -64,7 +64,7 @@ export function limitReader(response: ServerResponse, unreadMs: number = HTTP_LI
   let quietSinceMs = 0;
   let checkedAtMs = 0;
   response.on('timeout', () => {
-    // Nothing is waiting; the next write restarts the timeout.
+    // No bytes are waiting; the next write restarts the timeout.
     if (response.writableLength === 0) return;
     const nowMs = systemClock.now();
     // A missing timeout means progress.

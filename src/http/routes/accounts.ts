@@ -56,7 +56,7 @@ const Token = Type.Object({
   expires_in: integer(3_600),
   /** `key_id` for `POST /auth/proof`. */
   proof_key_id: text('0f1e2d3c4b5a6978-3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
-  /** In hex: with it a client checks the proof. */
+  /** The secret with which a client checks the proof, in hex. */
   proof_secret: text(HEX),
 });
 
@@ -342,7 +342,7 @@ export const userRoutes: readonly HttpRoute[] = [
   }),
 ];
 
-/** The verified caller in whose share of the hashes a new password is hashed. */
+/** The verified caller, in whose share of the hashes a new password is hashed. */
 function hashCaller({
   principal,
   request,

@@ -28,10 +28,10 @@ const ConnectionRecord = named('ConnectionRecord', {
   /** Null for a shared account. */
   user_id: nullableText('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
   username: nullableText('ada'),
-  /** Where its tokens are used, as far as the caller may see. */
+  /** The templates that use its tokens, as far as the caller may see them. */
   templates: Type.Array(Type.String(), { examples: [['mail']] }),
   issuer: text('https://login.mail.example'),
-  /** The URL of what its tokens are for. */
+  /** The URL of the resource for which its tokens are. */
   resource: text('https://mcp.mail.example/mcp'),
   scopes: Type.Array(Type.String(), { examples: [['mail.read']] }),
   /** `ended`: it has to be connected again. */
@@ -167,7 +167,9 @@ function wrong(field: string, msg: string): GatewayError {
   return validationFailed([{ loc: ['body', field], msg, type: 'value_error' }]);
 }
 
-/** Whose connections: without an owner all. An API key has none, and neither has a client of a user: it only uses them. */
+/**
+ * The filter by owner; without an owner it gives all connections. API keys and clients of a user see none: they only use them.
+ */
 function ownersSeenBy(principal: Principal): { readonly owner?: string } | undefined {
   if (mayDo(principal, ['admin']) && !isRestricted(principal)) return {};
   const { kind, userId, client } = principal;

@@ -12,7 +12,7 @@ import { GatewayHealth, healthOf } from './health.ts';
 
 const CACHED = { 'Cache-Control': 'How long to keep it: files with a hash in their name for ever' };
 
-/** No path of the console has a `%`: the router leaves one only where it could not decode a segment. */
+/** The path of a file of the console, which has no `%`: the router leaves one only where it could not decode a segment. */
 const ConsoleParams = Type.Object({
   path: Type.String({ pattern: '^[^%\\u0000]*$', examples: ['templates'] }),
 });

@@ -1,4 +1,4 @@
-// The grants of MCP clients: what users have allowed them, and the end of that. The authorization server makes grants.
+// The grants of MCP clients: the permissions that users have given them, and their end. The authorization server makes grants.
 
 import Type, { type Static } from 'typebox';
 import type { Grants, ShownGrant } from '../../auth/oauth/grants.ts';

@@ -33,7 +33,7 @@ const InstanceCounts = Type.Object({
   unhealthy: integer(0),
 });
 
-/** Without snapshots of the instances: the answers that contain them need no credentials. */
+/** The counts of instances, made without snapshots of them: the answers that contain the counts need no credentials. */
 function instanceCounts(gateway: Gateway): Static<typeof InstanceCounts> {
   const { total, healthy } = gateway.countInstances();
   return { total, healthy, unhealthy: total - healthy };
@@ -88,7 +88,7 @@ interface Counts {
   readonly partial: ReturnType<typeof missing>;
 }
 
-/** Other nodes are asked as this node, not as the caller, who gets numbers only. */
+/** The counts of all nodes. Other nodes are asked as this node, not as the caller, since the answer has only numbers. */
 function countsOf(services: StatisticsServices): Counts | Promise<Counts> {
   const { gateway, deployment } = services;
   const own = instanceCounts(gateway);
@@ -198,7 +198,7 @@ export const healthRoutes: readonly HttpRoute[] = [
       if (gateway.views.has(template)) return json(200, viewHealth(gateway, template, principal));
       const shown = gateway.template(template);
       const withheld = await withheldFor(principal, template, shown, scheduler);
-      // Not beside `gateway.health`: each makes a snapshot of all instances, 10,000 take 0.1 s.
+      // `gateway.health` is not called as well: each makes a snapshot of all instances, 10,000 take 0.1 s.
       const servers = gateway.servers(template);
       return whenKnown(knownAtPeers(gateway, principal, deployment), (known) => {
         const healths = servers.map(
@@ -250,20 +250,20 @@ export const healthRoutes: readonly HttpRoute[] = [
         mcp_servers: instanceCounts(gateway),
       };
       if (database === 'connected') return json(200, health);
-      // Not thrown, because the answer contains the other fields, too.
+      // The error is not thrown, because the answer contains the other fields, too.
       return errorReply(databaseUnavailable(undefined), request.id, { fields: health });
     },
   }),
 ];
 
 const WithWarnings = {
-  /** Present with `?verbose`. */
+  /** The warnings of the node; present with `?verbose`. */
   warnings: Type.Optional(NodeWarnings),
-  /** Present with `?verbose`. */
+  /** The nodes that did not answer; present with `?verbose`. */
   partial: MissingNodes,
 };
 
-// They need no credentials, and do not depend on the database: a restart would not repair its failure.
+// These routes need no credentials, and do not depend on the database: a restart would not repair its failure.
 export const livenessRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/livez', {
     summary: 'Whether the process is alive',

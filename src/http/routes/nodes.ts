@@ -17,9 +17,9 @@ import type { Services } from '../services.ts';
 
 const NodeRecord = Type.Object({
   id: text('local'),
-  /** One start of the node. */
+  /** The id of one start of the node. */
   life: text('kX3v_0aB'),
-  /** Where other nodes reach this one; null when there are none. */
+  /** The address at which other nodes reach this one; null when there are no other nodes. */
   address: nullableText('http://127.0.0.1:40123'),
   version: text('0.1.0'),
   since: Time,

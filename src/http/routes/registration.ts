@@ -196,7 +196,7 @@ export function registerInstance(
     .catch(rethrown(locate));
 }
 
-/** The record, with what only the answer to a registration warns of. */
+/** The record, with the warnings that only the answer to a registration has. */
 export function registeredRecord(server: Server, viewer: Principal): InstanceRecord {
   const record = instanceRecord(server, viewer);
   return { ...record, warnings: [...record.warnings, ...pathWarnings(server.definition)] };
@@ -258,7 +258,7 @@ export function checkedCommand(
       `While authentication is off, commands can be registered only from this machine, and not from a web page. ${BEHIND_A_PROXY}`,
     );
   }
-  // An admin of some templates would have all with it: a command may do what the gateway may.
+  // A command may do everything that the gateway may: an admin of some templates would get all of them.
   if (mayDo(principal, ['admin']) && !isRestricted(principal)) return instance;
   if (instance.force === true) throw insufficientPermissions(['admin']);
   const split = commandWords(instance);

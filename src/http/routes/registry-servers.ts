@@ -1,5 +1,5 @@
 // This gateway as a registry of MCP servers, in the form of the official one (its API v0.1, server.json of
-// 2025-12-11): what it offers at /mcp/{template} and /mcp/{view}, as remotes. With `registry.public` anyone reads
+// 2025-12-11): its endpoints /mcp/{template} and /mcp/{view}, as remotes. With `registry.public` anyone reads
 // it, and it has names and addresses only.
 
 import Type, { type Static } from 'typebox';
@@ -133,7 +133,7 @@ interface Offer {
   readonly updatedAt: string;
 }
 
-/** What the caller may use, in the order of the names. */
+/** The templates and views that the caller may use, in the order of their names. */
 function offered(
   services: Services,
   principal: Principal,
@@ -183,10 +183,13 @@ function offerOfView({ definition: { id, title, description, version }, updatedA
   return { id, title, description, version, publishedAt: updatedAt, updatedAt };
 }
 
-/** Most characters of titles and descriptions, by the schema of server.json. */
+/** The most characters of titles and descriptions, by the schema of server.json. */
 const LONGEST_TEXT = 100;
 
-/** With the header for pages of all origins where everyone may read it; with an origin, the check of origins has set it. */
+/**
+ * The reply, with the header for pages of all origins where everyone may read it; for a request with an origin, the check of
+ * origins has set the header.
+ */
 function shared(body: object, request: HttpRequest, { registry }: Pick<Services, 'registry'>): Reply {
   const isSent = registry?.isPublic === true && request.headers.origin === undefined;
   return json(200, body, isSent ? { headers: ['Access-Control-Allow-Origin', '*'] } : {});

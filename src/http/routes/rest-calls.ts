@@ -38,7 +38,7 @@ const Tool = Type.Object({
   description: text('Echoes back the input string'),
   parameters: Parameters,
 });
-/** Present for a list that has no end, or too many items. */
+/** The warning about a list that has no end, or too many items. */
 const ListWarning = Type.String({ examples: ['The list ends early: its cursor repeats.'] });
 
 export const ToolListAnswer = named('ToolList', {

@@ -131,7 +131,7 @@ async function pageOfDeployment(
   if (answers.size === 0) return { ...own, ...missing(partial) };
   const parts = [[deployment.ownId, own] as const, ...answers];
   const found = parts.flatMap(([node, { sessions }]) => sessions.map((session) => ({ ...session, node })));
-  // One that moves may be seen at two nodes.
+  // A session that moves may be seen at two nodes.
   const byId = new Map(found.map((session) => [session.id, session]));
   const sorted = [...byId.values()].sort((left, right) => (left.id < right.id ? -1 : 1));
   const sessions = sorted.slice(0, limit);
@@ -152,7 +152,7 @@ async function pageOfNode(
     .filter((session) => id === undefined || session.id === id)
     .filter(({ bindings }) => template === undefined || bindings.some((one) => one.template === template))
     .sort((left, right) => (left.id < right.id ? -1 : 1));
-  // Only a name needs the accounts; an id is in the session.
+  // Only a search by name needs the accounts; the session has the id.
   const isName = owner !== undefined && !visible.some(({ ownerId }) => ownerId === owner);
   const owners = isName ? await namesOf(visible, auth) : undefined;
   const rest = visible.filter(

@@ -12,7 +12,7 @@ import type { Services } from '../services.ts';
 
 const SettingRecord = Type.Object({
   name: text('log_level'),
-  /** As in gateway.yaml; `********` for a secret. */
+  /** The value as in gateway.yaml; `********` for a secret. */
   value: text('info'),
   /** Unit of a number. */
   unit: Type.Optional(text('seconds')),

@@ -27,7 +27,7 @@ import { Withheld, withheldFor } from './health.ts';
 
 const Texts = Type.Array(Type.String());
 
-/** What instances get that are registered without `auth`. */
+/** The setting of instances that are registered without `auth`. */
 const ShownAuth = Type.Union([TemplateAuth, Type.Null()]);
 
 /**
@@ -145,7 +145,7 @@ async function registryRecord(
   };
 }
 
-/** Null restores what the definition file says, or nothing. */
+/** The change of the setting. Null restores the setting of the definition file, or none. */
 const AuthChange = Type.Union([TemplateAuth, Type.Null()]);
 
 /** Null restores a default. The settings of the load balancer alone may be without `load_balancer`. */

@@ -1,4 +1,4 @@
-// Views: their definitions, what is wrong with them, and what they would list.
+// Views: their definitions, their problems, and the items that they would list.
 
 import Type, { type Static } from 'typebox';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
@@ -45,7 +45,7 @@ const Preview = named('ViewPreview', {
   problems: Type.Array(Problem, { examples: [[]] }),
 });
 
-/** One token is about that many characters of JSON. */
+/** The number of characters of JSON that are about one token. */
 const TOKEN_CHARACTERS = 3.5;
 
 const WRITES: readonly ErrorCode[] = [
@@ -172,16 +172,16 @@ export function visibleView(principal: Principal, gateway: Pick<Gateway, 'views'
   return view;
 }
 
-/** To write a view takes all tools of its templates: it may give them to others. TEMPLATE_NOT_FOUND. */
+/** Requires rights to all tools of the templates of a view, since the view may give them to others. TEMPLATE_NOT_FOUND. */
 function requireTemplates(principal: Principal, { from }: ViewDefinition): void {
   const refused = from.find(({ template }) => !mayUseAll(principal, template));
   if (refused !== undefined) throw templateNotFound(refused.template);
 }
 
 /**
- * Requires all tools of the templates of the view as it was, and an admin for a change of `approve`, for a view that an
- * account or a role names, since the change alters what others may do, and for one with `confirm`, which the change
- * could make to meet nothing. `after`: default the view is deleted. TEMPLATE_NOT_FOUND, INSUFFICIENT_PERMISSIONS;
+ * Requires all tools of the templates of the view as it was, and an admin for a change of `approve`, for a view that an account
+ * or a role names, since the change alters the rights of others, and for a view with `confirm`, which the change could make
+ * ineffective. `after`: the new definition. Default: the view is deleted. TEMPLATE_NOT_FOUND, INSUFFICIENT_PERMISSIONS;
  * DATABASE_UNAVAILABLE.
  */
 async function requireRightToWrite(

@@ -1,6 +1,5 @@
-// Calls without koa: finds the route of a POST to a template by a look-up, and serves it with a context that has
-// only what its middleware uses. That is the same as for all other requests, which koa and its router take.
-// Source: ADR 137.
+// Calls without koa: finds the route of a POST to a template by a look-up, and serves it with a context that has only the fields
+// that its middleware uses. The middleware is that of all other requests, which koa and its router take. Source: ADR 137.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type Koa from 'koa';
@@ -20,9 +19,9 @@ interface PlainRoute {
 }
 
 /**
- * Makes the look-up: what serves a request, and the name in its path; undefined for all requests but a POST to a
- * template whose path has no query and no escapes. The router compares a path with all of its rows and composes
- * the middleware of each request (2 us).
+ * Makes the look-up, which gives the middleware that serves a request, and the name in its path; undefined for all requests but a
+ * POST to a template whose path has no query and no escapes. The router compares a path with all of its rows and composes the
+ * middleware of each request (2 us).
  */
 export function plainCalls(
   routes: readonly PlainRoute[],

@@ -72,9 +72,10 @@ export function routeListener(
 }
 
 /**
- * Like app.callback(), but without listeners for the end of the connection (1.5 us per request), without koa's lines on standard
- * error and its answers: respond.ts and sse/ write every reply. The first middleware handles what the others reject with.
- * `callOf`: requests that are served without koa. Default: none. `arrivals`: where the requests of clients are published.
+ * The listener of the requests of an app. Unlike app.callback() it has no listeners for the end of the connection (1.5 us per
+ * request), and neither koa's lines on standard error nor its answers: respond.ts and sse/ write every reply. The first
+ * middleware handles the errors of the others. `callOf`: requests that are served without koa. Default: none. `arrivals`: where
+ * the requests of clients are published.
  */
 export function appListener(
   app: KoaApp,
@@ -119,7 +120,7 @@ function unlessTemplate<C>(
 /**
  * Composes middleware into one that runs it in order, then `next`. koa-compose creates a bound function and a promise for each
  * one and each request, to detect a second call of `next`, which is never made here: one function for all middleware of a
- * request counts them. Middleware may throw synchronously: what catches errors uses `await`, or `guarded`.
+ * request counts them. Middleware may throw synchronously: middleware that catches errors uses `await`, or `guarded`.
  */
 function compose<C>(all: readonly HttpMiddleware<C>[]): HttpMiddleware<C> {
   return (context, next) => {

@@ -1,5 +1,5 @@
-// The tables of routes, and the middleware of a request in the order of its execution: one table for clients, one for what other
-// nodes forward to this one. route-listener.ts joins each for koa.
+// The tables of routes, and the middleware of a request in the order of its execution: one table for clients, one for requests
+// that other nodes forward to this one. route-listener.ts joins each for koa.
 
 import type { Logger } from 'pino';
 import type { RateLimiter } from '../../auth/limits/rate-limiter.ts';
@@ -37,12 +37,12 @@ export interface RouteTablesOptions {
   readonly open: OpenRequests;
   /** Counts the answers to clients. */
   readonly metrics: Pick<Prometheus, 'countAnswer'>;
-  /** Which hosts and origins may call. */
+  /** The hosts and origins that may call. */
   readonly origins: Omit<HostOriginCheckOptions, 'proxies' | 'signIn' | 'isRegistryPublic'>;
   readonly worker: OwnWorker | undefined;
 }
 
-/** How the requests of clients and those of other nodes differ. */
+/** The differences between the requests of clients and those of other nodes. */
 interface Callers {
   /** The middleware that finds the caller of a request. */
   readonly authorizeAt: (route: HttpRoute) => readonly RouteMiddleware[];
@@ -53,7 +53,7 @@ interface Callers {
 
 export interface RouteTables {
   readonly ofClients: RouteTable;
-  /** For requests that other nodes forward. Not made before it is needed: most gateways have no other nodes. */
+  /** The table of requests that other nodes forward. It is made when it is needed: most gateways have no other nodes. */
   readonly ofNodes: () => RouteTable;
 }
 

@@ -1,5 +1,5 @@
 // A route: a row of the table with the data for validation, authorization and the API description, and a handler that does not
-// depend on koa. route-listener.ts finds the route of a request, of those that routes/index.ts lists.
+// depend on koa. route-listener.ts finds the route of a request, among the routes that routes/index.ts lists.
 
 import type { StaticEncode, TObject, TSchema, TUnknown } from 'typebox';
 import type { Principal, Scope } from '../../domain/accounts/account.ts';
@@ -14,9 +14,9 @@ import type { Services } from '../services.ts';
 import { type Method, NOT_FOUND, pathRefused, queryReader } from './route-params.ts';
 
 /**
- * How a body is read. `json`: parsed. `short`: the same, but few bytes are taken, because the sender is not authenticated;
- * `form`: the same or a form. `call`: JSON whose arguments are not parsed and whose texts are all passed on. `bytes`: JSON
- * that is not parsed at all.
+ * The way in which a body is read. `json`: parsed. `short`: the same, but few bytes are taken, because the sender is not
+ * authenticated; `form`: the same or a form. `call`: JSON whose arguments are not parsed and whose texts are all passed on.
+ * `bytes`: JSON that is not parsed at all.
  */
 export type BodyKind = 'json' | 'short' | 'form' | 'call' | 'bytes';
 
@@ -131,7 +131,7 @@ export function defineRoute<
   };
 }
 
-/** The fields for forwarding, without what `body` no longer has: an object that lost a field is written again. */
+/** The fields for forwarding, without those that `body` no longer has: an object that lost a field is written again. */
 function fieldsOf({ body: written, bodyFields = {} }: RawInput, body: unknown): JsonFields {
   if (body === written || !isJsonObject(body) || !isJsonObject(written)) return bodyFields;
   const fields = Object.entries(bodyFields).flatMap(([name, field]): [string, JsonFields[string]][] => {

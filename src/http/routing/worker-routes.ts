@@ -1,4 +1,4 @@
-// What several workers of one gateway answer together: a change is known to all of them before its answer, because
+// The routes that several workers of one gateway answer together: a change is known to all of them before its answer, because
 // the next request of the client may reach another one, and each scrape of the metrics has those of all. Source:
 // ADR 174, 175.
 

@@ -25,9 +25,9 @@ import type { HttpContext } from '../request.ts';
 export interface EventStreamOptions {
   /** Interval of the comments that keep a stream alive. Default: 15 000 ms. */
   readonly keepAliveMs?: number;
-  /** Longest time in which a client reads nothing although bytes wait; then its connection is closed. Default: 30 000 ms. */
+  /** The longest time in which a client reads nothing although bytes wait; then its connection is closed. Default: 30 000 ms. */
   readonly unreadMs?: number;
-  /** Most unread bytes of all clients. Default: from the available memory. */
+  /** The most unread bytes of all clients. Default: from the available memory. */
   readonly unreadBounds?: ByteBounds;
   /** Approximate interval at which callers are checked again. Default: 5 000 ms. */
   readonly callerCheckMs?: number;
@@ -147,7 +147,7 @@ export class OpenStream implements McpStream {
     });
   }
 
-  /** Includes the writes of this turn of the event loop, at whose end Node sends them. */
+  /** The bytes that are not sent, including the writes of this turn of the event loop, at whose end Node sends them. */
   get unsentBytes(): number {
     return this.#response.writableLength;
   }

@@ -10,7 +10,7 @@ import { OPAQUE_NUMBERS, OpaqueNumbers } from '../../protocol/opaque-numbers.ts'
 import { HTTP_LIMITS } from '../limits.ts';
 import type { StreamEvent, StreamReader } from '../replies/reply.ts';
 
-/** What events are selected by. */
+/** The fields by which events are selected. */
 export interface SelectableEvent {
   readonly type: string;
   readonly template?: string;
@@ -19,7 +19,7 @@ export interface SelectableEvent {
   readonly tool?: string | undefined;
   readonly view?: string | undefined;
   readonly alias?: string;
-  /** Id of the other node whose event it is. */
+  /** The id of the other node whose event it is. */
   readonly node?: string;
 }
 
@@ -44,7 +44,7 @@ export interface ReadOptions {
 }
 
 export interface EventRate {
-  /** Shortest time between two writes to a reader that follows, in ms. The first event after a pause is not delayed. */
+  /** The shortest time between two writes to a reader that follows, in ms. The first event after a pause is not delayed. */
   readonly intervalMs: number;
   /** Events that all readers together get; each that waits for some has an equal part, and may save up as much as is kept. */
   readonly perSecond: number;
@@ -279,7 +279,7 @@ export class RecentEvents {
     subscriber.next({ name: event.type, id, data: this.#texts[slot] });
   }
 
-  /** Where reading begins, and how many events since `after` are no longer kept. */
+  /** The position at which reading begins, and the number of events since `after` that are no longer kept. */
   #startAfter(after: string | undefined): { readonly start: number; readonly missed: number } {
     const oldest = Math.max(0, this.#next - this.#size);
     const [, run, hidden] = /^([0-9a-f]{8})-(\d{1,15})$/.exec(after ?? '') ?? [];

@@ -25,7 +25,7 @@ const FRESH_MS = 10 * 60_000;
 const FAILED_MS = 60_000;
 const KEPT_MS = 7 * 24 * 3_600_000;
 const KNOWN = 1_000;
-/** Most stored documents, over all nodes: any outsider can cause one. The oldest make room, this many at once. */
+/** The most stored documents, over all nodes: any outsider can cause one. The oldest ones are removed, this many at once. */
 const MAX_STORED = 1_000;
 const MADE_ROOM = 100;
 const LONGEST_ID = 500;

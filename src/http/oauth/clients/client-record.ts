@@ -1,6 +1,6 @@
-// A client of the authorization server: what is kept of a registration or of a client's document, and what the
-// library sees of it. Everything that is not named here is dropped, not refused: clients send fields of many
-// profiles. Source: RFC 7591, ADR 203.
+// A client of the authorization server: the part of a registration or of a client's document that is kept, and the part that the
+// library sees. Everything that is not named here is dropped, not refused: clients send fields of many profiles. Source: RFC
+// 7591, ADR 203.
 
 import type { AllClientMetadata } from 'oidc-provider';
 import type { Scope } from '../../../domain/accounts/account.ts';
@@ -10,7 +10,7 @@ import { plainLine } from '../../../domain/text.ts';
 
 export interface ClientRecord {
   readonly id: string;
-  /** At most 60 characters, none of them invisible. */
+  /** The name of the client: at most 60 characters, none of them invisible. */
   readonly name: string;
   readonly redirectUris: readonly string[];
   readonly mayRefresh: boolean;
@@ -21,7 +21,7 @@ export interface ClientRecord {
   readonly source: 'registered' | 'document' | 'added';
   /** Scopes that an admin allowed, in addition to those of every client. */
   readonly scopes: readonly Scope[];
-  /** What an admin has limited it to. Absent: nothing is. */
+  /** The rights to which an admin has limited the client. Absent: no limits. */
   readonly lists?: RightsLists | undefined;
   readonly secret?: string | undefined;
   /** The keys of a client, from its document. */
@@ -87,7 +87,7 @@ export function clientOf(
   if (grants.length > 0 && !grants.includes('authorization_code'))
     throw new BadClient('invalid_client_metadata', 'the grant type "authorization_code" is missing');
   const written = fields.token_endpoint_auth_method;
-  // Without a field a registration gets a secret, by RFC 7591; a document cannot have one.
+  // A registration that names no method gets a secret, by RFC 7591; a document cannot have one.
   const wanted = written ?? (own.source === 'registered' ? 'client_secret_basic' : 'none');
   const authMethod = AUTH_METHODS.find((method) => method === wanted);
   if (authMethod === undefined)
@@ -138,7 +138,7 @@ function urisOf(written: unknown): readonly string[] {
 
 function uriFault(uri: string): string | undefined {
   if (uri.length > LONGEST_URI) return `has more than ${LONGEST_URI} characters`;
-  // A parser drops or repairs these; clients and servers would not agree on what is left.
+  // A parser drops or repairs these characters; clients and servers would not agree on the rest.
   if (/[\s\\]|[^\x21-\x7e]/.test(uri)) return 'has characters that a URL must escape';
   const url = URL.parse(uri);
   if (url === null || !/^[a-z][a-z0-9+.-]*:/i.test(uri)) return 'is not an absolute URL';
@@ -172,7 +172,7 @@ export function metadataOf(client: ClientRecord): AllClientMetadata {
       'authorization_code',
       ...(client.mayRefresh ? ['refresh_token'] : []),
       ...(client.mayAssert === true ? [JWT_BEARER] : []),
-      // In other hands it is a tool for phishing.
+      // Other clients could use this grant type for phishing.
       ...(client.id === COMMAND_LINE.id ? [DEVICE_GRANT] : []),
     ],
     token_endpoint_auth_method: client.authMethod,

@@ -1,5 +1,5 @@
-// The clients of the authorization server: registered ones and those that an admin added are rows, those with a
-// document are found by its URL. Source: ADR 203.
+// The clients of the authorization server: registered clients and clients that an admin added are rows, clients with a document
+// are found by its URL. Source: ADR 203.
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
@@ -24,19 +24,19 @@ import {
 import { readClient } from './client-rows.ts';
 
 const DAY_MS = 24 * 3_600_000;
-/** How long a registration that no user has allowed is kept. */
+/** The time for which a registration is kept that no user has allowed. */
 const UNUSED_MS = DAY_MS;
 const MAX_UNUSED = 1_000;
 /** An unused registration of this age makes room for another. */
 const SPARED_MS = 10 * 60_000;
-/** How long a client is kept after its last token. */
+/** The time for which a client is kept after its last token. */
 const USED_MS = 180 * DAY_MS;
 const PER_MINUTE = 10;
 const COUNTED = 10_000;
 /** Bound for each client that authenticates by its key. */
 const ASSERTIONS_PER_MINUTE = 600;
 const MAX_LISTED = 1_000;
-/** Longest time until a client that another node removed is unknown here. */
+/** The longest time until this node knows that another node has removed a client. */
 const KNOWN_MS = 10_000;
 
 export interface ClientsOptions {
@@ -69,9 +69,9 @@ interface NewClient {
 export class Clients {
   readonly #options: ClientsOptions;
   readonly #counts = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
-  /** By key: when a use was written. */
+  /** The time at which a use was last written, by key of the client. */
   readonly #usedAtMs = new LruMap<number>(COUNTED);
-  /** By key: a sign-in looks its client up in each request. */
+  /** The known clients by key: a sign-in looks its client up in each request. */
   readonly #known = new LruMap<{ readonly client: ClientRecord; readonly atMs: number }>(COUNTED);
   #removals = 0;
   readonly #assertions = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
@@ -96,7 +96,7 @@ export class Clients {
     const [row] = await store.find('client', [key]);
     if (row !== undefined) {
       const client = readClient(row);
-      // It may have been this one.
+      // The removed client may have been this one.
       if (removals === this.#removals) this.#known.set(key, { client, atMs: clock.now() });
       return client;
     }
@@ -130,7 +130,7 @@ export class Clients {
     const read = clientOf(fields, { id: randomUUID(), source: 'registered', scopes: [] });
     this.#checkHosts(read.redirectUris);
     await this.#makeRoom();
-    // RFC 7591: the server may replace what was asked for, and says so in its answer.
+    // RFC 7591: the server may replace the requested values, and says so in its answer.
     const isConfidential = read.authMethod !== 'none' && keepsSecrets;
     const client: ClientRecord = isConfidential
       ? { ...read, secret: newSecret() }
@@ -160,7 +160,7 @@ export class Clients {
     return { client, createdAt: row.createdAt };
   }
 
-  /** Without damaged ones. */
+  /** All clients, without damaged rows. */
   async list(): Promise<Listed[]> {
     const { store, warn } = this.#options;
     const listed = (row: OAuthRow) => ({
@@ -171,7 +171,7 @@ export class Clients {
     return readUndamaged(await store.list({ kind: 'client' }, MAX_LISTED), listed, warn);
   }
 
-  /** Also ends its grants. False when there was none. */
+  /** Removes the client and ends its grants. False when there was no such client. */
   async remove(id: string): Promise<boolean> {
     const key = clientKeyOf(id);
     const isRemoved = await this.#options.store.end({ clientKey: key });
@@ -206,7 +206,7 @@ export class Clients {
       key,
       clientKey: key,
       createdAt: at,
-      // One that an admin added is not an unused registration.
+      // A client that an admin added never counts as an unused registration.
       usedAt: keptMs === undefined ? at : undefined,
       expiresAt: keptMs === undefined ? undefined : new Date(nowMs + keptMs).toISOString(),
       value: JSON.stringify(client),

@@ -20,7 +20,7 @@ export interface Fetched {
   readonly body: Buffer;
 }
 
-/** Why a request failed, in words for people; nothing of the answer is in it. */
+/** The failure of a request, in words for people, without any part of the answer. */
 export class FetchFailure extends Error {
   readonly isBusy: boolean;
 

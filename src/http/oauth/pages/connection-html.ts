@@ -10,9 +10,9 @@ export interface ConnectContent {
   readonly template: string;
   /** The origin of the server. */
   readonly server: string;
-  /** The page at which the account is, whose owner decides there. */
+  /** The provider that has the account, where its owner decides. */
   readonly provider: string;
-  /** Whose connection it will be: a user, or all callers. */
+  /** The owner of the connection: a user, or all callers. */
   readonly whose: string;
   readonly username: string;
   readonly scopes: readonly string[];

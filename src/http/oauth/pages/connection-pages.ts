@@ -18,7 +18,7 @@ import type { SignedIn, SignIns } from '../sign-ins/sign-ins.ts';
 import { connectedPage, connectPage, listPage, othersPage } from './connection-html.ts';
 import { faultPage, type Page } from './page.ts';
 
-/** What the gateway knows of them. */
+/** The accounts at backends, as the gateway knows them. */
 export interface BackendAccounts {
   open(): Promise<
     Pick<Vault, 'begin' | 'finish' | 'list' | 'disconnect' | 'find' | 'discover' | 'clientDocument'>
@@ -54,7 +54,7 @@ export class ConnectionPages {
     this.#options = options;
   }
 
-  /** Never rejects: what cannot be answered is a page. */
+  /** Answers the request. Never rejects: a failure is answered with a page. */
   async serve(exchange: OAuthExchange): Promise<void> {
     const { request, response } = exchange;
     try {
@@ -88,7 +88,7 @@ export class ConnectionPages {
     return this.#visit(exchange, { id, step, choice, goal, target });
   }
 
-  /** By which authorization servers know the gateway. Undefined where they could not fetch it. */
+  /** Answers with the document by which authorization servers know the gateway. There is none where they could not fetch it. */
   async #document({ response }: OAuthExchange): Promise<void> {
     const { clientDocument } = await this.#options.accounts.open();
     if (clientDocument === undefined) sendPage(response, NO_PAGE);

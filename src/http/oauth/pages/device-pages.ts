@@ -64,7 +64,7 @@ export interface DevicePagesOptions {
   readonly roles: DefinedRoles | undefined;
 }
 
-/** What a command waits for. */
+/** The request of a command that waits for its user. */
 interface Pending {
   readonly row: OAuthRow;
   readonly payload: AdapterPayload;
@@ -169,7 +169,7 @@ export class DevicePages {
       ...(grant !== undefined && { userId: user.id, grantId: grant.id }),
       value: JSON.stringify({ ...payload, ...decision }),
     };
-    // One answer: of two pages, the first one counts.
+    // A request has one answer: of two pages, the first one counts.
     if (await this.#options.store.replace(decided, row.version))
       return sendPage(exchange.response, decidedPage(grant !== undefined, COMMAND_LINE.name));
     if (grant !== undefined) await this.#options.store.end({ grantId: grant.id });

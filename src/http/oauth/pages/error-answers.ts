@@ -1,4 +1,4 @@
-// Where an error before the consent of a user goes. Any program may register any address, and a link to the
+// The answers to errors before the consent of a user. Any program may register any address, and a link to the
 // gateway must not lead there without a click: such errors are sent back only to where a client of this computer,
 // an admin or the user has agreed before; else a page shows them, with a link. Source: RFC 9700, 4.11.2.
 

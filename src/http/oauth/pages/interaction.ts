@@ -50,7 +50,7 @@ const NO_RESOURCE = {
 export const DENIED = 'the user denied the request';
 /** Grants of one user, and consents after which they are counted: a look takes a query. */
 const [MAX_OF_USER, LOOK_EVERY] = [500, 10];
-/** Longest time for which an authorization waits until its code is redeemed, in ms. */
+/** The longest time for which an authorization waits until its code is redeemed, in ms. */
 const UNREDEEMED_MS = 5 * 60_000;
 
 export interface InteractionOptions {
@@ -152,7 +152,7 @@ export class Interactions {
     sendPage(response, errorPage(client.name, fault.error_description, answer));
   }
 
-  /** Templates at whose servers the client will use accounts of the user. */
+  /** The templates at whose servers the client will use accounts of the user. */
   async accountsOf(user: User, client: ClientRecord, path: string): Promise<readonly string[]> {
     const rights = commonRights(user, roleRights(user.role, this.#options.roles), client.lists ?? {});
     const all = (await this.#options.accountsOf?.(user.id)) ?? [];
@@ -193,7 +193,7 @@ export class Interactions {
   ): Promise<void> {
     const { store, clock } = this.#options;
     const at = new Date(clock.wall()).toISOString();
-    // A second click: the first one counts, whose answer the browser has dropped.
+    // This is a second click: the first one counts, but the browser has dropped its answer.
     if (!(await store.consume('interaction', oauthKey('interaction', details.uid), at)))
       return redirect(exchange.response, details.returnTo);
     const grant = await this.decide(exchange, signedIn.user, client, asked, isAllowed);
@@ -247,7 +247,7 @@ export class Interactions {
   }
 }
 
-/** Ends what was used longest ago, or never, beyond MAX_OF_USER. Resolves with the number. */
+/** Ends the grants beyond MAX_OF_USER that were used longest ago, or never. Resolves with the number. */
 async function endOldest(store: OAuthStore, userId: string): Promise<number> {
   const rows = await store.list({ kind: 'grant', userId }, 2 * MAX_OF_USER);
   const usedAt = ({ usedAt = '', createdAt }: OAuthRow) => (usedAt > createdAt ? usedAt : createdAt);
@@ -301,7 +301,7 @@ export function allowedTo(
   return scopes.filter((scope) => own.includes(scope));
 }
 
-/** Where a client asks for access. */
+/** The login page of a client that asks for access. */
 export function loginContextOf(action: string, { id, name }: ClientRecord, purpose: Purpose): LoginContext {
   const intro = `${name} asks for access to this gateway. After signing in you decide what it gets.`;
   return { action, intro, subject: `/oauth/clients/${id}`, purpose };
@@ -326,7 +326,7 @@ function destinationOf(redirectUri: string, name: string): { destination: string
   return { destination: `the program that opens links with ${protocol}`, formTarget: protocol };
 }
 
-/** What of the gateway it may use, in words: what all of these lists have in common. */
+/** The part of the gateway that a client may use, in words: the rights that all of these lists have in common. */
 export function reachOf(
   all: readonly RightsLists[],
   path: string,

@@ -1,4 +1,4 @@
-// The pages of the authorization server: plain HTML without script, in the style of the console. Each says what happens next.
+// The pages of the authorization server: plain HTML without script, in the style of the console. Each page names the next step.
 
 import { hash } from 'node:crypto';
 
@@ -69,7 +69,7 @@ export function faultPage(
   return page(status, title, html`<p>${what}</p><p>${next}</p>${link}`);
 }
 
-/** The page for a browser without the place of its sign-in. `cookies`: what it sent. */
+/** The page for a browser without the place of its sign-in. `cookies`: the header that the browser sent. */
 export function overPage(cookies: string | undefined): Page {
   const next = 'Go back to the program that sent you here, and connect again.';
   if (cookies !== undefined)
@@ -112,7 +112,7 @@ export function tooLongPage(): Page {
   );
 }
 
-/** The page for an account that has nothing of what a client asks for. */
+/** The page for an account without any of the rights that a client asks for. */
 export function powerlessPage(clientName: string, username: string): Page {
   return faultPage(
     403,
@@ -142,7 +142,7 @@ function headersOf(formTargets: readonly string[]): readonly string[] {
 
 export interface LoginContent {
   readonly action: string;
-  /** Why the sign-in is asked for. */
+  /** The sentence that says why the sign-in is needed. */
   readonly intro: string;
   readonly username?: string | undefined;
   readonly problem?: string | undefined;
@@ -186,7 +186,7 @@ export interface ConsentContent {
   readonly clientName: string;
   /** The host or the admin that vouches for the name. */
   readonly origin: string;
-  /** Which computer gets the answer. */
+  /** The computer that gets the answer, in words. */
   readonly destination: string;
   readonly scopes: readonly string[];
   /** Scopes that are not given to this client, in words. */
@@ -197,7 +197,7 @@ export interface ConsentContent {
   readonly tools: readonly string[];
   /** Servers that are used with an account of the user. */
   readonly accounts: readonly string[];
-  /** Where the answer leads the browser. Undefined: to a page of this gateway. */
+  /** The origin or scheme to which the answer leads the browser. Undefined: a page of this gateway. */
   readonly formTarget?: string | undefined;
   /** The code that the user entered for a command on another machine. */
   readonly code?: string | undefined;

@@ -1,4 +1,5 @@
-// What follows a sign-in at an identity provider, by its purpose: the page that asked, or the console. Source: ADR 208, 214.
+// The continuations of a sign-in at an identity provider, by its purpose: the page that asked, or the console. Source: ADR 208,
+// 214.
 
 import type { Auth } from '../../../auth/auth.ts';
 import { sessionCookie } from '../../callers/credentials.ts';

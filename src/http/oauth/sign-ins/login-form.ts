@@ -1,4 +1,4 @@
-// The login page of all pages of the authorization server, and what it leads to: a password is checked as that of
+// The login page of all pages of the authorization server, and the sign-in from it: a password is checked as that of
 // POST /auth/login, with the same throttle and the same two hashes at once, or the browser goes to an identity
 // provider.
 
@@ -15,9 +15,9 @@ import type { SignIns } from './sign-ins.ts';
 export interface LoginContext {
   /** Path of the form; the ways to sign in are below it. */
   readonly action: string;
-  /** Why the page wants a sign-in. */
+  /** The sentence that says why the page needs a sign-in. */
   readonly intro: string;
-  /** For the audit log. */
+  /** The subject of the entry in the audit log. */
   readonly subject: string;
   readonly purpose: Purpose;
 }
@@ -30,7 +30,7 @@ export interface LoginFormOptions {
   readonly providers: ProviderSignIns | undefined;
 }
 
-/** Shows the login page, and takes what a browser sends. */
+/** Shows the login page, and handles the form that a browser sends. */
 export class LoginForm {
   readonly #options: LoginFormOptions;
 

@@ -32,14 +32,14 @@ const PATHS = ['/oauth', '/connections'];
 const BROWSER = /^[\w-]{43}$/;
 const NAME = /_[\w-]{16}$/;
 
-/** What a sign-in at a provider is for, and goes on with. */
+/** The purpose of a sign-in at a provider, which says how it goes on. */
 export type Purpose =
   | { readonly kind: 'interaction'; readonly uid: string }
   | { readonly kind: 'device'; readonly code: string }
   | { readonly kind: 'connections'; readonly path: string }
   | { readonly kind: 'console' };
 
-/** How a purpose goes on. */
+/** The continuation of a sign-in for one purpose. */
 export interface Continuation {
   /** The path of this gateway to which the browser goes when the provider did not sign the user in. */
   readonly back: string;
@@ -87,7 +87,7 @@ const readBegun: (row: OAuthRow) => Begun = rowReader(
 );
 
 /**
- * Begins sign-ins at identity providers, and finishes them. What follows is named by a purpose, never by an address.
+ * Begins sign-ins at identity providers, and finishes them. The next page is named by a purpose, never by an address.
  * Source: ADR 214.
  */
 export class ProviderSignIns {

@@ -13,7 +13,7 @@ import type { AccountStore } from '../../../persistence/store.ts';
 
 export interface SignedIn {
   readonly user: User;
-  /** Ms since 1970. */
+  /** The time of the sign-in, in ms since 1970. */
   readonly atMs: number;
   /** Sent with forms of this sign-in: a page of another origin cannot know it. */
   readonly formToken: string;
@@ -98,7 +98,7 @@ export class SignIns {
       kind: 'sign-in',
       key: oauthKey('sign-in', id),
       userId: user.id,
-      // By it a logout finds the sign-in: the cookie is not sent there.
+      // A logout finds the sign-in by this id: the cookie is not sent there.
       grantId: token?.id,
       createdAt: new Date(clock.wall()).toISOString(),
       expiresAt: new Date(clock.wall() + SECONDS * 1_000).toISOString(),
