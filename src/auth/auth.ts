@@ -66,7 +66,7 @@ export interface Auth {
   readonly isEnabled: boolean;
   /** A user or an API key as it is now, by its id. USER_NOT_FOUND. */
   principalOf(id: string): Promise<Principal>;
-  /** True when a user, an API key or a role of the settings names the view, so that a change of it changes what they may do. */
+  /** True when a user, an API key or a role of the settings names the view, so that a change of it changes their rights. */
   namesView(view: string): Promise<boolean>;
   /** Roles that the settings define. */
   readonly roles: KnownRoles['roles'];
@@ -95,7 +95,7 @@ export interface Auth {
   tokenOfProvider(user: User): Promise<IssuedToken>;
   /** Proves to a client that this gateway knows its token, see GatewayProofs.prove. */
   prove(request: ProofRequest, own: OwnAddress, clientAddress: string): Promise<string>;
-  /** With it our own command line checks the proof of a gateway before it sends a token of this grant. */
+  /** The key with which our own command line checks the proof of a gateway before it sends a token of this grant. */
   proofOfGrant(grantId: string): TokenProof;
   /**
    * The principal of these credentials; without a promise when they are cached, which is the hot path.
@@ -178,7 +178,7 @@ export function composeAuth(options: AuthOptions, shared?: SharedCounter): Auth 
 function composeParts(options: AuthOptions) {
   const { store, log, clock, passwords = new Passwords(clock), hasPasswordLogins = true } = options;
   const { now, wall, background } = clock;
-  /** Sessions and cached credentials of this principal are not what they were. */
+  /** Makes the sessions and cached credentials of this principal be checked again. */
   const changed = (principalId: string): void => {
     authenticator.invalidate(principalId);
     revalidator.changed(principalId);

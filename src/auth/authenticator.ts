@@ -35,12 +35,12 @@ import {
   userPrincipal,
 } from './permissions.ts';
 
-/** Longest credential, in characters: tokens have about 400, API keys 63. */
+/** The longest credential, in characters: tokens have about 400, API keys 63. */
 const LONGEST_CREDENTIAL = 4_096;
 /** The longest credential where other issuers are trusted, whose tokens may contain many groups. */
 const LONGEST_FOREIGN = 12 * 1_024;
 const SCHEME = 'bearer ';
-/** Longest wait of a known caller for a store that was silent before, in ms. */
+/** The longest wait of a known caller for a store that was silent before, in ms. */
 const SILENT_MS = 1_500;
 
 /** Gives the address of the client; called only for credentials that are not cached. */
@@ -64,11 +64,11 @@ export interface Credentials {
 
 export interface Identity {
   readonly principal: Principal;
-  /** Ms since 1970; infinite for a key without expiry. */
+  /** The expiry, in ms since 1970; infinite for a key without expiry. */
   readonly expiresAtMs: number;
-  /** Set for an API key. */
+  /** The id of the key; set for an API key. */
   readonly keyId?: string;
-  /** Set for an access token. */
+  /** The id of the grant; set for an access token. */
   readonly grantId?: string;
   readonly status: AccountStatus;
 }
@@ -111,7 +111,7 @@ export interface AuthenticatorOptions {
 }
 
 /**
- * Verifies credentials of every kind, and keeps what is verified. Verified credentials are cached by their SHA-256,
+ * Verifies credentials of every kind. Verified credentials are cached by their SHA-256,
  * which is made once for each connection that repeats them, so that the hot path is a look-up. The cache decides how
  * long an entry is fresh. Source: ADR 16, 285.
  */
@@ -123,7 +123,7 @@ export class Authenticator {
   /** Credentials that were refused, until an account changes. */
   readonly #refused = new LruMap<Refused>(ENTRIES);
   readonly #lookups: KeyLookups;
-  /** One query per credential; all requests with it wait for the same query. */
+  /** The queries under way, one per credential: all requests with it wait for the same query. */
   readonly #pending = new Map<string, Promise<Principal>>();
   /** Number of changes: an answer to a query that began before a change may be older than the change. */
   #epoch = 0;
@@ -172,7 +172,7 @@ export class Authenticator {
     const token = authorization === undefined ? undefined : this.#bearerOf(authorization);
     if (token === undefined || isKey(token)) return;
     const { tokens, oauth, issuers } = this.#options;
-    // Its issuer alone can end it.
+    // Only its issuer can end such a token.
     if (issuers?.has(token) === true) return;
     if (oauth !== undefined && isAccessToken(token)) {
       const { grantId, userId } = await oauth.tokens.read(token);
@@ -182,7 +182,7 @@ export class Authenticator {
     return this.endLoginToken(userId, { id, expiresAtMs });
   }
 
-  /** As `endToken`, for a login token of which only the id is known. */
+  /** Ends a login token of which only the id is known, as `endToken` does. */
   async endLoginToken(userId: string, { id, expiresAtMs }: EndedToken): Promise<void> {
     const { accounts, clock, oauth } = this.#options;
     // First: if it fails, the caller can still log out again.
@@ -191,7 +191,7 @@ export class Authenticator {
       const at = new Date(clock.wall()).toISOString();
       await accounts.changeUser(userId, { credentialsChangedAt: at, updatedAt: at });
     }
-    // Not only this entry: different texts of a token decode to the same bytes in base64url.
+    // All entries of the user, not only one: different texts of a token decode to the same bytes in base64url.
     this.invalidate(`user:${userId}`);
   }
 
@@ -199,13 +199,14 @@ export class Authenticator {
   onStoreChange(change: StoreChange): boolean {
     const isChange = this.#cache.onStoreChange(change, this.#options.clock.now());
     if (isChange) this.#discardQueries();
-    // Without the database the answer is DATABASE_UNAVAILABLE: a refused key may have been created meanwhile.
+    // While the database is away the answer is DATABASE_UNAVAILABLE: a refused key may have been created meanwhile.
     if (change === 'away') this.#refused.clear();
     return isChange;
   }
 
   async #samePrincipal(token: string, key: string, address: AddressOf): Promise<Principal> {
-    // One after the other: the second may throw at once, and the rejection of the first would stop the process.
+    // The credentials are verified one after the other: the second may throw at once, and the rejection of the first would stop
+    // the process.
     const byToken = await this.#principalOf(token, address);
     const byKey = await this.#principalOf(key, address);
     if (byToken.id !== byKey.id)
@@ -249,7 +250,7 @@ export class Authenticator {
     address: string,
   ): Promise<Principal> {
     const { clock, issuers } = this.#options;
-    // Only the keys of its issuer may be late for a foreign token: that says nothing about the store.
+    // A foreign token needs only the keys of its issuer: their delay says nothing about the store.
     const mayGoWithout = this.#cache.isSilent(clock.now()) && issuers?.has(credential) !== true;
     const verifying = this.#verify(digest, credential, before, address);
     if (!mayGoWithout || (await settlesWithin(verifying, SILENT_MS, clock))) return verifying;

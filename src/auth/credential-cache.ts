@@ -1,4 +1,4 @@
-// What is kept of verified callers: their identities, and when these are verified again. Source: ADR 16, ADR 307.
+// The cache of verified callers: their identities, and the times at which these are verified again. Source: ADR 16, ADR 307.
 
 import { hash } from 'node:crypto';
 import { isRestricted, type Rights, rightsBytes, rightsKey } from '../domain/accounts/rights.ts';
@@ -11,16 +11,16 @@ export type StoreChange = RevisionChange['kind'];
 export interface Verified {
   /** Time of the query, in ms of a monotonic clock, as all times here. */
   readonly verifiedAtMs: number;
-  /** Set after a change of the store: the last time at which nothing had changed. */
+  /** The last time at which the store had not changed; set after a change of it. */
   staleSinceMs: number | undefined;
 }
 
 /** `fresh`: usable. `stale`: to be verified, usable without an answer. `expired`: too old without an answer. */
 export type Freshness = 'fresh' | 'stale' | 'expired';
 
-/** Longest age without a query, so that changes of other nodes take effect even if none is reported. */
+/** The longest age without a query, so that changes of other nodes take effect even if none is reported. */
 export const LONGEST_UNCHECKED_MS = 10_000;
-/** Longest use of an entry after the last confirmation by the store. */
+/** The longest use of an entry after the last confirmation by the store. */
 const LONGEST_UNAVAILABLE_MS = 15 * 60_000;
 export const ENTRIES = 10_000;
 

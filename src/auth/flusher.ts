@@ -4,9 +4,9 @@
 import { type Clock, settlesWithin } from '../domain/time/clock.ts';
 import { SerialQueue } from '../domain/time/serial-queue.ts';
 
-/** Longest wait of close() for a running write, in ms. */
+/** The longest wait of close() for a running write, in ms. */
 const CLOSE_MS = 2_000;
-/** Longest wait of a list for buffered entries, in ms: a database with slow writes can still be read. */
+/** The longest wait of a list for buffered entries, in ms: a database with slow writes can still be read. */
 const READ_MS = 1_000;
 
 /** Decides when its owner writes; `close` has it write once more. */
@@ -35,7 +35,7 @@ export class Flusher {
 
   /** Writes at once, or after the running write, which may not contain everything. Never rejects. */
   now(): Promise<void> {
-    // One write for all calls during a write: otherwise each would wait for the writes of the others.
+    // All calls during a write share the next one: otherwise each would wait for the writes of the others.
     this.#next ??= this.#writes.take(async () => {
       this.#next = undefined;
       this.#cancel?.();
@@ -45,7 +45,7 @@ export class Flusher {
     return this.#next;
   }
 
-  /** Writes what is buffered before a read, waiting 1 s at most. */
+  /** Writes the buffered entries before a read, waiting 1 s at most. */
   async beforeReading(): Promise<void> {
     await settlesWithin(this.now(), READ_MS, this.#clock);
   }

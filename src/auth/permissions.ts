@@ -92,13 +92,13 @@ export function accessPrincipal(
   };
 }
 
-/** What a token of another issuer says, and the role of its groups. */
+/** The rights in a token of another issuer, and the role of its groups. */
 interface IssuedRights {
   readonly audience: ResourcePath;
   /** Scopes of this gateway that the token names; undefined: the token does not limit the role. */
   readonly scopes: readonly Scope[] | undefined;
   readonly role: GroupRole;
-  /** What the client could get with another token. Default: all of the role. */
+  /** The scopes that the client could get with another token. Default: all of the role. */
   readonly obtainable?: readonly Scope[];
   /** Rights lists of the client. Default: nothing is limited. */
   readonly lists?: RightsLists | undefined;
@@ -145,7 +145,7 @@ function effectiveScopes(
   return new Set(wanted.filter((scope) => allowed.includes(scope)));
 }
 
-/** What the path of an audience opens: the name after `/mcp/` is that of a template or of a view. */
+/** The rights that the path of an audience opens: the name after `/mcp/` is that of a template or of a view. */
 function openedBy(audience: ResourcePath): RightsLists {
   if (!audience.startsWith('/mcp/')) return {};
   const names = [audience.slice('/mcp/'.length)];
@@ -172,7 +172,7 @@ export interface AccountStatus {
   readonly userId?: string;
   /** Changes with the permissions and with the credentials of the account. */
   readonly stamp: string;
-  /** Expiry of a key, in ms since 1970; infinite for users, who can log in again. */
+  /** The expiry of a key, in ms since 1970; infinite for users, who can log in again. */
   readonly endsAtMs: number;
 }
 

@@ -67,8 +67,8 @@ export interface AccountsOptions {
   readonly passwords: Passwords;
   readonly wall: Clock['wall'];
   /**
-   * Called with the principal id of a key, or of a user, whose keys it concerns, too, after each change that voids
-   * verifications.
+   * Called after each change that voids verifications, with the principal id of the key or the user; that of a user concerns the
+   * keys of the user, too.
    */
   readonly onChange?: (principalId: string) => void;
   /** Called with the id of each new key. */
@@ -110,7 +110,10 @@ export class Accounts {
     return user;
   }
 
-  /** `caller`: in whose share of the hashes the password is hashed. VALIDATION_ERROR, DUPLICATE_USERNAME, TOO_MANY_ATTEMPTS. */
+  /**
+   * Creates a user. `caller`: the one in whose share of the hashes the password is hashed. VALIDATION_ERROR, DUPLICATE_USERNAME,
+   * TOO_MANY_ATTEMPTS.
+   */
   async createUser(input: NewUser, caller?: HashCaller): Promise<User> {
     checkPassword(input.password);
     checkLists(input);
@@ -141,7 +144,7 @@ export class Accounts {
     return user;
   }
 
-  /** Also deletes the user's keys. USER_NOT_FOUND, LAST_ADMIN. */
+  /** Deletes the user with all keys. USER_NOT_FOUND, LAST_ADMIN. */
   async deleteUser(id: string): Promise<void> {
     const before = await this.user(id);
     this.#keepFirstAdmin(before);
@@ -187,7 +190,7 @@ export class Accounts {
     return keys.map((key) => apiKeyViewOf(key, owners.get(key.ownerId ?? ''), this.#options.wall()));
   }
 
-  /** Only this result contains the key itself. VALIDATION_ERROR, USER_NOT_FOUND. */
+  /** Creates an API key. Only this result contains the key itself. VALIDATION_ERROR, USER_NOT_FOUND. */
   async createApiKey(input: NewApiKey): Promise<{ readonly apiKey: ShownApiKey; readonly key: string }> {
     checkLists(input);
     const nowMs = this.#options.wall();
@@ -208,7 +211,7 @@ export class Accounts {
     return { apiKey: apiKeyViewOf(apiKey, owner, nowMs), key };
   }
 
-  /** In force at the next call; what the key has open ends. API_KEY_NOT_FOUND, VALIDATION_ERROR. */
+  /** Changes an API key, from the next call on; sessions and streams of the key end. API_KEY_NOT_FOUND, VALIDATION_ERROR. */
   async changeApiKey(id: string, change: ApiKeyChange): Promise<ShownApiKey> {
     checkLists(change);
     const apiKey = await this.#store.changeApiKey(id, change);

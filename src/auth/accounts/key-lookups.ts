@@ -11,7 +11,7 @@ import { WindowCounter } from '../limits/rate-limiter.ts';
 
 /** Other queries wait for at most so many look-ups. */
 const AT_ONCE = 8;
-/** After a restart all callers are verified again. */
+/** The most look-ups that wait: after a restart all callers are verified again. */
 const WAITING = 1_000;
 const RETRY_AFTER_SECONDS = 1;
 

@@ -12,7 +12,7 @@ import { type Window, WindowCounter } from '../limits/rate-limiter.ts';
 const WINDOW_SECONDS = 60;
 const PER_USER_AND_ADDRESS = 10;
 const PER_ADDRESS = 60;
-/** Most counted pairs, and most counted addresses. */
+/** The most counted pairs, and the most counted addresses. */
 const COUNTED_KEYS = 20_000;
 const windows = () => new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_KEYS });
 /** Attempts that wait for the counts of other nodes at a time. Over it a node admits its share of the limits. */
@@ -41,7 +41,7 @@ export interface LoginKeys {
   readonly network: string;
 }
 
-/** What one node has counted of these keys in its present windows. */
+/** The counts of one node for these keys in its present windows. */
 export interface LoginCounts {
   readonly pair: Window;
   readonly network: Window;
@@ -63,9 +63,9 @@ interface ThrottledAttempt {
 }
 
 /**
- * Admits or refuses attempts to log in. An attempt is counted before it is checked, so that concurrent attempts cannot
- * exceed the limit; a success is subtracted again. Where there are other nodes, each counts its own attempts, then adds
- * what the others have counted.
+ * Admits or refuses attempts to log in. An attempt is counted before it is checked, so that concurrent attempts cannot exceed the
+ * limit; a success is subtracted again. Where there are other nodes, each counts its own attempts, then adds the counts of the
+ * others.
  */
 export class LoginThrottle {
   readonly #now: () => number;
@@ -89,7 +89,7 @@ export class LoginThrottle {
     this.#peers = peers;
   }
 
-  /** For another node: what this one has counted. */
+  /** The counts of this node, for another one. */
   countsOf({ pair, network }: LoginKeys): LoginCounts {
     const nowMs = this.#now();
     const hasFailed = this.#failedPairs.add(pair, nowMs, 0).count > 0;
@@ -100,7 +100,7 @@ export class LoginThrottle {
     };
   }
 
-  /** As countAttempt, with the attempts at all nodes. */
+  /** Admits an attempt as countAttempt does, by the attempts at all nodes. */
   async admit(attempt: ThrottledAttempt): Promise<CountedAttempt> {
     const taken = this.#take(attempt);
     const alone = this.#judge(taken, []);
@@ -144,7 +144,7 @@ export class LoginThrottle {
     return counts;
   }
 
-  /** `share`: of the limits, for the nodes whose counts are known. */
+  /** Judges a counted attempt. `share`: the part of the limits for the nodes whose counts are known. */
   #judge({ keys, network, pair, address }: Taken, others: readonly LoginCounts[], share = 1): CountedAttempt {
     const pairWaitMs = pair.waitMs(
       others.map((each) => each.pair),

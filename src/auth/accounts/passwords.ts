@@ -27,7 +27,7 @@ export interface HashCaller {
 /** The gateway itself, at its start, and the command line. */
 const ITSELF: HashCaller = { user: '', address: '', isKnown: true };
 
-/** One per process, so that its limit applies to all callers. */
+/** Hashes and checks passwords, until its process ends. There is one per process, so that its limit applies to all callers. */
 export class Passwords {
   readonly #cost: number;
   readonly #dummyHash: string;

@@ -47,7 +47,7 @@ export interface TokenOptions {
   readonly roles?: DefinedRoles | undefined;
 }
 
-/** Signs with the first secret, and reads what any of the secrets has signed. */
+/** Signs tokens with the first secret, and reads tokens that any of the secrets has signed. */
 export class Tokens {
   readonly #keys: readonly [KeyObject, ...KeyObject[]];
   /** Id of the key that signs. */
@@ -96,7 +96,7 @@ export class Tokens {
       currentDate: new Date(this.#wall()),
     };
     const { payload } = await this.#verified(token, options).catch((thrown: unknown) => {
-      // No cause: some errors of the library contain the claims.
+      // The error has no cause: some errors of the library contain the claims.
       throw thrown instanceof JWTExpired ? tokenExpired() : invalidCredentials();
     });
     const { sub = '', jti = '', exp = 0, credentials_at: credentialsAtMs, of_provider: ofProvider } = payload;

@@ -25,11 +25,11 @@ import { SuppressedRequests } from './suppressed-requests.ts';
 
 /** Entries are written at this age, or when a whole block of calls waits. */
 const FLUSH_MS = 1_000;
-/** Most changes, and most calls, that wait while the database is unavailable; further ones are counted and dropped. */
+/** The most changes, and the most calls, that wait while the database is unavailable; further ones are counted and dropped. */
 const BUFFER_ENTRIES = 10_000;
 /**
- * Most kept changes, the newest. A trim counts all entries: it runs after the larger of this many entries and this share of the
- * kept calls, and once an hour, which is also when entries are deleted for their age.
+ * The most kept changes, the newest ones. A trim counts all entries: it runs after the larger of this many entries and this share
+ * of the kept calls, and once an hour, which is also when entries are deleted for their age.
  */
 const KEPT_CHANGES = 100_000;
 const TRIM_EVERY_ENTRIES = 5_000;
@@ -39,7 +39,7 @@ const TRIM_MS = 3_600_000;
 const DIGESTED_BYTES = 1_000_000;
 const DAY_MS = 86_400_000;
 
-/** Which calls are recorded, and how long entries are kept. */
+/** The settings: which calls are recorded, and how long entries are kept. */
 export type AuditSettings = Config['audit'];
 
 export interface AuditOptions {
@@ -79,7 +79,7 @@ export class AuditLog {
   #dropped = 0;
   #sinceTrim = 0;
   readonly #now: Clock['now'];
-  /** By the monotonic clock. */
+  /** The time of the next hourly trim, by the monotonic clock. */
   #nextHourlyMs: number;
   /** Why the wall clock may be wrong; asked at each hourly trim. */
   readonly #doubt: () => Promise<string | undefined>;
@@ -134,7 +134,10 @@ export class AuditLog {
     if (this.#undigested.length === 1) setImmediate(() => this.#digest(DIGESTED_BYTES));
   }
 
-  /** Newest first, including all entries that were recorded before. Rejects when `signal` is aborted before the last window. */
+  /**
+   * The entries of a page, newest first, including all entries that were recorded before. Rejects when `signal` is aborted before
+   * the last window.
+   */
   async list(page: AuditPage, signal?: AbortSignal): Promise<AuditEntry[]> {
     this.#digest();
     this.#calls.end();
@@ -260,7 +263,10 @@ export class AuditLog {
     }
   }
 
-  /** Undefined when no entry is too old, and while the clock of this machine may be wrong: what it deletes is gone for good. */
+  /**
+   * The time of the oldest entry to keep. Undefined when no entry is too old, and while the clock of this machine may be wrong,
+   * since deleted entries are lost.
+   */
   async #oldestKept(): Promise<string | undefined> {
     const { clock, log, settings } = this.#options;
     if (settings.keptDays === 0) return undefined;

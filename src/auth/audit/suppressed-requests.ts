@@ -4,7 +4,7 @@
 import type { NewEntry } from '../../domain/events/audit.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 
-/** Most pairs of action and address that are counted. */
+/** The most pairs of action and address that are counted. */
 const COUNTED = 1_000;
 
 /** Requests without an entry of their own, counted by action and address. A count that is taken is forgotten. */
@@ -13,7 +13,7 @@ export class SuppressedRequests {
     const others = { ...evicted, address: undefined };
     this.#others.set(evicted.action, plus(this.#others.get(evicted.action), others, evicted.suppressed));
   });
-  /** By action: the requests from addresses that made room for others. */
+  /** The requests from addresses that made room for others, by action. */
   readonly #others = new Map<string, NewEntry>();
 
   add(request: NewEntry): void {

@@ -1,4 +1,4 @@
-// What the claims of another authorization server say: single claims, groups, and the role that groups have here.
+// Reads the claims of another authorization server: single claims, groups, and the role that groups have here.
 
 import type { GroupRole, GroupRoles } from '../../config/group-roles.ts';
 import { type DefinedRoles, isBuiltIn } from '../../domain/accounts/account.ts';
@@ -43,7 +43,7 @@ export function roleForGroups(
   if (first === undefined) throw noRoleForGroups('No group of the token has a role at this gateway.');
   const wanted = scopesOfRole(first, defined);
   const wider = own.filter((role) => wanted.every((scope) => scopesOfRole(role, defined).includes(scope)));
-  // Lists of tools and views, and those of a role, are of one group: what two groups allow together is not one list.
+  // Lists of tools and views, and the lists of a role, come from one group: the rights of two groups together are not one list.
   if (own.some(({ role, views, tools }) => !isBuiltIn(role) || views !== undefined || tools !== undefined))
     return first;
   if (wider.some(({ templates }) => templates === undefined)) return { role: first.role, scopes: wanted };

@@ -58,15 +58,15 @@ export interface CompanyAccountsOptions {
   readonly roles?: DefinedRoles | undefined;
 }
 
-/** What an identity assertion says. */
+/** The content of an identity assertion. */
 export interface Vouched extends Pick<ProviderAnswer, 'subject' | 'claims'> {
-  /** In ms since 1970. */
+  /** The time of issue, in ms since 1970. */
   readonly issuedAtMs: number;
 }
 
 /** The provider is asked again after this time, while the account is used. */
 const CONFIRM_MS = 15 * 60_000;
-/** How long an account goes on while its provider cannot be asked. */
+/** The time for which an account stays enabled while its provider cannot be asked. */
 const UNREACHABLE_MS = 24 * 3_600_000;
 const ASKING_MS = 30_000;
 const REMEMBERED = 10_000;
@@ -76,7 +76,7 @@ const REMEMBERED = 10_000;
  * name or an address, which a provider may give to another user later. Source: ADR 214.
  */
 export class CompanyAccounts {
-  /** When this node last looked at an account, by user. */
+  /** The time at which this node last looked at an account, by user. */
   readonly #looked = new LruMap<number>(REMEMBERED);
   readonly #asking = new Map<string, Promise<void>>();
   readonly #options: CompanyAccountsOptions;
@@ -111,10 +111,9 @@ export class CompanyAccounts {
   }
 
   /**
-   * What a provider says about a user in an identity assertion, and, once that is used, the account. An assertion
-   * with the claims from which the role follows counts as a sign-in, unless the provider has said something since;
-   * one without them is for accounts that are there. INSUFFICIENT_PERMISSIONS when the user may not sign in, or
-   * has no account that can be used.
+   * The answer of a provider about a user in an identity assertion, and, once that is used, the account. An assertion with the
+   * claims from which the role follows counts as a sign-in, unless the provider has said something since; one without them is
+   * only for existing accounts. INSUFFICIENT_PERMISSIONS when the user may not sign in, or has no account that can be used.
    */
   async vouched(setting: ProviderSetting, { subject, claims, issuedAtMs }: Vouched) {
     const identity = { issuer: setting.issuer, subject };
@@ -155,7 +154,7 @@ export class CompanyAccounts {
       const { sleptAt: _, ...kept } = stored;
       const saidAtMs = Math.max(issuedAtMs, confirmedAtMs);
       const now = { ...kept, ...identity, sub: String(claims.sub), confirmedAtMs: saidAtMs };
-      // Unless a node asks the provider at this moment, whose refresh token would be lost.
+      // The row stays as it is when another node asks the provider at this moment: its refresh token would be lost.
       await this.#options.store.replace(rowOfIdentity(now, user), row.version);
       return user;
     };
@@ -163,7 +162,7 @@ export class CompanyAccounts {
   }
 
   /**
-   * From now on this user of the provider signs in to the account, with the rights that the provider gives; an
+   * Links the account: from now on this user of the provider signs in to it, with the rights that the provider gives; an
    * earlier link of the account ends. VALIDATION_ERROR for another issuer, and for a user who has an account
    * already.
    */
@@ -212,7 +211,7 @@ export class CompanyAccounts {
   }
 
   /**
-   * Asks the provider what the user may do now, unless it said so within the last `freshMs`. A user who has left,
+   * Asks the provider for the present rights of the user, unless it said so within the last `freshMs`. A user who has left,
    * or has no role any more, is disabled until the next sign-in; so is one whose provider cannot be asked for too
    * long. Accounts of this gateway are left alone.
    */
@@ -243,7 +242,7 @@ export class CompanyAccounts {
     const asked: StoredIdentity = { ...stored, askedUntilMs: nowMs + ASKING_MS };
     if (!(await store.replace(rowOfIdentity(asked, user), row.version))) return;
     let version = row.version + 1;
-    /** False when a sign-in or another node has changed it since: what that said is newer. */
+    /** Resolves with false when a sign-in or another node has changed the identity since, which is newer. */
     const keep = async (next: StoredIdentity): Promise<boolean> => {
       const isKept = await insistently(this.#options.clock, () =>
         store.replace(rowOfIdentity(next, user), version),

@@ -1,5 +1,5 @@
-// One identity provider (`auth.providers`), of which this gateway is a client: where users are sent, and what the
-// provider says about them. The library checks state, nonce, issuer and signatures; it is loaded with the first
+// One identity provider (`auth.providers`), of which this gateway is a client: the address to which users are sent, and the
+// answers of the provider about them. The library checks state, nonce, issuer and signatures; it is loaded with the first
 // sign-in. Source: OpenID Connect Core, ADR 214.
 
 import type { Configuration, CustomFetch, IDToken, ResponseBodyError } from 'openid-client';
@@ -8,9 +8,9 @@ import type { ProviderSetting } from '../../config/provider-settings.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { claimOf } from './claims.ts';
 
-/** Longest wait for one answer, in seconds. */
+/** The longest wait for one answer, in seconds. */
 const TIMEOUT_SECONDS = 5;
-/** Largest answer, in bytes: tokens may contain many groups. */
+/** The largest answer, in bytes: tokens may contain many groups. */
 const MAX_BYTES = 256 * 1024;
 /** Metadata is read again after this time; a failure is remembered for a shorter one. In ms. */
 const FRESH_MS = 60 * 60_000;
@@ -23,7 +23,7 @@ const ENTRA = 'login.microsoftonline.com';
 
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** What a provider says about a user. */
+/** The answer of a provider about a user. */
 export interface ProviderAnswer {
   readonly subject: string;
   readonly claims: Claims;
@@ -68,7 +68,7 @@ interface DiscoveredProvider {
   readonly atMs: number;
 }
 
-/** A provider of the settings. What it publishes about itself is read when a user signs in, and kept. */
+/** A provider of the settings. Its metadata document is read when a user signs in, and kept. */
 export class IdentityProvider {
   readonly setting: ProviderSetting;
   readonly #options: IdentityProviderOptions;
@@ -117,8 +117,8 @@ export class IdentityProvider {
   }
 
   /**
-   * What the provider says now about the user of this refresh token. `onRenewed` gets the next one, also when what
-   * follows fails: most work once. Rejects with ProviderFailure.
+   * The present answer of the provider about the user of this refresh token. `onRenewed` gets the next refresh token, also when a
+   * later step fails: most of them work once. Rejects with ProviderFailure.
    */
   refresh(
     refreshToken: string,
@@ -223,7 +223,7 @@ export class IdentityProvider {
       client,
       library[this.#auth](clientSecret),
       {
-        // `boundedFetch` refuses what is neither https nor on loopback.
+        // `boundedFetch` refuses URLs that are neither https nor on loopback.
         execute: [library.allowInsecureRequests, library.enableNonRepudiationChecks],
         [library.customFetch]: boundedFetch,
         timeout: TIMEOUT_SECONDS,
@@ -240,7 +240,7 @@ export class IdentityProvider {
     if (code === 'invalid_grant')
       return new ProviderFailure(`${label} has ended the sign-in of this user`, true);
     if (code === 'access_denied') return new ProviderFailure(`${label} did not sign you in`, true);
-    // Only a code: an answer may contain anything.
+    // The line has only a code: an answer may contain anything.
     this.#options.warn(`the provider ${issuer} (auth.providers) cannot be used: ${reasonOf(thrown)}`);
     return new ProviderFailure(`${label} cannot be reached at this moment`, false);
   }
@@ -270,7 +270,7 @@ function reasonOf(thrown: unknown): string {
   if (code !== undefined) return `it answers ${code}`;
   if (!(thrown instanceof Error)) return 'its answer is not understood';
   const { code: own } = thrown as NodeJS.ErrnoException;
-  // The library's own words, without what was received.
+  // The library's own words, without any received text.
   return typeof own === 'string' && CODE.test(own) ? `${thrown.message} (${own})` : 'it does not answer';
 }
 

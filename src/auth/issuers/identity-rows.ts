@@ -1,21 +1,24 @@
-// Which user of which identity provider an account belongs to, as rows of the table `oauth`.
+// The identities of accounts, each a user of an identity provider, as rows of the table `oauth`.
 
 import Type from 'typebox';
 import type { User } from '../../domain/accounts/account.ts';
 import { oauthKey, rowReader } from '../../persistence/oauth-rows.ts';
 import type { OAuthRow } from '../../persistence/oauth-store.ts';
 
-/** Which user of which provider an account belongs to. */
+/** The identity of an account: a user of a provider. */
 export interface CompanyIdentity {
   readonly issuer: string;
   readonly subject: string;
 }
 
-/** As it is stored: of an account that an admin has linked only the identity, until the first sign-in. Times are in ms since 1970. */
+/**
+ * An identity as it is stored: for an account that an admin has linked it is the identity alone, until the first sign-in. Times
+ * are in ms since 1970.
+ */
 export interface StoredIdentity extends CompanyIdentity {
   /** The claim `sub`, by which the provider knows the user. */
   readonly sub?: string;
-  /** When the provider last said what the user may do. */
+  /** The time at which the provider last confirmed the rights of the user. */
   readonly confirmedAtMs?: number;
   readonly refreshToken?: string | undefined;
   /** A node asks the provider until then: most refresh tokens work once. */

@@ -9,9 +9,9 @@ import { isJsonObject, jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { askOutside, OutsideFailure } from '../../net/outside/request.ts';
 
-/** Largest document, in bytes. */
+/** The largest document, in bytes. */
 const MAX_BYTES = 64 * 1024;
-/** Longest wait for one document, in ms. */
+/** The longest wait for one document, in ms. */
 const TIMEOUT_MS = 2_500;
 /** Keys are fetched again after this time. */
 const FRESH_MS = 10 * 60_000;
@@ -87,7 +87,7 @@ export class IssuerKeys {
       })
       .catch((thrown: unknown) => {
         this.#failedAtMs = clock.now();
-        // Only own words: an answer may contain anything.
+        // The reason has only our own words: an answer may contain anything.
         const reason =
           thrown instanceof Unusable
             ? thrown.message
@@ -156,7 +156,7 @@ export class IssuerKeys {
   }
 }
 
-/** Why a document is of no use, in words for people. */
+/** The reason why a document cannot be used, in words for people. */
 class Unusable extends Error {}
 
 function isJwk(value: unknown): value is JWK {

@@ -62,14 +62,14 @@ export interface IssuersOptions {
 export interface AssertionUser {
   /** User of the grant. Without an account: the id of the principal that the subject has with a token of the issuer. */
   readonly userId: string;
-  /** Its name in the audit log. */
+  /** The name of the caller in the audit log. */
   readonly actor: string;
   readonly name: string;
-  /** Set for a user without an account here. */
+  /** The subject; set for a user without an account here. */
   readonly subject?: IssuedSubject;
 }
 
-/** What an issuer says in an identity assertion: this client may act for this subject. */
+/** An identity assertion of an issuer: this client may act for this subject. */
 export interface Assertion {
   /** Unique among all assertions of all issuers. */
   readonly id: string;
@@ -79,7 +79,7 @@ export interface Assertion {
    * CompanyAccounts.signIn.
    */
   readonly user: () => Promise<AssertionUser>;
-  /** What the role of its groups allows. */
+  /** The scopes that the role of its groups allows. */
   readonly scopes: readonly Scope[];
   /** Resources of this gateway that the token names; undefined: the token does not limit the resource. */
   readonly resources: readonly ResourcePath[] | undefined;
@@ -153,9 +153,8 @@ export class Issuers implements ForeignTokens {
   }
 
   /**
-   * An identity assertion for this client. That it is used once is up to the caller. INVALID_CREDENTIALS, whose
-   * message says what is wrong; TOKEN_EXPIRED, INSUFFICIENT_PERMISSIONS, ISSUER_UNAVAILABLE as `verify`;
-   * DATABASE_UNAVAILABLE.
+   * The content of an identity assertion for this client. The caller has to see to it that it is used once. INVALID_CREDENTIALS,
+   * whose message names the fault; TOKEN_EXPIRED, INSUFFICIENT_PERMISSIONS, ISSUER_UNAVAILABLE as `verify`; DATABASE_UNAVAILABLE.
    */
   async readAssertion(token: string, clientId: string): Promise<Assertion> {
     const provider = this.#signerOf(token, this.#providers);
@@ -234,7 +233,7 @@ export class Issuers implements ForeignTokens {
     const { alg } = partOf(head);
     if (typeof alg !== 'string' || !ALGORITHMS.includes(alg)) return undefined;
     const { iss } = partOf(body);
-    // Its own tokens are never those of another issuer, whatever the settings say.
+    // The gateway's own tokens never count as those of another issuer, whatever the settings say.
     if (typeof iss !== 'string' || iss === this.#options.address.issuer) return undefined;
     return known.get(iss);
   }
@@ -264,7 +263,7 @@ export class Issuers implements ForeignTokens {
       })
       .catch((thrown: unknown) => {
         if (thrown instanceof GatewayError) throw thrown;
-        // No cause: some errors of the library contain the claims.
+        // The error has no cause: some errors of the library contain the claims.
         if (thrown instanceof JWTExpired) throw tokenExpired();
         throw thrown instanceof JWTClaimValidationFailed
           ? invalidCredentials(`The claim "${thrown.claim}" is missing or not valid`)
@@ -272,7 +271,7 @@ export class Issuers implements ForeignTokens {
       });
   }
 
-  /** Where the token works: at the resource that it names, or everywhere for an audience that is a name. */
+  /** The audience of the token: the resource that it names, or everywhere for an audience that is a name. */
   #audienceOf(aud: unknown, { audience }: IssuerSetting): ResourcePath | undefined {
     const named = [aud].flat().filter((each) => typeof each === 'string');
     const { address } = this.#options;
@@ -289,7 +288,7 @@ function partOf(text: string): Readonly<Record<string, unknown>> {
   return Object(jsonIn(Buffer.from(text, 'base64url').toString()));
 }
 
-/** Without the prefix that a media type may have. Source: RFC 7515. */
+/** The type of a token, without the prefix that a media type may have. Source: RFC 7515. */
 function typeOf(token: string): string {
   const { typ } = partOf(token.split('.', 1)[0] ?? '');
   return typeof typ === 'string' ? typ.toLowerCase().replace(/^application\//, '') : '';

@@ -21,7 +21,7 @@ export interface FairQueueOptions {
 
 /** The counters that a job adds to: a caller with many jobs lately waits longer. */
 export interface Shares {
-  /** What has a share of the queue, such as the user and the address of the caller. */
+  /** The names that each have a share of the queue, such as the user and the address of the caller. */
   readonly shares: readonly string[];
   /** True for a known caller, which has other shares than unknown ones of the same name. */
   readonly isKnown: boolean;
@@ -37,7 +37,10 @@ interface WaitingJob {
 /** Known callers with few jobs first, then the larger count of all shares, then their sum. The smallest goes first. */
 type Order = readonly [notFirst: number, most: number, sum: number];
 
-/** The next job is the one whose shares had the fewest jobs lately; in a full queue the job that would be last is refused. */
+/**
+ * A queue of jobs in memory. The next job is the one whose shares had the fewest jobs lately; in a full queue the job that would
+ * be last is refused.
+ */
 export class FairQueue {
   readonly #options: FairQueueOptions;
   readonly #started: WindowCounter;

@@ -6,7 +6,7 @@ import { rendezvousOrder } from '../../domain/nodes/rendezvous.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Window } from './rate-limiter.ts';
 
-/** Chunks of all nodes together in a limit: what the nodes hold and do not use is at most two chunks each. */
+/** The number of chunks of a limit for all nodes together: each node holds at most two chunks that it does not use. */
 const CHUNKS = 20;
 /** A node that got nothing asks again after this time, in ms. */
 const ASK_AGAIN_MS = 1_000;
@@ -22,15 +22,15 @@ export interface Held {
 export interface ChunkRequest extends Held {
   readonly key: string;
   readonly limit: number;
-  /** Requests that it needs besides those that it holds. */
+  /** The requests that the asker needs besides those that it holds. */
   readonly wanted: number;
-  /** True when the asker had no home before, or another one: the home then asks all nodes what they hold. */
+  /** True when the asker had no home before, or another one: the home then asks all nodes for their chunks. */
   readonly isFirst: boolean;
 }
 
 export interface ChunkAnswer {
   readonly granted: number;
-  /** What the home can still give. */
+  /** The requests that the home can still give. */
   readonly left: number;
   readonly endsInMs: number;
 }
@@ -41,13 +41,13 @@ export interface LimitPeers {
   lives(): readonly string[];
   /** Undefined: no answer. */
   ask(life: string, request: ChunkRequest): Promise<ChunkAnswer | undefined>;
-  /** What the others hold; those without an answer are left out. */
+  /** The chunks that the other nodes hold; nodes without an answer are left out. */
   heldByOthers(key: string): Promise<readonly Held[]>;
 }
 
-/** What this node has of the limit of one key, and what the home of the key says about it. */
+/** The part of the limit of one key that this node has, with the last answer of the home of the key. */
 interface Allotment {
-  /** Least number of requests that it gets at once. */
+  /** The least number of requests that the node gets at once. */
   chunk: number;
   used: number;
   held: number;
@@ -61,7 +61,7 @@ interface Allotment {
 
 interface HomeWindow {
   endsAtMs: number;
-  /** By process. */
+  /** The held requests by process. */
   readonly held: Map<string, number>;
 }
 
@@ -70,7 +70,7 @@ export interface ChunkedCounterOptions {
   readonly peers: LimitPeers;
   readonly now: Clock['now'];
   readonly windowMs: number;
-  /** Most principals that are counted. Beyond it the least recently counted one is dropped. */
+  /** The most principals that are counted. Beyond it the least recently counted one is dropped. */
   readonly keys: number;
 }
 
@@ -89,7 +89,9 @@ export class ChunkedCounter {
     this.#windows = new LruMap(options.keys);
   }
 
-  /** As WindowCounter.add, for all nodes together. A promise, bounded in time, only where the chunk is used up. */
+  /**
+   * Counts as WindowCounter.add does, for all nodes together. Gives a promise, bounded in time, only where the chunk is used up.
+   */
   add(key: string, count: number, limit: number): Window | Promise<Window> {
     const allotment = this.#allotmentOf(key, limit);
     if (allotment.used + count > allotment.held) return this.#addLater(key, allotment, count, limit);
@@ -105,7 +107,7 @@ export class ChunkedCounter {
     return this.#windowOf(this.#allotmentOf(key, limit), limit, 0);
   }
 
-  /** What this node holds, for the home of the principal. */
+  /** The chunks that this node holds, for the home of the principal. */
   heldOf(key: string): Held {
     const { process, now } = this.#options;
     const allotment = this.#allotments.peek(key);
@@ -157,7 +159,7 @@ export class ChunkedCounter {
     } else this.#take(allotment, given, limit, lives.length);
   }
 
-  /** Without an answer, this node admits its own allotment. */
+  /** Takes the answer of the home. Without an answer, this node admits its equal share of the limit. */
   #take(allotment: Allotment, answer: ChunkAnswer | undefined, limit: number, nodes: number): void {
     const nowMs = this.#options.now();
     allotment.asking = undefined;
@@ -173,7 +175,7 @@ export class ChunkedCounter {
     if (answer === undefined || answer.granted === 0) allotment.nextAskAtMs = nowMs + ASK_AGAIN_MS;
   }
 
-  /** As the home; a promise where the other nodes have to be asked first. */
+  /** The answer of this node as the home; a promise where the other nodes have to be asked first. */
   #give(request: ChunkRequest): ChunkAnswer | Promise<ChunkAnswer> {
     const { peers, now } = this.#options;
     const known = this.#windows.get(request.key);
@@ -192,7 +194,7 @@ export class ChunkedCounter {
       window = { endsAtMs: nowMs + endsInMs, held: new Map() };
       this.#windows.set(key, window);
     }
-    // What a node names replaces what is known: an answer may have been lost.
+    // The number that a node names replaces the known one: an answer may have been lost.
     for (const each of all) window.held.set(each.process, each.held);
     const sum = [...window.held.values()].reduce((total, held) => total + held, 0);
     const granted = Math.max(

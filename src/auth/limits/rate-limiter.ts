@@ -12,12 +12,12 @@ export const WINDOW_SECONDS = 3_600;
 export const CALL_WINDOW_SECONDS = 60;
 
 /**
- * Messages per second that a principal without a request left may send, of those that do not count as requests. More are refused
- * before their body is read, because only the body tells whether a message counts.
+ * The messages per second, of those that do not count as requests, that a principal without a request left may send. More are
+ * refused before their body is read, because only the body tells whether a message counts.
  */
 export const FREE_MESSAGES_PER_SECOND = 60;
 
-/** Most principals that are counted in memory. */
+/** The most principals that are counted in memory. */
 export const COUNTED_PRINCIPALS = 50_000;
 
 /** Counts of all nodes; undefined, after a bounded time, when they are unavailable. */
@@ -42,7 +42,7 @@ export interface RateLimit {
   readonly remaining: number;
   /** Unix time at which the window ends, in seconds. */
   readonly resetAtSeconds: number;
-  /** Set when this request exceeds the limit; by `peek`, when the next one would. */
+  /** The time to wait; set when this request exceeds the limit; by `peek`, when the next one would. */
   readonly retryAfterSeconds?: number;
 }
 
@@ -51,13 +51,13 @@ export class RateLimiter {
   readonly #own: WindowCounter;
   readonly #windowSeconds: number;
   readonly #free = new WindowCounter({ windowSeconds: 1, keys: COUNTED_PRINCIPALS });
-  /** When the windows end in which the shared counter had nothing left. */
+  /** The ends of the windows in which the shared counter had no requests left. */
   readonly #spentUntilMs = new LruMap<number>(COUNTED_PRINCIPALS);
   readonly #clock: Clock;
   readonly #shared: SharedCounter | undefined;
   #chunks: DividedCounter | undefined;
 
-  /** Without `shared` this process counts alone. */
+  /** `shared`: the counter of all processes. Without it this process counts alone. */
   constructor(clock: Clock, shared?: SharedCounter, windowSeconds = WINDOW_SECONDS) {
     this.#clock = clock;
     this.#shared = shared;
@@ -65,7 +65,7 @@ export class RateLimiter {
     this.#own = new WindowCounter({ windowSeconds, keys: COUNTED_PRINCIPALS });
   }
 
-  /** There are other nodes: counts in chunks from now on, where Redis does not count. */
+  /** Counts in chunks from now on, because there are other nodes, where Redis does not count. */
   shareIn(chunks: DividedCounter): void {
     this.#chunks = chunks;
   }
@@ -150,7 +150,7 @@ function limitOf({ count, endsInMs }: Window, limit: number, nowMs: number, adde
 }
 
 export interface Window {
-  /** More than the limit: the request was refused and is not counted. */
+  /** The requests in the window. A number above the limit: the request was refused and is not counted. */
   readonly count: number;
   readonly endsInMs: number;
 }

@@ -12,7 +12,7 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Clock, timeLimit } from '../../domain/time/clock.ts';
 import { type SharedCounter, WINDOW_SECONDS } from './rate-limiter.ts';
 
-/** Longest wait of a request for Redis. */
+/** The longest wait of a request for Redis. */
 const COMMAND_MS = 250;
 const CONNECT_MS = 2_000;
 const RECONNECT_LONGEST_MS = 1_000;
@@ -59,13 +59,13 @@ export async function openRedisCounter({ url, log, clock }: RedisCounterOptions)
     retryStrategy: (attempts) => Math.min(RECONNECT_LONGEST_MS, 50 * 2 ** Math.min(attempts, 10)),
     disableClientInfo: true,
   });
-  /** By limit and window: two of users and of keys, and those of views. */
+  /** The limiters by limit and window: two of users and of keys, and those of views. */
   const limiters = new LruMap<RateLimiterRedis>(KEPT_LIMITERS);
   let isAway = false;
   let nextWarningAtMs = Number.NEGATIVE_INFINITY;
   const onFailure = (error: unknown): void => {
     isAway = true;
-    // It reconnects by itself: a frozen Redis, or a proxy that dropped the connection, delays no further request.
+    // The client reconnects by itself: a frozen Redis, or a proxy that dropped the connection, delays no further request.
     if (messageOf(error) === TIMED_OUT && redis.stream.writable) redis.disconnect(true);
     const nowMs = clock.now();
     if (nowMs < nextWarningAtMs) return;

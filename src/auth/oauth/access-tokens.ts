@@ -97,7 +97,7 @@ export class AccessTokens {
       return key;
     };
     const { payload } = await jwtVerify(token, publicKeyOf, options).catch((thrown: unknown) => {
-      // No cause: some errors of the library contain the claims.
+      // The error has no cause: some errors of the library contain the claims.
       throw thrown instanceof JWTExpired ? tokenExpired() : invalidCredentials();
     });
     const { sub, aud, exp = 0, client_id: clientId, grant_id: grantId, scope = '' } = payload;

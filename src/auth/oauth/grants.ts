@@ -10,7 +10,7 @@ import type { AccountStore } from '../../persistence/store.ts';
 import { KeyUse } from '../accounts/api-keys.ts';
 import { grantOf } from './grant-rows.ts';
 
-/** Most grants of one list, the newest. */
+/** The most grants of one list, the newest ones. */
 const MAX_GRANTS = 1_000;
 
 interface GrantsOptions {
@@ -52,7 +52,7 @@ export class Grants {
     return this.#presentIn(await this.#options.store.find('grant', keys));
   }
 
-  /** Newest first, without damaged ones, at most MAX_GRANTS. `userId`: only those of this user. */
+  /** The grants, newest first, without damaged ones, at most MAX_GRANTS. `userId`: only the grants of this user. */
   async list(userId?: string): Promise<readonly ShownGrant[]> {
     await this.use.flush();
     const { store, accounts } = this.#options;

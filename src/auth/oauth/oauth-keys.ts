@@ -11,7 +11,7 @@ interface SigningKey {
   readonly kid: string;
   /** The private key as a JSON Web Key. */
   readonly jwk: Readonly<Record<string, string>>;
-  /** Ms since 1970. */
+  /** The time of creation, in ms since 1970. */
   readonly createdMs: number;
 }
 
@@ -38,9 +38,9 @@ const HOUR_MS = 3_600_000;
 /** A key signs from this age on, unless it is the first. */
 const ANNOUNCED_MS = 24 * HOUR_MS;
 const ROTATED_MS = 90 * 24 * HOUR_MS;
-/** Longest life of an access token. */
+/** The longest life of an access token. */
 const TOKEN_MS = 24 * HOUR_MS;
-/** Longest time until a change of another node is seen. */
+/** The longest time until a change of another node is seen. */
 const CHECK_MS = 10_000;
 const ROUNDS = 5;
 const KEY = oauthKey('key', 'signing');
@@ -129,7 +129,7 @@ export class OAuthKeys {
   }
 }
 
-/** Newest first. */
+/** The key that signs now. `keys`: newest first. */
 function signingOf(keys: readonly SigningKey[], nowMs: number): SigningKey {
   const signing = keys.find(({ createdMs }) => createdMs <= nowMs - ANNOUNCED_MS) ?? keys.at(-1);
   if (signing === undefined) throw new Error('there is no signing key');
@@ -141,7 +141,7 @@ async function rotated(keys: readonly SigningKey[], nowMs: number): Promise<read
   const [newest] = keys;
   if (newest === undefined) return [await newKey(nowMs)];
   const signing = signingOf(keys, nowMs);
-  // Those before it sign no more since it does.
+  // The keys before it stopped signing when this one began.
   const isOver = signing.createdMs + ANNOUNCED_MS + TOKEN_MS <= nowMs;
   const kept = isOver ? keys.slice(0, keys.indexOf(signing) + 1) : keys;
   if (newest.createdMs + ROTATED_MS <= nowMs) return [await newKey(nowMs), ...kept];

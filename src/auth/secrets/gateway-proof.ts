@@ -10,13 +10,13 @@ import { WindowCounter } from '../limits/rate-limiter.ts';
 import { type OwnAddress, proofOf } from './proof.ts';
 import { type Secrets, secretId } from './secrets.ts';
 
-/** What a client asks with: the id of its key or token, and a random text. */
+/** The question of a client: the id of its key or token, and a random text. */
 export interface ProofRequest {
   readonly keyId: string;
   readonly nonce: string;
 }
 
-/** With it a client can check that a gateway knows its token. */
+/** The secret with which a client can check that a gateway knows its token. */
 export interface TokenProof {
   readonly keyId: string;
   readonly secret: string;
@@ -25,7 +25,7 @@ export interface TokenProof {
 /** A command, and each bridge of a machine that is in use, asks once a second. */
 const PER_ADDRESS_AND_MINUTE = 3_000;
 const COUNTED_ADDRESSES = 20_000;
-/** Most queries at the same time, and most known secrets. */
+/** The most queries at the same time, and the most known secrets. */
 const MAX_QUERIES = 8;
 const KEPT_SECRETS = 1_000;
 
@@ -60,7 +60,7 @@ export class GatewayProofs {
       .digest('hex');
   }
 
-  /** What the holder of a grant needs to check the proof, as that of a token does. */
+  /** The secret with which the holder of a grant checks the proof, as the holder of a token does. */
   proofOfGrant(grantId: string): TokenProof {
     const keyId = `${secretId(this.#first)}-${grantId}`;
     return { keyId, secret: this.secretOf(keyId) };

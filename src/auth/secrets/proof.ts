@@ -11,8 +11,8 @@ export interface OwnAddress {
 }
 
 /**
- * HMAC-SHA-256 over the nonce and the gateway's end of the connection, in hex. `secret`: the SHA-256 of an API
- * key's secret, or what the login answered, in hex. An answer that was relayed from another address or port does
+ * The proof: HMAC-SHA-256 over the nonce and the gateway's end of the connection, in hex. `secret`: the SHA-256 of an API
+ * key's secret, or the secret in the answer of the login, in hex. An answer that was relayed from another address or port does
  * not fit the client's connection.
  */
 export function proofOf(secret: string, nonce: string, { address, port }: OwnAddress): string {

@@ -8,13 +8,13 @@ import { contentUpTo } from '../../config/read-file.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
 import { isCleanText, utf8Text } from '../../domain/text.ts';
 
-/** Most bytes of a file with one line. */
+/** The most bytes of a file with one line. */
 const LONGEST_BYTES = 4_096;
 const ROUNDS = 3;
 
 export interface SecretFile {
   readonly path: string;
-  /** What the file contains, for messages: "the signing secret". */
+  /** The name of the content, for messages: "the signing secret". */
   readonly what: string;
   /** Advice when it cannot be created. */
   readonly hint: string;
@@ -62,7 +62,7 @@ export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): 
  * wrote it, once it survives a power failure. The folder must exist. ConfigError.
  */
 export async function ensureSecretFile(file: SecretFile, line: string): Promise<string> {
-  // Repeated because another process may have deleted its own file meanwhile, whose secret was void.
+  // This is repeated because another process may have deleted its own file meanwhile, whose secret was void.
   for (let round = 0; round < ROUNDS; round += 1) {
     const kept = (await readSecretFile(file)) ?? (await makeSecretFile(file, line));
     if (kept !== undefined) return kept;
