@@ -11,11 +11,11 @@ const TRIES = 2;
 
 export interface OutsideLookup {
   readonly family?: number | undefined;
-  /** In place of those of the system, as `address:port`. */
+  /** The DNS servers in place of those of the system, as `address:port`. */
   readonly servers?: readonly string[] | undefined;
 }
 
-/** By the file of hosts, then by DNS, IPv4 first. Rejects as the resolver does. */
+/** Looks a name up in the file of hosts, then by DNS, IPv4 first. Rejects as the resolver does. */
 export async function lookupOutside(
   hostname: string,
   { family = 0, servers }: OutsideLookup = {},
@@ -37,7 +37,7 @@ export async function lookupOutside(
   return addresses;
 }
 
-/** In the file of hosts: no server is asked for it. */
+/** Resolves with true for a name in the file of hosts: no server is asked for it. */
 export async function isNamedHere(hostname: string): Promise<boolean> {
   const name = hostname.toLowerCase();
   if (name === 'localhost') return true;

@@ -16,10 +16,10 @@ export const SPECIAL_NETWORKS: readonly string[] = [
     '192.168.0.0/16',
   ],
   ...['192.175.48.0/24', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4'],
-  // Of IPv6, public addresses begin with 001. IPv4 addresses in IPv6 form are refused with the rest.
+  // Public addresses of IPv6 begin with 001. IPv4 addresses in IPv6 form are refused with the rest.
   ...['::/3', '4000::/2', '8000::/1', '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'],
 ];
-/** No connection is made to an address, because of its network. */
+/** The error for an address to which no connection is made, because of its network. */
 export class AddressDenied extends Error {
   constructor(address: string) {
     super(`address ${address} is not allowed`);

@@ -9,24 +9,24 @@ import { isNamedHere } from './lookup.ts';
 
 /** A look-up that takes longer is late. */
 const IN_TIME_MS = 1_000;
-/** After this wait the addresses of an earlier look-up are used, if there are any. */
+/** The wait after which the addresses of an earlier look-up are used, if there are any. */
 const HEDGE_MS = 250;
-/** Longest use of the addresses of an earlier look-up. Source: RFC 8767 section 5. */
+/** The longest use of the addresses of an earlier look-up. Source: RFC 8767 section 5. */
 const KEPT_MS = 24 * 3_600_000;
 /** A name counts as silent for this time after a late look-up without an address. */
 const SILENT_MS = 10 * 60_000;
 const MAX_KNOWN = 10_000;
-/** Longest wait for a thread. */
+/** The longest wait for a thread. */
 const WAIT_MS = 30_000;
 const MAX_WAITING = 20_000;
 /** Time of one attempt to learn whether the DNS servers of a name are silent. */
 const PROBE_MS = 1_000;
 const PROBES = 2;
 
-/** Longest use of one resolver, which keeps sockets open and does not learn of other DNS servers. */
+/** The longest use of one resolver, which keeps sockets open and does not learn of other DNS servers. */
 const RESOLVER_MS = 10_000;
 
-/** What is known of a name, in the order in which names get threads. */
+/** The manner in which a name was answered last, in the order in which names get threads. */
 type Manner = 'answered' | 'unknown' | 'silent';
 
 interface WaitingLookup {
@@ -72,9 +72,9 @@ export class SystemLookups {
   readonly #options: SystemLookupsOptions;
   /** The addresses of names that were answered in time, by family and name. */
   readonly #answered = new LruMap<Answered>(MAX_KNOWN);
-  /** When names were last late without an address. */
+  /** The time at which a name was last late without an address. */
   readonly #late = new LruMap<number>(MAX_KNOWN);
-  /** One look-up for all that ask for the same name. */
+  /** The look-ups under way, one for all that ask for the same name. */
   readonly #asked = new Map<string, Asked>();
   readonly #waiting: Readonly<Record<Manner, WaitingLookup[]>> = { answered: [], unknown: [], silent: [] };
   #running: Running | undefined;
@@ -84,7 +84,7 @@ export class SystemLookups {
     this.#options = options;
   }
 
-  /** For sockets. */
+  /** The look-up function for sockets. */
   readonly lookup: LookupFunction = (hostname, { all, family = 0 }, callback) => {
     this.#hedged(hostname, Number(String(family).replace('IPv', ''))).then(
       (found) => {
@@ -97,7 +97,7 @@ export class SystemLookups {
   };
 
   /**
-   * For a name that DNS servers do not know: after all others. Rejects with `ETIMEOUT` when its turn did not come
+   * Looks up a name that DNS servers do not know, after all others. Rejects with `ETIMEOUT` when its turn did not come
    * in this time.
    */
   async findLast(hostname: string, family: number, waitMs: number): Promise<LookupAddress[]> {

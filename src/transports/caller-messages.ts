@@ -75,7 +75,7 @@ export function gatewayAnswerTo(
 /** The answer to a request of a backend that no client can answer. */
 export const REFUSED: ClientAnswer = { error: METHOD_NOT_FOUND };
 
-/** For this time after the first call of another caller, in ms, a message may still belong to an earlier call. */
+/** The time after the first call of another caller, in ms, in which a message may still belong to an earlier call. */
 const MIXED_MS = 60_000;
 
 /**

@@ -7,6 +7,6 @@ export async function closeQuietly(conversation: Pick<Conversation, 'close'>): P
   try {
     await conversation.close();
   } catch {
-    // Closing must not fail. Nothing else could close what a faulty transport did not.
+    // Closing must not fail, and nothing else could close a faulty transport.
   }
 }

@@ -1,4 +1,4 @@
-// A fair semaphore for openings (of conversations with one instance, or of programs), and for what is like them:
+// A fair semaphore for openings (of conversations with one instance, or of programs), and for similar work:
 // it bounds how many run at a time, in all and per owner. A free slot goes to the owner with the fewest openings,
 // so that openings that hang hardly delay other owners.
 
@@ -11,11 +11,13 @@ export interface FairSlotsOptions {
   readonly atOnce: number;
   /** Openings of one owner at the same time; ANONYMOUS, the owner of all callers without authentication, may use all slots. */
   readonly atOncePerOwner: number;
-  /** Longest wait for a slot, in ms. Default: until an opening before it ends, or gives up its slot after `maxHoldMs`. */
+  /** The longest wait for a slot, in ms. Default: until an opening before it ends, or gives up its slot after `maxHoldMs`. */
   readonly maxWaitMs?: number;
-  /** Longest time for which an opening keeps its slot, in ms: one that hangs continues without it. Default: until it settles. */
+  /**
+   * The longest time for which an opening keeps its slot, in ms: one that hangs continues without it. Default: until it settles.
+   */
   readonly maxHoldMs?: number;
-  /** Its alarms ring over several turns: see spreadClock. */
+  /** The clock, whose alarms ring over several turns: see spreadClock. */
   readonly clock: Clock;
   /** Runs starts that come due together. */
   readonly scheduler: TaskScheduler;
@@ -38,7 +40,7 @@ interface Share {
 /** The openings of one owner are in order. The caller bounds the total number that wait. */
 export class FairSlots {
   readonly #options: FairSlotsOptions;
-  /** Owners that start or wait; the owner whose last start is longest ago is first. */
+  /** The owners that start or wait; the owner whose last start is longest ago is first. */
   readonly #shares = new Map<string, Share>();
   /** Slots that are taken, or free and about to be passed on. */
   starting = 0;

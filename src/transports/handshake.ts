@@ -44,7 +44,7 @@ export interface RefusalError {
   readonly error: JsonRpcError;
   /** The message for callers, without secrets. Default: callers get only the code. */
   readonly said?: string;
-  /** As in NoAnswer; undefined with a successful status. */
+  /** The status as in NoAnswer; undefined for a successful one. */
   readonly status?: number;
   readonly waitMs?: number | undefined;
 }
@@ -267,7 +267,7 @@ function readResult(text: JsonText): JsonObject {
 
 /**
  * The error after all attempts were refused. Error codes show that there is an MCP server, and why it
- * refused; without a code, the reason names what came instead.
+ * refused; without a code, the reason describes the answer.
  */
 function refusedBy(refusals: readonly HandshakeRefusal[]): GatewayError {
   const errors = refusals.filter((refusal) => refusal.kind === 'error');

@@ -1,5 +1,5 @@
 // The options of an opening: those that the module of each transport kind gets, and the part that the owner of the
-// transport provides. Also what the openings of an instance remember.
+// transport provides. Also the memory of the openings of an instance.
 
 import type { LookupFunction } from 'node:net';
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
@@ -63,9 +63,9 @@ export interface ProgramOptions {
   readonly runInContainer?: RunInContainer | undefined;
 }
 
-/** What the owner of a transport provides to it. */
+/** The functions that the owner of a transport provides to it. */
 interface TransportHooks {
-  /** How many more programs the instance may run for single clients. Default: no limit. */
+  /** The number of further programs that the instance may run for single clients. Default: no limit. */
   readonly room?: (() => number) | undefined;
   /** Called when a program was started; `diagnostics` returns its state during the opening. Default: ignored. */
   readonly onStarted?: ((diagnostics: () => TransportDiagnostics) => void) | undefined;
@@ -101,11 +101,11 @@ export interface OpeningHistory {
    * Source: ADR 121.
    */
   prefersLegacy?: true;
-  /** What is known about the command, also from other instances. Default: nothing. */
+  /** The history of the command, also from other instances. Default: none. */
   readonly command?: CommandHistory | undefined;
 }
 
-/** What earlier runs of a command have shown. */
+/** The findings of earlier runs of a command. */
 export interface CommandHistory {
   /**
    * True when its programs end after the cancellation of a request: they get no cancellations any more. Source: ADR

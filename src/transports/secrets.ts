@@ -1,4 +1,4 @@
-// The secrets that an instance got from the gateway. They are hidden in what its server says: errors, texts of refusals
+// The secrets that an instance got from the gateway. They are hidden in the texts of its server: errors, texts of refusals
 // and lines of output have `***` in the place of each secret. Results pass unchanged.
 
 import type { InstanceDefinition } from '../domain/instances/instance.ts';

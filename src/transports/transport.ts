@@ -11,7 +11,7 @@ import type { JsonObject } from '../domain/json/json.ts';
 import type { ClientProfile, ServerMessage } from '../domain/mcp/client.ts';
 import type { Handshake } from '../domain/mcp/mcp.ts';
 
-/** Why a transport ended. `reason` is a clause, such as "exited with code 7" or "closed by the gateway". */
+/** The end of a transport. `reason` is a clause, such as "exited with code 7" or "closed by the gateway". */
 export interface Closed {
   readonly reason: string;
   /** True when the gateway asked for the end. */
@@ -112,7 +112,7 @@ export interface Transport extends Conversation {
   readonly kind: TransportKind;
   /** The number of calls at the instance besides those of this node, when another node runs it. */
   readonly otherCalls?: number;
-  /** What the transport waits for although it is open, as a clause; undefined when it waits for nothing. */
+  /** The event that the transport waits for although it is open, as a clause; undefined when it waits for nothing. */
   readonly note?: string | undefined;
   diagnostics(): TransportDiagnostics;
   /**

@@ -1,4 +1,4 @@
-// What a backend asks for in a 401 or a 403. Source: RFC 9728 section 5.1, RFC 6750 section 3.
+// The challenge of a backend in a 401 or a 403. Source: RFC 9728 section 5.1, RFC 6750 section 3.
 
 export interface BackendChallenge {
   readonly resourceMetadata?: string | undefined;
@@ -6,7 +6,7 @@ export interface BackendChallenge {
   readonly error?: string | undefined;
 }
 
-/** Longest header that is read. */
+/** The longest header that is read. */
 const MAX_CHARACTERS = 8_192;
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/;
 const MAX_SCOPES = 64;

@@ -5,7 +5,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import type { Connector } from './connector.ts';
 import { Http1Connection, type Http1Request } from './http1-connection.ts';
 
-/** Idle time of a connection whose server names none. */
+/** The idle time of a connection whose server names none. */
 const USUAL_IDLE_MS = 4_000;
 /** A connection is closed this much earlier than its server would close it, because a request could be on its way then. */
 const IDLE_MARGIN_MS = 2_000;
@@ -18,7 +18,7 @@ interface PoolOptions {
   readonly maxConnections: number;
   /** False: a connection carries one request, whose answer may take any time. Default: true. */
   readonly isKept?: boolean;
-  /** Runs what handles the failure of a connection. Default: at once. */
+  /** Runs the handler of the failure of a connection. Default: at once. */
   readonly run?: ((failure: () => void) => void) | undefined;
 }
 
@@ -35,8 +35,8 @@ export class ConnectionPool {
   readonly #connections = new Set<Http1Connection>();
   readonly #idle: Http1Connection[] = [];
   /**
-   * Connections that were freed in this turn of the event loop: what follows the answer, such as their end, is
-   * read in the next one.
+   * The connections that were freed in this turn of the event loop: bytes after the answer, and their end, are read in the next
+   * one.
    */
   readonly #fresh: Http1Connection[] = [];
   /**
@@ -127,7 +127,7 @@ export class ConnectionPool {
 
   /**
    * An idle connection is used only after everything that the system has received was read: its server may have
-   * closed it, or sent what belongs to no request. Source: the advisory GHSA-35p6-xmwp-9g52 of undici.
+   * closed it, or sent bytes that belong to no request. Source: the advisory GHSA-35p6-xmwp-9g52 of undici.
    */
   #awaitTurn(): void {
     if (
@@ -173,7 +173,7 @@ export class ConnectionPool {
     return endsAtMs;
   }
 
-  /** Closes what has to end by this time, then or before. */
+  /** Schedules a sweep at this time, or keeps an earlier one. */
   #sweepBy(endsAtMs: number): void {
     if (endsAtMs >= this.#sweepAtMs) return;
     this.#cancelSweep?.();

@@ -15,7 +15,7 @@ export interface Connector {
    * AddressDenied for a literal address; for a name the socket emits that error.
    */
   readonly connect: (onread: OnReadOpts) => Socket;
-  /** What the socket emits when it can be written to. */
+  /** The event that the socket emits when it can be written to. */
   readonly connectedEvent: 'connect' | 'secureConnect';
 }
 
@@ -33,7 +33,7 @@ export function guardedConnector(
     host,
     port: port === '' ? (isSecure ? 443 : 80) : Number(port),
     lookup: guardedLookup(isDenied, lookup),
-    // Else Node would close it in the turn that reads its end, and so thousands at once when their server ends.
+    // Otherwise Node would close the socket in the turn that reads its end, and so thousands at once when their server ends.
     allowHalfOpen: true,
   };
   const isLiteral = isIP(host) !== 0;

@@ -1,7 +1,7 @@
-// One socket to a server, which carries one request at a time. It writes a request in one piece, and gives what
-// ResponseParser reads to the answer. After an answer the socket is free for the next one, unless the server
-// closes it, sends more than the answer, or answered before it had the whole request. connection-pool.ts decides
-// what is sent on which connection.
+// One socket to a server, which carries one request at a time. It writes a request in one piece, and gives the parts that
+// ResponseParser reads to the answer. After an answer the socket is free for the next one, unless the server closes it, sends
+// more than the answer, or answered before it had the whole request. connection-pool.ts decides which request is sent on which
+// connection.
 
 import type { Socket } from 'node:net';
 import { LIMITS } from '../../domain/limits.ts';
@@ -9,7 +9,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import type { Connector } from './connector.ts';
 import { closedEarly, ResponseParser, type ResponseSink } from './response-parser.ts';
 
-/** Receives what happens to one request. */
+/** Receives the answer to one request, or its failure. */
 export interface AnswerReceiver extends ResponseSink {
   /** The request is about to be written. False: it is not needed any more. */
   onRequestStart(connection: Http1Connection): boolean;
@@ -31,7 +31,7 @@ interface ConnectionOwner {
   freed(connection: Http1Connection): void;
   /** The connection carries no other request. Called before the answer that was under way fails. */
   closed(connection: Http1Connection): void;
-  /** Runs what handles the failure of a connection, now or in a later turn: thousands fail together when their server ends. */
+  /** Runs the handler of the failure of a connection, now or in a later turn: thousands fail together when their server ends. */
   run(failure: () => void): void;
 }
 
@@ -47,7 +47,7 @@ export class Http1Connection {
   #isPaused = false;
   #isClosed = false;
   #isFailing = false;
-  /** When its owner closes it: an idle one soon, one in use after the longest call. Monotonic, in ms. */
+  /** The time at which its owner closes it, monotonic, in ms: an idle one soon, one in use after the longest call. */
   endsAtMs = Number.POSITIVE_INFINITY;
   #cancelConnect: (() => void) | undefined;
 
@@ -62,7 +62,7 @@ export class Http1Connection {
     }
   }
 
-  /** How long the server keeps the connection without a request, in ms; undefined when it does not say. */
+  /** The time for which the server keeps the connection without a request, in ms; undefined when it does not say. */
   get keepAliveMs(): number | undefined {
     return this.#parser.keepAliveMs;
   }
@@ -133,7 +133,7 @@ export class Http1Connection {
   #read(length: number): boolean {
     const answer = this.#answer;
     try {
-      // Without a request nothing may come, and what comes must not be taken for the next answer.
+      // When there is no request nothing may arrive, and arriving bytes must not be taken for the next answer.
       if (answer === undefined) this.#fail();
       else if (this.#parser.push(READ_BUFFER.subarray(0, length), answer)) this.#finish();
     } catch (thrown) {
@@ -152,7 +152,7 @@ export class Http1Connection {
     }
   }
 
-  /** Nothing is read or written any more. A free connection must not be used again, from now on. */
+  /** Ends reading and writing. A free connection must not be used again, from now on. */
   #fail(error?: Error): void {
     if (this.#isClosed || this.#isFailing) return;
     this.#isFailing = true;
@@ -187,7 +187,7 @@ export class Http1Connection {
   }
 }
 
-/** All sockets read into it: what they read is taken out before the next one reads. */
+/** The buffer into which all sockets read: the bytes are taken out before the next one reads. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 
 function connectTimeout(): Error {

@@ -2,7 +2,7 @@
 // its body. It refuses names and values that would end a header or begin another one. Source: RFC 9110, 5.5; RFC
 // 9112, 3.
 
-/** What a request consists of. */
+/** The parts of a request. */
 export interface WrittenRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
@@ -13,9 +13,9 @@ export interface WrittenRequest {
 
 type HeaderFields = WrittenRequest['headers'];
 
-/** Makes the text of the requests to one endpoint. What all of them have is written once. */
+/** Makes the text of the requests to one endpoint. Their common part is written once. */
 export class RequestWriter {
-  /** By name in lower case. */
+  /** The header fields by name in lower case. */
   readonly fields: HeaderFields;
   readonly #host: string;
   #lines: string | undefined;

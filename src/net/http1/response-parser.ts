@@ -12,7 +12,7 @@ export interface ResponseSink {
   onResponseData(chunk: Buffer): void;
 }
 
-/** What the server sent is not an answer of HTTP: its connection cannot be used any more. */
+/** The error for bytes that are not an answer of HTTP: the connection cannot be used any more. */
 export class InvalidResponse extends Error {
   readonly code = 'INVALID_RESPONSE';
 }
@@ -51,7 +51,7 @@ export class ResponseParser {
     return this.#state === 'over' && !this.#hasMore && this.#head?.isKept === true;
   }
 
-  /** How long the server keeps the connection without a request, in ms; undefined when it does not say. */
+  /** The time for which the server keeps the connection without a request, in ms; undefined when it does not say. */
   get keepAliveMs(): number | undefined {
     return this.#head?.keepAliveMs;
   }
@@ -65,7 +65,7 @@ export class ResponseParser {
     this.#hasMore = false;
   }
 
-  /** Nothing more is reported of this answer. */
+  /** Stops reporting this answer. */
   stop(): void {
     this.#state = 'over';
     this.#hasMore = true;
@@ -217,7 +217,7 @@ const LENGTH = /^\d{1,15}$/;
 const CHUNK_SIZE = /^([0-9A-Fa-f]{1,12})(?:;[\t\x20-\x7e\x80-\xff]*)?$/;
 const KEEP_ALIVE = /(?:^|[,; ])timeout *= *(\d{1,9})/i;
 
-/** What a head says. */
+/** The content of the head of an answer. */
 interface Head {
   readonly status: number;
   readonly headers: HttpHeaders;

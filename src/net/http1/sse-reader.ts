@@ -1,5 +1,5 @@
 // Reads server-sent events from bytes as they arrive. The data of an event is a view of the bytes of the socket, so that a large
-// result is neither decoded nor copied. Those who read a stream interpret the events. Source: WHATWG HTML, "Server-sent events".
+// result is neither decoded nor copied. The readers of a stream interpret the events. Source: WHATWG HTML, "Server-sent events".
 
 import { inOwnMemory, PIECE_BYTES } from '../../domain/memory/held-bytes.ts';
 
@@ -23,7 +23,7 @@ const HEADER_VALUE = /^[\x21-\x7e\x80-\xff]([\x20-\x7e\x80-\xff]{0,1022}[\x21-\x
 export class SseReader {
   readonly #limitBytes: number;
   readonly #onEvent: (data: Buffer, type: string) => void;
-  /** Pieces of a line whose end has not arrived. */
+  /** The pieces of a line whose end has not arrived. */
   #pieces: Buffer[] = [];
   #data: Buffer[] = [];
   /** The first of them, which came with earlier chunks. */
@@ -75,7 +75,7 @@ export class SseReader {
     return this.heldBytes <= this.#limitBytes;
   }
 
-  /** The lines of an event whose end has not arrived, without the comments around them. */
+  /** Keeps the lines of an event whose end has not arrived, without the comments around them. */
   #keepLines(): void {
     const lines = this.#data.splice(this.#keptLines);
     this.#data.push(inOwnMemory(joinLines(lines)));

@@ -4,7 +4,7 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
 const PLACES = { answered: 100, unknown: 40, silent: 10 } as const;
-/** Most places of one server. */
+/** The most places of one server. */
 const AT_ONE_SERVER = 20;
 /** A server counts as silent for this time, whatever it answers meanwhile. */
 const SILENT_MS = 60_000;
@@ -13,16 +13,16 @@ const MAX_KNOWN = 10_000;
 type Manner = keyof typeof PLACES;
 
 /**
- * Gives requests to servers that outsiders name their places, or none. A server that does not answer holds a place
- * until the time is over, so servers have places by how they answered last: those that were silent have few, and take
- * none of those that answer. Source: ADR 307.
+ * Gives requests to servers that outsiders name their places, or none. A server that does not answer holds a place until the time
+ * is over, so the last answer of a server decides: silent servers have few places, and take none from servers that answer.
+ * Source: ADR 307.
  */
 export class OutsidePlaces {
   readonly #now: Clock['now'];
   readonly #running: Record<Manner, number> = { answered: 0, unknown: 0, silent: 0 };
   readonly #atServers = new Map<string, number>();
   readonly #answered = new LruMap<true>(MAX_KNOWN);
-  /** When each server was silent last. */
+  /** The time at which each server was silent last. */
   readonly #silent = new LruMap<number>(MAX_KNOWN);
 
   constructor({ now }: Clock) {

@@ -22,11 +22,11 @@ export interface OutsideRequest {
   /** Default: the server is one of the operator. */
   readonly handshakes?: OutsideHandshakes;
   readonly alarm: Clock['alarm'];
-  /** Until the whole answer was read. */
+  /** The longest time until the whole answer was read. */
   readonly timeoutMs: number;
   readonly mostBytes: number;
   /**
-   * Reads the body in another way; what it leaves goes with the connection. `untimed`: it has a bound of its own
+   * Reads the body in another way; the connection discards the rest. `untimed`: called when the reading has a bound of its own
    * from here on.
    */
   readonly read?: ((response: IncomingMessage, untimed: () => void) => Promise<Buffer>) | undefined;
@@ -38,13 +38,13 @@ export interface OutsideAnswer {
   readonly body: Buffer;
 }
 
-/** Why there is no answer, as the end of a sentence about the server; nothing of what it sent is in it. */
+/** The reason why there is no answer, as the end of a sentence about the server, without any text that it sent. */
 export class OutsideFailure extends Error {}
 
 /** The server did not answer in time. */
 export class OutsideSilence extends OutsideFailure {}
 
-/** Rejects with OutsideFailure, what `read` and `lookup` throw, or the error of the connection. */
+/** Asks a server. Rejects with OutsideFailure, the errors of `read` and `lookup`, or the error of the connection. */
 export function askOutside(
   url: URL,
   { alarm, timeoutMs, mostBytes, read, body, handshakes, ...options }: OutsideRequest,

@@ -5,13 +5,13 @@
 import type { Server } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 
-/** Most renewals by the other end of one connection. Libraries renew after 2^37 bytes or more, or never. */
+/** The most renewals by the other end of one connection. Libraries renew after 2^37 bytes or more, or never. */
 const MAX_KEY_UPDATES = 32;
-/** How the lines about renewals begin, in each direction. */
+/** The beginnings of the lines about renewals, in each direction. */
 const RENEWALS = ['CLIENT_TRAFFIC_SECRET_N ', 'SERVER_TRAFFIC_SECRET_N '];
 const LONGEST = 24;
 
-/** For all connections of a server of HTTPS. */
+/** Limits the renewals of all connections of a server of HTTPS. */
 export function limitKeyUpdatesOf(server: Server): void {
   const renewals = new WeakMap<TLSSocket, number>();
   server.on('keylog', (line: Buffer, socket: TLSSocket) => {
@@ -22,7 +22,7 @@ export function limitKeyUpdatesOf(server: Server): void {
   });
 }
 
-/** For one connection to a server. */
+/** Limits the renewals of one connection to a server. */
 export function limitKeyUpdates(socket: TLSSocket): void {
   let count = 0;
   socket.on('keylog', (line) => {

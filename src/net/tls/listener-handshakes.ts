@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
 /**
- * What a handshake holds at its beginning, and how many copies of the received bytes: 23 kB and 4.5 copies were
+ * The memory of a handshake at its beginning, and the copies that it makes of the received bytes: 23 kB and 4.5 copies were
  * measured. Source: ADR 320.
  */
 const HANDSHAKE_BYTES = 24 * 1024;
@@ -37,7 +37,7 @@ export class ListenerHandshakes {
     return this.#sockets.get(endsOf(secure));
   }
 
-  /** As `of`, at the end of the handshake: the socket is forgotten. */
+  /** The same socket as `of` gives, at the end of the handshake: the socket is forgotten. */
   end(secure: Socket): Socket | undefined {
     const socket = this.of(secure);
     this.#sockets.delete(endsOf(secure));

@@ -22,12 +22,12 @@ interface OutsideConnection {
 }
 
 /**
- * Opens TLS connections to servers that outsiders name. Node has OpenSSL check every signature of a chain, also when no
- * authority is known for it: 45 kB of them hold the process for 0.4 s. So until a handshake is over, what its server
- * sends is bounded, and read in turns that leave time to others. Source: ADR 343.
+ * Opens TLS connections to servers that outsiders name. Node has OpenSSL check every signature of a chain, also when no authority
+ * is known for it: 45 kB of them hold the process for 0.4 s. So until a handshake is over, the bytes of its server are bounded,
+ * and read in turns that leave time to others. Source: ADR 343.
  */
 export class OutsideHandshakes {
-  /** Servers whose last handshake was finished do not wait for the others. */
+  /** The servers whose last handshake was finished: they do not wait for the others. */
   readonly #finished = new LruMap<true>(MAX_KNOWN);
   readonly #ofFinished: Turns;
   readonly #ofOthers: Turns;
@@ -57,7 +57,7 @@ class HandshakeStream extends Duplex {
   readonly #turns: Turns;
   #received = 0;
   #isWaiting = false;
-  /** True once the handshake is over: what comes is passed on at once. */
+  /** True once the handshake is over: further bytes are passed on at once. */
   isOver = false;
 
   constructor(socket: Socket, turns: Turns) {

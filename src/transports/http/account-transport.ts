@@ -17,7 +17,9 @@ import type { BackendAccount, BearerTokens } from '../backend-account.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type TransportDiagnostics } from '../transport.ts';
 import type { EndpointTransport } from './managed-http.ts';
 
-/** What is known of a server that shows nothing without an account: that of a modern one, because it has no conversations. */
+/**
+ * The assumed handshake of a server that shows nothing without an account: that of a modern one, because it has no conversations.
+ */
 function unknownHandshake({ template }: InstanceDefinition): Handshake {
   const [protocolVersion] = MODERN_VERSIONS;
   const capabilities = { tools: { listChanged: true } };
@@ -110,7 +112,7 @@ class WaitingTransport implements EndpointTransport {
       const { addressFor } = this.#account;
       // A list may be for several callers.
       if (callerId === undefined || addressFor === undefined || listOf(method) !== undefined) return refuse();
-      // Without the database the call is refused all the same, only without an address.
+      // When the database is away the call is refused all the same, but without an address.
       return defer(() => from(addressFor(callerId).catch(() => undefined))).pipe(mergeMap(refuse));
     }
     return defer(() => from(this.#probe())).pipe(
@@ -119,7 +121,7 @@ class WaitingTransport implements EndpointTransport {
   }
 
   notify(): void {
-    // Nothing listens yet.
+    // No server listens yet.
   }
 
   async openConversation(): Promise<undefined> {

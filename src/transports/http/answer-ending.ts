@@ -1,11 +1,11 @@
-// How an answer over HTTP ended, and whether its stream may be requested again.
+// The ending of an answer over HTTP, which says whether its stream may be requested again.
 
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { BackendMessage } from '../../domain/mcp/jsonrpc.ts';
 import type { RefusedStatus } from './failures.ts';
 
 export type AnswerEnding =
-  /** A success was read to its end. `detail`: what came, in case the answer was missing. */
+  /** A success was read to its end. `detail`: a description of the body, in case the answer was missing. */
   | { readonly kind: 'complete'; readonly detail: string; readonly streamed: boolean }
   | RefusedEnding
   | { readonly kind: 'broken'; readonly failure: GatewayError };

@@ -1,5 +1,5 @@
 // Decodes the body of an answer whose server compressed it, piece by piece: a pause on the connection follows each piece that
-// is not decoded yet. http-answer.ts bounds what comes out. Source: RFC 9110, 8.4.
+// is not decoded yet. http-answer.ts bounds the decoded bytes. Source: RFC 9110, 8.4.
 
 import {
   constants,
@@ -18,7 +18,7 @@ export const CODINGS = ['gzip', 'deflate', 'br', 'zstd'] as const;
 /** Codings of one body that are undone, the last one first. */
 export const MAX_CODINGS = 3;
 
-/** Memory of one coding. That of `br` and `zstd` grows to the size of what it has decoded. */
+/** The memory of one coding. That of `br` and `zstd` grows to the size of what it has decoded. */
 const DECODER_BYTES = 64 * 1024;
 
 interface DecoderSink {
@@ -58,7 +58,7 @@ export class BodyDecoder {
   #innerBytes = 0;
   #isPaused = false;
   #isCut = false;
-  /** Set once everything was taken. */
+  /** Called at the end of the body; set once all bytes were taken. */
   #ended: (() => void) | undefined;
 
   /** A decoder for the body that begins with these bytes; undefined for other or too many codings. */
@@ -130,10 +130,10 @@ export class BodyDecoder {
   }
 }
 
-/** What every coding says at the end of a body that ends early. */
+/** The code of the error of every coding at the end of a body that ends early. */
 const ENDS_EARLY = 'Z_BUF_ERROR';
 
-/** What has arrived is decoded at once. */
+/** The options with which arrived bytes are decoded at once. */
 const PROMPT: ZlibOptions = { flush: constants.Z_SYNC_FLUSH };
 const PROMPT_BROTLI = { flush: constants.BROTLI_OPERATION_FLUSH };
 /** The largest window that a body may need is 8 MiB. Source: RFC 9659. */
@@ -142,12 +142,12 @@ const PROMPT_ZSTD = {
   params: { [constants.ZSTD_d_windowLogMax]: 23 },
 };
 
-/** By name; `first`: the first bytes. */
+/** The decoding streams by name of the coding; `first`: the first bytes. */
 const STREAMS: ReadonlyMap<string, (first: Buffer) => Stream> = new Map(
   Object.entries({
     gzip: () => createGunzip(PROMPT),
     'x-gzip': () => createGunzip(PROMPT),
-    // Many servers send it without the header of zlib, whose first byte names the method 8.
+    // Many servers send `deflate` without the header of zlib, whose first byte names the method 8.
     deflate: (first) => (((first[0] ?? 0) & 0x0f) === 8 ? createInflate(PROMPT) : createInflateRaw(PROMPT)),
     br: () => createBrotliDecompress(PROMPT_BROTLI),
     zstd: () => createZstdDecompress(PROMPT_ZSTD),

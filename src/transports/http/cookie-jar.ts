@@ -17,7 +17,7 @@ const MAX_ATTRIBUTE_CHARACTERS = 1_024;
 interface Cookie {
   readonly name: string;
   readonly value: string;
-  /** By name in lower case, the last one of each name. */
+  /** The attributes by name in lower case, the last one of each name. */
   readonly attributes: ReadonlyMap<string, string>;
 }
 
@@ -35,13 +35,13 @@ interface Kept {
   /** `name=value`, as in the header. */
   readonly pair: string;
   readonly path: string;
-  /** By the monotonic clock. */
+  /** The expiry by the monotonic clock. */
   readonly expiresAtMs: number;
 }
 
 /** Small while it is empty, because every session has one. */
 export class CookieJar {
-  /** By name and path, oldest first. */
+  /** The cookies by name and path, oldest first. */
   #kept: Map<string, Kept> | undefined;
 
   /** Keeps the cookies of a `set-cookie` header, and removes the expired ones. Those of other hosts are ignored. */

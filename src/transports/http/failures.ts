@@ -13,14 +13,14 @@ import { InvalidResponse } from '../../net/http1/response-parser.ts';
 import { AddressDenied } from '../../net/network-guard.ts';
 import { CODINGS, MAX_CODINGS } from './body-decoder.ts';
 
-/** An HTTP status that is not a success, with what the server said. */
+/** An HTTP status that is not a success, with the explanation of the server. */
 export interface RefusedStatus {
   readonly status: number;
   /** Beginning of its text, for callers. */
   readonly text?: string;
   /** Method and path of the request: `POST /mcp`. */
   readonly asked?: string;
-  /** Where a redirect leads: a path of the same origin, or a URL without its query. */
+  /** The target of a redirect: a path of the same origin, or a URL without its query. */
   readonly location?: string | undefined;
   /** Methods that the server allows there. */
   readonly allow?: string | undefined;
@@ -69,7 +69,10 @@ export function answeredStatus(refused: RefusedStatus): GatewayError {
   return backendRefused(refusal, words, { delivered: 'unknown', health: 'suspicious' });
 }
 
-/** What the server said; of a redirect, where it leads; with 405 also the methods that the address takes. '' for nothing. */
+/**
+ * The explanation of the server; for a redirect its target; for 405 also the methods that the address takes. '' when there is
+ * none.
+ */
 export function explanationOf({
   status,
   text = '',
@@ -87,7 +90,7 @@ export function explanationOf({
 }
 
 /**
- * The failure of a call whose status is a success, but without an answer. `detail` says what came instead: "answered with an
+ * The failure of a call whose status is a success, but without an answer. `detail` describes the answer: "answered with an
  * empty body".
  */
 export function answerMissing(detail: string): GatewayError {

@@ -43,7 +43,7 @@ export interface AnswerSink {
   finished(ending: AnswerEnding): void;
 }
 
-/** One request, and what is needed to send it again. */
+/** One request, with the fields that are needed to send it again. */
 export interface Sending extends WrittenRequest {
   readonly isLasting: boolean;
   readonly jar: CookieJar | undefined;
@@ -55,13 +55,13 @@ export interface Sending extends WrittenRequest {
   readonly isRenewed?: boolean;
 }
 
-/** What sent the request. */
+/** The sender of a request. */
 export interface Sender {
   readonly origin: string;
   readonly clock: Clock;
   /** Values that no text for callers may contain. */
   readonly secrets: readonly string[];
-  /** Set when each request has an access token. */
+  /** The access tokens; set when each request has one. */
   readonly tokens?: BearerTokens | undefined;
   send(sending: Sending, answer: HttpAnswer): void;
   /** The path of a URL in an answer to `from`; undefined for another origin. */
@@ -70,7 +70,7 @@ export interface Sender {
 }
 
 /**
- * An answer, from its request to its end; what it has reported it keeps no longer. A JSON body is collected and read at
+ * An answer, from its request to its end; it keeps nothing that it has reported. A JSON body is collected and read at
  * its end, an event stream event by event, both after they were decoded. A redirect within the origin is followed once.
  * It knows no calls and no sessions.
  */
@@ -431,7 +431,7 @@ export class HttpAnswer implements AnswerReceiver {
 /** A body of this size takes some ms to read, and many may end together. */
 const LARGE_BODY_BYTES = 512 * 1024;
 
-/** Most bytes that are read of the body of a redirect. */
+/** The most bytes that are read of the body of a redirect. */
 const MAX_SKIPPED_BYTES = 64 * 1024;
 
 const NOTHING = Buffer.alloc(0);

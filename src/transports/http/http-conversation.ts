@@ -36,7 +36,7 @@ export class HttpConversation implements Conversation, HttpCallHost, ListenerSin
   readonly closed$ = new AsyncSubject<Closed>();
   ending: Closed | undefined;
   readonly #profile: ClientProfile | undefined;
-  /** Set for the conversation of the transport itself, which several callers share. */
+  /** The recent callers; set for the conversation of the transport itself, which several callers share. */
   readonly #callers: RecentCallers | undefined;
   #calls: CallMap<HttpCall> | undefined;
   #listener: HttpListener | undefined;
@@ -47,7 +47,9 @@ export class HttpConversation implements Conversation, HttpCallHost, ListenerSin
   #reopeningAbort: AbortController | undefined;
   /** Deletes the session that a failed reopening was given, and after a change of the era also the lost one. */
   #abandoned: Promise<unknown> | undefined;
-  /** Set when the backend speaks another era than before, so that no session can replace the lost one. A clause. */
+  /**
+   * A clause about the new era, set when the backend speaks another era than before, so that no session can replace the lost one.
+   */
   #newEra: string | undefined;
 
   /** `profile`: the client; undefined for the conversation of the transport itself. */

@@ -21,7 +21,7 @@ const MAX_REPLIES = 64;
 
 export interface HttpHandshakeOptions {
   readonly signal: AbortSignal;
-  /** Longest wait for the first `server/discover`, which legacy servers may leave unanswered. */
+  /** The longest wait for the first `server/discover`, which legacy servers may leave unanswered. */
   readonly discoverMs: number;
   /** The known era of the backend; a failure then says nothing about its era. */
   readonly known: Era | undefined;
@@ -72,7 +72,10 @@ export class HttpHandshake implements HandshakeChannel {
     this.#endpoint.post(body, headers, answer, { jar: this.jar });
   }
 
-  /** Only the first `server/discover` has one: a modern server that was slow gets it again after it refused `initialize`. */
+  /**
+   * The signal of the timeout of an attempt. Only the first `server/discover` has one: a modern server that was slow gets it
+   * again after it refused `initialize`.
+   */
   #timeoutFor(era: Era): AbortSignal[] {
     if (era !== 'modern' || this.#isDiscovered) return [];
     this.#isDiscovered = true;
@@ -211,8 +214,8 @@ export class UnawaitedMessages {
   }
 
   /**
-   * Like sendUnawaited. Half of the places are for urgent messages, which calls wait for. Throws QUEUE_FULL when
-   * the owner may not hold more memory, unless the message is urgent.
+   * Sends a message as sendUnawaited does. Half of the places are for urgent messages, which calls wait for. Throws QUEUE_FULL
+   * when the owner may not hold more memory, unless the message is urgent.
    */
   send(
     body: string,

@@ -18,7 +18,7 @@ export interface ListenerSink {
   resumed(): void;
 }
 
-/** Longest wait for a stream that is being opened. */
+/** The longest wait for a stream that is being opened. */
 const STREAM_OPENS_MS = 250;
 
 /** Waits before the stream is opened again. */

@@ -1,6 +1,6 @@
 // The session with one HTTP backend: the result of the handshake and the session id. The transport has one, and
 // each client with a dedicated conversation has one, so an idle session must be small. It detects that a backend
-// forgot the session; http-conversation.ts decides what follows.
+// forgot the session; http-conversation.ts decides about the next step.
 
 import { cancellation, type ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
@@ -17,7 +17,7 @@ import type { HttpAnswer } from './http-answer.ts';
 import type { Headers, HttpEndpoint } from './http-endpoint.ts';
 import { HttpHandshake, refusedStatus, sendUnawaited, UnawaitedMessages } from './http-handshake.ts';
 
-/** Longest wait for the first `server/discover`, at most a quarter of the handshake's time. Source: ADR 33. */
+/** The longest wait for the first `server/discover`, at most a quarter of the handshake's time. Source: ADR 33. */
 const DISCOVER_TIMEOUT_MS = 3_000;
 
 interface HttpSessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client' | 'era'> {

@@ -21,7 +21,7 @@ import { ToolHeaders } from './tool-headers.ts';
 export const open: OpenTransport = managed(openHttp);
 
 /**
- * Different handshakes that are remembered: the greeting of a server may depend on what its client declares, in a
+ * The most different handshakes that are remembered: the greeting of a server may depend on the declarations of its client, in a
  * few variants.
  */
 const HANDSHAKES_REMEMBERED = 16;
@@ -66,7 +66,7 @@ export async function openHttp(
 /** The conversation that all clients share, and those of single clients. */
 class HttpTransport extends HttpConversation implements EndpointTransport {
   readonly kind = 'http';
-  /** From the first opening for a client on, which most of thousands of instances never see. */
+  /** The openings, made at the first one for a client, which most of thousands of instances never have. */
   #openingsMade: HttpOpenings<HttpConversation> | undefined;
   /**
    * The results of the last handshakes, once each: a greeting may be kilobytes, and thousands of sessions refer to

@@ -1,4 +1,4 @@
-// What a server says in the body of a refusal, as one line for the caller: the beginning of a text, without
+// The text of a server in the body of a refusal, as one line for the caller: the beginning of a text, without
 // markup, control characters and the secrets that the gateway sent. http-answer.ts bounds the body, failures.ts
 // makes the error.
 
@@ -9,12 +9,12 @@ import { SseReader } from '../../net/http1/sse-reader.ts';
 import { cutWithoutSecrets, withoutSecrets } from '../secrets.ts';
 import type { RefusedStatus } from './failures.ts';
 
-/** Largest body of an HTTP refusal without JSON; the rest is not read. */
+/** The largest body of an HTTP refusal without JSON; the rest is not read. */
 export const MAX_REFUSAL_BYTES = 256 * 1024;
 /** Beginning of the text of a refusal that callers get, in UTF-16 units. */
 const REFUSAL_CHARACTERS = 300;
 
-/** The request that was refused, and what is hidden. */
+/** The request that was refused, and the texts that are hidden. */
 interface RefusedRequest {
   readonly method?: string;
   readonly path?: string;
@@ -24,7 +24,7 @@ interface RefusedRequest {
   readonly isDecoded: boolean;
 }
 
-/** What a status that is not a success says: its JSON-RPC error, if any, and everything for callers. */
+/** The content of an answer whose status is not a success: its JSON-RPC error, if any, and everything for callers. */
 export function readRefusal(
   status: number,
   headers: HttpHeaders,
@@ -65,7 +65,7 @@ function textOfStream(body: Buffer, secrets: readonly string[]): string {
   return refusalText(said, PLAIN_TEXT, secrets);
 }
 
-/** Without a query, which may hold secrets of the server. */
+/** The target of a redirect, without a query, which may hold secrets of the server. */
 function targetOf(written: unknown, base: string, secrets: readonly string[]): string | undefined {
   if (typeof written !== 'string' || !URL.canParse(written, base)) return undefined;
   const { origin, pathname } = new URL(written, base);

@@ -10,15 +10,15 @@ import type { HttpAnswer } from './http-answer.ts';
 
 /** Wait for the rest of a stream when the backend names none, as in the SDKs. */
 const USUAL_WAIT_MS = 1_000;
-/** Shortest wait after a stream without a new event; doubled each time. */
+/** The shortest wait after a stream without a new event; doubled each time. */
 const SHORTEST_WAIT_MS = 100;
 /** Attempts in a row without a new event: no connection, an error of the server, an empty stream. */
 const MAX_EMPTY_ATTEMPTS = 8;
 
-/** What the call whose stream is polled does. */
+/** The methods of the call whose stream is polled. */
 interface PolledCall {
   readonly clock: Clock;
-  /** Requests what the stream has after this event. */
+  /** Requests the events of the stream after this one. */
   poll(lastEventId: string): void;
   /** The stream ended, and the backend wants to be polled. */
   interrupted(retryMs: number | undefined): void;
@@ -32,7 +32,7 @@ type LastAnswer = Pick<HttpAnswer, 'lastEventId' | 'retryMs'>;
 /** The polling of one call, until its answer or `end`. */
 export class StreamPolling {
   readonly #call: PolledCall;
-  /** Why the first stream ended. */
+  /** The failure with which the first stream ended. */
   readonly #failure: GatewayError;
   #lastEventId: string;
   #retryMs: number | undefined;
@@ -68,10 +68,10 @@ export class StreamPolling {
     }
     this.#retryMs = retryMs ?? this.#retryMs;
     this.#emptyAttempts += 1;
-    // Nothing listens there any more, or the gateway broke off the answer, which would come again.
+    // No server listens there any more, or the gateway broke off the answer, which would come again.
     const isFinal = ended.kind === 'broken' && ended.failure.facts.health !== 'suspicious';
     if (this.#emptyAttempts <= MAX_EMPTY_ATTEMPTS && !isFinal && mayReopen(ended)) this.start(ended);
-    // Not a 400: servers answer it for an unknown event, too.
+    // A 400 is different: servers answer it for an unknown event, too.
     else if (ended.kind === 'refused' && ended.status === 404) this.#call.streamUnknown();
     else this.#call.fail(isFinal ? perhapsDelivered(ended.failure) : this.#failure);
   }

@@ -23,7 +23,7 @@ const MAX_TOOLS = 10_000;
 export class ToolHeaders {
   /** Undefined until a tool declares some: thousands of backends have none. */
   #declarations: LruMap<DeclaredArguments> | undefined;
-  /** Why tools were reported as left out of lists, by their names. */
+  /** The reasons why tools were reported as left out of lists, by their names. */
   readonly #reported = new Map<string, string>();
   readonly #options: Pick<OpenOptions, 'relistTools' | 'onWithheld'>;
 
@@ -40,7 +40,7 @@ export class ToolHeaders {
   }
 
   /**
-   * For a call that was refused because a header is missing: whether it would get other headers now than `sent`. If it would not,
+   * Whether a call that was refused because a header is missing would now get other headers than `sent`. If it would not,
    * the tools are listed again first. Never rejects; takes as long as the listing.
    */
   async haveChanged(
@@ -55,8 +55,8 @@ export class ToolHeaders {
   }
 
   /**
-   * Removes tools whose declarations break the rules from a list of tools, and those whose definitions are too large to be read
-   * in one turn, with the declared ones before them. Source: MCP 2026-07-28 server/tools#x-mcp-header, ADR 359.
+   * Removes tools whose declarations break the rules from a list of tools, and tools whose definitions, with the declared ones
+   * before them, are too large to be read in one turn. Source: MCP 2026-07-28 server/tools#x-mcp-header, ADR 359.
    */
   checkTools({ method }: ExchangeRequest, { era }: Handshake, result: JsonText): JsonText {
     if (method !== 'tools/list' || era !== 'modern') return result;
@@ -79,7 +79,7 @@ export class ToolHeaders {
     return isWhole ? result : JsonText.ofBytes(usable);
   }
 
-  /** Why a tool cannot be called; undefined when it can. */
+  /** Reads the headers of a tool. Gives the reason why it cannot be called; undefined when it can. */
   #take(name: string, tool: Buffer): string | undefined {
     const schema = memberBytes(tool, 'inputSchema');
     const { declarations, fault } = declaredBy(schema && parseExact(schema.toString()));
@@ -104,7 +104,7 @@ function areOursFor({ method, headers }: ExchangeRequest, { era }: Handshake): b
   return method === 'tools/call' && headers === undefined && era === 'modern';
 }
 
-/** Most bytes of added headers: half of what servers on Node accept in total. */
+/** The most bytes of added headers: half of what servers on Node accept in total. */
 export const MAX_HEADER_BYTES = 8 * 1024;
 
 /** The answer to a call whose headers are too large. Neither another instance nor a repetition would help. */
@@ -119,7 +119,7 @@ export function areTooLarge(headers: Readonly<Record<string, string>>): boolean 
 
 /** Faults that are remembered; others are not reported. Replacing old ones would report all of them with every list. */
 const MAX_REPORTED = 100;
-/** Longest name in a report; a longer name is cut. In UTF-16 units. */
+/** The longest name in a report, in UTF-16 units; a longer name is cut. */
 const NAME_UNITS = 256;
 
 const DECLARATION = Buffer.from('x-mcp-header');

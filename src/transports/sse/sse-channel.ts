@@ -92,7 +92,7 @@ export class SseChannel extends Channel implements AnswerSink {
     }
   }
 
-  /** Without the query, which may be a credential. */
+  /** The reason to refuse an endpoint, which shows it without its query: that may be a credential. */
   #refusalOf(data: Buffer): string {
     if (data.length > LONGEST_TARGET) return `its endpoint event has more than ${LONGEST_TARGET} bytes`;
     const { origin } = this.endpoint;
@@ -135,7 +135,10 @@ export class SseChannel extends Channel implements AnswerSink {
     });
   }
 
-  /** Also called after every other end of the exchange: the server need not end its answer to the post. */
+  /**
+   * Cancels the post, and the exchange if it is pending. Also called after every other end of the exchange: the server need not
+   * end its answer to the post.
+   */
   #cancel(exchange: PendingExchange, post: HttpAnswer): void {
     if (post.isSent) post.dismiss();
     else post.abort();

@@ -19,7 +19,10 @@ export type Program = Pick<InstanceDefinition, 'args' | 'workingDir' | 'containe
 
 /** A program that was started, here or in a container. */
 export interface RunningProgram extends ContainerProgram {
-  /** Resolves after its exit, when what it left behind has ended or cannot be stopped. Default: that is killed by a signal. */
+  /**
+   * Resolves after the exit, when the processes that it left have ended or cannot be stopped. Default: they are killed by a
+   * signal.
+   */
   readonly swept?: Promise<void>;
 }
 
@@ -102,7 +105,7 @@ function spawnProgram(program: Program, { passEnv, user, reaper }: ProcessOption
     stdio: ['pipe', 'pipe', 'pipe', gated?.channel],
     shell: false,
     windowsHide: true,
-    // On Windows `detached` would open a console window, and a group would be useless.
+    // `detached` would open a console window on Windows, where a group would be useless.
     detached: ownsGroup,
   });
 }
@@ -133,11 +136,11 @@ function follow(pipe: Readable, take: (piece: Buffer) => void): Readable {
 /** Node reads up to 32 pieces of one pipe in a turn: a program that writes without end would delay all other calls by seconds. */
 const MUCH_WORK_MS = 5;
 
-/** Longest wait for the effect of SIGKILL. */
+/** The longest wait for the effect of SIGKILL. */
 export const LAST_WAIT_MS = 1_000;
-/** Longest time between the exit and the end of the pipes. */
+/** The longest time between the exit and the end of the pipes. */
 const DRAIN_MS = 500;
-/** No event reports the end of a group: the process table is polled, at growing intervals. */
+/** The first of the growing intervals at which the process table is polled, since no event reports the end of a group. */
 const FIRST_POLL_MS = 20;
 const LONGEST_POLL_MS = 320;
 

@@ -53,7 +53,10 @@ exec "$@" 3>&-
 
 /** Wait before a lost shell is started again, in ms. */
 const REOPEN_MS = 100;
-/** After the start of a node, in ms: what an unknown former process of it left has ended, because its leases have (7 s). */
+/**
+ * The time after the start of a node, in ms, by which the programs of an unknown former process of it have ended, as its leases
+ * have (7 s).
+ */
 const UNKNOWN_FORMER_MS = 10_000;
 
 /** The shell of this node, and the groups of the programs that it watches. It runs while there are any. */
@@ -61,7 +64,7 @@ export class LeaseReaper {
   /** Ends the programs with their gateway. */
   readonly #reaper: Reaper;
   readonly #uptime: string;
-  /** By program. */
+  /** The process groups by program. */
   readonly #groups = new Map<string, Set<number>>();
   #shell: ChildProcess | undefined;
   #untilMs = Number.NEGATIVE_INFINITY;
@@ -78,7 +81,7 @@ export class LeaseReaper {
     return !this.#reaper.knowsFormer && systemClock.now() - this.#madeAtMs < UNKNOWN_FORMER_MS;
   }
 
-  /** For the processes of one program, which is named by its server id. */
+  /** The watch over the processes of one program, which is named by its server id. */
   of(program: string): GroupWatch {
     return {
       start: (command, args): GatedProgram => {
@@ -127,7 +130,7 @@ export class LeaseReaper {
   #open(): ChildProcess {
     const shell = spawn('/bin/sh', ['-c', SCRIPT, 'stagedoor-lease', this.#uptime], {
       stdio: ['pipe', 'ignore', 'ignore'],
-      // Not in the gateway's group: what stops the gateway must not stop it.
+      // The shell is not in the gateway's group: a signal that stops the gateway must not stop it.
       detached: true,
       cwd: '/',
       env: { PATH: '/usr/bin:/bin' },
@@ -160,7 +163,7 @@ export class LeaseReaper {
   }
 }
 
-/** 0 without UPTIME: the shell counts what is left. */
+/** The uptime in ms; 0 without UPTIME, where the shell counts the rest. */
 function uptimeMsIn(path: string): number {
   try {
     return Number.parseFloat(readFileSync(path, 'latin1')) * 1_000;

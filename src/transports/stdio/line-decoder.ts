@@ -31,7 +31,7 @@ export const EDGE_BYTES = 256;
 interface UnfinishedLine {
   pieces: Buffer[];
   bytes: number;
-  /** Set instead of the pieces once they were dropped. */
+  /** The first and last bytes of the line, set instead of the pieces once they were dropped. */
   edges?: { readonly head: Buffer; tail: Buffer };
   isCut: boolean;
   holding?: Holding | undefined;

@@ -41,7 +41,7 @@ export class LineTail {
     if (this.#finished.length > 2 * STDERR_LINES) this.#finished.splice(0, STDERR_LINES);
   }
 
-  /** Oldest first, including an incomplete last line. */
+  /** The lines, oldest first, including an incomplete last line. */
   get lines(): readonly string[] {
     const lines = [...this.#finished, this.#cut(this.#unfinished)];
     const shown = lines.map((line) => withoutSecrets(readable(line), this.#secrets()));
@@ -52,7 +52,7 @@ export class LineTail {
     return cutWithoutSecrets(readable(this.#head(line)), STDERR_LINE_CHARACTERS, this.#secrets());
   }
 
-  /** Enough of a line to find the secrets in what is shown of it. */
+  /** The beginning of a line, long enough to find the secrets in its shown part. */
   #head(line: string): string {
     return line.length > STDERR_LINE_CHARACTERS ? line.slice(0, this.#mostUnits()) : line;
   }
@@ -66,7 +66,7 @@ function hasText(line: string): boolean {
   return /\S/.test(line) && (!line.startsWith('\u001b') || readable(line) !== '');
 }
 
-/** Most bytes of a character in UTF-8. */
+/** The most bytes of a character in UTF-8. */
 const LONGEST_CHARACTER = 4;
 
 /** Removes colours, which some programs write without a terminal, and half a character at the cut. */

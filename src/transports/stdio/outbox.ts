@@ -1,4 +1,4 @@
-// The lines that wait to be written to a program, in order, and those that are being written. Source: ADR 90.
+// The lines that wait to be written to a program, in order, and the lines that are being written. Source: ADR 90.
 
 import { LIMITS } from '../../domain/limits.ts';
 import { type ByteBudget, UNCOUNTED_BYTES } from '../../domain/memory/held-bytes.ts';
@@ -7,7 +7,7 @@ import type { ProgramRun } from './program-run.ts';
 
 /** A message on its way to the program. */
 export interface OutgoingLine extends Linked {
-  /** Without the line end. */
+  /** The text without the line end. */
   readonly line: string;
   /** The caller for whom the budget of waiting messages counts the line. */
   readonly ownerId: string;
@@ -23,7 +23,7 @@ export class Outbox {
   readonly #budget: ByteBudget | undefined;
   /** The batch that is being written. */
   #writing: OutgoingLine[] = [];
-  /** What is counted of it. */
+  /** The counted bytes of the outbox. */
   #counted: { readonly ownerId: string; readonly bytes: number }[] = [];
   readonly #waiting = new LinkedSet<OutgoingLine>();
   #waitingCharacters = 0;
@@ -48,7 +48,7 @@ export class Outbox {
     this.#count(line, 1);
     if (this.#state === 'idle') {
       this.#state = 'busy';
-      // After the poll phase, so that every request that arrives in this turn is in the batch.
+      // This runs after the poll phase, so that every request that arrives in this turn is in the batch.
       setImmediate(this.#flush);
     }
     return true;

@@ -19,9 +19,9 @@ import { STDIN_END_MS, TERMINATE_MS } from './process-group.ts';
 
 /** Waits of a stop, in ms: end of stdin, wait, SIGTERM, wait, SIGKILL. */
 export interface KillLadder {
-  /** Between the end of stdin and SIGTERM. 0 for programs that do not read stdin. Default: STDIN_END_MS. */
+  /** The time between the end of stdin and SIGTERM. 0 for programs that do not read stdin. Default: STDIN_END_MS. */
   readonly stdinEndMs: number;
-  /** Between SIGTERM and SIGKILL. Default: TERMINATE_MS. */
+  /** The time between SIGTERM and SIGKILL. Default: TERMINATE_MS. */
   readonly terminateMs: number;
 }
 
@@ -48,7 +48,7 @@ export class ProgramRun {
   readonly tail = new LineTail(() => this.secrets);
   readonly #ladder: KillLadder;
   readonly #givenUp = Promise.withResolvers<string>();
-  /** Ends what is left of its pipes, or of the connections to its engine. */
+  /** Ends the remaining pipes, or the remaining connections to the engine. */
   readonly #over = new AbortController();
   /** Undefined when it could not be started. */
   readonly #started: Promise<RunningProgram | undefined>;
@@ -81,7 +81,7 @@ export class ProgramRun {
     return this.#hasExited ? null : (this.#program?.pid ?? null);
   }
 
-  /** What its errors and its output must not show; made for the first of them. */
+  /** The texts that its errors and its output must not show; made for the first of them. */
   get secrets(): readonly string[] {
     this.#secrets ??= programSecrets(this.#env);
     return this.#secrets;
@@ -150,7 +150,7 @@ export class ProgramRun {
     const lastMs = this.#program?.swept === undefined ? LAST_WAIT_MS : 2 * terminateMs + LAST_WAIT_MS;
     await settlesWithin(Promise.all([this.exited, this.#swept]), lastMs, systemClock);
     this.#givenUp.resolve(NOT_STOPPED);
-    // What is left in a container is still being killed, through its engine.
+    // The remaining processes of a container are still being killed, through its engine.
     if (this.#hasExited) void this.#swept?.then(() => this.#over.abort());
     else this.#over.abort();
   }

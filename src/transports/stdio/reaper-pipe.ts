@@ -19,7 +19,7 @@ export interface ReaperPipeOptions {
   readonly onWarning: (line: string) => void;
 }
 
-/** Longest wait in ms. A reaper is done 6 s after the end of its gateway; a machine under load gets some seconds more. */
+/** The longest wait, in ms. A reaper is done 6 s after the end of its gateway; a machine under load gets some seconds more. */
 const LONGEST_WAIT_MS = 10_000;
 const CHECK_MS = 50;
 /** Bytes of one read: more than the process groups of one gateway take. */
@@ -75,7 +75,7 @@ export class ReaperPipe {
       } finally {
         closeSync(former);
       }
-      // Not blocking: the reaper writes into it, and must not wait for a reader.
+      // The pipe is opened without blocking: the reaper writes into it, and must not wait for a reader.
       if (!this.#isClosed) this.#fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
     } catch (thrown) {
       onWarning(

@@ -51,7 +51,7 @@ export interface GroupWatch {
   start?(command: string, args: readonly string[]): GatedProgram;
 }
 
-/** How a program is started in another way: by this command, with `channel` as its file 3. */
+/** Another way to start a program: by this command, with `channel` as its file 3. */
 export interface GatedProgram {
   readonly command: string;
   readonly args: readonly string[];
@@ -98,7 +98,7 @@ export class Reaper implements GroupWatch {
     return this.#pipe?.isKnown ?? false;
   }
 
-  /** For a gateway that has stopped its programs: what still runs is left to the shell. */
+  /** Closes the reaper of a gateway that has stopped its programs: remaining processes are left to the shell. */
   close(): void {
     this.#pipe?.close();
   }
@@ -124,7 +124,7 @@ export class Reaper implements GroupWatch {
   }
 
   /**
-   * Kills every group at once, for a process that ends right after; the shell stays for what escapes that. On
+   * Kills every group at once, for a process that ends right after; the shell stays for processes that escape that. On
    * Windows this process ends with its tree.
    */
   killAll(): void {
@@ -137,7 +137,7 @@ export class Reaper implements GroupWatch {
     try {
       shell = spawn('/bin/sh', ['-c', SCRIPT, 'stagedoor-reaper', ...this.#waits], {
         stdio: ['pipe', 'ignore', 'ignore', this.#pipe?.fd ?? 'ignore'],
-        // Not in the gateway's group, which gets signals from Ctrl-C and the terminal.
+        // The shell is not in the gateway's group, which gets signals from Ctrl-C and the terminal.
         detached: true,
         cwd: '/',
         env: { PATH: '/usr/bin:/bin' },

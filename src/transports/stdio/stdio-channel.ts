@@ -42,7 +42,7 @@ const FATAL_CANCELLATION_MS = 2_000;
  * Source: ADR 142.
  */
 const ENDS_AFTER_CALL_MS = 1_000;
-/** Longest notification of a client: a few of them must not fill the outbox. */
+/** The longest notification of a client: a few of them must not fill the outbox. */
 const MAX_NOTIFICATION_CHARACTERS = 1024 * 1024;
 
 /** The pipe to one program, which is started at once. A failed start ends the channel. */
@@ -55,15 +55,15 @@ export class StdioChannel extends Channel {
   readonly #outbox: Outbox;
   readonly #answers: InstanceHeldBytes | undefined;
   readonly #command: CommandHistory;
-  /** When the last cancellation was sent, on the monotonic clock. */
+  /** The time at which the last cancellation was sent, on the monotonic clock. */
   #cancelledAtMs = Number.NEGATIVE_INFINITY;
   #answeredCalls = 0;
-  /** When the last call was answered, on the monotonic clock. */
+  /** The time at which the last call was answered, on the monotonic clock. */
   #answeredAtMs = Number.NEGATIVE_INFINITY;
   /** True when the conversation has ended, and the program is expected to do so by itself. */
   #isEnding = false;
   #oddOutput: OddOutput | undefined;
-  /** Why nothing more can be sent although the child still runs. */
+  /** The reason why nothing more can be sent although the child still runs. */
   #fault: string | undefined;
 
   constructor(
@@ -240,7 +240,7 @@ export class StdioChannel extends Channel {
     if (isRecent && this.isUsable) this.#command.endsWhenCancelled = true;
   }
 
-  /** The child closed a pipe and still runs. Until it is stopped it may answer what it has read. */
+  /** Notes that the child closed a pipe and still runs. Until it is stopped it may answer the requests that it has read. */
   #pipeClosed(fault: string): void {
     if (!this.isUsable) return;
     this.#noteFailure();
@@ -257,7 +257,7 @@ export class StdioChannel extends Channel {
 class StdioCall implements OutgoingLine, Unsubscribable {
   readonly line: string;
   readonly ownerId: string;
-  /** Nothing: the body of the call is counted until the call ends. */
+  /** The bytes counted for the wait, which are none: the body of the call is counted until the call ends. */
   readonly waitingBytes = 0;
   links: Linked['links'];
   readonly #exchange: PendingExchange;
@@ -276,7 +276,7 @@ class StdioCall implements OutgoingLine, Unsubscribable {
     this.#exchange.delivered = 'unknown';
   }
 
-  /** Also called after every other end of the exchange; cancels it only if it is still pending. */
+  /** Cancels the exchange if it is still pending. Also called after every other end of it. */
   unsubscribe(): void {
     if (!this.#channel.forget(this.#exchange) || this.#outbox.remove(this)) return;
     this.#outbox.noteEnded(this);

@@ -36,7 +36,7 @@ interface Probe {
   isAnswered: boolean;
 }
 
-/** Longest wait for the answer to the probe; at most half of the handshake's time. Then `initialize` is sent. */
+/** The longest wait for the answer to the probe; at most half of the handshake's time. Then `initialize` is sent. */
 const PROBE_TIMEOUT_MS = 3_000;
 
 /**
@@ -67,7 +67,10 @@ export async function openShared<C extends StdioChannel>(start: () => C, options
   }
 }
 
-/** With a `probe` the modern era comes first. Rejects after the program was stopped, with its last lines of stderr. */
+/**
+ * Opens the channel of a program, the modern era first when there is a `probe`. Rejects after the program was stopped, with its
+ * last lines of stderr.
+ */
 export async function openOnPipe(channel: Channel, options: PipeOpening, probe?: Probe): Promise<void> {
   const first = probe === undefined ? 'legacy' : 'modern';
   const pipe = probe && probing(channel, probe, options.clock);
@@ -106,7 +109,10 @@ function probing(channel: Channel, probe: Probe, clock: Clock): HandshakeChannel
   return {
     request: (request) => (sent === undefined ? ask(request) : channel.request(request)),
     initialized: () => channel.initialized(),
-    /** At the end of the handshake: a program that does not know the probe may not accept a cancellation before `initialize`. */
+    /**
+     * Called at the end of the handshake: a program that does not know the probe may not accept a cancellation before
+     * `initialize`.
+     */
     cancelProbe: () => sent?.unsubscribe(),
   };
 }

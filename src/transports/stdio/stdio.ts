@@ -15,7 +15,7 @@ import { openShared } from './stdio-handshake.ts';
 export interface StdioOptions extends OpenOptions {
   /** Waits between stdin end, SIGTERM and SIGKILL. */
   readonly ladder?: KillLadder;
-  /** Longest wait for the answer to the probe for the modern era. Default: PROBE_TIMEOUT_MS. */
+  /** The longest wait for the answer to the probe for the modern era. Default: PROBE_TIMEOUT_MS. */
   readonly probeTimeoutMs?: number;
 }
 
