@@ -3,7 +3,7 @@
 import type { ShownNode } from '../domain/nodes/nodes.ts';
 import type { Clock } from '../domain/time/clock.ts';
 
-/** Lists the only node of such a gateway. `report`: what it does now. */
+/** Lists the only node of such a gateway. `report`: gives its present work. */
 export function loneNode(
   own: Pick<ShownNode, 'id' | 'life' | 'version'>,
   clock: Clock,

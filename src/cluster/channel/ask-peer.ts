@@ -1,5 +1,5 @@
-// One question to a peer, and its whole answer, for answers of this node that need it: those of sessions are
-// passed on as they come (http/forwarding/relay.ts).
+// One question to a peer, and its whole answer, for answers of this node that need it: the answers of sessions are passed on as
+// they arrive (http/forwarding/relay.ts).
 
 import type { Principal } from '../../domain/accounts/account.ts';
 import { GatewayError, retryAfter } from '../../domain/errors/errors.ts';
@@ -56,7 +56,7 @@ export interface PeerQuestion {
   /** Path and query. */
   readonly target: string;
   readonly waitMs: number;
-  /** Most bytes of the answer; a longer one counts as none. */
+  /** The most bytes of the answer; a longer one counts as none. */
   readonly maxBytes: number;
   readonly clock: Clock;
 }

@@ -25,18 +25,18 @@ const MAX_STREAMS = 8_192;
 const PING_MS = 1_000;
 /** A gap between two looks at the requests, in ms, after which this node slept: it could not hear the other one. */
 const SLEPT_MS = 3_000;
-/** After it nothing is given up for this time, in ms. */
+/** The time after a sleep of this process in which nothing is given up, in ms. */
 const AWAKE_MS = 3_000;
 /**
- * Longest wait of a request for a silent node, in ms. Then it is 503, never 404: a silent holder of a session is not an
- * answer.
+ * The longest wait of a request for a silent node, in ms. Its answer is then 503, never 404: a silent holder of a session is not
+ * an answer.
  */
 const SILENT_HOLDER_MS = 15_000;
-/** Most requests that wait for a silent node. Further ones get 503 at once. */
+/** The most requests that wait for a silent node. Further ones get 503 at once. */
 const MAX_WAITING = 1_000;
 /** A request that must not be carried out twice is sent to a node that was heard in this time, in ms, or after a ping. */
 const FRESH_MS = 20;
-/** After a multiplexed connection that failed, the next one is opened this much later. */
+/** The time after the failure of a multiplexed connection until the next one is opened, in ms. */
 const MULTIPLEXED_AGAIN_MS = 5_000;
 /** Connections for pings beside the calls. */
 const PING_CONNECTIONS = 2;
@@ -59,7 +59,7 @@ export interface PeerClientOptions {
 export type Peer = Pick<PeerClient, 'node' | 'forward'>;
 
 /**
- * The connections to one life of a node, and what is under way there. While requests are under way it pings the node
+ * The connections to one life of a node, and the requests under way there. While requests are under way it pings the node
  * every second. A node that does not answer for 3 s is silent: requests wait for it, 15 s at most. Between requests the
  * members know whether it is silent. Source: ADR 148, 319.
  */
@@ -136,8 +136,8 @@ export class PeerClient {
   }
 
   /**
-   * The life of the node has ended: what was certainly not carried out, or may be carried out twice, goes on at
-   * another node. A stream whose answer has begun ends. Other requests get their answer, as from a node that
+   * Ends the connections, because the life of the node has ended. Requests that were certainly not carried out, or may be carried
+   * out twice, go on at another node. A stream whose answer has begun ends. Other requests get their answer, as from a node that
    * stops, or fail with their connection, or in silence.
    */
   end(): void {
@@ -281,8 +281,8 @@ export class PeerClient {
   }
 
   /**
-   * A node that accepts no connection, or loses it, is silent until the members know more: it answers a ping, or
-   * its life ends. What may have been carried out fails.
+   * Handles a lost connection. A node that accepts no connection, or loses it, is silent until the members know more: it answers
+   * a ping, or its life ends. Requests that may have been carried out fail.
    */
   #lost(exchange: PeerExchange, error: Error): void {
     const wasSent = exchange.isSent;
@@ -307,7 +307,7 @@ export class PeerClient {
     const hasSlept = nowMs - this.#tickedAtMs > SLEPT_MS;
     this.#tickedAtMs = nowMs;
     if (hasSlept) {
-      // What the other node sent meanwhile is read after this turn.
+      // The bytes that the other node sent meanwhile are read after this turn.
       this.#giveUpPing();
       this.#silentSinceMs = undefined;
       this.#givesUpFromMs = nowMs + AWAKE_MS;

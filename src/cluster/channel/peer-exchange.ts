@@ -10,7 +10,7 @@ import type { HttpHeaders } from '../../domain/text.ts';
 import type { AnswerReceiver } from '../../net/http1/http1-connection.ts';
 import { PEER_HEADERS, type RefusalReason, refusalIn } from './peer-protocol.ts';
 
-/** What an exchange reports to the client of its node. */
+/** The events that an exchange reports to the client of its node. */
 export interface ExchangeEvents {
   readonly startedAtMs: number;
   /** Something came from the node. */
@@ -21,19 +21,19 @@ export interface ExchangeEvents {
   ended(outcome: HopOutcome): void;
 }
 
-/** What carries a request: a connection of its own, or a part of one. */
+/** The carrier of a request: a connection of its own, or a part of one. */
 export interface Carrier {
   abort(answer: PeerExchange): void;
   pause(answer: PeerExchange): void;
   resume(answer: PeerExchange): void;
 }
 
-/** A request and what has come of its answer, whichever connection carries it. */
+/** A request and the received part of its answer, whichever connection carries it. */
 export class PeerExchange implements AnswerReceiver, Forwarding, Linked {
   links?: Linked['links'];
   readonly request: ForwardedRequest;
   readonly startedAtMs: number;
-  /** Since when it waits for the node. A request that was sent and is sent again waits again. */
+  /** The time since which it waits for the node. A request that was sent and is sent again waits again. */
   waitsSinceMs: number;
   /** True after the request was sent again because its token had expired. */
   isResent = false;

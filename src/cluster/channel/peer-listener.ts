@@ -55,9 +55,9 @@ export interface PeerListenerOptions {
   /** Undefined for plain HTTP, which is for loopback. */
   readonly tls: PeerTls | undefined;
   readonly tokens: TokenVerifier;
-  /** Largest sum of the headers of a client's request, in bytes. */
+  /** The largest sum of the headers of a client's request, in bytes. */
   readonly headerBytes: number;
-  /** While it is in doubt whether the life of this node goes on: resolves or rejects when that is known. */
+  /** Resolves or rejects when it is known whether the life of this node goes on; undefined while there is no doubt. */
   readonly certain: () => Promise<void> | undefined;
   /** Reads the table of nodes again, for a sender that it did not have. */
   readonly refreshNodes: () => Promise<void>;
@@ -67,7 +67,7 @@ export interface PeerListenerOptions {
   readonly isDatabaseAway: (life: string) => Promise<boolean | undefined>;
   /** Serves a request that another node forwards. */
   readonly serve: ServePeer;
-  /** Serves what another node sends to an instance of this one. Default: nothing is served. */
+  /** Serves the requests of another node to an instance of this one. Default: nothing is served. */
   readonly instances?: ServedInstances;
   readonly onRefused: (refusal: PeerRefusal) => void;
   readonly clock: Clock;
@@ -75,7 +75,7 @@ export interface PeerListenerOptions {
 
 export type ServePeer = (request: IncomingMessage, response: ServerResponse, caller: ForwardedCaller) => void;
 
-/** What other nodes reach of the instances of this one. */
+/** The part of the instances of this node that other nodes reach. */
 export interface ServedInstances {
   /** A request on a connection of its own. */
   readonly request: ServePeer;
@@ -85,7 +85,7 @@ export interface ServedInstances {
 
 export interface PeerListener {
   readonly port: number;
-  /** Accepts no more connections; those that are open end after their answers, or after `timeoutMs`. */
+  /** Stops accepting connections; open ones end after their answers, or after `timeoutMs`. */
   close(timeoutMs: number): Promise<void>;
 }
 
@@ -98,7 +98,7 @@ const REQUEST_MS = 60_000;
 const BACKLOG = 4_096;
 /** Connections of all members together: calls and streams of some peers. */
 const MAX_CONNECTIONS = 32_768;
-/** How often the connections without a valid token are counted. */
+/** The interval at which the connections without a valid token are counted. */
 const CUT_MS = 100;
 /** A token may name 1,000 templates, each with 128 characters. */
 const TOKEN_BYTES = 192 * 1024;
@@ -118,17 +118,17 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
   const server = tls === undefined ? plainServer(limits, serve) : secureServer(limits, tls, serve);
   server.maxConnections = MAX_CONNECTIONS;
   server.on('connection', (socket) => unproven.add(socket));
-  // Otherwise Node answers requests with Expect by itself.
+  // Without these listeners Node answers requests with Expect by itself.
   server.on('checkContinue', serve).on('checkExpectation', serve);
   if (tls !== undefined) {
     const handshakes = new ListenerHandshakes(server);
-    // Only members finish it.
+    // Only members finish the handshake.
     server.on('secureConnection', (secure) => unproven.prove(handshakes.end(secure)));
   }
   server.on('upgrade', upgrade).on('connect', upgrade);
   await new Promise<void>((resolve, reject) => {
     server.on('error', (error) => {
-      // While it listens, errors concern single connections that the system could not accept.
+      // While the server listens, errors concern single connections that the system could not accept.
       if (!server.listening) reject(cannotListen(path ?? `${host ?? 'all addresses'}, port ${port}`, error));
     });
     const place = path === undefined ? { ...(host === undefined ? {} : { host }), port } : { path };
@@ -154,7 +154,7 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
 }
 
 /**
- * Connections over which no valid token arrived yet, and over TLS those whose handshake is not over. When all
+ * The connections over which no valid token arrived yet, and over TLS those whose handshake is not over. When all
  * together hold too many bytes, the oldest are closed.
  */
 class UnprovenConnections {
@@ -208,7 +208,10 @@ interface ServerLimits {
   readonly noDelay: boolean;
 }
 
-/** An `import` of node:http reads all its exports, also those that load Node's `fetch`: 14 MB. */
+/**
+ * A server without TLS. node:http is not imported, since an `import` reads all its exports, also those that load Node's `fetch`:
+ * 14 MB.
+ */
 function plainServer(limits: ServerLimits, serve: RequestListener): Server {
   return process.getBuiltinModule('node:http').createServer(limits, serve);
 }
@@ -245,7 +248,7 @@ class PeerRequests {
     const { url, headers } = request;
     const refuse = (reason: RefusalReason): void => {
       const status = this.#noteRefusal(request, reason);
-      // Else a program that does not close its end would keep the connection.
+      // Otherwise a program that does not close its end would keep the connection.
       socket.end(`HTTP/1.1 ${status} Refused\r\nconnection: close\r\n\r\n`, () => socket.destroy());
     };
     const isMultiplexed = url === INSTANCE_PATHS.multiplexed && headers.upgrade === MULTIPLEXED_PROTOCOL;

@@ -3,11 +3,11 @@
 import type { AnswerReceiver, Http1Connection } from '../../net/http1/http1-connection.ts';
 
 /**
- * A ping without an answer for this time is given up. After a cut TCP repeats what was lost ever more rarely, so
+ * The time after which a ping without an answer is given up, in ms. After a cut TCP repeats lost bytes ever more rarely, so
  * its connection may be dead for as long again as the cut; a new one is not. Source: ADR 196.
  */
 export const LOST_PING_MS = 3_000;
-/** Largest answer to a greeting. */
+/** The largest answer to a greeting. */
 const MAX_CHARACTERS = 1_024;
 
 /** Receives the answer to a ping, and reports it once. */

@@ -35,7 +35,7 @@ interface ProbedPeer {
  */
 export class PeerProber {
   readonly #options: ProberOptions;
-  /** By life. */
+  /** The probed nodes by life. */
   readonly #targets = new Map<string, ProbedPeer>();
 
   constructor(options: ProberOptions) {

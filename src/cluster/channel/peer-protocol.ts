@@ -1,4 +1,4 @@
-// What both ends of the peer channel must agree on: names of headers and paths. Source: ADR 148.
+// The names of headers and paths on which both ends of the peer channel must agree. Source: ADR 148.
 
 import { NOT_HOLDER, REFUSED_HEADER } from '../../domain/nodes/forwarding.ts';
 

@@ -5,7 +5,7 @@ import type { ForwardedRequest } from '../../domain/nodes/forwarding.ts';
 import type { HttpHeaders } from '../../domain/text.ts';
 import { PEER_HEADERS } from './peer-protocol.ts';
 
-/** Headers of the client that cross, besides those that begin with `mcp-`. */
+/** The headers of the client that cross, besides those that begin with `mcp-`. */
 const CROSSING = [
   ...['accept', 'content-type', 'last-event-id', 'sec-fetch-mode', 'traceparent', 'tracestate', 'user-agent'],
 ];

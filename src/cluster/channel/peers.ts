@@ -19,17 +19,17 @@ import type { ChannelKeys } from './trust/channel-keys.ts';
 /** Interval at which a gateway that closes checks for calls at other nodes. */
 const IDLE_CHECK_MS = 50;
 
-/** Longest time until another node takes the program of one that has ended. */
+/** The longest time until another node takes the program of one that has ended. */
 const TAKEN_MS = 15_000;
 /** Pause before it is waited for again, in ms. */
 const AGAIN_MS = 1_000;
-/** How many lives that no member has are remembered, and for how long, in ms. */
+/** The most lives without a member that are remembered, and the time for which they are, in ms. */
 const MAX_ABSENT = 10_000;
 const ABSENT_MS = 1_000;
 /** Sessions that other lives claimed, with the life that has each. */
 const MAX_HOLDERS = 10_000;
 
-/** What the channel asks of the table. */
+/** The part of the table of nodes that the channel uses. */
 export type KnownNodes = Pick<
   NodeTable,
   | 'life'
@@ -58,7 +58,7 @@ export interface PeersOptions {
   readonly counts?: ClusterCounts | undefined;
 }
 
-/** What serves the requests of clients asks. */
+/** The part of the channel that serves the requests of clients. */
 export type ForwardingPeers = Pick<
   Peers,
   'certain' | 'ofSession' | 'noteHolder' | 'ofLife' | 'ofInstances' | 'opener'

@@ -29,12 +29,12 @@ export interface CopiedDatabasesOptions {
   readonly onNotice: (line: string) => void;
 }
 
-/** Asks the processes of lives that have ended here by their silence, and remembers those that go on elsewhere. */
+/** Asks the processes of lives that have ended here by their silence, and remembers the processes that go on elsewhere. */
 export class CopiedDatabases {
   readonly #options: CopiedDatabasesOptions;
   /** Lives that have ended here by their silence. */
   readonly #asked = new Map<string, Asked>();
-  /** Ended lives whose process goes on with another database. */
+  /** The ended lives whose process goes on with another database. */
   readonly #found = new Set<string>();
   #isAsked = false;
 
@@ -42,13 +42,13 @@ export class CopiedDatabases {
     this.#options = options;
   }
 
-  /** After each read of the rows. */
+  /** Looks for such lives, after each read of the rows. */
   look(known: KnownLives): void {
     for (const life of this.#asked.keys()) if (!known.get(life)) this.#asked.delete(life);
     const nowMs = this.#options.clock.now();
     for (const one of known.all) {
       const { life, end } = one.stored;
-      // Its process would have learned of its end by now.
+      // With this database, the process would have learned of the end of its life by now.
       if (end?.cause !== 'expired' || !one.isMember || !known.hasEnded(life, nowMs)) continue;
       const asked = this.#asked.get(life) ?? { fromMs: nowMs, firstAnswerMs: undefined };
       this.#asked.set(life, asked);

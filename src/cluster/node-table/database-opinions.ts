@@ -1,6 +1,6 @@
-// Whether the database is away for all members, or for this node alone: what the members say to each other on the
-// peer channel. While it is away for all of them, no life ends, and their programs go on. The rules:
-// rules/own-life.ts. Source: ADR 146, 186.
+// Finds out whether the database is away for all members, or for this node alone, by the answers of the members on the peer
+// channel. While it is away for all of them, no life ends, and their programs go on. The rules: rules/own-life.ts. Source: ADR
+// 146, 186.
 
 import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
 import type { PeerProber } from '../channel/peer-prober.ts';
@@ -64,7 +64,7 @@ export class DatabaseOpinions {
     } else action satisfies never;
   }
 
-  /** One check answers all that ask meanwhile. */
+  /** Whether the database answers: one check serves all members that ask meanwhile. */
   async #answers(): Promise<boolean> {
     const { check, clock } = this.#options;
     let isAnswered = false;

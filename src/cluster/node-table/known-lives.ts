@@ -11,7 +11,7 @@ const RETURN_MS = 15_000;
 /** The lives of the last read, until the next one replaces them. */
 export class KnownLives {
   #byLife: ReadonlyMap<string, ReadLife> = new Map();
-  /** When this node first saw that a life had ended. */
+  /** The times at which this node first saw that a life had ended. */
   readonly #endedAtMs = new Map<string, number>();
 
   get all(): readonly ReadLife[] {
@@ -49,7 +49,7 @@ export class KnownLives {
     this.#byLife = byLife;
   }
 
-  /** Lives that this node has seen ended for this time, and whose sessions and programs are free. After each read. */
+  /** The lives that this node has seen ended for this time, and whose sessions and programs are free. Called after each read. */
   old(nowMs: number, afterMs: number): string[] {
     const old: string[] = [];
     for (const [life, { stored }] of this.#byLife) {

@@ -1,5 +1,5 @@
-// Carries out the rules about programs that any node may run: takes and releases their leases in the database, and
-// tells the gateway what to start and to end. The rules decide (rules/program-leases.ts). Source: ADR 146, 168.
+// Carries out the rules about programs that any node may run: takes and releases their leases in the database, and tells the
+// gateway which programs to start and to end. The rules decide (rules/program-leases.ts). Source: ADR 146, 168.
 
 import Type, { type Static } from 'typebox';
 import type { ClusterCounts } from '../../counts/cluster-counts.ts';
@@ -18,7 +18,7 @@ import type { NodeRules } from './node-rules.ts';
 const FORGOTTEN_MS = 600_000;
 const MAX_REASON = 200;
 
-/** Why nodes could not start a program. A change of its instance makes them void. */
+/** The reasons why nodes could not start a program. A change of its instance makes them void. */
 const Marks = Type.Array(
   Type.Object({
     node: Type.String({ maxLength: 255 }),
@@ -44,12 +44,12 @@ export interface LeaseRunnerOptions {
 /** The leases as the last read had them, and the starts of programs here. */
 export class LeaseRunner {
   readonly #options: LeaseRunnerOptions;
-  /** By program, from the last read. */
+  /** The stored leases by program, from the last read. */
   #stored: ReadonlyMap<string, StoredProgram> = new Map();
   #changedAt: ReadonlyMap<string, string> = new Map();
   /** The number of the last start of each program here, and why it ended. */
   readonly #starts = new Map<string, { readonly start: number; readonly reason?: string }>();
-  /** When this node first saw a lease of a program that is not registered. */
+  /** The times at which this node first saw a lease of a program that is not registered. */
   readonly #forgottenAtMs = new Map<string, number>();
 
   constructor(options: LeaseRunnerOptions) {
@@ -94,7 +94,7 @@ export class LeaseRunner {
         if (isReleased && counts) counts.leases.released += 1;
         rules.handle({ type: 'released', program, isReleased });
       };
-      // It may be waiting for its next attempt.
+      // The program may be waiting for its next attempt.
       void programs
         .stop(program)
         .then(() => rules.operate(store.release(lease), answer, () => answer(false)));

@@ -22,7 +22,7 @@ export class LifeDoubt {
   readonly #options: LifeDoubtOptions;
   /** The end of the doubt; set while requests wait for it. */
   #over: PromiseWithResolvers<void> | undefined;
-  /** When the doubt was first and last seen. */
+  /** The times at which the doubt was first and last seen. */
   #seen: { readonly firstMs: number; readonly lastMs: number } | undefined;
   /** True while the sessions of a life that others ended are dropped. */
   #isDropping = false;

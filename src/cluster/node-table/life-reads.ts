@@ -1,9 +1,8 @@
-// When a node reads the table of lives: one read at a time, and those that requests cause once a second at most.
-// None of them rejects.
+// The reads of the table of lives: one at a time, and at most one a second because of requests. No read rejects.
 
 import { type Clock, sleep } from '../../domain/time/clock.ts';
 
-/** Shortest time between two reads that requests cause, in ms. */
+/** The shortest time between two reads that requests cause, in ms. */
 const SOON_MS = 1_000;
 
 /** Runs the reads of the table of lives, and knows whether the last one succeeded. */
@@ -15,7 +14,9 @@ export class LifeReads {
   /** True when the last read did not fail. */
   isCurrent = false;
 
-  /** `read`: what takes over the rows, called when they count as current; undefined when the read fails. */
+  /**
+   * `read`: resolves with a function that takes over the rows, called when they count as current; undefined when the read fails.
+   */
   constructor(clock: Clock, read: () => Promise<(() => void) | undefined>) {
     this.#clock = clock;
     this.#read = read;

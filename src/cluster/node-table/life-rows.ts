@@ -1,4 +1,4 @@
-// The rows of the table of lives as text: what this node writes about itself, and what the others wrote. Each row
+// The rows of the table of lives as text: writes the row of this node, and reads the rows of the others. Each row
 // is signed with the key of the deployment. Source: ADR 147.
 
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
@@ -27,12 +27,12 @@ const Profile = Type.Object({
 const Report = Type.Object({
   sees: Type.Array(Type.String({ maxLength: 16 }), { maxItems: 1_000 }),
   is_draining: Type.Boolean(),
-  /** Only in rows of nodes that take no programs. */
+  /** True in rows of nodes that take no programs; absent in others. */
   takes_no_programs: Type.Optional(Type.Boolean()),
   programs: Type.Integer(),
   calls: Type.Integer(),
 });
-/** What the rows of all versions of the protocol have. */
+/** The fields that the rows of all versions of the protocol have. */
 const Stamp = Type.Object({ protocol: Type.Integer(), version: Type.String({ maxLength: 64 }) });
 type Stamp = Type.Static<typeof Stamp>;
 type Profile = Type.Static<typeof Profile>;
@@ -44,7 +44,7 @@ const REPORT = compileShape(Report, 'body');
 /** A row that was read. */
 export interface ReadLife {
   readonly stored: StoredLife;
-  /** Set for a row of this or another version of the protocol. */
+  /** The version, set for a row of this or another version of the protocol. */
   readonly stamp: Stamp | undefined;
   readonly profile: Profile | undefined;
   readonly report: Report | undefined;
@@ -57,11 +57,11 @@ export interface ReadLife {
 export interface LifeRowsOptions {
   readonly own: ReachableLife;
   readonly version: string;
-  /** When this node started, as an ISO date. */
+  /** The time at which this node started, as an ISO date. */
   readonly since: string;
   /** Secrets of the deployment: the first signs, all verify. */
   readonly secrets: Secrets;
-  /** What this node does now. */
+  /** The present work of this node. */
   readonly report: () => Pick<ShownNode, 'programs' | 'calls' | 'isDraining'>;
   /** True when this node runs no programs that any node may run. Default: false. */
   readonly takesNoPrograms?: boolean | undefined;
@@ -116,8 +116,8 @@ export class LifeRows {
   }
 
   /**
-   * By life. Names nodes with another version, once, and the own address when others ended a life of this process
-   * because of it.
+   * The read lives by life. Names in the log, once, nodes with another version, and the own address when others ended a life of
+   * this process because of it.
    */
   read(rows: readonly StoredLife[]): ReadonlyMap<string, ReadLife> {
     const { own, onNotice, since } = this.#options;

@@ -15,7 +15,7 @@ import type { LifeReads } from './life-reads.ts';
 import type { LifeRows } from './life-rows.ts';
 import type { NodeRules } from './node-rules.ts';
 
-/** Why a life was ended, as a clause. */
+/** The reasons why a life was ended, as clauses. */
 const END_REASONS = {
   refused: 'its address refuses connections',
   expired: 'it sent no heartbeat for 10 s',
@@ -45,7 +45,7 @@ export interface LifeRunnerOptions {
   readonly onNextLife: (life: string) => Promise<void>;
 }
 
-/** Carries out the actions about lives; the rules learn what became of each. */
+/** Carries out the actions about lives; the rules learn the outcome of each. */
 export class LifeRunner {
   readonly #options: LifeRunnerOptions;
   readonly #joined = Promise.withResolvers<void>();
@@ -62,7 +62,7 @@ export class LifeRunner {
     return this.#joined.promise;
   }
 
-  /** After the action `stop`: settles when the end of the own life is written, or cannot be. */
+  /** Settles after the action `stop`, when the end of the own life is written, or cannot be. */
   get stopped(): Promise<unknown> {
     return this.#stopped;
   }

@@ -12,7 +12,7 @@ export interface NodeRulesOptions {
   readonly life: string;
   readonly takesNoPrograms?: boolean | undefined;
   readonly clock: Clock;
-  /** Carries out what follows from an event, when `state` is the new state. */
+  /** Carries out the actions of an event, when `state` is the new state. */
   readonly onStep: (before: NodeState, actions: readonly NodeAction[]) => void;
 }
 

@@ -43,9 +43,9 @@ import { NodeRules } from './node-rules.ts';
 const TICK_MS = 500;
 /** A database that is only slow answers a read within this time, in ms. */
 const UNANSWERED_MS = 7_000;
-/** Longest wait of a start for its row, in ms. */
+/** The longest wait of a start for its row, in ms. */
 const JOIN_MS = 10_000;
-/** Longest wait of a stop, in ms: otherwise the row expires. */
+/** The longest wait of a stop, in ms, after which the row is left to expire. */
 const STOP_MS = 2_000;
 
 export interface NodeTableOptions extends Omit<LifeRowsOptions, 'since'> {
@@ -208,7 +208,7 @@ export class NodeTable {
     await (isNeeded ? this.#reads.again() : this.#reads.unlessRecent());
   }
 
-  /** What the supervisor of this process sees of its other ones. Never rejects. */
+  /** Takes the report of the supervisor of this process about its other processes. Never rejects. */
   async seeProcesses(running: readonly string[], gone: string | undefined): Promise<void> {
     this.#rules.handle({ type: 'processes', running, gone });
     if (gone !== undefined) await this.#reads.again();
@@ -259,7 +259,10 @@ export class NodeTable {
     await settlesWithin(this.#lives.stopped, STOP_MS, this.#options.clock);
   }
 
-  /** As `close`, and waits until the other members have read that this life is over, so that they send it no more requests. */
+  /**
+   * Closes as `close` does, and waits until the other members have read that this life is over, so that they send it no more
+   * requests.
+   */
   async leave(untilRead: () => Promise<unknown> = () => sleep(this.#options.clock, KNOWN_MS)): Promise<void> {
     const hasOthers = this.#known.all.some(({ stored: { life } }) => life !== this.life && this.find(life));
     await this.close();

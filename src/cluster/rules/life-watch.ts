@@ -1,18 +1,17 @@
-// What this node knows of the life of another member: whether its row changes, whether it answers pings, and when
-// that means that the life is to be ended. All times are those of this node; no clocks are compared. Source: ADR
-// 146.
+// The watch over the life of another member: whether its row changes, whether it answers pings, and when that means that the life
+// is to be ended. All times are those of this node; no clocks are compared. Source: ADR 146.
 
 import type { LifeEnd } from '../../domain/nodes/life.ts';
 import type { LifeRow } from './rows.ts';
 import { EXPIRY_MS, MAX_READ_GAP_MS } from './times.ts';
 
-/** Fewest reads without a change. */
+/** The fewest reads without a change. */
 const MIN_READS = 4;
 /** Time without an answer to pings, in ms, after which a member is silent. */
 const SILENT_MS = 3_000;
 /** An answer to a ping that takes longer, in ms, is slow. */
 const SLOW_PING_MS = 500;
-/** Only slow answers for this time, in ms, make a member slow. */
+/** The time in which all answers of a member have to be slow to make it slow, in ms. */
 const SLOW_MS = 5_000;
 /** Time between the two refused connections, in ms. */
 export const REFUSED_AGAIN_MS = 200;
@@ -40,7 +39,7 @@ export interface LifeWatch {
 
 export type Standing = 'live' | 'slow' | 'silent' | 'ended';
 
-/** Only a `live` one gets new sessions, programs, chunks of limits and optional forwards. */
+/** The standing of a life. Only a `live` one gets new sessions, programs, chunks of limits and optional forwards. */
 export function standingOf(
   { row, answeredAtMs, slowSinceMs }: LifeWatch,
   atMs: number,
@@ -52,7 +51,7 @@ export function standingOf(
   return slowSinceMs !== undefined && atMs - slowSinceMs >= SLOW_MS ? 'slow' : 'live';
 }
 
-/** What the supervisor of this process sees of another one, whose life it alone judges. Source: ADR 192. */
+/** The state of another process as the supervisor of this one sees it; the supervisor alone judges its life. Source: ADR 192. */
 export type SeenProcess = 'running' | 'gone';
 
 /** The processes by life, after a report of the supervisor. */
@@ -130,9 +129,9 @@ export function isRefusing({ row, firstSeenMs, isRefused }: LifeWatch, atMs: num
 }
 
 /**
- * The end that a read just showed to be due; undefined while there is none. `ownLives`: the lives of this process
- * that the member needs, if it sees them. `unseenMs`: see LongTimes. `process`: what its
- * supervisor sees of it; undefined for one of another supervisor, or without one.
+ * The end that a read just showed to be due; undefined while there is none. `ownLives`: the lives of this process that the member
+ * needs, if it sees them. `unseenMs`: see LongTimes. `process`: its state as its supervisor sees it; undefined for one of another
+ * supervisor, or without one.
  */
 export function dueEnd(
   watch: LifeWatch,
@@ -146,7 +145,7 @@ export function dueEnd(
     return process === 'gone' ? { cause: 'restarted', frees: 'sessions' } : undefined;
   const unchangedMs = lastReadMs - unchangedSinceMs;
   if (reads < MIN_READS || unchangedMs < EXPIRY_MS) return undefined;
-  // It needs the opinion of each life that it sees, and these give none: its lease has ended. So has that of a
+  // The member needs the opinion of each life that it sees, and these give none: its lease has ended. So has the lease of a
   // process that is gone.
   const isSeen = process === 'gone' || row.sees.some((life) => ownLives.includes(life));
   const frees = isSeen || unchangedMs >= unseenMs ? 'all' : 'sessions';

@@ -1,4 +1,4 @@
-// The rules of one node: its own life, what it knows of the others, and the leases of programs, as one function
+// The rules of one node: its own life, its watches over the others, and the leases of programs, as one function
 // (state, event) -> (state, actions). No I/O and no clock: events carry times, and new lives. Source: ADR 146.
 
 import type { LifeEnd } from '../../domain/nodes/life.ts';
@@ -57,14 +57,14 @@ import { LONG_TIMES, type LongTimes, READ_MS } from './times.ts';
 const PING_MS = 1_000;
 /** A gap between two ticks, in ms, after which this node slept. */
 const SLEPT_MS = 2_000;
-/** Most members that are asked to confirm a refusal. */
+/** The most members that are asked to confirm a refusal. */
 const MAX_THIRDS = 3;
 
 export interface NodeState {
   readonly own: OwnLife;
-  /** By life, without those of this process. */
+  /** The watches by life, without the lives of this process. */
   readonly watches: ReadonlyMap<string, LifeWatch>;
-  /** By program. */
+  /** The leases by program. */
   readonly programs: ReadonlyMap<string, ProgramLease>;
   /** Lives of other processes of this machine, which their supervisor alone judges. Source: ADR 192. */
   readonly supervised: ReadonlyMap<string, SeenProcess>;
@@ -75,7 +75,7 @@ export interface NodeState {
 }
 
 export type NodeEvent =
-  /** At least twice a second. */
+  /** Sent at least twice a second. */
   | { readonly type: 'tick' }
   /** The row is inserted, or a heartbeat has added one to its counter. */
   | { readonly type: 'confirmed'; readonly life: string; readonly sent: Moment }
@@ -89,16 +89,16 @@ export type NodeEvent =
   | { readonly type: 'answered'; readonly life: string; readonly sentAtMs: number }
   /** The machine of this life has refused the connection of a ping: the process is gone. */
   | { readonly type: 'refused'; readonly life: string }
-  /** What a third member says of this life. */
+  /** The answer of a third member about this life. */
   | { readonly type: 'thirdAnswered'; readonly life: string; readonly isRefused: boolean }
   /** The end of this life was not written: its row had changed meanwhile. */
   | { readonly type: 'endNotWritten'; readonly life: string }
-  /** The lives of other processes that the supervisor of this one sees running, and one whose process it saw end. */
+  /** The lives of other processes that the supervisor of this one sees running, and a life whose process it saw end. */
   | { readonly type: 'processes'; readonly running: readonly string[]; readonly gone?: string | undefined }
   | { readonly type: 'opinion'; readonly life: string; readonly isAway: boolean; readonly sent: Moment }
   /** A member asks; `sent` is by its clocks and goes back with the answer. */
   | { readonly type: 'asked'; readonly from: string; readonly sent: Moment }
-  /** What `check` asked of the database has its answer, or has failed. */
+  /** The operation of `check` on the database has its answer, or has failed. */
   | {
       readonly type: 'databaseChecked';
       readonly from: string;
@@ -167,7 +167,10 @@ export function standings(state: NodeState): ReadonlyMap<string, Standing> {
   return new Map([...state.watches].map(([life, watch]) => [life, standingIn(state, watch)]));
 }
 
-/** At the last tick: what a node that slept did not hear is not silence, also before the next tick says that it slept. */
+/**
+ * The standing at the last tick: for a node that slept, missing answers are not silence, also before the next tick says that it
+ * slept.
+ */
 function standingIn({ tickedAtMs, supervised }: NodeState, watch: LifeWatch): Standing {
   return standingOf(watch, tickedAtMs, supervised.get(watch.row.life));
 }
@@ -300,7 +303,7 @@ function read(before: NodeState, rows: SharedRows, now: Moment): NodeTransition 
   for (const [program, lease] of before.programs) {
     if (programs.has(program) || isIdle(lease.phase)) continue;
     programs.set(program, killed(lease));
-    // It is not registered any more.
+    // The program is not registered any more.
     if (lease.phase !== 'killing') actions.push({ type: 'killProgram', program });
   }
   return { state: { ...next, programs }, actions };
@@ -378,9 +381,8 @@ function surroundings(state: NodeState): LifeSurroundings {
 }
 
 /**
- * The lives whose opinion counts while the database is away: all that may run programs. Lives of this node are not
- * among them, because their programs are those that this node keeps or has ended; nor supervised ones, which take
- * none of a process that runs.
+ * The lives whose opinion counts while the database is away: all that may run programs. They do not include lives of this node,
+ * because this node keeps or has ended their programs, nor supervised lives, which take no programs of a running process.
  */
 function seenBy({ own, watches, supervised }: NodeState): string[] {
   const lives: string[] = [];

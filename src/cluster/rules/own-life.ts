@@ -25,19 +25,22 @@ export interface OwnLife {
   /** The time at which the last heartbeat that the database confirmed was sent. */
   readonly confirmedAtMs: number;
   /**
-   * Until this time other nodes have certainly not ended this life. It is when the node sent the last operation that the
-   * database confirmed, or that failed while the life was not in doubt, or the last question to which all others answered
-   * that the database is away.
+   * The time until which other nodes have certainly not ended this life. It is the sending of the last operation that the
+   * database confirmed, or that failed while the life was not in doubt, or of the last question to which all others answered that
+   * the database is away.
    */
   readonly notEndedAtMs: number;
-  /** The lease ends LEASE_MS after this: the sending at `confirmedAtMs`, or that of a question whose answers confirmed the lease. */
+  /**
+   * The start of the lease, which ends LEASE_MS later: the sending at `confirmedAtMs`, or of a question whose answers confirmed
+   * it.
+   */
   readonly leaseFrom: Moment;
   readonly leaseUntilMs: number;
   /** True when the lease has ended, and its programs were killed. */
   readonly isLapsed: boolean;
   /** True when the last operation failed: the answer to a member that asks. */
   readonly isDatabaseAway: boolean;
-  /** When each life was asked that last said that the database is away. */
+  /** The time of the question to each life that last said that the database is away. */
   readonly opinions: ReadonlyMap<string, Moment>;
 }
 
@@ -129,7 +132,7 @@ export interface LifeSurroundings {
   readonly mayJoin: boolean;
   /** True when an earlier life of this process was ended because its connections were refused. */
   readonly followsRefusal: boolean;
-  /** The lives whose opinion counts. */
+  /** The lives whose opinion counts here. */
   readonly sees: readonly string[];
   /** The opinion of others keeps the lease at most this long, in ms (LongTimes). */
   readonly keptMs: number;
@@ -159,8 +162,8 @@ export function tickLife(own: OwnLife, now: Moment, around: LifeSurroundings): L
 }
 
 /**
- * While the database is away, the opinion of the others confirms the lease. Without others no node could take the
- * programs. It does not bring back a lease that is over, but says whether this node is cut off alone.
+ * Asks the others while the database is away: their opinion confirms the lease. Without others no node could take the programs.
+ * The opinion does not bring back a lease that is over, but says whether this node is cut off alone.
  */
 function askOthers(own: OwnLife, now: Moment, { sees, keptMs }: LifeSurroundings): LifeTransition {
   const { stage, isDatabaseAway, askedAtMs } = own;
@@ -185,9 +188,9 @@ export function confirmLife(own: OwnLife, life: string, sent: Moment, atMs: numb
 }
 
 /**
- * An operation failed, or its answer did not come in time. One that was sent before a freeze says nothing about
- * the time after. What is not confirmed, of a life that begins or is in doubt, is sent again with the next tick:
- * requests wait for it.
+ * Takes the failure of an operation, or of its answer to arrive in time. An operation sent before a freeze says nothing about the
+ * time after. An unconfirmed operation of a life that begins or is in doubt is sent again with the next tick: requests wait for
+ * it.
  */
 export function failDatabase(
   own: OwnLife,
@@ -219,7 +222,7 @@ export function answerChecked(own: OwnLife, to: string, sent: Moment): LifeTrans
   return step(own, { type: 'say', to, isAway: own.isDatabaseAway, sent });
 }
 
-/** A member says whether its database is away. `sees`: all whose opinion counts. */
+/** Takes the opinion of a member, which says whether its database is away. `sees`: all members whose opinion counts. */
 export function hearOpinion(
   own: OwnLife,
   opinion: { readonly life: string; readonly isAway: boolean; readonly sent: Moment },
@@ -250,7 +253,7 @@ export function endLife(own: OwnLife, life: string): LifeTransition {
   );
 }
 
-/** No group of the programs of the ended life exists any more: the node goes on as `life`. */
+/** Begins the next life: no group of the programs of the ended life exists any more, and the node goes on as `life`. */
 export function nextLife(own: OwnLife, life: string, now: Moment): OwnLife {
   const former = [...own.former, own.life];
   const { node, isDraining, takesNoPrograms } = own;
@@ -264,8 +267,8 @@ export function stopLife(own: OwnLife): LifeTransition {
 }
 
 /**
- * The lives of this process whose opinion a member needs that sees them. A former one whose programs are free is
- * none of them any more: the member may have read that, though its own row does not say so yet.
+ * The lives of this process whose opinion a member needs that sees them. A former life whose programs are free is not needed any
+ * more: the member may have read that, though its own row does not say so yet.
  */
 export function neededOf({ life, former }: OwnLife, rows: readonly LifeRow[]): readonly string[] {
   const isFreed = (one: string) => rows.some((row) => row.life === one && row.end?.frees === 'all');
@@ -288,7 +291,7 @@ function renewLease(own: OwnLife, leaseFrom: Moment, atMs: number): LifeTransiti
   return step({ ...own, leaseFrom, leaseUntilMs: untilMs, isLapsed: false }, { type: 'lease', untilMs });
 }
 
-/** True after a suspension, whose time the monotonic clock does not count, and the other one does. */
+/** True after a suspension, whose time the monotonic clock does not count, but the other one does. */
 function wasSuspended({ leaseFrom }: OwnLife, now: Moment): boolean {
   return now.wallMs - leaseFrom.wallMs - (now.atMs - leaseFrom.atMs) > SUSPENDED_MS;
 }

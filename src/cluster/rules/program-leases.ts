@@ -1,4 +1,4 @@
-// Which programs that any member may run run here: when this node takes a lease, starts, stops and releases. It
+// The rules about programs that any member may run: when this node takes a lease, starts, stops and releases. It
 // assumes that the reaper starts a program only before the end of the lease, and kills it then (own-life.ts says
 // when). Source: ADR 146.
 
@@ -15,7 +15,7 @@ const MAX_FAILED_STARTS = 3;
 
 export interface ProgramLease {
   readonly row: ProgramRow;
-  /** When this node first saw that no node holds this generation; undefined while one does. */
+  /** The time at which this node first saw that no node holds this generation; undefined while one does. */
   readonly freeSinceMs: number | undefined;
   /**
    * `taking` and `releasing`: an update is under way. `starting`, `running`: a process group may exist. `killing`:
@@ -26,7 +26,7 @@ export interface ProgramLease {
   readonly start: number;
   /** Starts that failed one after the other. */
   readonly failedStarts: number;
-  /** The generation whose release had no answer: it may still come. */
+  /** The generation whose release had no answer: the release may still take effect. */
   readonly doubtfulGeneration: number | undefined;
 }
 
@@ -50,7 +50,7 @@ export type ProgramAction =
       readonly failedOn: string | undefined;
     };
 
-/** What the rules of programs need to know of the node and its members. */
+/** The state of the node and its members that the rules of programs need. */
 export interface LeaseSurroundings {
   readonly node: string;
   readonly life: string;
@@ -85,12 +85,12 @@ export function readProgram(
   const isSame = before.row.generation === row.generation && before.row.life === row.life;
   const freeSinceMs = isFree ? (isSame ? (before.freeSinceMs ?? atMs) : atMs) : undefined;
   const next = { ...before, row, freeSinceMs };
-  // A lease of a later generation, or none: what runs here has no lease.
+  // There is a lease of a later generation, or none: the program here has no lease.
   if (row.life !== view.life && hasGroup(before)) return kill(next);
   return tickProgram(next, view, atMs);
 }
 
-/** What is due now: a lease, a start, a stop or a release. */
+/** The step that is due now: a lease, a start, a stop or a release. */
 export function tickProgram(lease: ProgramLease, view: LeaseSurroundings, atMs: number): LeaseTransition {
   const { row, phase } = lease;
   const { program } = row;
@@ -139,8 +139,8 @@ export function hearStarted(lease: ProgramLease, start: number): LeaseTransition
 }
 
 /**
- * No process of the group of this start is left, or it never began. `isRefused`: by the policy of this node, so a
- * repeat says nothing new, and another node takes it if one may.
+ * Takes the end of a start: no process of its group is left, or it never began. `isRefused`: true when the policy of this node
+ * refused it, so that a repeat is useless, and another node takes the program if one may.
  */
 export function hearGone(
   lease: ProgramLease,
@@ -180,7 +180,7 @@ function mayGiveUp({ row, failedStarts }: ProgramLease, { node, ready }: LeaseSu
   return ready.some((other) => other !== node && !row.failedOn.includes(other));
 }
 
-/** The ready nodes that have not failed to start it; all of them when each has: what the program needs may be back. */
+/** The ready nodes that have not failed to start it; all of them when each has: the needs of the program may be met again. */
 function ableNodes({ failedOn }: ProgramRow, { ready }: LeaseSurroundings): readonly string[] {
   const able = ready.filter((node) => !failedOn.includes(node));
   return able.length > 0 ? able : ready;

@@ -41,7 +41,7 @@ export interface SharedRows {
 
 /** A moment by both clocks of this machine: their difference shows whether the machine was suspended. */
 export interface Moment {
-  /** By the monotonic clock. */
+  /** The time by the monotonic clock. */
   readonly atMs: number;
   readonly wallMs: number;
 }

@@ -11,7 +11,7 @@ export const LEASE_MS = 7_000;
 export const EXPIRY_MS = 10_000;
 /** Interval of reads, in ms: well below the longest gap of a watch, because ticks and answers are late on a busy machine. */
 export const READ_MS = 2_000;
-/** Longest wait for an answer of the store, in ms: two of them fit into a lease. */
+/** The longest wait for an answer of the store, in ms: two of them fit into a lease. */
 export const STORE_ANSWER_MS = 1_500;
 /** Time in which all members read the rows, in ms. */
 export const KNOWN_MS = READ_MS + 1_000;
@@ -23,13 +23,12 @@ export const SUSPENDED_MS = 2_000;
 /** The two long times, which simulations shorten. */
 export interface LongTimes {
   /**
-   * The opinion of the others keeps a lease at most this long after the last confirmed heartbeat, in ms. A member
-   * that joins meanwhile on the other side of a partition is not among those that are asked; it waits for longer
-   * (`unseenMs`).
+   * The longest time after the last confirmed heartbeat for which the opinion of the others keeps a lease, in ms. A member that
+   * joins meanwhile on the other side of a partition is not asked; it waits for longer (`unseenMs`).
    */
   readonly keptMs: number;
   /**
-   * As EXPIRY_MS, for the programs of a member that has not seen the present life of this node: they may run by the
+   * The time of EXPIRY_MS for the programs of a member that has not seen the present life of this node: they may run by the
    * opinion of others for `keptMs`.
    */
   readonly unseenMs: number;

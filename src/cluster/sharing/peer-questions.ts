@@ -8,7 +8,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { askPeer, type PeerQuestion } from '../channel/ask-peer.ts';
 import type { Peers } from '../channel/peers.ts';
 
-/** Longest answer, in bytes. */
+/** The longest answer, in bytes. */
 const MAX_BYTES = 64 * 1024;
 
 /** Asks other members. */

@@ -14,9 +14,9 @@ import { isJsonObject } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { PeerAnswerer, PeerQuestions } from './peer-questions.ts';
 
-/** Longest wait for the home, in ms: as for Redis. */
+/** The longest wait for the home, in ms: the same as for Redis. */
 const WAIT_MS = 250;
-/** Longest wait of the home for the others, in ms: its answer has to come in time. */
+/** The longest wait of the home for the others, in ms: its answer has to arrive in time. */
 const HELD_MS = 100;
 
 export interface ShareLimitsOptions {
@@ -69,7 +69,7 @@ export function shareLimits({
   return [path, answer];
 }
 
-/** Undefined: the question is only what this node holds. */
+/** The request in a question; undefined for a question that only asks which chunks this node holds. */
 function requestIn(key: string, query: URLSearchParams): ChunkRequest | undefined {
   const process = query.get('process');
   const [limit = 0, held = 0, endsInMs = 0, wanted = 0] = ['limit', 'held', 'endsInMs', 'wanted'].map(

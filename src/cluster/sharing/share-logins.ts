@@ -5,7 +5,7 @@ import { isJsonObject } from '../../domain/json/json.ts';
 import type { PeerAnswerer, PeerQuestions } from './peer-questions.ts';
 
 const PATH = '/peer/logins';
-/** Longest wait for the other nodes, in ms. */
+/** The longest wait for the other nodes, in ms. */
 const WAIT_MS = 250;
 
 /** Asks the others from now on. Returns the path of the questions, and the answer to those of others. */

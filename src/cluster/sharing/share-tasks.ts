@@ -6,7 +6,7 @@ import type { TaskOnNode } from '../../protocol/task-log.ts';
 import type { PeerAnswerer, PeerQuestions } from './peer-questions.ts';
 
 const PATH = '/peer/task';
-/** Longest wait for the other nodes, in ms. */
+/** The longest wait for the other nodes, in ms. */
 const WAIT_MS = 1_000;
 
 /** Asks the others from now on. Returns the path of the questions, and the answer to those of others. */

@@ -1,4 +1,4 @@
-// What other nodes need of the instances of this node. src/gateway has them, src/cluster speaks with the other
+// The interface to the instances of this node that other nodes need. src/gateway implements it, src/cluster speaks with the other
 // nodes. Source: ADR 170.
 
 import type { Observable } from 'rxjs';
@@ -47,7 +47,7 @@ export interface HostedConversation {
   readonly otherCalls$: Observable<number>;
   /** Emits once, when it can be used no longer. */
   readonly closed$: Observable<Closed>;
-  /** One attempt, which counts at the instance; of a request without a caller, the exchange alone. */
+  /** Makes one attempt, which counts at the instance; for a request without a caller, the exchange alone. */
   exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
   /** Ends this use of the conversation. */
   release(): void;

@@ -1,5 +1,5 @@
-// Serves what other nodes send to the instances of this one: opens conversations, passes on exchanges as single
-// attempts, and streams back what comes.
+// Serves the requests of other nodes to the instances of this one: opens conversations, passes on exchanges as single attempts,
+// and streams the answers back.
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -27,12 +27,12 @@ import { exchangeIn, failureToSend, frameOf, objectIn, type PeerFrame } from './
 
 /** Bytes of messages besides results that a node leaves unread before its answer breaks off. */
 const UNREAD_BYTES = 16 * 1024 * 1024;
-/** Largest request: the body of a client, and what the channel adds to it. */
+/** The largest request: the body of a client, and the fields that the channel adds to it. */
 const REQUEST_BYTES = 2 * LIMITS.requestBodyBytes;
 /** A connection without a sign of life for this time is probed by the system. */
 const KEEP_ALIVE_DELAY_MS = 10_000;
 
-/** With the conversations that were opened through it. */
+/** A way to an instance, with the number of conversations that were opened through it. */
 interface Way extends InstanceWay {
   conversations: number;
 }
@@ -151,7 +151,7 @@ export class InstanceListener implements ServedInstances {
     );
   }
 
-  /** Takes what has no answer: a notification, and the reply of a client to a question. */
+  /** Handles messages without an answer: a notification, and the reply of a client to a question. */
   #note(path: string, body: Buffer, caller: ForwardedCaller): void {
     const { conversation, method, params, question, reply } = Object(objectIn(body));
     const open = this.#conversationOf(conversation, caller);
@@ -212,7 +212,7 @@ class OpenConversation {
     this.hosted = hosted;
   }
 
-  /** Writes what concerns the whole conversation, until it has ended. */
+  /** Writes the messages about the whole conversation, until it has ended. */
   follow(response: ServerResponse): Subscription {
     const { conversation, isDraining$, otherCalls$, closed$ } = this.hosted;
     const answer = new OwnAnswer(response);
@@ -283,7 +283,7 @@ function openedFrame(
   return frameOf({ kind: 'opened', ...opened, sharesExchanges: true });
 }
 
-/** A request that no node sends, unless what it knows of the instance is old: the audit log records it. */
+/** The error for a request that no node sends, unless its knowledge of the instance is old: the audit log records it. */
 class Refused extends Error {
   readonly reason: PeerRefusal['reason'];
   readonly status: number;

@@ -1,6 +1,6 @@
-// What two nodes say to each other about an instance: the request of an exchange, and frames, of which every
-// answer consists. A frame is one byte for its kind, four for its length, and its content: JSON, or the bytes of a
-// result, which no node parses. Source: ADR 170.
+// The messages between two nodes about an instance: the request of an exchange, and frames, of which every answer consists. A
+// frame is one byte for its kind, four for its length, and its content: JSON, or the bytes of a result, which no node parses.
+// Source: ADR 170.
 
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import type { TraceFields } from '../../../domain/calls/request-trace.ts';
@@ -89,7 +89,7 @@ type Failure = Readonly<Record<string, unknown>>;
 const JSON_KIND = 0;
 const RESULT_KIND = 1;
 const HEAD_BYTES = 5;
-/** A result, and what JSON adds to one. */
+/** The most bytes of a frame: a result, and the bytes that JSON adds to it. */
 const MAX_BYTES = LIMITS.backendMessageBytes + 1024;
 
 export function frameOf(frame: PeerFrame): Buffer {
@@ -113,7 +113,7 @@ export class FrameReader {
     this.#onFrame = onFrame;
   }
 
-  /** The reader keeps the part. Throws for what is not a frame. */
+  /** Reads the next part, which the reader keeps. Throws for bytes that are not a frame. */
   push(part: Buffer): void {
     this.#parts.push(part);
     this.heldBytes += part.length;
@@ -145,7 +145,7 @@ function frameIn(kind: number | undefined, content: Buffer): PeerFrame {
   return parseExact(content.toString()) as PeerFrame; // nodes with the same key trust each other
 }
 
-/** What crosses of an exchange. Parameters that are kept as text follow as they are, behind the first line. */
+/** The part of an exchange that crosses. Parameters that are kept as text follow as they are, behind the first line. */
 interface ExchangeHead {
   readonly conversation: string;
   readonly method: string;
@@ -253,7 +253,7 @@ function notUnderstood(cause?: unknown): GatewayError {
 }
 
 /**
- * Facts of an error that cross: those that decide what follows, and those that callers see. `suspicious` crosses, too;
+ * The facts of an error that cross: those that decide about the next step, and those that callers see. `suspicious` crosses, too;
  * an instance that is unreachable becomes unhealthy at its node, which says so.
  */
 const CROSSING = [

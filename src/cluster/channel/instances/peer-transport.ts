@@ -48,7 +48,7 @@ import {
 const MAX_NOTICES = 64;
 /** Bytes of the replies of one conversation that wait. */
 const WAITING_BYTES = 1024 * 1024;
-/** Callers of one instance whose principals are kept, so that their tokens are made once. */
+/** The most callers of one instance whose principals are kept, so that their tokens are made once. */
 const MAX_CALLERS = 1_000;
 
 export interface PeerTransportOptions {
@@ -94,7 +94,7 @@ interface SendOptions extends Partial<Pick<ForwardedRequest, 'isStream' | 'maySh
   readonly requestId?: string | undefined;
 }
 
-/** What the conversations of one instance share. */
+/** The parts that the conversations of one instance share. */
 class Link {
   readonly #options: PeerTransportOptions;
   readonly #way = crypto.randomUUID();
@@ -109,7 +109,7 @@ class Link {
     return { template, id, way: this.#way };
   }
 
-  /** What the handshake found. */
+  /** The result of the handshake. */
   handshakeOf({ backend, peer: handshake }: OpenedConversation): Handshake {
     const { last } = this.#options;
     if (backend === undefined || last === undefined) return handshake;
@@ -216,13 +216,13 @@ class FrameAnswer implements ForwardedAnswer {
   }
 }
 
-/** An exchange under way, and what ends it. */
+/** An exchange under way, and the function that ends it. */
 interface OpenExchange extends Linked {
   readonly forwarding: Forwarding;
   readonly subscriber: Subscriber<ExchangeEvent>;
 }
 
-/** Without `profile`: the conversation that all clients share. */
+/** The wanted conversation; without `profile` the one that all clients share. */
 type Wanted = Omit<PeerConversationRequest, 'template' | 'id' | 'way'>;
 
 class PeerConversation implements Conversation {
@@ -368,7 +368,7 @@ class PeerConversation implements Conversation {
 
   notify(method: string, params: JsonObject, ownerId = this.#ownerId): void {
     const body: NotificationRequest = { conversation: this.#id, method, params };
-    // Nothing waits for it: beyond the bound it is dropped.
+    // Nothing waits for a notification: beyond the bound it is dropped.
     if (this.#notices < MAX_NOTICES) this.#notice(INSTANCE_PATHS.notification, bytesOf({ ...body }), ownerId);
   }
 

@@ -45,9 +45,9 @@ export interface MultiplexedConnectionOptions {
 }
 
 /**
- * One multiplexed connection, until its first fault or `destroy`; PeerClient opens the next one. It is only a faster
- * way: a request that it does not take is sent on a connection of its own, and what happens to one that it took is
- * reported as there. Source: ADR 149.
+ * One multiplexed connection, until its first fault or `destroy`; PeerClient opens the next one. It is only a faster way: a
+ * request that it does not take is sent on a connection of its own, and the progress of one that it took is reported as there.
+ * Source: ADR 149.
  */
 export class MultiplexedConnection {
   readonly #options: MultiplexedConnectionOptions;
@@ -244,7 +244,7 @@ export class MultiplexedConnection {
   }
 }
 
-/** All sockets read into it: what they read is taken out before the next one reads. */
+/** The buffer into which all sockets read: the bytes are taken out before the next one reads. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 
 function connectionLost(): Error {

@@ -1,5 +1,5 @@
-// A multiplexed connection, which exchanges share, at the node of the instances: each request gets what one on a connection of
-// its own gets, above all the check of its token. Source: ADR 149.
+// A multiplexed connection, which exchanges share, at the node of the instances: each request is served like one on a connection
+// of its own, above all with the check of its token. Source: ADR 149.
 
 import type { Duplex } from 'node:stream';
 import type { Principal } from '../../../domain/accounts/account.ts';
@@ -15,7 +15,7 @@ import {
   TOKEN_SLOTS,
 } from './multiplexed-wire.ts';
 
-/** Where the answer of one exchange goes: to a connection of its own, or to a multiplexed one. */
+/** The receiver of the answer of one exchange: to a connection of its own, or to a multiplexed one. */
 export interface ExchangeAnswer {
   /** True for an answer that has ended, or that nothing receives. */
   readonly isOver: boolean;
@@ -57,12 +57,12 @@ export class MultiplexedListener {
   readonly #options: MultiplexedListenerOptions;
   readonly #socket: Duplex;
   readonly #writer: MessageWriter;
-  /** By number: what came of a request whose token is still checked has none yet. */
+  /** The answers by number of the exchange; a request whose token is still checked has none yet. */
   #answers = new CallMap<MultiplexedAnswer>();
   readonly #tokens: string[] = [];
   #isClosed = false;
 
-  /** `head`: what came after the request for the upgrade. `over`: called once. */
+  /** `head`: the bytes after the request for the upgrade. `over`: called once. */
   constructor(socket: Duplex, head: Buffer, options: MultiplexedListenerOptions, over: () => void) {
     this.#socket = socket;
     this.#options = options;

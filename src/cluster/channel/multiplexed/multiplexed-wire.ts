@@ -1,4 +1,4 @@
-// What two nodes say on a multiplexed connection, which exchanges share: messages, after an upgrade of HTTP. A message is four
+// The messages of two nodes on a multiplexed connection, which exchanges share, after an upgrade of HTTP. A message is four
 // bytes for its length, one for its kind, four for the number of the exchange, and its content. Both ends write once per turn
 // of the event loop, which is what makes it cheaper than a request per exchange. A large answer goes in parts, in turn with
 // others. Source: ADR 149.
@@ -9,14 +9,14 @@ import type { Socket } from 'node:net';
 export const MULTIPLEXED_PROTOCOL = 'stagedoor-exchanges-1';
 
 export const MESSAGE = {
-  // From the node of the call:
+  // Kinds of messages from the node of the call:
   /** A token; the number is its slot, which may have had another token before. */
   token: 1,
   request: 2,
   cancel: 3,
   /** Asks for a sign of life. */
   ping: 9,
-  // From the node of the instance:
+  // Kinds of messages from the node of the instance:
   /** A part of an answer. */
   part: 4,
   /** The last part of an answer. */
@@ -49,7 +49,7 @@ type Kind = (typeof MESSAGE)[keyof typeof MESSAGE];
 
 export type OnMessage = (kind: number, number: number, content: Buffer) => void;
 
-/** Finds the messages in what a socket reads. */
+/** Finds the messages in the bytes that a socket reads. */
 export class MessageReader {
   readonly #onMessage: OnMessage;
   #rest: Buffer | undefined;
@@ -58,7 +58,7 @@ export class MessageReader {
     this.#onMessage = onMessage;
   }
 
-  /** The contents of messages are parts of `bytes`. Throws for what is not a message. */
+  /** Reads the messages in `bytes`, of which their contents are parts. Throws for bytes that are not a message. */
   push(bytes: Buffer): void {
     const all = this.#rest === undefined ? bytes : Buffer.concat([this.#rest, bytes]);
     this.#rest = undefined;
@@ -90,7 +90,7 @@ export class MessageWriter {
   #messages: Buffer[] = [];
   #bytes = 0;
   #hasTurn = false;
-  /** What waits to be written, by the number of its exchange, in the order of turns. */
+  /** The answers that wait to be written, by the number of the exchange, in the order of turns. */
   readonly #waiting = new Map<number, WaitingAnswer>();
 
   /** `beforeWrite`: adds the last messages of a turn. */
@@ -171,12 +171,12 @@ export class MessageWriter {
     this.#socket.write(whole, this.#written);
   };
 
-  /** What began to wait after the last write goes on here, too. */
+  /** Called after a write: writes the answers that wait, also those that began to wait meanwhile. */
   readonly #written = (): void => {
     if (this.#waiting.size > 0) this.turn();
   };
 
-  /** Writes the next part of the answer whose turn it is. */
+  /** Writes the next part of the answer that is first in turn. */
   #nextPart(): void {
     const [entry] = this.#waiting;
     if (entry === undefined) return;

@@ -12,8 +12,8 @@ export interface ChannelKeys {
 }
 
 /**
- * The keys of the channel. `secrets`: those that sign the tokens of clients. `certificates`: default: TLS with
- * keys that are derived from them and the salt (pskTls).
+ * The keys of the channel. `secrets`: the secrets that sign the tokens of clients. `certificates`: the default is TLS with keys
+ * that are derived from the secrets and the salt (pskTls).
  */
 export function channelKeys(secrets: Secrets, certificates?: PeerTls, salt?: string): ChannelKeys {
   const [first, ...others] = secrets;

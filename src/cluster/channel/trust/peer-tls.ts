@@ -30,7 +30,7 @@ const PSK_TLS = {
   ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',
 } as const;
 
-/** The identity of a key begins with this; what names its secret follows. */
+/** The beginning of the identity of a key; the name of its secret follows. */
 const IDENTITY = 'stagedoor ';
 
 /**
@@ -47,9 +47,9 @@ export function pskTls(secrets: Secrets, salt = ''): PeerTls {
 }
 
 /**
- * With certificates of the operator: the listener shows its own, and asks for the other one and checks it, only
- * after the name of a secret of the deployment. Without it any program could have it check chains that take long.
- * Needs TLS 1.3. Source: ADR 344.
+ * TLS with certificates of the operator: the listener shows its own, and asks for the other one and checks it, only after the
+ * name of a secret of the deployment. Without it any program could have it check chains that take long. Needs TLS 1.3. Source:
+ * ADR 344.
  */
 export function certificateTls(certificates: PeerTls, secrets: Secrets, salt = ''): PeerTls {
   const names = secrets.map((secret) => identityOf(secret, salt));

@@ -1,4 +1,4 @@
-// Tokens of the peer channel: what a node vouches for when it forwards a request. A token names its sender and its
+// Tokens of the peer channel, by which a node vouches for the caller when it forwards a request. A token names its sender and its
 // receiver, by their lives, and the principal with its rights, and expires after 30 s. It is used for many
 // requests, and both ends remember it. Times are those of the receiver's monotonic clock, which a greeting asks
 // for: no clocks are compared. Source: ADR 148.
@@ -23,7 +23,7 @@ const REMEMBERED = 4_096;
 interface PeerClaims {
   readonly from: string;
   readonly to: string;
-  /** Ms of the receiver's clock. */
+  /** The end of the token, in ms of the receiver's clock. */
   readonly endsAtMs: number;
   readonly principal: Principal;
 }
@@ -35,7 +35,7 @@ export class TokenVerifier {
   readonly #life: () => string;
   readonly #isMember: (life: string) => boolean;
   readonly #verified = new LruMap<PeerClaims>(REMEMBERED);
-  /** When it began to remember. */
+  /** The time at which this memory began. */
   #sinceMs = Number.NEGATIVE_INFINITY;
 
   /** `keys`: of which the sender has one. `life`: of this node, now. `isMember`: whether a life is that of a member. */
@@ -220,7 +220,7 @@ function claimsIn(text: string): PeerClaims | undefined {
       ...(typeof userId === 'string' ? { userId } : {}),
       ...clientIn(client, countedIdOf(id)),
       scopes: new Set((textsIn(scopes) ?? []).filter(isScope)),
-      // Without an hourly limit: the node that received the request has counted it.
+      // The hourly limit is left out: the node that received the request has counted it.
       ...rights,
     },
   };
