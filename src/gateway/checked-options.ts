@@ -1,8 +1,7 @@
-// Checks what the compiler of an embedding program does not: numbers, names that may come from a file, and options
-// that do not exist, such as renamed ones, which it lets through in an object that was built before. A wrong value
-// would fail later, far from its cause, or have no effect. Issues name fields and rules, never values.
-// registry/checked-input.ts checks registrations. The options of the command line come from config.ts and are
-// valid.
+// Checks the options that the compiler of an embedding program cannot check: numbers, names that may come from a file, and
+// options that do not exist, such as renamed ones, which it lets through in an object that was built before. A wrong value would
+// fail later, far from its cause, or have no effect. Issues name fields and rules, never values. registry/checked-input.ts checks
+// registrations. The options of the command line come from config.ts and are valid.
 
 import { isAbsolute } from 'node:path';
 import Type, { type TSchema } from 'typebox';
@@ -18,7 +17,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { LIST_METHODS, type ListField } from '../domain/mcp/mcp.ts';
 import type { GatewayOptions, InProcessInput } from './gateway-types.ts';
 
-/** The options, without undefined fields in the policy. VALIDATION_ERROR names each invalid option, and what is expected. */
+/** The options, without undefined fields in the policy. VALIDATION_ERROR names each invalid option, and the expected values. */
 export function checkedOptions(options: GatewayOptions): GatewayOptions {
   const items = locatedAt(['options'], shape.issues(options));
   refuseIssues(items.length > 0 ? items : unsafeOptions(options), 'The argument of createGateway');

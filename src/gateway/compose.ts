@@ -79,7 +79,7 @@ const SESSION_DEFAULTS = { max: LIMITS.sessions, idleMs: LIMITS.sessionIdleMs };
 
 type Base = ReturnType<typeof composeBase>;
 
-/** What most parts use. */
+/** The parts that most others use. */
 function composeBase(store: Store, options: ComposeOptions, events: EventBus) {
   const { clock: plainClock, deniedNetworks = DENIED_NETWORKS, node = {} } = options;
   const scheduler = new TaskScheduler();
@@ -109,7 +109,7 @@ function composeBase(store: Store, options: ComposeOptions, events: EventBus) {
   };
 }
 
-/** What opens instances. `later`: what gets them, which is composed after it. */
+/** The parts that open instances. `later`: the parts that use these, which are composed afterwards. */
 function composeOpening(
   base: Base,
   later: { readonly fleet: () => Fleet; readonly onRefused: (serverId: string) => void },
@@ -147,7 +147,7 @@ function composeOpening(
 
 type Instances = ReturnType<typeof composeInstances>;
 
-/** The instances: which tools of theirs are approved, their actors, and what is stored of them. */
+/** The instances: their approved tools, their actors, and their stored records. */
 function composeInstances(base: Base) {
   const { store, options, clock, plainClock, scheduler, emit, bounds, isDenied, definitions } = base;
   const { heldAnswers, policy } = base;
@@ -298,7 +298,7 @@ function composeKeeper({ store, options, ownNode, clock, life, sessions }: Base)
   });
 }
 
-/** Without errors of the inspector: they would stop the inspected actor. */
+/** The inspector without its errors, which would stop the inspected actor. */
 function safeInspector(inspect: ActorInspector): (event: ActorInspection) => void {
   return droppingErrors((event: ActorInspection) =>
     typeof inspect === 'function' ? inspect(event) : inspect.next?.(event),

@@ -9,9 +9,9 @@ import type { EventName, GatewayEvent } from '../domain/events/events.ts';
  * harms neither the others nor the gateway.
  */
 export class EventBus {
-  /** Not a Subject, which makes five objects per listener and event. */
+  /** The subscribers. A Subject would make five objects per listener and event. */
   readonly #subscribers = new Set<Subscriber<GatewayEvent>>();
-  /** A copy for events, which go to those that listened before them; undefined after a change, until the next event. */
+  /** A copy for events, which go to the listeners that were there before them; undefined after a change, until the next event. */
   #listening: readonly Subscriber<GatewayEvent>[] | undefined;
   #isClosed = false;
   readonly #all$ = new Observable<GatewayEvent>((subscriber) => {
@@ -26,7 +26,8 @@ export class EventBus {
   readonly #pending: GatewayEvent[] = [];
   #isEmitting = false;
   /**
-   * Isolated: what a listener throws, or its promise rejects with, becomes a process warning, not an uncaught exception.
+   * The events for isolated listeners: an error that a listener throws, or its promise rejects with, becomes a process warning,
+   * not an uncaught exception.
    */
   readonly events$: Observable<GatewayEvent> = isolateListeners(this.#all$);
 
@@ -59,9 +60,9 @@ export class EventBus {
 }
 
 /**
- * The stream for listeners of other code: what a listener throws, or its promise rejects with, becomes a warning of the process
- * and reaches no other listener. So does an error of an operator that no listener takes. The streams that `pipe` makes of it
- * are such streams, too; operators subscribe as usual.
+ * The stream for listeners of other code: an error that a listener throws, or its promise rejects with, becomes a warning of the
+ * process and reaches no other listener. So does an error of an operator that no listener takes. The streams that `pipe` makes of
+ * it are such streams, too; operators subscribe as usual.
  */
 export function isolateListeners<T>(source: Observable<T>): Observable<T> {
   const isolatedStream = new Observable<T>((subscriber) => source.subscribe(subscriber));
@@ -75,7 +76,7 @@ export function isolateListeners<T>(source: Observable<T>): Observable<T> {
     const observer: Listener<T> =
       typeof listener === 'object' && listener !== null ? listener : { next: listener, error, complete };
     return subscribe({
-      // No function for each event: a call has two events, and each has several listeners.
+      // There is no function for each event: a call has two events, and each has several listeners.
       next: (value) => {
         try {
           const returned: unknown = observer.next?.(value);
@@ -97,7 +98,7 @@ export function isolateListeners<T>(source: Observable<T>): Observable<T> {
     });
   const pipe = (...operators: UnaryFunction<unknown, unknown>[]): unknown => {
     const piped = operators.reduce((input: unknown, operator) => operator(input), isolatedStream);
-    // Not one with methods of its own, such as a Subject.
+    // An observable with methods of its own, such as a Subject, is not plain.
     const isPlain = piped instanceof Observable && Object.getPrototypeOf(piped) === Observable.prototype;
     return isPlain && piped !== isolatedStream ? isolateListeners(piped) : piped;
   };

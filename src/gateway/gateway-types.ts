@@ -47,7 +47,7 @@ export interface GatewayOptions {
   readonly store?: Store;
   /** This node among the nodes that share the store. Default: this gateway alone uses it. */
   readonly node?: NodeOptions;
-  /** What this node asks about the others. Default: it knows none. */
+  /** The functions that this node asks about the others. Default: it knows no others. */
   readonly others?: OthersOptions;
   /**
    * Changes of a store that other nodes write, too, as watchRevision emits them. `changed`: a node changed it, perhaps this
@@ -57,21 +57,21 @@ export interface GatewayOptions {
   /** Defaults for settings that a template does not set. */
   readonly policy?: Partial<TemplatePolicy>;
   /**
-   * Template definitions: default environment of the programs, what they require of the machine, and default settings. These
+   * Template definitions: default environment of the programs, their requirements of the machine, and default settings. These
    * templates exist without an instance, too. Default: none.
    */
   readonly definitions?: readonly TemplateRules[];
-  /** How all templates are presented as one server. Default: all tools are listed, with the instructions of their templates. */
+  /** The presentation of all templates as one server. Default: all tools are listed, with the instructions of their templates. */
   readonly aggregate?: AggregatePresentation | undefined;
   /** CIDR ranges that no backend connection may reach. Default: link-local and cloud metadata. */
   readonly deniedNetworks?: readonly string[];
-  /** How programs are started. */
+  /** The settings with which programs are started. */
   readonly programs?: ProgramSettings;
-  /** Longest call, in ms, whatever progress it reports, unless its timeout is longer. Default: 600 000. */
+  /** The longest call, in ms, whatever progress it reports, unless its timeout is longer. Default: 600 000. */
   readonly maxCallMs?: number;
   /** Counts the calls that views limit, perhaps with those of other nodes. Default: this gateway counts alone. */
   readonly callLimiter?: CallLimiter | undefined;
-  /** Longest wait for calls in flight when the gateway closes, in ms. Default: 25 000. */
+  /** The longest wait for calls in flight when the gateway closes, in ms. Default: 25 000. */
   readonly graceMs?: number;
   /**
    * Sessions of MCP clients. `max`: most at a time, of all templates. `idleMs`: a session without a message and
@@ -107,7 +107,10 @@ export interface GatewayOptions {
    * Default: internal errors are not reported.
    */
   readonly onFault?: (error: unknown) => void;
-  /** Where browsers reach the gateway, for accounts at backends that want OAuth. Default: such backends cannot be registered. */
+  /**
+   * The place where browsers reach the gateway, for accounts at backends that want OAuth. Default: such backends cannot be
+   * registered.
+   */
   readonly backendAccounts?:
     | (Pick<VaultOptions, 'address' | 'openNetworks' | 'lives' | 'warn'> & {
         /** False: there are no users, and so only shared accounts. Default: true. */
@@ -144,7 +147,7 @@ interface NodeOptions {
    */
   readonly id?: string | undefined;
   /**
-   * The number of this process among those that are the node together; they share its programs. Default: this
+   * The number of this process among the processes that are the node together; they share its programs. Default: this
    * process is the node.
    */
   readonly worker?: number | undefined;
@@ -162,7 +165,7 @@ interface NodeOptions {
   readonly hasEphemeralNodes?: boolean | undefined;
 }
 
-/** What a node asks about the others that share its store. */
+/** The functions that a node asks about the others that share its store. */
 export interface OthersOptions extends SessionHolders {
   /** True when the nodes of the store decide together where programs run that any node may run. Default: false, and they run here. */
   readonly leasesPrograms?: boolean | undefined;
@@ -174,17 +177,17 @@ export interface OthersOptions extends SessionHolders {
    */
   readonly isCutOff?: (() => boolean) | undefined;
   /**
-   * While it is in doubt whether others have recovered the sessions of this node: resolves when it is known. No call of a
-   * session is sent before. Default: there is no doubt.
+   * Resolves when it is known whether others have recovered the sessions of this node; undefined while there is no doubt. No call
+   * of a session is sent before. Default: there is no doubt.
    */
   readonly certain?: (() => Promise<void> | undefined) | undefined;
 }
 
-/** How programs are started. */
+/** The settings with which programs are started. */
 interface ProgramSettings {
   /**
-   * Names of variables of this process that programs get besides PATH, HOME and LANG. Default: those that name proxies and
-   * certificate authorities, without credentials.
+   * The names of variables of this process that programs get besides PATH, HOME and LANG. Default: the variables that name
+   * proxies and certificate authorities, without credentials.
    */
   readonly passEnv?: readonly string[] | undefined;
   /** The user that programs run as; only root can set another one. Default: the user of this process. */
@@ -208,7 +211,7 @@ export interface DiscoveryOptions {
 }
 
 export interface CloseOptions {
-  /** Longest wait for calls in flight, in ms. Default: that of GatewayOptions. */
+  /** The longest wait for calls in flight, in ms. Default: that of GatewayOptions. */
   readonly graceMs?: number;
 }
 
@@ -226,20 +229,20 @@ export interface InProcessInput {
 /** Counts of the open sessions and dedicated processes of MCP clients. */
 export interface ClientStats {
   readonly maxSessions: number;
-  /** By template; only templates that ever had a client. */
+  /** The counts by template; only of templates that ever had a client. */
   readonly templates: ReadonlyMap<string, ClientCounts>;
 }
 
 export interface ConnectionTestOptions {
   /** Stops the test. */
   readonly signal?: AbortSignal;
-  /** Id of the calling principal, whose share of the tests bounds it. Default: none; all tests may be its own. */
+  /** The id of the calling principal, whose share of the tests bounds it. Default: none; all tests may be its own. */
   readonly callerId?: string;
   /** True when the caller is limited to some templates. Default: false. */
   readonly isLimited?: boolean;
 }
 
-/** How a connection test ended. `stderr`: the last lines of its program, if it has one. */
+/** The outcome of a connection test. `stderr`: the last lines of its program, if it has one. */
 export type ConnectionOutcome = (
   | {
       readonly isOk: true;
@@ -265,7 +268,7 @@ export interface TemplateHealth {
   readonly strategy: StrategyName;
   /** All instances, including draining ones. */
   readonly instances: readonly InstanceSnapshot[];
-  /** Without draining and stopped ones. */
+  /** The number of instances, without draining and stopped ones. */
   readonly total: number;
   readonly healthy: number;
   /** 0 to 100, one decimal; 0 without instances. */
@@ -306,7 +309,7 @@ export interface Server {
 export interface ShownTemplate {
   readonly settings: TemplateSettings;
   readonly policy: TemplatePolicy;
-  /** What instances get that are registered without `auth`: of its settings, else of its definition. */
+  /** The setting for instances that are registered without `auth`: that of the template's settings, else of its definition. */
   readonly auth?: TemplateAuth | undefined;
   readonly instances: readonly InstanceDefinition[];
   /** Items that the lists at `/mcp` leave out. */
@@ -331,20 +334,20 @@ export interface ServedViews {
   ): Promise<ViewRecord & { readonly isNew: boolean }>;
   /** VIEW_NOT_FOUND, PRECONDITION_FAILED, DATABASE_UNAVAILABLE; errors of `admit`. */
   delete(id: string, condition?: ViewCondition): Promise<void>;
-  /** What the lists of its templates show wrong now. VIEW_NOT_FOUND. */
+  /** The present problems of the view by the lists of its templates. VIEW_NOT_FOUND. */
   problems(id: string): Promise<ViewProblem[]>;
   /** The tools of a view, with their approval where the view is pinned. VIEW_NOT_FOUND, DATABASE_UNAVAILABLE. */
   tools(id: string): Promise<ViewTool[]>;
   /**
-   * Approves tools of a pinned view as they are listed now, by their names, or all; resolves with those that
-   * waited. VIEW_NOT_FOUND, TOOL_NOT_FOUND, DATABASE_UNAVAILABLE.
+   * Approves tools of a pinned view as they are listed now, by their names, or all; resolves with the tools that waited.
+   * VIEW_NOT_FOUND, TOOL_NOT_FOUND, DATABASE_UNAVAILABLE.
    */
   approve(id: string, tools?: readonly string[]): Promise<readonly string[]>;
   /** What a caller would get from this definition, or from a stored view. Stores nothing. VALIDATION_ERROR, VIEW_NOT_FOUND. */
   preview(view: ViewDefinition | string, owner?: Owner): Promise<ViewPreview>;
   /** The health of each template of the view. VIEW_NOT_FOUND. */
   health(id: string): readonly Pick<TemplateHealth, 'template' | 'total' | 'healthy'>[];
-  /** As Gateway.exchange, by the names of the view. VIEW_NOT_FOUND. */
+  /** The exchange of a request by the names of the view; otherwise the same as Gateway.exchange. VIEW_NOT_FOUND. */
   exchange(id: string, request: ExchangeRequest, options?: ExchangeOptions): Observable<SourcedEvent>;
 }
 
@@ -355,7 +358,7 @@ export interface ViewRecord {
 
 export interface ViewPreview {
   readonly tools: readonly JsonObject[];
-  /** Listed names of the tools whose calls their user confirms. */
+  /** The listed names of the tools whose calls the user confirms. */
   readonly asks: readonly string[];
   readonly problems: readonly ViewProblem[];
 }
@@ -368,7 +371,7 @@ export interface ViewTool {
   /** The name of the tool at its server. */
   readonly tool: string;
   readonly state: 'approved' | 'new' | 'changed' | 'withheld';
-  /** Why the tool is withheld, as a clause. */
+  /** The reason why the tool is withheld, as a clause. */
   readonly reason?: string;
   /** The newest approved definition. */
   readonly approved?: JsonObject;

@@ -92,7 +92,7 @@ export class Gateway {
   /** Servers that are made of choices from templates. Requests take the name of a view in the place of a template. */
   readonly views: ServedViews;
   /**
-   * What the server of this repository uses, too. No part of the public API.
+   * The parts that the server of this repository uses as well. They are not part of the public API.
    * @internal
    */
   readonly internals: GatewayInternals;
@@ -359,7 +359,7 @@ export class Gateway {
     return isolateListeners(changes$.pipe(map(() => this.health(template))));
   }
 
-  /** Counts since the start, and what is open now. */
+  /** The counts since the start, and the numbers of open things now. */
   stats(): GatewayStats {
     const { fleet, clientSide, traffic } = this.#deps;
     const clients = { maxSessions: clientSide.sessions.max, templates: traffic.clients() };
@@ -419,7 +419,7 @@ export class Gateway {
   /** Kills every program at once, for a process that ends without waiting for `close`. */
   readonly killPrograms = (): void => this.#deps.reaper.killAll();
 
-  /** For `await using`: `close` with the grace time of the gateway. */
+  /** Closes the gateway with its grace time, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

@@ -1,5 +1,5 @@
-// The parts of a gateway that its server uses besides the public API (gateway.ts): what other nodes, the HTTP routes and the
-// metrics need.
+// The parts of a gateway that its server uses besides the public API (gateway.ts): those that other nodes, the HTTP routes and
+// the metrics need.
 
 import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
 import type { InstanceHost } from '../cluster/channel/instances/instance-host.ts';
@@ -70,7 +70,7 @@ export class GatewayInternals {
     this.#events.emit({ type: 'gateway.started', atMs: clock.wall() });
   }
 
-  /** Applies what other nodes have changed in the store. */
+  /** Applies the changes of other nodes in the store. */
   catchUp(): Promise<void> {
     return this.#deps.registry.catchUp();
   }

@@ -45,14 +45,15 @@ export class Readiness {
   run(opening: readonly { readonly state: InstanceState }[]): void {
     this.#opening = opening;
     this.#phase = 'running';
-    // Though nothing asks for `isReady`: those that leave later, with their sessions and lists, take no memory any more.
+    // The instances are forgotten even if nothing reads `isReady`: otherwise an instance that is removed later would still take
+    // memory.
     this.#clock.background.alarm(LIMITS.firstOpeningsMs, () => {
       this.#opening = [];
     });
   }
 
   /**
-   * Not ready, and no new sessions of clients, until `resume`; other nodes continue those without calls.
+   * Makes the gateway not ready, without new sessions of clients, until `resume`; other nodes continue sessions without calls.
    * Everything else is served. It lasts as long as the process. Throws SHUTTING_DOWN, as `resume` does: a stop is
    * not taken back.
    */
@@ -64,7 +65,7 @@ export class Readiness {
     this.#leave(undefined);
   }
 
-  /** Not ready from now on; everything is served until the stop. */
+  /** Makes the gateway not ready from now on; everything is served until the stop. */
   announceClose(): void {
     this.#leaving = 'stop';
   }

@@ -48,7 +48,7 @@ export interface ListResult {
   /** Equal lists that are in use at the same time share their items, which must not be changed. */
   readonly items: readonly JsonObject[];
   readonly instanceId: string;
-  /** Why the list ends before its last page, as a clause: it has no end, or too much. */
+  /** The reason why the list ends before its last page, as a clause: it has no end, or too many items. */
   readonly cut?: string;
 }
 
@@ -103,8 +103,8 @@ export class Requests {
   }
 
   /**
-   * As `list`; resolves with what `use` makes of the list, which counts in memory until then. QUEUE_FULL when
-   * there is no room for it.
+   * Reads a list as `list` does; resolves with the result of `use` for the list, which counts in memory until then. QUEUE_FULL
+   * when there is no room for it.
    */
   useList<T>(
     template: string,

@@ -30,7 +30,7 @@ import type { Registry } from '../registry/registry.ts';
 import { cameFrom, importContents, syncListing } from '../registry/registry-sync.ts';
 import type { DiscoveryOptions } from './gateway-types.ts';
 
-/** What sync needs of a gateway. Without `env` there are no sources. */
+/** The parts of a gateway that sync needs. Without `env` there are no sources. */
 export interface SyncDeps extends Partial<DiscoveryOptions> {
   readonly registry: Registry;
   readonly clock: Clock;
@@ -50,14 +50,16 @@ const FIND_SOURCES_MS = 30_000;
 const NOTHING_FOUND = 'no container engine and no Kubernetes cluster is configured or found on this machine';
 const SOME_UNUSABLE = 'some entries cannot be used';
 
-/** The synchronizations of one gateway; `close` ends those that follow changes. */
+/** The synchronizations of one gateway; `close` ends the ones that follow changes. */
 export class Sync {
   readonly #deps: SyncDeps;
   readonly #notice: (line: string) => void;
   readonly #closing = new AbortController();
   readonly #logins: DiscoveryContext['logins'] = new Map();
   readonly #followed = new Map<string, Promise<void>>();
-  /** For each source: listings are made and applied one after the other, so that an old one never follows a newer one. */
+  /**
+   * The queue of each source: listings are made and applied one after the other, so that an old one never follows a newer one.
+   */
   readonly #listings = new Map<string, SerialQueue>();
 
   constructor(deps: SyncDeps) {

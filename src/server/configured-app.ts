@@ -1,4 +1,4 @@
-// Makes the HTTP application of a server, from its settings and from what was opened before it.
+// Makes the HTTP application of a server, from its settings and from the parts that were opened before it.
 
 import type { Logger } from 'pino';
 import type { SigningSecrets } from '../auth/secrets/signing-secret.ts';

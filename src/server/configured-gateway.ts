@@ -1,4 +1,4 @@
-// Makes the gateway of a server, from its settings and from what was opened before it.
+// Makes the gateway of a server, from its settings and from the parts that were opened before it.
 
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';

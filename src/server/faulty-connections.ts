@@ -15,7 +15,7 @@ const STATUSES: Readonly<Record<string, number>> = {
   [TOO_LATE]: 408,
 };
 
-/** Its own scheduler: requests do not wait behind thousands of late ones. */
+/** Ends such connections of a server. It has a scheduler of its own: requests do not wait behind thousands of late ones. */
 export function endFaultyConnections(server: Pick<Server, 'on'>): void {
   const scheduler = new TaskScheduler();
   server.on('clientError', (error, socket) => {

@@ -15,10 +15,12 @@ import type { PublicTls } from './public-tls.ts';
 import { secureServer } from './secure-server.ts';
 import { WaitingAnswers } from './waiting-answers.ts';
 
-/** Most request headers. Over it: 431. */
+/** The most headers of a request; with more the answer is 431. */
 export const MAX_REQUEST_HEADERS = 256;
 
-/** An `import` of node:http reads all its exports, also those that load Node's `fetch`: 14 MB. */
+/**
+ * Taken from the loaded module, since an `import` of node:http reads all its exports, also those that load Node's `fetch`: 14 MB.
+ */
 const { createServer, ServerResponse: NodeResponse } = process.getBuiltinModule('node:http');
 type Limits = ServerOptions<typeof BodyRequest>;
 
@@ -32,14 +34,14 @@ export interface Listeners {
   readonly urls: readonly string[];
   /** The addresses for messages, with both forms of "all addresses": `0.0.0.0:8080 (http://127.0.0.1:8080 here)`. */
   readonly addresses: readonly string[];
-  /** By label. */
+  /** The ports by label. */
   readonly ports: PortNumbers;
   /** A line for each default port that another program uses. */
   readonly warnings: readonly string[];
   /** Each connection is closed after its next answer. New ones are accepted until `close`. */
   drain(): void;
   /**
-   * Accepts no more connections. Closes those that have been idle for 500 ms, and the others after their next
+   * Stops accepting connections. Closes the connections that have been idle for 500 ms, and the others after their next
    * answer, or after `timeoutMs` in any case.
    */
   close(timeoutMs: number): Promise<void>;
@@ -164,7 +166,7 @@ class Listener {
   readonly #waiting: WaitingAnswers;
   readonly #server: Server;
   readonly #closed: Promise<unknown>;
-  /** On a monotonic clock. */
+  /** The time at which draining began, on a monotonic clock. */
   #drainingSinceMs: number | undefined;
 
   constructor(
@@ -204,7 +206,7 @@ class Listener {
   open(): Promise<ListenFailure> {
     return new Promise((resolve) => {
       this.#server.on('error', (error) => {
-        // While it listens, errors concern single connections that the system could not accept (no file handles left).
+        // While the server listens, errors concern single connections that the system could not accept (no file handles left).
         if (!this.#server.listening) resolve(error);
       });
       const { host, port } = this.#wanted;
@@ -236,7 +238,7 @@ class Listener {
     const connections = this.#connections;
     this.#drainingSinceMs ??= systemClock.now();
     const sinceMs = this.#drainingSinceMs;
-    // Not server.close(), which closes idle connections at once.
+    // server.close() is not called: it closes idle connections at once.
     NetServer.prototype.close.call(server);
     const endSweep = systemClock.every(SWEEP_MS, () => connections.closeIdle(server, sinceMs));
     const cancelCut = systemClock.alarm(timeoutMs, () => connections.closeAll(server));
@@ -254,7 +256,7 @@ class Listener {
 
   readonly #receive: RequestListener<typeof BodyRequest> = (request, response) => {
     const { socket } = request;
-    // Node goes on with what it has read of a connection that was closed.
+    // Node goes on with the bytes that it has read from a connection that was closed.
     if (socket.destroyed) return;
     this.#connections.begin(request, response);
     const isWaiting = response.socket === null;

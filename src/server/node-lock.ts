@@ -22,7 +22,7 @@ export interface NodeLock {
 const HEARTBEAT_MS = 3_000;
 /** A row without a change for this time, in ms, belongs to a killed process: longer than a heartbeat and an operation. */
 const EXPIRY_MS = 10_000;
-/** Longest wait for the deletion of the lock, in ms. */
+/** The longest wait for the deletion of the lock, in ms. */
 const RELEASE_MS = 2_000;
 /** Interval at which a start checks the row of its node, in ms. */
 const CHECK_MS = 500;
@@ -102,7 +102,7 @@ export async function lockNodeOfServer(
     .pipe(
       exhaustMap(() => {
         heartbeat = sendHeartbeat().catch(() => {
-          // While the database is unavailable no other process can lock the node either.
+          // No other process can lock the node either while the database is unavailable.
         });
         return heartbeat;
       }),
@@ -148,8 +148,8 @@ interface Row {
 }
 
 /**
- * What tells a process from all others, also from those of other containers on the same machine and from later
- * ones with its id.
+ * The identity that distinguishes a process from all others, also from processes of other containers on the same machine and from
+ * later ones with its id.
  */
 interface ProcessIdentity {
   /** The id of this start of the machine. */
@@ -157,7 +157,7 @@ interface ProcessIdentity {
   /** The namespaces in which the process id is valid, and the start time is counted. */
   readonly namespaces: string;
   readonly pid: number;
-  /** When the process started, in clock ticks since the start of the system. */
+  /** The start of the process, in clock ticks since the start of the system. */
   readonly startTime: string;
 }
 
@@ -194,7 +194,7 @@ function isGone(identity: ProcessIdentity | undefined): boolean {
   }
 }
 
-/** A process that has ended, and whose parent did not ask yet. */
+/** The states of a process that has ended, and whose parent did not ask yet. */
 const ENDED: ReadonlySet<string | undefined> = new Set(['Z', 'X']);
 
 /** The fields 3 and 22 of `/proc/<pid>/stat`; the name of the program, which is before them, may contain spaces and brackets. */
@@ -206,7 +206,7 @@ function statusOf(pid: number): { state: string | undefined; startTime: string |
 
 const EXPIRY_NOTE = ` (the lock of a killed process expires after ${EXPIRY_MS / 1_000} s)`;
 
-/** Only this file writes such rows. */
+/** The row in a text, which only this file writes. */
 function rowOf(text = '{}'): Row {
   return JSON.parse(text);
 }

@@ -15,9 +15,9 @@ export interface ConnectionBounds {
   readonly total: number;
   /** The greatest file descriptor that a connection may have: the process needs those beyond it. */
   readonly files: number;
-  /** Bytes of unfinished headers and handshakes, and of requests whose callers are unknown while their bodies arrive. */
+  /** The most bytes of unfinished headers and handshakes, and of requests whose callers are unknown while their bodies arrive. */
   readonly unfinishedBytes: number;
-  /** Largest headers of one request. */
+  /** The largest headers of one request. */
   readonly headerBytes: number;
   /** Networks, in CIDR form, whose connections count in `total` only. */
   readonly trustedProxies: readonly string[];
@@ -67,7 +67,10 @@ export class OpenConnections {
   /** All connections in the order of their last answers, or arrivals; those of one network have the same order. */
   readonly #all = new Map<Socket, Connection>();
   readonly #ofNetwork = new Map<string, Set<Connection>>();
-  /** How many connections have file descriptors: known once one has a descriptor beyond the bound, forgotten at intervals. */
+  /**
+   * The number of connections for which there are file descriptors: known once one has a descriptor beyond the bound, forgotten
+   * at intervals.
+   */
   #room = Number.POSITIVE_INFINITY;
 
   constructor(bounds: Partial<ConnectionBounds> = {}) {
@@ -172,9 +175,8 @@ export class OpenConnections {
   }
 
   /**
-   * Closes the connections of a port that have had no request for 500 ms, nor since `drainingSinceMs`. A client
-   * may be about to use one that had a request just now, and turns to older ones when those that it used are
-   * closed: they would be reset.
+   * Closes the connections of a port that have had no request for 500 ms, nor since `drainingSinceMs`. A client may be about to
+   * use a connection that had a request just now, and turns to older ones when that one is closed: they would be reset.
    */
   closeIdle(server: Server, drainingSinceMs: number): void {
     const sinceMs = systemClock.now() - IDLE_MS;
@@ -208,8 +210,8 @@ function isInProgress({ requests, unknown }: Connection): boolean {
 }
 
 /**
- * The bytes of what is not complete. After an answer they may belong to a refused body, which is discarded, but
- * the headers of its request stay in memory until it is complete.
+ * The bytes of requests and handshakes that are not complete. After an answer they may belong to a refused body, which is
+ * discarded, but the headers of its request stay in memory until it is complete.
  */
 function unfinishedBytesOf(connection: Connection, headerBytes: number, nowMs: number): number {
   if (isInProgress(connection)) return 0;

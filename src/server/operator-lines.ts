@@ -1,4 +1,4 @@
-// What operators read in the log: lines and warnings about the registry at a start, and about the database while it is away.
+// The lines of the log for operators: lines and warnings about the registry at a start, and about the database while it is away.
 
 import type { Logger } from 'pino';
 import { distinctUntilChanged, type Observable, type Subscription, skip, startWith } from 'rxjs';
@@ -9,7 +9,7 @@ import { runsAnywhere } from '../domain/nodes/nodes.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 
-/** One line when clients were allowed something at another address of the gateway than the present one: their tokens are refused. */
+/** One line when clients have grants for another address of the gateway than the present one: their tokens are refused. */
 export async function foreignGrants(grants: Auth['grants'], address: GatewayAddress): Promise<string[]> {
   const found = (await grants?.list()) ?? [];
   const foreign = found.filter(({ grant }) => address.pathOf(grant.resource) === undefined);

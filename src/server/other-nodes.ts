@@ -69,13 +69,13 @@ export async function openOtherNodes({
 }
 
 /**
- * The table and the channel of one server; `close` closes what is left of both. The gateway asks both from its start
+ * The table and the channel of one server; `close` closes the rest of both. The gateway asks both from its start
  * on; they exist once this node has joined. Their modules are loaded only where there are other nodes.
  */
 export class OtherNodes {
   /** Undefined without other nodes. */
   readonly counts: ClusterCounts | undefined;
-  /** Serves what others forward to this node. Until it is set, they get 503. */
+  /** Serves the requests that others forward to this node. Until it is set, they get 503. */
   serveForwarded: HttpApp['serveForwarded'] | undefined;
   readonly #options: OtherNodesOptions;
   #table: NodeTable | undefined;
@@ -105,7 +105,7 @@ export class OtherNodes {
     return this.#table?.list() ?? this.#alone();
   }
 
-  /** What a gateway asks about the others. It serves nothing before this node has joined. */
+  /** The functions that a gateway asks about the others. They know no others before this node has joined. */
   forGateway(): OthersOptions {
     const { exist, config } = this.#options;
     const openElsewhere: OthersOptions['openElsewhere'] = (...instance) => {

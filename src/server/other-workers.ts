@@ -1,4 +1,4 @@
-// What a worker does in another way than a node on another machine: it reaches the others by their socket files,
+// The differences between a worker and a node on another machine: a worker reaches the others by their socket files,
 // and one that stops asks them to read the members, instead of waiting until they do.
 
 import { socketAddress } from '../cluster/reachable-life.ts';

@@ -1,4 +1,4 @@
-// The ports of a server: their TLS, when they are opened, what they serve, and the port for Prometheus.
+// The ports of a server: their TLS, their opening, the application that they serve, and the port for Prometheus.
 // listeners.ts has the sockets.
 
 import type { RequestListener } from 'node:http';
@@ -26,7 +26,7 @@ export class Ports {
   /** Undefined until the gateway exists. */
   metrics: HttpApp['metrics'] | undefined;
   readonly connections: OpenConnections;
-  /** Where clients reach the gateway. */
+  /** The address at which clients reach the gateway. */
   readonly address: GatewayAddress;
   readonly #config: Config;
   readonly #log: Logger;
@@ -61,7 +61,7 @@ export class Ports {
     });
   }
 
-  /** Rejects with ListenError. `onOpen` gets the close function of what is open, as soon as it is. */
+  /** Opens the ports. Rejects with ListenError. `onOpen` gets the close function of each part as soon as it is open. */
   async open(onOpen: (close: () => Promise<unknown>) => void): Promise<OpenPorts> {
     const { connections } = this;
     const options = { connections, tls: this.#tls, kept: this.#kept };

@@ -59,7 +59,7 @@ export async function openPublicTls(
   };
 }
 
-/** When the certificate of these files expires. Rejects like `openPublicTls`. */
+/** Resolves with the expiry of the certificate in these files. Rejects like `openPublicTls`. */
 export async function endOfCertificate(files: Pair): Promise<Date> {
   const { cert } = await readPair(files.cert, files.key);
   return new Date(new X509Certificate(cert).validTo);
@@ -107,7 +107,10 @@ async function textOf(setting: 'tls.cert' | 'tls.key', path: string): Promise<st
   }
 }
 
-/** A group may read what root gives it: `ssl-cert` of Debian, and the `fsGroup` of a pod. Throws OperatorError. */
+/**
+ * Requires that others cannot read a key file. A group may read a file that root gives it: `ssl-cert` of Debian, and the
+ * `fsGroup` of a pod. Throws OperatorError.
+ */
 function requirePrivate({ mode, uid }: { readonly mode: number; readonly uid: number }): void {
   if (process.platform === 'win32') return;
   const me = process.getuid?.();

@@ -1,4 +1,4 @@
-// A server that runs: what its process may ask of it, and its end, in the order of RunningServer.close.
+// A server that runs: the requests that its process may make of it, and its end, in the order of RunningServer.close.
 
 import type { Logger } from 'pino';
 import type { Subscription } from 'rxjs';
@@ -12,7 +12,7 @@ import type { OtherNodes } from './other-nodes.ts';
 import type { OpenPorts } from './ports.ts';
 
 export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
-  /** One line each: problems that did not prevent the start. */
+  /** The problems that did not prevent the start, one line each. */
   readonly warnings: readonly string[];
   readonly gateway: Gateway;
   readonly auth: Auth;
@@ -20,11 +20,11 @@ export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
   readonly gatewayId: string;
   /** Name its secrets; the first one signs tokens. */
   readonly secretIds: readonly string[];
-  /** Also of the port for Prometheus. */
+  /** The port numbers, including that of the port for Prometheus. */
   readonly ports: PortNumbers;
   /** Undefined without other nodes. */
   readonly nodes: Pick<NodeTable, 'life'> | undefined;
-  /** The lives of the workers that run, and of one whose process is gone: others may continue its sessions. */
+  /** Takes the lives of the workers that run, and of one whose process is gone: others may continue its sessions. */
   seeProcesses(running: readonly string[], gone: string | undefined): void;
   /** Answers a question of another worker. */
   answer(question: WorkerQuestion): Promise<string>;
@@ -37,7 +37,7 @@ export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
   close(): Promise<void>;
 }
 
-/** Longest wait for answers that are still being sent after the end of all calls, in ms. */
+/** The longest wait for answers that are still being sent after the end of all calls, in ms. */
 const LAST_ANSWERS_MS = 2_000;
 
 export type Close = () => Promise<unknown>;
@@ -48,7 +48,7 @@ interface RunningServerOptions
   readonly others: OtherNodes;
   readonly app: Pick<HttpApp, 'closeStreams' | 'ownMetrics'>;
   readonly databaseLog: Subscription;
-  /** Close functions of what is not closed by name, newest first. */
+  /** The close functions of the parts that are not closed by name, newest first. */
   readonly opened: readonly Close[];
   readonly graceMs: number;
   readonly log: Logger;

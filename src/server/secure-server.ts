@@ -8,7 +8,7 @@ import { ListenerHandshakes } from '../net/tls/listener-handshakes.ts';
 import type { OpenConnections } from './open-connections.ts';
 import type { PublicTls } from './public-tls.ts';
 
-/** Longest handshake, in ms. */
+/** The longest handshake, in ms. */
 const HANDSHAKE_MS = 10_000;
 
 const PLAIN_TEXT =
@@ -29,7 +29,7 @@ export function secureServer(
     const socket = handshakes.end(secure);
     if (socket !== undefined) connections.secure(socket, secure);
   });
-  // Before the listener of Node, which closes the connection.
+  // This runs before the listener of Node, which closes the connection.
   server.prependListener('tlsClientError', (error: NodeJS.ErrnoException, secure) => {
     if (error.code === 'ERR_SSL_HTTP_REQUEST') handshakes.of(secure)?.end(PLAIN_TEXT);
   });

@@ -22,7 +22,7 @@ import type { Storage } from './storage.ts';
 const OPEN_SECRET =
   'the signing secret is kept in the database: read access to it is enough to sign tokens; set GATEWAY_SECRET_KEY';
 
-/** Authentication of a server, and what its authorization server needs of it. */
+/** The authentication of a server, and the parts of it that its authorization server needs. */
 export interface ServerAuth {
   readonly auth: Auth;
   readonly keys: OAuthKeys;
@@ -31,7 +31,7 @@ export interface ServerAuth {
   readonly providers: readonly IdentityProvider[];
   /** Creates the first admin if there is none; does nothing while authentication is off. Throws ConfigError. */
   ensureAdmin(prepared?: FirstPassword): Promise<Announcements>;
-  /** Also deletes the first password of accounts in memory, which end with this process. */
+  /** Closes authentication, and deletes the first password of accounts in memory, which end with this process. */
   close(): Promise<void>;
 }
 
@@ -56,7 +56,7 @@ export async function openServerAuth(
     ...config,
     store,
     oauth: hasOAuth ? { store: store.oauth, keys, address } : undefined,
-    // Without `issuers` there is nothing to verify: identity providers only vouch for users, by assertions.
+    // There are no tokens to verify without `issuers`: identity providers only vouch for users, by assertions.
     issuers: config.oauth.issuers.length === 0 ? undefined : issuers,
     company: company?.accounts,
     secrets: signing.secrets,
@@ -174,7 +174,7 @@ async function issuersOf(
   });
 }
 
-/** Where MCP clients sign in; undefined when they do not. */
+/** The place where MCP clients sign in; undefined when they do not. */
 export function signInOf({ authEnabled, oauth }: Config, address: GatewayAddress): SignIn | undefined {
   const issuers = oauth.issuers.map(({ issuer }) => issuer);
   const isOn = authEnabled && (oauth.isEnabled || issuers.length > 0);

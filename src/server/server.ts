@@ -56,7 +56,7 @@ export interface ServerOptions {
   readonly onNotice?: (line: string) => void;
   /** True when a terminal shows the notices. Default: false, and the first password is written to a file. */
   readonly isTerminal?: boolean;
-  /** For a database without an admin. Default: it is made once the database is open. */
+  /** The first password of a database without an admin. Default: it is made once the database is open. */
   readonly firstPassword?: FirstPassword | undefined;
   /** Aborts the start, which rejects with the reason after the current step. No effect after the last step. */
   readonly signal?: AbortSignal;
@@ -67,7 +67,7 @@ export interface ServerOptions {
  * Rejects with StoreOpenError, ConfigError, ListenError or RegistryFileError, and leaves nothing running.
  */
 export async function startServer(config: Config, options: ServerOptions = {}): Promise<RunningServer> {
-  /** Close functions of what is open, newest first. */
+  /** The close functions of the open parts, newest first. */
   const opened: Close[] = [];
   try {
     return await start(config, options, opened);
@@ -95,7 +95,7 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
   const app = makeApp(begun, { network, database, accounts, core });
   signal?.throwIfAborted();
   const served = await serve(begun, { files, network, database, accounts, core, app });
-  // Not earlier, because a start without its database reports that itself.
+  // This does not begin earlier, because a start without its database reports that itself.
   const databaseLog = logDatabase(database.storeChanges$, log);
   databaseLog.add(watchClockSkew(database.store, log));
   const { gateway, others } = core;
@@ -143,20 +143,22 @@ async function startTraces({ log, onUndo }: Start): Promise<void> {
   onUndo(async () => otlp?.close());
 }
 
-/** Before anything is opened: an unreadable document must not leave a half-started gateway. */
+/** Reads the files before anything is opened: an unreadable document must not leave a half-started gateway. */
 async function readFiles({ config, options, isFirst, memoryBytes }: Start) {
   const document =
     config.registryFile === undefined || !isFirst
       ? undefined
       : await readRegistryFile(config.registryFile, { memoryBytes, signal: options.signal });
   const user = config.programUser === undefined ? undefined : await programUser(config.programUser);
-  // Before a port is open, on which requests would wait for it.
+  // The store is loaded before a port is open, on which requests would wait for it.
   await loadStore(config.databaseUrl, config.folder);
   options.signal?.throwIfAborted();
   return { document, programUser: user };
 }
 
-/** Before anything is created: an accidental second start must create no database, first admin or child process. */
+/**
+ * Opens the ports before anything is created: an accidental second start must create no database, first admin or child process.
+ */
 async function bindPorts({ config, log, worker, memoryBytes, onUndo }: Start) {
   const tls = await publicTlsOf(config, log);
   onUndo(async () => tls?.close());
@@ -181,7 +183,7 @@ function idsOf({ nodeId, nodeHost }: Config, worker: OwnWorker | undefined, url 
 /** Opens the database as the one process that is this node. */
 async function openDatabase({ config, log, worker, onUndo }: Start, lockId: string) {
   const { place, file } = describeDatabase(config.databaseUrl, config.folder);
-  // Before the database is opened: a start that is refused must not migrate the database of the gateway that runs.
+  // This happens before the database is opened: a start that is refused must not migrate the database of the gateway that runs.
   if (file !== undefined && existsSync(dirname(file))) {
     const lock = await lockNodeOfFile(file, lockId);
     onUndo(() => lock.release());
@@ -204,7 +206,7 @@ async function openDatabase({ config, log, worker, onUndo }: Start, lockId: stri
     const lock = await lockNodeOfServer(store.settings, lockId, { onNotice: (line) => log.warn(line) });
     onUndo(() => lock.release());
   }
-  // One watch for all subscribers. No other process writes a store in memory.
+  // All subscribers share one watch. No other process writes a store in memory.
   const known$ = new Subject<RevisionChange>();
   return {
     storage,
@@ -289,8 +291,8 @@ async function makeGateway(
 }
 
 /**
- * Throws ConfigError for a worker that would refuse what the others of its gateway have signed, or sign what they refuse:
- * during a rotation it may know more secrets than they do.
+ * Throws ConfigError for a worker that would refuse tokens that the others of its gateway have signed, or sign tokens that they
+ * refuse: during a rotation it may know more secrets than they do.
  */
 function requireSecrets({ secretIds }: ServingGateway, secrets: Secrets): void {
   const own = secrets.map(secretId);
@@ -378,7 +380,7 @@ async function serve(
   };
 }
 
-/** Applies the registry file, and what the sync finds, to the stored instances. Resolves with one line for each problem. */
+/** Applies the registry file, and the findings of the sync, to the stored instances. Resolves with one line for each problem. */
 async function loadRegistry(
   gateway: Gateway,
   { document, isSynced = false }: { document?: RegistryContents | undefined; isSynced?: boolean },

@@ -52,7 +52,7 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
   const description = describeDatabase(config.databaseUrl, config.folder);
   const { file } = description;
   const keyFile = file === undefined ? undefined : join(dirname(file), 'gateway.key');
-  // Without a database, no secret is created.
+  // No secret is created where there is no database.
   const mayMakeKey = keyFile !== undefined && existsSync(migrations === 'apply' ? dirname(keyFile) : keyFile);
   const local = await localSecrets({
     configured: config.secretKeys,

@@ -6,11 +6,11 @@ import type { Socket } from 'node:net';
 /** Requests of one connection that wait for the answer before them. Over it the connection is closed. */
 export const MAX_PIPELINED_REQUESTS = 1_000;
 /**
- * What all requests that wait like that take. Over it a connection that adds some, and has over
- * the largest headers of one request, is closed.
+ * The most bytes of all pipelined requests that wait. Beyond it a connection that adds some, and has more than the largest
+ * headers of one request, is closed.
  */
 export const MAX_PIPELINED_BYTES = 32 * 1024 * 1024;
-/** What such a request takes besides its target and headers. Source: ADR 333. */
+/** The bytes of such a request besides its target and headers. Source: ADR 333. */
 export const PIPELINED_REQUEST_BYTES = 4 * 1024;
 
 /**
@@ -21,7 +21,7 @@ export const PIPELINED_REQUEST_BYTES = 4 * 1024;
 export class WaitingAnswers {
   readonly #onConnection = new WeakMap<Socket, Map<ServerResponse, number>>();
   readonly #headerBytes: number;
-  /** What all waiting requests take. */
+  /** The bytes of all waiting requests. */
   #bytes = 0;
 
   /** `headerBytes`: of the largest headers of one request. */

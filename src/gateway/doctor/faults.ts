@@ -1,18 +1,18 @@
-// TABLE of the faults of servers: what the gateway does about each, and what to change in the server.
+// TABLE of the faults of servers: the reaction of the gateway to each, and the change that the server needs.
 // docs/reference/server-faults.md is made from it; `stagedoor doctor` finds those that have a code.
 
 import type { ListField } from '../../domain/mcp/mcp.ts';
 
 export interface Fault {
-  /** Present for a fault that the doctor finds. */
+  /** The code; present for a fault that the doctor finds. */
   readonly code?: string;
-  /** Why the doctor does not find the fault; only of those without a code. */
+  /** The reason why the doctor does not find the fault; only for faults without a code. */
   readonly unseen?: string;
   /** Completes "The server ...". */
   readonly fault: string;
   /** Completes "The gateway ...". */
   readonly gateway: string;
-  /** What the author of the server can do. */
+  /** The change that the author of the server can make. */
   readonly remedy: string;
 }
 
@@ -367,10 +367,10 @@ export interface Finding {
   readonly message: string;
 }
 
-/** All faults, by what they are about. */
+/** All faults, by subject. */
 export const FAULTS: Readonly<Record<string, readonly Fault[]>> = TABLE;
 
-/** What the author of the server can do about the fault with this code. */
+/** The change that the author of the server can make against the fault with this code. */
 export function remedyOf(code: FaultCode): string {
   const all = Object.values(FAULTS).flat();
   return all.find((fault) => fault.code === code)?.remedy ?? '';

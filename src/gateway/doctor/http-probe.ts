@@ -1,6 +1,5 @@
-// Asks an endpoint of Streamable HTTP as plain HTTP does, without the tolerance of the gateway's own client: where
-// it redirects, how its answers are typed, encoded and ended, and what is in them. The session that this opens is
-// ended.
+// Asks an endpoint of Streamable HTTP as plain HTTP does, without the tolerance of the gateway's own client, and examines its
+// redirects and the type, encoding, end and content of its answers. The session that this opens is ended.
 
 import { randomUUID } from 'node:crypto';
 import { isJsonObject, type JsonObject, jsonIn } from '../../domain/json/json.ts';
@@ -103,7 +102,7 @@ class HttpProbe implements Wire {
     }
   }
 
-  /** Where there are sessions, one that the server never gave away is 404. */
+  /** Asks with an unknown session id: a server with sessions must answer 404. */
   async asOfUnknownSession(): Promise<void> {
     const own = this.#session;
     if (own === undefined) return;
@@ -178,7 +177,7 @@ class HttpProbe implements Wire {
       this.#found.add('not-json-rpc', `It answers ${method} with ${status} and a body that is not JSON-RPC.`);
     else if (!ok && odd && method !== 'initialize')
       this.#found.add('refuses-with-text', `It refuses an unknown method with ${status} and a text.`);
-    // What is there instead of an answer is not silence.
+    // Any bytes instead of an answer are not silence.
     return method === 'server/discover' && messages.length === 0 ? [''] : messages;
   }
 

@@ -1,13 +1,13 @@
-// One conversation in each era, message by message and without tolerance: what the transports of the gateway
-// forgive is a finding here. It opens, lists tools, asks for a method that no server has, and cancels a request
-// that is over; it calls no tool.
+// One conversation in each era, message by message and without tolerance: faults that the transports of the gateway forgive are
+// findings here. It opens, lists tools, asks for a method that no server has, and cancels a request that is over; it calls no
+// tool.
 
 import { isJsonObject, type JsonObject, jsonIn } from '../../domain/json/json.ts';
 import { LEGACY_VERSIONS, META, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import type { FaultCode, Finding } from './faults.ts';
 
-/** What came for one request. */
+/** The messages that came for one request. */
 export interface Heard {
   /** The messages as they came; a text that is none, too. */
   readonly texts: readonly string[];
@@ -18,12 +18,12 @@ export interface Heard {
 
 /** Sends messages as they are. */
 export interface Wire {
-  /** Hears what comes until the answer, and a moment longer. Never rejects. */
+  /** Sends a request, and gathers the messages until its answer, and a moment longer. Never rejects. */
   ask(message: JsonObject & { readonly id: number; readonly method: string }): Promise<Heard>;
   tell(message: JsonObject): Promise<void>;
 }
 
-/** By code: each fault of the wire is named once. */
+/** The findings by code: each fault of the wire is named once. */
 export class Findings {
   readonly #byCode = new Map<FaultCode, Finding>();
 
@@ -89,7 +89,7 @@ export async function converseInModern(wire: Wire, found: Findings): Promise<str
     return undefined;
   }
   if (discovered.texts.length === 0) {
-    // The program may still be starting. It ignores unknown methods only if it answers what comes after.
+    // The program may still be starting. It ignores unknown methods only if it answers later messages.
     const later = await wire.ask(opening(LEGACY_VERSIONS[0]));
     const ids = later.texts.map((text) => Object(jsonIn(text)).id);
     if (ids.length > 0 && !ids.includes(ID + 10))
@@ -136,7 +136,7 @@ async function toolsOf(wire: Wire, message: Parameters<Wire['ask']>[0], found: F
   return typeof nextCursor === 'string' && nextCursor !== '' ? undefined : namesIn(result);
 }
 
-/** The answer with this id, or the one that was meant, and what is wrong with what came. */
+/** The answer with this id, or the one that was meant. Adds the faults of the messages to `found`. */
 function read(
   { texts }: Heard,
   id: number,
@@ -156,7 +156,7 @@ function read(
   if (own === undefined) {
     if (answer.id === String(id)) found.add('id-as-text', `It answers the id ${id} with the text "${id}".`);
     else if (answer.error !== undefined && answer.id === null) {
-      // Where a request is refused before it is read, its id is not known.
+      // The id of a request is not known when it is refused before it is read.
       if (asked !== 'server/discover') found.add('id-null', `Its error for ${asked} has the id null.`);
     } else found.add('wrong-id', `It answers ${asked}, id ${id}, with another id, or without one.`);
   }

@@ -20,7 +20,7 @@ import {
 /** An answer that comes later is none. Programs load before their first one. */
 const FIRST_ANSWER_MS = 60_000;
 const ANSWER_MS = 5_000;
-/** What comes so much after an answer still belongs to it. */
+/** The time after an answer in which further output still belongs to it, in ms. */
 const REST_MS = 200;
 const TERMINATE_MS = 2_000;
 /** Characters that are shown of a line that is not a message. */
@@ -75,7 +75,7 @@ async function withProgram(
   }
 }
 
-/** By the steps of the protocol: the end of its input, SIGTERM, SIGKILL. */
+/** Ends the program by the steps of the protocol: the end of its input, SIGTERM, SIGKILL. */
 async function end(running: RunningProgram): Promise<void> {
   running.endInput();
   for (const signal of ['TERM', 'KILL'] as const) {
@@ -85,7 +85,7 @@ async function end(running: RunningProgram): Promise<void> {
   await settlesWithin(running.swept ?? running.exited, 2 * TERMINATE_MS, systemClock);
 }
 
-/** Longest waits for the first answer and for later ones. */
+/** The longest waits for the first answer and for later ones. */
 interface ProbeWaits {
   readonly firstMs: number;
   readonly answerMs: number;
@@ -175,7 +175,7 @@ class ProgramWire implements Wire {
     return lines;
   }
 
-  /** The line as UTF-8, without what does not belong to it. */
+  /** The line as UTF-8, without a byte order mark and white space. */
   #textOf(line: Buffer): string {
     const text = line.toString();
     if (!line.equals(Buffer.from(text)))
@@ -188,7 +188,7 @@ class ProgramWire implements Wire {
 
 const NEW_LINE = 0x0a;
 
-/** True for any answer, whose id may be wrong, but for one that names another request. */
+/** True for any answer, also with a wrong id, except for one that names another request. */
 function isAnswerTo(line: Buffer, id: number): boolean {
   const parsed = jsonIn(line.toString().replace(/^\uFEFF/, ''));
   return [parsed]

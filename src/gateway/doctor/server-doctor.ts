@@ -1,5 +1,5 @@
 // Examines the servers of a template as a client uses them: reads every list of an instance, asks an endpoint as
-// plain HTTP does, and names what it finds by the table of faults. It changes nothing and calls no tool.
+// plain HTTP does, and names its findings by the table of faults. It changes nothing and calls no tool.
 
 import { messageOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../../domain/instances/instance.ts';
@@ -36,7 +36,7 @@ const NAMED = 20;
 const LIST_MS = 30_000;
 const LISTS: readonly ListField[] = ['tools', 'prompts', 'resources', 'resourceTemplates'];
 
-/** Examines each instance of this node: the lists of those that are healthy. TEMPLATE_NOT_FOUND. */
+/** Examines each instance of this node, and the lists of the healthy ones. TEMPLATE_NOT_FOUND. */
 export async function examineTemplate(
   gateway: Pick<Gateway, 'servers' | 'list' | 'instance'>,
   template: string,
@@ -96,7 +96,7 @@ async function examine(
   return { instance: id, era: snapshot.era, lists, findings };
 }
 
-/** What a program has written since it started. */
+/** The faults in the output of a program since it started. */
 function faultsOfOutput({ oddOutput }: InstanceSnapshot): Finding[] {
   if (oddOutput === undefined) return [];
   const { lines, idsAsText, arrays } = oddOutput;

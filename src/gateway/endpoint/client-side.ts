@@ -63,9 +63,9 @@ export interface ClientSideDeps
   readonly life: string;
   /** The bounds of sessions: see GatewayOptions. */
   readonly sessions: { readonly max: number; readonly idleMs: number; readonly share?: number };
-  /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
+  /** The most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
   readonly bufferedBytes?: number | undefined;
-  /** Counts what clients declared as long as it is kept. The owner is the principal. */
+  /** Counts the kept declarations of clients. The owner is the principal. */
   readonly declarations: ByteBudget;
   /** Stores the sessions of clients, so that another life can recover them. Default: they end with the gateway. */
   readonly keeper?: SessionKeeper | undefined;
@@ -75,7 +75,7 @@ export interface ClientSideDeps
   readonly lists?: ListStore | undefined;
   /** Records the first use of the id of a confirmation on all nodes. */
   readonly useOnce: EndpointOptions['useOnce'];
-  /** What a server, or a new connection, has to say to one user. Hot. Default: nothing. */
+  /** The notices of a server, or of a new connection, to one user. Hot. Default: none. */
   readonly userNotices$?: Observable<UserNotice> | undefined;
   /** Counts questions to clients of the modern era, and results for them. */
   readonly heldQuestions: HeldBytes;
@@ -117,7 +117,7 @@ export class ClientSide {
     this.#followChanges();
   }
 
-  /** What the backends of each template use. */
+  /** The dependencies of the backends of each template. */
   #backendDeps(): BackendDeps {
     const { fleet, clock, scheduler, listReader, random = Math.random, userNotices$ } = this.#deps;
     const statelessConversations = this.#statelessConversations;
@@ -135,7 +135,7 @@ export class ClientSide {
     };
   }
 
-  /** What all aggregates use: that of all templates, and each view. */
+  /** The dependencies of all aggregates: the one of all templates, and each view. */
   #aggregateDeps() {
     const { fleet, scheduler, listReader: reader, recovered$, lists: store } = this.#deps;
     const { clock } = this.#deps;
@@ -202,7 +202,7 @@ export class ClientSide {
 
   #followChanges(): void {
     const { fleet, changedCallers$ = NEVER, userNotices$ } = this.#deps;
-    // Ends what an owner has open. The HTTP layer ends event streams without a session.
+    // Ends the questions, sessions and conversations of an owner. The HTTP layer ends event streams without a session.
     const perOwner = [this.#questions, this.sessions, this.#statelessConversations];
     const changes = changedCallers$.subscribe((ownerId) => {
       Promise.all(perOwner.map((each) => each.endOf(ownerId))).catch(this.#onFault);
@@ -228,8 +228,8 @@ export class ClientSide {
   async close(graceMs: number): Promise<void> {
     this.#subscriptions.unsubscribe();
     this.views.close();
-    // No client could answer the questions of a call any more, because the gateway refuses new requests, nor a
-    // question without a connection.
+    // No client could answer the questions of a call, or a question without a connection, any more, because the gateway refuses
+    // new requests.
     const dismissed = Promise.all([this.#questions.dismiss(), this.endpoint.dismiss()]);
     // Independent of the rest: a program that does not end must not delay the answers of clients.
     const closing = this.#untilIdle(graceMs).then(() =>

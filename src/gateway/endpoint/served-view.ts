@@ -116,7 +116,7 @@ export class ServedView {
     this.#changed$.next('tools');
   }
 
-  /** By key (itemKey), the names of its tools, also of those that wait for approval. */
+  /** The names of the tools of the view, also of those that wait for approval, by key (itemKey). */
   async toolNames(): Promise<ReadonlyMap<string, string>> {
     const { chosen, waiting } = await this.directory.survey('tools', GATEWAY);
     const all = [...chosen, ...waiting.keys()];
@@ -148,7 +148,7 @@ export class ServedView {
     this.names = { ...this.names, [list]: { ...this.names[list], ...targets } };
     if (this.#isDraft || this.#isSaving) return;
     this.#isSaving = true;
-    // What another node stored first counts; it is in force here then.
+    // The names that another node stored first count; they are in force here then.
     const merge = (stored: NameTargets): NameTargets => ({
       tools: { ...this.names.tools, ...stored.tools },
       prompts: { ...this.names.prompts, ...stored.prompts },

@@ -51,7 +51,7 @@ export interface BackendDeps extends Timing {
   readonly stateless: StatelessCalls;
   readonly feed: ChangeFeed;
   readonly listReader: ListReader;
-  /** What a server, or a new connection, has to say to one user. Hot. Default: nothing. */
+  /** The notices of a server, or of a new connection, to one user. Hot. Default: none. */
   readonly userNotices$?: Observable<UserNotice> | undefined;
   /** See TemplateListsOptions. */
   readonly cache: TemplateListsOptions['cache'];

@@ -1,4 +1,4 @@
-// The views of a gateway: what admins do with them, and the one that serves a name.
+// The views of a gateway: the actions of admins, and the view that serves a name.
 
 import { map, type Observable, Subscription } from 'rxjs';
 import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
@@ -55,8 +55,8 @@ type ViewApprovals = Pick<
 >;
 
 /**
- * All views of a gateway, each with its backends; `close` closes them. What a view lists depends on its definition and
- * on the lists of its templates; both may change while clients use it.
+ * All views of a gateway, each with its backends; `close` closes them. The items of a view depend on its definition and on the
+ * lists of its templates; both may change while clients use it.
  */
 export class Views implements ServedViews {
   readonly #deps: ViewsDeps;
@@ -179,9 +179,8 @@ export class Views implements ServedViews {
   }
 
   /**
-   * Approves these tools of a pinned view as they are listed now, or all that wait; resolves with those that
-   * waited. A tool is named as in the list, or `<template>/<tool>`. VIEW_NOT_FOUND, TOOL_NOT_FOUND,
-   * DATABASE_UNAVAILABLE.
+   * Approves these tools of a pinned view as they are listed now, or all that wait; resolves with the tools that waited. A tool
+   * is named as in the list, or `<template>/<tool>`. VIEW_NOT_FOUND, TOOL_NOT_FOUND, DATABASE_UNAVAILABLE.
    */
   async approve(id: string, tools?: readonly string[]): Promise<readonly string[]> {
     const view = this.#of(id);
@@ -195,14 +194,16 @@ export class Views implements ServedViews {
     return approved.map((key) => names.get(key) ?? key);
   }
 
-  /** What the lists of its templates show wrong now. VIEW_NOT_FOUND. */
+  /** The present problems of the view by the lists of its templates. VIEW_NOT_FOUND. */
   problems(id: string): Promise<ViewProblem[]> {
     const view = this.#of(id);
     if (view === undefined) throw viewNotFound(id);
     return view.survey();
   }
 
-  /** What a caller would get from this definition, or from a stored view. Stores nothing. VIEW_NOT_FOUND. */
+  /**
+   * A preview of the items that a caller would get from this definition, or from a stored view. Stores nothing. VIEW_NOT_FOUND.
+   */
   async preview(view: ViewDefinition | string, owner: Owner = ANONYMOUS): Promise<ViewPreview> {
     const shown = typeof view === 'string' ? this.#of(view) : await this.#draft(checkedView(jsonCopy(view)));
     if (shown === undefined) throw viewNotFound(String(view));
@@ -224,7 +225,7 @@ export class Views implements ServedViews {
     });
   }
 
-  /** As Gateway.exchange, by the names of the view. VIEW_NOT_FOUND. */
+  /** The exchange of a request by the names of the view; otherwise the same as Gateway.exchange. VIEW_NOT_FOUND. */
   exchange(id: string, request: ExchangeRequest, options: ExchangeOptions = {}): Observable<SourcedEvent> {
     const view = this.#of(id);
     if (view === undefined) throw viewNotFound(id);

@@ -13,11 +13,11 @@ const MAX_REPORTED = 400;
 
 interface OfTemplate {
   readonly lists: Map<ListField, readonly WithheldItem[]>;
-  /** By list and name, the last reason. */
+  /** The last reported reasons by list and name. */
   readonly reported: Map<string, string>;
 }
 
-/** What the last lists of each template left out, so that only a difference is an event. */
+/** The items that the last lists of each template left out, so that only a difference is an event. */
 export class WithheldItems {
   readonly #clock: Clock;
   readonly #emit: (event: GatewayEvent) => void;

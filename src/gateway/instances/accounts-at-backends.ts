@@ -35,7 +35,7 @@ export interface AccountsAtBackendsOptions {
   readonly roles: DefinedRoles | undefined;
 }
 
-/** What is needed of the fleet, whose types would bring those of its actors into those of the package. */
+/** The needed part of the fleet, whose own types would bring the types of its actors into those of the package. */
 interface Instances {
   readonly templates: readonly string[];
   find(template: string, id: string): Defined | undefined;
@@ -150,7 +150,10 @@ export class AccountsAtBackends {
     });
   }
 
-  /** Where the user of this caller connects the shared account; undefined when that takes another user. DATABASE_UNAVAILABLE. */
+  /**
+   * The address at which the user of this caller connects the shared account; undefined when that takes another user.
+   * DATABASE_UNAVAILABLE.
+   */
   async sharedAddressFor(
     { template, id }: InstanceDefinition,
     callerId: string,

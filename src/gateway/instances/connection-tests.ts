@@ -15,9 +15,9 @@ import type { Open } from '../../transports/open-options.ts';
 import type { Transport, TransportDiagnostics } from '../../transports/transport.ts';
 import type { ConnectionOutcome, ConnectionTestOptions } from '../gateway-types.ts';
 
-/** Longest time until the outcome. Closing may take longer; only `close` waits for it. */
+/** The longest time until the outcome. Closing may take longer; only `close` waits for it. */
 const TEST_MS = 10_000;
-/** Concurrent tests, including those that are being closed, and the part of them that one caller may run. */
+/** The most concurrent tests, including tests that are being closed, and the part of them that one caller may run. */
 export const TESTS = { atOnce: 4, share: 0.5 } as const;
 
 export interface ConnectionTestDeps {
@@ -96,7 +96,7 @@ export class ConnectionTests {
     ]).then(
       (found): ConnectionOutcome => ({ ...found, durationMs: passedMs() }),
       (thrown: unknown): ConnectionOutcome => {
-        // Why it was stopped says more than how its opening ended then.
+        // The reason for the stop says more than the end of the opening.
         const error = asGatewayError(signal.reason instanceof GatewayError ? signal.reason : thrown);
         const stderr = error.facts.stderr ?? readDiagnostics?.().stderr ?? [];
         return { isOk: false, error, stderr, durationMs: passedMs() };

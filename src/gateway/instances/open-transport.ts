@@ -1,5 +1,5 @@
-// Opens the transports of instances by the rows of their kinds: decides what is started, with the environment of
-// its template, and with which options. A failure names variables that the program may lack.
+// Opens the transports of instances by the rows of their kinds: decides which program is started, with the environment of its
+// template, and with which options. A failure names variables that the program may lack.
 
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
@@ -159,7 +159,7 @@ async function accountOf(
 
 const NO_VAULT = 'accounts at backends are not kept here: they need an encryption key';
 
-/** Commands whose behaviour is remembered; the least recently registered one is forgotten. */
+/** The most commands whose behaviour is remembered; the least recently registered one is forgotten. */
 const COMMANDS_REMEMBERED = 4_096;
 
 /**
@@ -183,7 +183,7 @@ async function launch(
   const launched = launchOf(withTemplateEnvironment(definition, rules));
   const { command = '', env } = launched;
   const environment = childEnvironment(env, programEnvironment(user), process.platform, passEnv);
-  // As the system looks for it: a name in PATH, a path from the working folder.
+  // The program as the system looks for it: a name in PATH, a path from the working folder.
   const program = /[/\\]/.test(command) ? resolve(launched.workingDir ?? user?.home ?? '', command) : command;
   const unmet = await unmetRequirement(rules.requires ?? [], program, environment, user);
   if (unmet !== undefined) throw notStarted(unmet);

@@ -1,7 +1,7 @@
-// The transport of an instance that is used with the account of each user: a transport for each user, opened with
-// the first request. To the actors it is one modern server without state. No user gets what the server says to
-// another one, lists included. To a user without a connection it lists one tool, `connect`, and answers everything
-// else with the address at which the account is connected. Source: ADR 220.
+// The transport of an instance that is used with the account of each user: a transport for each user, opened with the first
+// request. To the actors it is one modern server without state. No user gets the messages of the server to another one, lists
+// included. To a user without a connection it lists one tool, `connect`, and answers everything else with the address at which
+// the account is connected. Source: ADR 220.
 
 import {
   AsyncSubject,
@@ -59,7 +59,7 @@ import {
   type TransportDiagnostics,
 } from '../../transports/transport.ts';
 
-/** How users connect their accounts at one instance. */
+/** The way in which users connect their accounts at one instance. */
 interface Connecting {
   /** A new address for this user, or one that is still valid. */
   linkFor(userId: string): Promise<ConnectLink>;
@@ -74,7 +74,7 @@ export interface UserTransportOptions {
   /** Resolves when the server answers, also when it asks for an account. BACKEND_UNAVAILABLE. */
   readonly probe: () => Promise<unknown>;
   readonly connecting: Connecting;
-  /** Users whose connection is another one, or gone, since now. */
+  /** The users whose connection has just been replaced or removed. */
   readonly changed$: Observable<string>;
   /** A notification of the server for this user alone. */
   readonly onNotice: (userId: string, notice: ServerNotification) => void;
@@ -89,11 +89,11 @@ const MAX_USERS = 1_000;
 /** A transport without a call is closed after this time. */
 const IDLE_MS = 10 * 60_000;
 const SWEEP_MS = 60_000;
-/** How long a retry waits for the connection. The user is on the way to the provider. */
+/** The time for which a retry waits for the connection: the user is on the way to the provider. */
 const WAIT_MS = 60_000;
 /** A sign of life for the deadline of the call that waits, which is often shorter. */
 const SIGN_MS = 5_000;
-/** Longest time for which a list counts as current. */
+/** The longest time for which a list counts as current. */
 const LIST_MS = 10 * 60_000;
 
 interface OpenForUser {
@@ -115,7 +115,7 @@ class UserTransport implements Transport {
   readonly closed$ = new AsyncSubject<Closed>();
   readonly #options: UserTransportOptions;
   readonly #users = new Map<string, OpenForUser>();
-  /** Transports whose calls go on, and no others begin there. */
+  /** The transports that finish their calls and get no others. */
   readonly #left = new Set<OpenForUser>();
   readonly #ending = new AbortController();
   readonly #stop: () => void;
@@ -359,7 +359,7 @@ function connectedAlready(event: ExchangeEvent): ExchangeEvent {
 
 const VISIT = /^visit-\d+$/;
 
-/** What the client says about the address that it was asked to open; undefined when it was not asked. */
+/** The answer of the client about the address that it was asked to open; undefined when it was not asked. */
 function visitResponseOf({ params }: ExchangeRequest): string | undefined {
   const responses = fieldValue(params?.inputResponses);
   if (!isJsonObject(responses)) return undefined;
