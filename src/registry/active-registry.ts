@@ -86,7 +86,9 @@ export class ActiveRegistry {
     return this.#settings.get(template) ?? { name: template, loadBalancer: {} };
   }
 
-  /** What an instance of the template without an own `auth` gets; that of the template goes before that of its definition. */
+  /**
+   * The setting for an instance of the template without an own `auth`; that of the template goes before that of its definition.
+   */
   authOf(template: string): TemplateAuth | undefined {
     return this.#settings.get(template)?.auth ?? this.#definitionsInForce.get(template)?.auth;
   }
@@ -180,7 +182,10 @@ export class ActiveRegistry {
     this.#emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
   }
 
-  /** A stored definition: the template exists from now on. Programs that run keep what they started with. */
+  /**
+   * Puts a stored definition in force: the template exists from now on. Running programs keep the settings with which they
+   * started.
+   */
   putDefinition(definition: TemplateDefinition): void {
     this.#definitionsInForce.put(definition);
     this.#definitionChanged(definition.id);

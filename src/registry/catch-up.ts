@@ -22,7 +22,7 @@ import { timer$ } from '../domain/time/clock-streams.ts';
 export interface CatchUpOptions {
   readonly clock: Clock;
   readonly work: () => Promise<unknown>;
-  /** Shortest time between the end of a run and the next one, in ms: a thousand requests are a few runs. */
+  /** The shortest time between the end of a run and the next one, in ms: a thousand requests are a few runs. */
   readonly gapMs: number;
   /** Gets the first failure since the last success. */
   readonly onFailure: (thrown: unknown) => void;

@@ -6,16 +6,16 @@ import { databaseUnavailable } from '../domain/errors/gateway-errors.ts';
 import { SerialQueue } from '../domain/time/serial-queue.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 
-/** Longest wait behind changes that fail because the database is unavailable, in ms. */
+/** The longest wait behind changes that fail because the database is unavailable, in ms. */
 const LONGEST_WAIT_MS = 1_000;
 
-/** What the registry does for a change of one of its parts. */
+/** The steps of the registry for a change of one of its parts. */
 export interface RegistrySteps {
   /** Runs one change after the other. */
   readonly change: <T>(work: () => Promise<T>) => Promise<T>;
   /** Applies the changes of other nodes. */
   readonly reload: () => Promise<void>;
-  /** As `reload`, also when the revision has not changed. */
+  /** Reloads as `reload` does, also when the revision has not changed. */
   readonly readAgain: () => Promise<void>;
   /** Notes the revision of an own change, or of the last of several. False without a change. */
   readonly advance: (revision: number | undefined, count?: number) => boolean;

@@ -55,7 +55,7 @@ export function checkedTemplate(
   change: LoadBalancerChange,
   auth?: TemplateAuth | null,
 ): TemplateChange {
-  // Not through JSON, where NaN would become null, which removes a setting.
+  // The settings are not copied through JSON, where NaN would become null, which removes a setting.
   refuseIssues(locatedAt(['body', 'load_balancer'], settingsShape.issues(change)));
   const loadBalancer = { ...change };
   if (auth === undefined || auth === null) return { name, loadBalancer, auth };

@@ -6,9 +6,9 @@ import { withTimeout } from '../persistence/with-timeout.ts';
 
 export type DatabaseState = 'connected' | 'disconnected';
 
-/** Longest wait for the answer, in ms. */
+/** The longest wait for the answer, in ms. */
 const PING_MS = 2_000;
-/** Longest use of an answer, in ms. */
+/** The longest use of an answer, in ms. */
 const FRESH_MS = 1_000;
 
 /** A function that resolves within two seconds and never rejects. The answer may be a second old. */

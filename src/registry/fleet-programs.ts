@@ -26,15 +26,15 @@ interface ProgramLocation {
   readonly why: string | undefined;
 }
 
-/** Knows where each program that any node may run is running, and starts and ends those whose lease this node has. */
+/** Knows where each program that any node may run is running, and starts and ends the programs whose lease this node has. */
 export class FleetPrograms implements LeasedPrograms {
   readonly #deps: FleetProgramsDeps;
-  /** Listeners of the programs whose lease this node has. */
+  /** The listeners of the programs whose lease this node has. */
   readonly #listeners = new Map<string, ProgramListener>();
   /** The instances that run here, or are being stopped. */
   readonly #refs = new Map<string, Set<InstanceRef>>();
   readonly #locations = new Map<string, ProgramLocation>();
-  /** Programs whose last start this node refused. */
+  /** The programs whose last start this node refused. */
   readonly #refused = new Set<string>();
   /** Hot: programs that a node runs from now on. */
   readonly #placed$ = new Subject<string>();
@@ -58,7 +58,7 @@ export class FleetPrograms implements LeasedPrograms {
     this.#refused.add(serverId);
   }
 
-  /** Why an instance does not run here, as a clause. */
+  /** The reason why an instance does not run here, as a clause. */
   reasonOf(serverId: string): string {
     const { where, why } = this.#locations.get(serverId) ?? {};
     const runs = where === undefined ? 'no node runs it yet' : `it runs on the node "${where.node}"`;

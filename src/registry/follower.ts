@@ -9,7 +9,7 @@ import { timer$ } from '../domain/time/clock-streams.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import { catchUp } from './catch-up.ts';
 
-/** Shortest time between the end of a reload and the next one, in ms. */
+/** The shortest time between the end of a reload and the next one, in ms. */
 const GAP_MS = 500;
 /** Wait before changes that ended with an error are followed again, in ms. */
 const RETRY_MS = 5_000;

@@ -1,4 +1,5 @@
-// What no instance and no template definition may name: an address in a denied network, a protected path in a command.
+// Refuses values that no instance and no template definition may name: an address in a denied network, a protected path in a
+// command.
 
 import { commandExposes, endpointNotAllowed } from '../domain/errors/registry-errors.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
@@ -33,6 +34,6 @@ export async function refuseExposing(
 ): Promise<void> {
   if (program.container !== undefined) return; // its paths are those of the container
   const exposure = await exposureOf(program, protectedPaths, { user });
-  // After a check that did not end the program is accepted, and each attempt to start it checks again.
+  // If the check did not end, the program is accepted, and each attempt to start it checks again.
   if (exposure?.isFound === true) throw commandExposes(exposure.reason);
 }

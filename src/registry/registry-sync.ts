@@ -82,7 +82,7 @@ const SAVED_TOGETHER = 8;
 const LEAST_TOGETHER = 2;
 
 /**
- * Adds new instances, changes others, removes missing ones. Skips one that cannot be registered, with the reason. Those that
+ * Adds new instances, changes others, removes missing ones. Skips one that cannot be registered, with the reason. Instances that
  * differ go to the store in groups; of a group with one that cannot be registered, each goes by itself.
  */
 class Synchronization {
@@ -208,7 +208,7 @@ function entryOf(registry: Registry, source: 'file' | 'sync', wanted: WantedInst
   return { template, written: { ...input, id }, options: { source, fingerprint, container }, isNew };
 }
 
-/** By template and id. */
+/** The tombstones by template and id. */
 async function tombstonesOf(
   registry: Registry,
   wanted: readonly WantedInstance[],
@@ -225,7 +225,7 @@ function idsByTemplate(all: readonly SyncedInstance[]): ReadonlyMap<string, read
   return new Map(Array.from(groups, ([template, group]) => [template, group.map(({ id }) => id)]));
 }
 
-/** One group after the other, each in a turn of the event loop; the groups are smaller after long turns. */
+/** Saves one group after the other, each in a turn of the event loop; the groups are smaller after long turns. */
 async function eachSavedGroup<T>(
   { scheduler }: Pick<Registry, 'scheduler'>,
   all: readonly T[],

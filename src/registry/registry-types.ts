@@ -12,7 +12,7 @@ export interface RegisterOptions extends RegistrationOrigin {
   readonly handler?: InProcessHandler;
   /** Merged into the settings of the template. */
   readonly loadBalancer?: LoadBalancerSettings;
-  /** Longest wait for the instance to become healthy, in ms. Default: 0, no wait. If it is not healthy by then, the
+  /** The longest wait for the instance to become healthy, in ms. Default: 0, no wait. If it is not healthy by then, the
    * registration rejects with BACKEND_UNAVAILABLE; the instance stays registered, and the gateway tries again.
    */
   readonly waitMs?: number;
@@ -34,6 +34,6 @@ export interface Registration extends Pick<InstanceSnapshot, 'state' | 'healthy'
   readonly replaced: boolean;
 }
 
-/** With `isPartial` (default false) no instance is removed for lack of an entry. */
+/** The contents of a file. With `isPartial` (default false) no instance is removed for lack of an entry. */
 export type FileContents = Pick<RegistryContents, 'templates' | 'entries'> &
   Partial<Pick<RegistryContents, 'isPartial' | 'views'>>;

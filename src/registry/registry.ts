@@ -68,7 +68,7 @@ export class Registry {
     this.#follower = new Follower(() => this.catchUp(), deps.emit, deps.clock);
   }
 
-  /** Applies what other nodes have changed in the store. DATABASE_UNAVAILABLE. */
+  /** Applies the changes of other nodes in the store. DATABASE_UNAVAILABLE. */
   catchUp(): Promise<void> {
     return this.#queue.take(() => this.#reload(), true);
   }
@@ -106,7 +106,7 @@ export class Registry {
   async #reload(isStart = false): Promise<void> {
     const revision = await this.#store.revision();
     if (revision === this.#revision) return;
-    // In this order: a template is stored before its instances.
+    // The order matters: a template is stored before its instances.
     const instances = await this.#store.instances.list();
     const templates = await this.#store.templates.list();
     const views = await this.#store.views.list();

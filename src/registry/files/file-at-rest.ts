@@ -12,8 +12,9 @@ const REST_MS = 1_000;
 const MOST_LOOKS = 10;
 
 /**
- * Resolves with what `read` makes of a file that nothing wrote to for a second; of what is not a file, at once. Rejects as
- * `read`, with the reason of the signal, and with RegistryFileError when the file is still being written after 10 s.
+ * Resolves with the result of `read` for a file to which nothing was written for a second; for a path that is not a file, at
+ * once. Rejects as `read`, with the reason of the signal, and with RegistryFileError when the file is still being written after
+ * 10 s.
  */
 export async function readAtRest<T>(
   path: string,
@@ -26,7 +27,7 @@ export async function readAtRest<T>(
     if (before === undefined) return read();
     if (clock.wall() - before.mtimeMs < REST_MS) {
       await sleep(clock.background, REST_MS, signal);
-      // Not by the time alone: the clock of a file server may be another one.
+      // The time alone is not compared: the clock of a file server may be another one.
       if (!isSame(before, await look(path))) continue;
     }
     const contents = await read();
@@ -35,7 +36,7 @@ export async function readAtRest<T>(
   throw new RegistryFileError(`registry file ${path}: it is being written`);
 }
 
-/** Undefined for what is not a file, or cannot be looked at: reading it says what is wrong. */
+/** The state of a file; undefined for a path that is not a file, or cannot be examined: the error comes from reading it. */
 async function look(path: string): Promise<Stats | undefined> {
   const found = await stat(path).catch(() => undefined);
   return found?.isFile() === true ? found : undefined;

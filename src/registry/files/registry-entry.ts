@@ -23,7 +23,7 @@ export interface RegistryEntry {
   readonly input: InstanceInput & { readonly id: string };
   /** SHA-256 of the template and the input, in hexadecimal digits. */
   readonly fingerprint: string;
-  /** As written in the file: the server id of the instance where the entry was exported. */
+  /** The server id in the file: that of the instance where the entry was exported. */
   readonly serverId?: string;
 }
 
@@ -35,7 +35,7 @@ export interface EntrySource {
   readonly key: string | undefined;
   /** Authorization of its template: that of an entry without an own one. */
   readonly auth?: TemplateAuth;
-  /** For placeholders: the environment of this program. */
+  /** The values of placeholders: the environment of this program. */
   readonly variables: Variables;
 }
 
@@ -68,8 +68,8 @@ const OTHER_NAMES: readonly string[] = [
 ];
 
 /**
- * Lists of MCP clients that leave tools out, or name those that are left. A gateway serves all tools, and must not
- * serve these.
+ * Fields of MCP clients with lists that leave tools out, or name the tools that are left. A gateway serves all tools, and must
+ * not serve these.
  */
 const LEFT_OUT_TOOLS = ['disabledTools', 'disabled_tools', 'excludeTools', 'exclude_tools', 'blockedTools'];
 const LEFT_TOOLS = [
@@ -98,7 +98,7 @@ export function readEntry(source: EntrySource): {
   if (!isJsonObject(value)) return { problems: [`${path}: must be an object`] };
   const owner = value.template_name ?? value.template ?? template;
   if (owner !== template) return { problems: [`${path}: says that it belongs to another template`] };
-  // Its command is a program of the container, not of this machine.
+  // The command of such an entry is a program of the container, not of this machine.
   if (typeof value.container === 'string')
     return { problems: [`${path}: runs in a container; register it with sync`] };
   const written = collect(value, path);
@@ -136,7 +136,8 @@ export function readEntry(source: EntrySource): {
     return { problems: [...problems, ...issues] };
   }
 
-  // Not of the copy, which has no undefined fields, and dates as text: instances in the database have these fingerprints.
+  // The fingerprint is not that of the copy, which has no undefined fields, and dates as text: instances in the database have
+  // these fingerprints.
   const fingerprint = hash('sha256', canonicalText({ template, input: translated }));
   const id = input.id ?? instanceIdOf(template, fingerprint);
   const { server_id } = value;
@@ -144,7 +145,7 @@ export function readEntry(source: EntrySource): {
   return { entry: { template, input: { ...input, id }, fingerprint, ...exported }, problems };
 }
 
-/** For the rules about several fields; the definition itself is not used. */
+/** The context for the rules about several fields; the definition itself is not used. */
 const PROBE: RegistrationContext = {
   find: () => undefined,
   isServerIdTaken: () => false,
@@ -173,7 +174,7 @@ function collect(entry: JsonObject, path: string): ReadonlyMap<string, EntryValu
   return written;
 }
 
-/** Why a field makes the entry unusable: it would be served in another way than it says. */
+/** The reasons why a field makes the entry unusable: it would be served in another way than it says. */
 function refusalOf(name: string, written: ReadonlyMap<string, EntryValue>): string[] {
   const { value, path } = written.get(name) ?? {};
   if (value === undefined) return [];

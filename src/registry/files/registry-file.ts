@@ -117,7 +117,7 @@ export async function parseRegistryDocument(
     problems: [],
     isPartial: false,
   };
-  // In several turns of the event loop: a document may have thousands of entries.
+  // The entries are read in several turns of the event loop: a document may have thousands.
   await new TaskScheduler().each(entriesIn(document, contents), (source) =>
     addEntry({ ...source, variables }, contents),
   );
@@ -144,7 +144,7 @@ interface Contents {
   isPartial: boolean;
 }
 
-/** By id. */
+/** Adds the views of the section, by id. */
 function addViews(section: unknown, contents: Contents): void {
   for (const [id, written] of entriesOf(section, 'views: must be an object by id', contents)) {
     const path = pathTo('views', id);
@@ -163,7 +163,7 @@ function refuse(contents: Contents, problem: string): void {
   contents.isPartial = true;
 }
 
-/** The entries of all sections, in their order. Reports what else is wrong. */
+/** The entries of all sections, in their order. Reports all other problems. */
 function* entriesIn({ templates, servers, mcpServers }: JsonObject, contents: Contents): Generator<Located> {
   yield* entriesOfTemplates(templates, contents);
   yield* entriesOfServers(servers, contents);
@@ -192,7 +192,7 @@ function* entriesOfTemplate(
     approve !== undefined && isJsonObject(written ?? {}) ? { ...Object(written), approve } : written;
   const loadBalancer = readLoadBalancer(own, pathTo(path, 'load_balancer'), contents.problems);
   const auth = readAuth(template.auth, pathTo(path, 'auth'), contents);
-  // Without it the instances would be reached in another way than the section says.
+  // If `auth` were ignored, the instances would be reached in another way than the section says.
   if (auth === 'unusable') return;
   contents.templates.push({ name, loadBalancer, ...definedFields({ auth }) });
   for (const item of itemsOf(template.instances, pathTo(path, 'instances'), contents))

@@ -7,7 +7,10 @@ import { NO_NAMES, type ViewDefinition } from '../../domain/views/view.ts';
 import { VIEWS } from '../../persistence/store.ts';
 import type { Registry } from '../registry.ts';
 
-/** Resolves with those that were skipped, and why. `isPartial`: none is removed. DATABASE_UNAVAILABLE, SHUTTING_DOWN. */
+/**
+ * Imports views. Resolves with the skipped ones and the reasons. `isPartial`: none is removed. DATABASE_UNAVAILABLE,
+ * SHUTTING_DOWN.
+ */
 export async function importViews(
   registry: Pick<Registry, 'views' | 'instances'>,
   wanted: readonly ViewDefinition[],

@@ -8,13 +8,13 @@ import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 
 /** UTF-16 units of a text that takes about 20 ms. */
 const LONG_TEXT = 32_768;
-/** Most memory of the thread, in MiB, and its share of that of the process: a text of some MB can take GB. */
+/** The most memory of the thread, in MiB, and its share of that of the process: a text of some MB can take GB. */
 const THREAD_MIB = 1_024;
 const THREAD_SHARE = 1 / 4;
 /** The part for new objects; by default, the thread has up to 192 MiB more for them. */
 const YOUNG_SHARE = 1 / 8;
 
-/** What the thread posts. */
+/** The message that the thread posts. */
 export type YamlAnswer = { readonly value: unknown } | { readonly fault: string };
 
 export interface ParseOptions {
@@ -24,7 +24,10 @@ export interface ParseOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Rejects with the reason of the signal, or with an Error whose message is what is wrong, without text of the document. */
+/**
+ * The value of a document. Rejects with the reason of the signal, or with an Error whose message names the fault, without text of
+ * the document.
+ */
 export async function parseYaml(text: string, options: ParseOptions = {}): Promise<unknown> {
   const answer = text.length > LONG_TEXT ? await parseInThread(text, options) : yamlAnswer(text);
   if ('fault' in answer) throw new Error(answer.fault);

@@ -115,7 +115,7 @@ export class DefinitionRegistry {
       this.get(template);
       advance(await store.definitions.delete(template));
       active.deleteDefinition(template);
-      // What the registration of its instances left behind.
+      // The empty template that the registration of its instances left behind is deleted.
       if (!active.isUnused(template)) return;
       advance(await store.templates.delete(template));
       active.deleteTemplate(template);

@@ -30,7 +30,10 @@ import type { RegisterOptions, Registration, RegistryInput } from '../registry-t
 import type { TemplateRegistry } from './template-registry.ts';
 import type { ViewRegistry } from './view-registry.ts';
 
-/** As how many tasks the start of an instance counts: the answers of its handshake arrive in later turns. Source: ADR 197. */
+/**
+ * The number of tasks that the start of an instance counts as: the answers of its handshake arrive in later turns. Source: ADR
+ * 197.
+ */
 export const START_TASKS = 5;
 
 /** Attempts to store an instance that other nodes change meanwhile. */
@@ -200,7 +203,7 @@ export class InstanceRegistry {
     });
   }
 
-  /** By id: the fingerprints of the entries that were deleted through the API. */
+  /** The fingerprints, by id, of the entries that were deleted through the API. */
   tombstones(template: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     return this.#deps.store.instances.findTombstones(template, ids);
   }

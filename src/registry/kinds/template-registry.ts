@@ -63,7 +63,7 @@ export class TemplateRegistry {
       admit?.(this.#deps.fleet.undeletedGroup(template).policy);
       this.#deps.active.refuseNonEmpty(template);
       if (!this.#steps.advance(await this.#deps.store.templates.delete(template))) {
-        // It was not stored, or another node has just registered an instance in it.
+        // The template was not stored, or another node has just registered an instance in it.
         await this.#steps.reload();
         this.#deps.active.refuseNonEmpty(template);
       }

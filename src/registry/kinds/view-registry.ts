@@ -1,5 +1,5 @@
 // The views of the registry: stored first, then in force on this node, then on the others, like templates and
-// instances. It does not know what a view lists (gateway/endpoint/views.ts).
+// instances. It does not know the items of a view (gateway/endpoint/views.ts).
 
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
@@ -21,7 +21,7 @@ import type { ToolApprovals } from '../pinned/tool-approvals.ts';
 
 export const MAX_VIEWS = 1_000;
 /**
- * Memory of the definitions and names of all large views; what is compiled of them takes up to four times as much.
+ * The most bytes of the definitions and names of all large views; their compiled form takes up to four times as much.
  */
 export const MAX_VIEW_BYTES = 64 * 1024 * 1024;
 /** Attempts to store a view that other nodes change meanwhile. */
@@ -36,7 +36,7 @@ export interface ViewRegistryDeps {
   readonly approvals?: Pick<ToolApprovals, 'setView' | 'begin'> | undefined;
 }
 
-/** When a view may be changed. */
+/** The condition under which a view may be changed. */
 export interface ViewCondition {
   /** See etagOf: PRECONDITION_FAILED for another one. `*`: any that exists. Default: no condition. */
   readonly ifMatch?: string | undefined;
@@ -174,7 +174,7 @@ export class ViewRegistry {
     });
   }
 
-  /** A view was pinned or released: what was approved before does not count. */
+  /** Drops the earlier approvals of a view that was pinned or released. */
   async #settle(before: ViewDefinition | undefined, after: ViewDefinition | undefined): Promise<void> {
     const id = after?.id ?? before?.id ?? '';
     if ((before?.approve === 'pinned') === (after?.approve === 'pinned')) return;

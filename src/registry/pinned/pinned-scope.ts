@@ -1,4 +1,4 @@
-// What is approved of a pinned template, or of a pinned view, and what waits for approval. Source: ADR 238, ADR 242.
+// The approved tools of a pinned template, or of a pinned view, and the tools that wait for approval. Source: ADR 238, ADR 242.
 
 import { createHash } from 'node:crypto';
 import type { GatewayEvent } from '../../domain/events/events.ts';
@@ -60,9 +60,9 @@ export class PinnedScope {
   readonly id: string;
   readonly #isView: boolean;
   readonly #deps: PinnedScopeDeps;
-  /** By tool, the approved digests; undefined before they were read from the store. */
+  /** The approved digests by tool; undefined before they were read from the store. */
   #approved: Map<string, readonly string[]> | undefined;
-  /** By tool and digest, the newest last. */
+  /** The waiting definitions by tool and digest, the newest last. */
   readonly #waiting = new Map<string, Map<string, WaitingDefinition>>();
   #units = 0;
   /** True while more tools are about to be listed. */
@@ -80,8 +80,8 @@ export class PinnedScope {
   }
 
   /**
-   * Notes what is not approved, in several turns; true when a tool waits since now. `isComplete`: all is listed, so
-   * that a first list can be approved.
+   * Notes the definitions that are not approved, in several turns; true when a tool waits since now. `isComplete`: true when all
+   * tools are listed, so that a first list can be approved.
    */
   async listed(tools: readonly ListedTool[], isComplete: boolean): Promise<boolean> {
     let isNew = false;
@@ -120,7 +120,7 @@ export class PinnedScope {
     return this.#waiting.has(tool) || this.#approved?.has(tool) === true;
   }
 
-  /** What an approval of these tools, or of all that wait, would store. */
+  /** The records that an approval of these tools, or of all that wait, would store. */
   waiting(tools: Iterable<string> = this.#waiting.keys()): NewApproval[] {
     return [...new Set(tools)].flatMap((tool) => {
       const [...definitions] = this.#waiting.get(tool) ?? [];
@@ -147,7 +147,7 @@ export class PinnedScope {
     return [...this.#waiting.keys()].map((tool) => ({ tool, reason: this.#reasonFor(tool) }));
   }
 
-  /** Why the tool waits. */
+  /** The reason why the tool waits. */
   waitingOf(tool: string): Waiting {
     return { reason: this.#reasonFor(tool), hasApproved: this.#approved?.has(tool) === true };
   }
@@ -162,7 +162,7 @@ export class PinnedScope {
     return { atMs: this.#deps.clock.wall(), ...named };
   }
 
-  /** True when nothing is approved yet, so that what is listed now will be. */
+  /** True when nothing is approved yet, so that the present list will be approved. */
   get isFirst(): boolean {
     return this.#approved?.size === 0;
   }

@@ -1,5 +1,5 @@
-// The approved definitions of the tools of pinned templates and views, and those that wait for approval. One
-// without an approval was just pinned: what is listed first is approved. Source: ADR 238, ADR 242.
+// The approved definitions of the tools of pinned templates and views, and the definitions that wait for approval. A template or
+// view without any approval was just pinned: its first list is approved. Source: ADR 238, ADR 242.
 
 import { Subject } from 'rxjs';
 import type { ToolCache } from '../../actors/instances/tool-cache.ts';
@@ -32,7 +32,7 @@ export interface ToolApprovalsDeps extends Pick<PinnedScopeDeps, 'emit' | 'clock
   readonly scheduler: TaskScheduler;
   /** The annotations of tools that the template sets. */
   readonly hintsOf: (template: string) => Readonly<Record<string, ToolHints>>;
-  /** What is approved of a template has changed. */
+  /** Called when the approvals of a template have changed. */
   readonly onChanged: (template: string) => void;
 }
 
@@ -43,15 +43,15 @@ interface PinnedView {
 
 /** All pinned templates and views of a gateway, each with its PinnedScope. */
 export class ToolApprovals {
-  /** Hot: the id of a view of which what is approved, or waits, has changed; never completes. */
+  /** Emits the id of a view whose approved or waiting tools have changed. Hot; never completes. */
   readonly viewChanged$ = new Subject<string>();
   readonly #deps: ToolApprovalsDeps;
   readonly #templates = new Map<string, PinnedScope>();
   readonly #views = new Map<string, PinnedView>();
   readonly #shown = new ShownDigests();
-  /** By template; made again when something is pinned or released. */
+  /** The trusts by template, made again when a template or view is pinned or released. */
   #trusts = new Map<string, ToolTrust>();
-  /** By scope, as they were read from the store last; undefined before. */
+  /** The approvals by scope, as they were last read from the store; undefined before. */
   #stored: ReadonlyMap<string, readonly Approval[]> | undefined;
 
   constructor(deps: ToolApprovalsDeps) {
@@ -65,7 +65,7 @@ export class ToolApprovals {
     return this.#of(scope) !== undefined;
   }
 
-  /** Until `read`, or `settle`, no definition of a template that is pinned now is trusted. */
+  /** Pins or releases a template. Until `read`, or `settle`, no definition of a newly pinned one is trusted. */
   setPinned(template: string, isPinned: boolean): void {
     if (isPinned === this.#templates.has(template)) return;
     if (isPinned) this.#templates.set(template, this.#newScope(template, false));
@@ -74,7 +74,7 @@ export class ToolApprovals {
     this.#deps.onChanged(template);
   }
 
-  /** As `setPinned`, for a view. `definition`: undefined for a view that is gone. */
+  /** Pins or releases a view, as `setPinned` does a template. `definition`: undefined for a deleted view. */
   setView(id: string, definition: ViewDefinition | undefined): void {
     const before = this.#views.get(id);
     if (definition?.approve === 'pinned') {
@@ -100,8 +100,8 @@ export class ToolApprovals {
   }
 
   /**
-   * The template may have been pinned or released here: approves what its instances list now, or, if none does,
-   * what one lists first; or drops what was approved. Resolves with the revision of a change.
+   * Completes a change of a template that may have been pinned or released here: approves the tools that its instances list now,
+   * or, if none does, the first list of one; or drops the approvals. Resolves with the revision of a change.
    * DATABASE_UNAVAILABLE.
    */
   async settle(
@@ -117,8 +117,8 @@ export class ToolApprovals {
   }
 
   /**
-   * One was pinned or released here: drops what was approved, also of an earlier one with this name. Resolves with
-   * the revision of the change. DATABASE_UNAVAILABLE.
+   * Drops the approvals of a template or view that was pinned or released here, also those of an earlier one with this name.
+   * Resolves with the revision of the change. DATABASE_UNAVAILABLE.
    */
   async begin(id: string): Promise<number | undefined> {
     const others = [...(this.#stored ?? [])].filter(([scope]) => scope !== id);
@@ -134,7 +134,10 @@ export class ToolApprovals {
     return this.#views.get(view)?.scope.isFirst === true;
   }
 
-  /** If nothing is approved yet: approves what `list` lists. Resolves with the revision of the change. DATABASE_UNAVAILABLE. */
+  /**
+   * Approves the tools that `list` lists if nothing is approved yet. Resolves with the revision of the change.
+   * DATABASE_UNAVAILABLE.
+   */
   async approveFirst(id: string, list: () => Promise<unknown>): Promise<number | undefined> {
     const scope = this.#of(id);
     if (scope?.isFirst !== true) return undefined;
@@ -187,8 +190,8 @@ export class ToolApprovals {
   };
 
   /**
-   * Approves what waits of these tools, or of all; resolves with those that waited. TOOL_NOT_FOUND for a tool that is neither
-   * listed nor approved; DATABASE_UNAVAILABLE.
+   * Approves the waiting definitions of these tools, or of all; resolves with the tools that waited. TOOL_NOT_FOUND for a tool
+   * that is neither listed nor approved; DATABASE_UNAVAILABLE.
    */
   async approve(id: string, tools?: readonly string[]): Promise<readonly string[]> {
     const scope = this.#of(id);
@@ -382,7 +385,7 @@ class TemplateTrust implements ToolTrust {
       const chosen = choices.chosen('tools', template, items).map(({ own: name, listed }) => {
         return { tool: itemKey(template, name), digest: shown.get(listed) ?? '', definition: listed };
       });
-      // Not complete: a view is listed with all of its templates.
+      // The list does not count as complete: a view is listed with all of its templates.
       isNew = (await scope.listed(chosen, false)) || isNew;
     }
     if (isNew) onWaiting();
