@@ -9,7 +9,7 @@ import type { Account, Scope } from './types.ts';
 export const account = signal<Account | null | undefined>(undefined);
 /** The reason why the account is unknown, when the gateway does not answer. */
 export const accountError = signal<string | undefined>(undefined);
-/** The session of the account has expired: its page stays as it is, with what was filled in, behind the sign-in. */
+/** True when the session of the account has expired: its page stays as it is, with the filled-in fields, behind the sign-in. */
 export const hasExpired = signal(false);
 
 export const isAdmin = computed(() => mayDo('admin'));
@@ -25,7 +25,7 @@ function mayDo(scope: Scope): boolean {
 /** The account with which this page read its data: state, calls and their arguments. */
 let ownerId: string | undefined;
 
-/** At the start of a page: after a sign-in at an identity provider, the other pages have to follow it. */
+/** Loads the account at the start of a page. After a sign-in at an identity provider, the other pages have to follow it. */
 export async function startAccount(): Promise<void> {
   await loadAccount();
   if (account.value) tellOtherPages(account.value.id);
@@ -75,7 +75,10 @@ function forget(): void {
 /** The other pages of the console in this browser: they share the cookie, and so the account. */
 const otherPages = new BroadcastChannel('stagedoor-account');
 
-/** `accountId`: whose the cookie is now; undefined when this page has not read it yet, null after a sign-out. */
+/**
+ * Tells the other pages of a sign-in or sign-out. `accountId`: the present owner of the cookie; undefined when this page has not
+ * read it yet, null after a sign-out.
+ */
 function tellOtherPages(accountId: string | undefined | null): void {
   otherPages.postMessage(accountId);
 }

@@ -18,7 +18,7 @@ export class ApiError extends Error {
   readonly status: number;
   /** `error_code` of the answer; empty when there was none. */
   readonly code: string;
-  /** What is wrong where, of a body that is refused. */
+  /** The faults of a refused body, with their places. */
   readonly issues: readonly Issue[];
 
   constructor(message: string, status: number, code = '', issues: readonly Issue[] = []) {

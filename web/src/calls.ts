@@ -34,7 +34,7 @@ export interface Call {
 }
 
 export class Calls {
-  /** Newest first. */
+  /** The shown calls, newest first. */
   readonly shown = signal<readonly Call[]>([]);
   /** Number of events that came too fast to be read. */
   readonly missed = signal(0);
@@ -69,7 +69,7 @@ export class Calls {
   add(event: GatewayEvent): void {
     const number = String(event.call);
     const key = event.node === undefined ? number : `${event.node} ${number}`; // each node numbers its own
-    // After a restart the gateway counts its calls from 1 again.
+    // The gateway counts its calls from 1 again after a restart.
     if (event.type === 'call.started') this.#calls.delete(key);
     const call = this.#calls.get(key) ?? started(key, event);
     this.#calls.set(key, after(call, event));

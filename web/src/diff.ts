@@ -1,4 +1,4 @@
-// What changed between two texts or JSON values, line by line.
+// The differences between two texts or JSON values, line by line.
 
 export interface DiffLine {
   readonly kind: 'same' | 'gone' | 'new';
@@ -39,7 +39,7 @@ export function diffOf(before: unknown, after: unknown): readonly DiffLine[] {
   ];
 }
 
-/** By the longest common subsequence. */
+/** The lines between the common beginning and end, by the longest common subsequence. */
 function middle(former: readonly string[], next: readonly string[]): readonly DiffLine[] {
   const width = next.length + 1;
   const isLarge = (former.length + 1) * width > MAX_CELLS;

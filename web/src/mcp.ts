@@ -98,7 +98,7 @@ export function continued(
   return { ...params, inputResponses: replies, requestState: result.requestState };
 }
 
-/** Headers for the arguments whose property in the schema has `x-mcp-header`. */
+/** The headers for the arguments whose property in the schema has `x-mcp-header`. */
 export function repeated(schema: unknown, value: unknown): Record<string, string> {
   const headers: Record<string, string> = {};
   const properties: JsonObject = Object(Object(schema).properties);

@@ -1,4 +1,4 @@
-// Sums over the last minute, by key: each second adds its counts and subtracts those that are a minute old. The
+// Sums over the last minute, by key: each second adds its counts and subtracts the counts that are a minute old. The
 // cost per second is proportional to the number of instances that were called in it.
 
 interface Counts {
@@ -27,7 +27,7 @@ export class LastMinute {
     }
     this.#seconds.push({ atMs, counts: second });
     for (const [key, added] of second) this.#shift(key, added, 1);
-    // By time: after a lost connection seconds are missing. The clock may be set back.
+    // Seconds are compared by time: after a lost connection some are missing. The clock may be set back.
     const kept = this.#seconds.findIndex((one) => Math.abs(atMs - one.atMs) < MINUTE_MS);
     for (const { counts: old } of this.#seconds.splice(0, kept))
       for (const [key, removed] of old) this.#shift(key, removed, -1);

@@ -10,10 +10,10 @@ import { hasNodes } from './store.ts';
 export interface Page {
   readonly title: string;
   readonly load: () => Promise<FunctionComponent>;
-  /** In the navigation, with this icon. */
+  /** The icon in the navigation; a page without one is not there. */
   readonly icon?: IconName;
   readonly isForAdmins?: boolean;
-  /** In the navigation only then. Default: always. */
+  /** True when the page is in the navigation. Default: always. */
   readonly isUseful?: () => boolean;
 }
 
@@ -96,7 +96,7 @@ export const PAGES: Readonly<Record<PageName, Page>> = {
   },
 };
 
-/** Why a page could not be loaded. */
+/** The reason why a page could not be loaded. */
 export interface LoadFault {
   readonly text: string;
   /** The gateway has other files than those of this console: only a reload helps. */

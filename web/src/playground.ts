@@ -17,7 +17,7 @@ export interface Item {
   readonly description: string;
   /** Schema of its arguments. */
   readonly schema: Schema;
-  /** What a tool says of its effects, in words. */
+  /** The statements of a tool about its effects, in words. */
   readonly traits?: readonly string[];
   /** Schema of the structured content of a tool. */
   readonly outputSchema?: Schema | undefined;
@@ -45,10 +45,10 @@ export interface Run {
 
 const KEPT_RUNS = 50;
 const KEPT_MESSAGES = 200;
-/** Most pages of one list: the list of a server may never end. */
+/** The most pages of one list: the list of a server may never end. */
 const MAX_PAGES = 100;
 
-/** Newest first. */
+/** The runs, newest first. */
 export const history = signal<readonly Run[]>([]);
 let lastId = 0;
 
@@ -102,7 +102,7 @@ export async function reply(
   await send(run, params, isLeaving);
 }
 
-/** Cancels the calls whose questions stay without an answer, and those that run: their page is left. */
+/** Cancels the calls whose questions have no answer, and the running ones, because the user has left their page. */
 export function abandonRuns(): void {
   for (const run of history.peek()) {
     if (run.durationMs !== undefined) continue;

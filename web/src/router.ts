@@ -54,7 +54,7 @@ export function navigate(to: string, { replace = false } = {}): void {
 let prepare: Prepare = () => undefined;
 let newest = 0;
 
-/** Of several navigations to pages that are not loaded, the newest counts. */
+/** Calls `show` when the page is loaded. Of several navigations to pages that are not loaded, the newest counts. */
 function afterLoad(page: string, show: () => void): void {
   if (page !== route.value.page) newest += 1;
   const mine = newest;

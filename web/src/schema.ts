@@ -46,7 +46,7 @@ export function controlOf(schema: Schema): Control {
   return { kind: 'json' };
 }
 
-/** More fields would block the page: a server may send a schema that contains itself many times. */
+/** The most fields. More would block the page: a server may send a schema that contains itself many times. */
 const MAX_FIELDS = 500;
 
 /** The schema of a form; without its parts when they have too many fields, so that it is edited as JSON. */

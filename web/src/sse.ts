@@ -26,7 +26,7 @@ export async function* readEvents(
       rest += piece;
       const searched = seam + piece;
       seam = searched.slice(-2);
-      // Not all of `rest`, with each piece of a large event.
+      // Only the new piece is searched, not all of `rest` with each piece of a large event.
       if (!/\n\r?\n/.test(searched)) continue;
       const blocks = rest.split(/\r?\n\r?\n/);
       rest = blocks.pop() ?? '';

@@ -24,7 +24,7 @@ import type {
 
 /** The time that the charts show. */
 const KEPT_MS = 300_000;
-/** With more changed instances than this, the whole registry is read instead. */
+/** The most changed instances that are read one by one; with more, the whole registry is read instead. */
 const SINGLE_READS = 8;
 const FIRST_READ_MS = 30;
 const NEXT_READ_MS = 300;
@@ -35,7 +35,7 @@ const RARE_READ_MS = 8_000;
 const ALWAYS = ['gateway.started', 'gateway.sampled', 'instance', 'session', 'template', 'registry', 'tool'];
 
 export const balancers = signal<ReadonlyMap<string, LoadBalancer> | undefined>(undefined);
-/** By template, the items that the lists of all templates leave out. */
+/** The items that the lists of all templates leave out, by template. */
 export const withheld = signal<ReadonlyMap<string, readonly Withheld[]>>(new Map());
 const instances = signal<ReadonlyMap<string, Instance>>(new Map());
 /** Grows when tools of a pinned template or view change, or are approved. */
@@ -44,7 +44,7 @@ export const stateError = signal<string | undefined>(undefined);
 
 /** The nodes of the deployment, as they were last read. */
 export const nodes = signal<{ readonly answer?: NodesAnswer | undefined; readonly error?: string }>({});
-/** There is more than one node, or was within the last half hour. */
+/** True when there is more than one node, or was within the last half hour. */
 export const hasNodes = computed(() => (nodes.value.answer?.nodes.length ?? 0) > 1);
 
 /** Nodes without which the last read of all instances was answered. */
@@ -121,7 +121,7 @@ export function startStore(): void {
 
 let pastTimer: number | undefined;
 
-/** A failure is not shown: the charts continue with what comes in, and the next read may succeed. */
+/** Reads the kept points. A failure is not shown: the charts continue with new samples, and the next read may succeed. */
 async function readPast(): Promise<void> {
   if (document.visibilityState === 'hidden' && past.peek().length > 0) return;
   const answer = await get<{ readonly points: readonly HistoryPoint[] }>('gateway/history').catch(
@@ -202,7 +202,7 @@ function applyToInstance(event: GatewayEvent, id: string): void {
   changed.note(id);
 }
 
-/** Kept events may come again. */
+/** Notes a restart. Kept events may come again. */
 function noteRestart(id: string, atMs: number): void {
   const known = failedRestarts.get(id) ?? [];
   if (atMs > (known.at(-1) ?? 0)) failedRestarts.set(id, [...known, atMs].slice(-MANY_RESTARTS));
@@ -233,7 +233,7 @@ function addSample(sample: Sample): void {
   }
   const templatesNow = merged(templateSamples.value, sample.templates, ({ template }) => template);
   const instancesNow = merged(instanceSamples.value, sample.instances, ({ server_id }) => server_id);
-  // A sample omits what did not change since the second before, including counts.
+  // A sample omits values that did not change since the second before, including counts.
   const atMs = Date.parse(sample.at);
   lastMinute.templates.add(atMs, templatesNow);
   lastMinute.instances.add(atMs, instancesNow);

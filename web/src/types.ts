@@ -33,7 +33,7 @@ export interface Instance {
   /** Names of variables that are secret whatever they are called. */
   readonly secret_env_vars?: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
-  /** Its server wants an account: of each user, or one for all. */
+  /** Present when its server wants an account: one of each user, or one for all. */
   readonly auth?: {
     readonly who: 'user' | 'shared';
     readonly client_id?: string;
@@ -45,7 +45,7 @@ export interface Instance {
   readonly weight: number;
   readonly source: string;
   readonly node_id: string | null;
-  /** Of a program that any node may run: the node that does. */
+  /** The node that runs the program, for a program that any node may run. */
   readonly running_on?: string | null;
   readonly healthy: boolean;
   readonly state: InstanceState;
@@ -77,7 +77,7 @@ export interface GatewayNode {
 
 export interface NodesAnswer {
   readonly nodes: readonly GatewayNode[];
-  /** One line for each difference between nodes that should have the same. */
+  /** One line for each difference between nodes that should be equal. */
   readonly warnings?: readonly string[];
   readonly partial?: readonly string[];
 }
@@ -159,7 +159,7 @@ export interface InstanceSample {
 export interface GatewayEvent {
   readonly type: string;
   readonly at: string;
-  /** Of an event of another node than the one that the console asks: its id. */
+  /** The id of the node of the event, if the console asks another node. */
   readonly node?: string;
   readonly [field: string]: unknown;
 }

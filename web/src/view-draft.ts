@@ -1,9 +1,10 @@
-// A view while it is edited: the definition itself, so that what the editor has no field for stays as it is. Tools are chosen as the gateway
-// chooses them (src/domain/accounts/globs.ts and src/protocol/aggregate/views/view-choices.ts, which a spec compares).
+// A view while it is edited: the definition itself, so that settings without a field in the editor stay as they are. Tools are
+// chosen as the gateway chooses them (src/domain/accounts/globs.ts and src/protocol/aggregate/views/view-choices.ts, which a spec
+// compares).
 
 type ByTool = Readonly<Record<string, unknown>>;
 
-/** What a view takes of one template. */
+/** The part of one template that a view takes. */
 export interface ViewSource {
   readonly template: string;
   /** Globs on the server's own names. Absent: all. */
@@ -13,7 +14,7 @@ export interface ViewSource {
   readonly prompts?: 'all' | 'none' | readonly string[];
   /** New names by the server's own. */
   readonly rename?: Readonly<Record<string, string>>;
-  /** By the new name, as the others. */
+  /** The descriptions by the new name, as in the following fields. */
   readonly describe?: Readonly<Record<string, string>>;
   readonly annotate?: Readonly<Record<string, Annotations>>;
   readonly defaults?: ByTool;
@@ -43,7 +44,7 @@ export interface ViewDraft {
   readonly mode?: 'list' | 'search';
   readonly approve?: 'none' | 'pinned';
   readonly from: readonly ViewSource[];
-  /** By the listed name. */
+  /** The limits by the listed name. */
   readonly limits?: ByTool;
   /** Globs on listed names: the user confirms each call of these tools. */
   readonly confirm?: readonly string[];
@@ -51,7 +52,7 @@ export interface ViewDraft {
 
 export const NEW_VIEW: ViewDraft = { id: '', from: [] };
 
-/** Of a template that is added for some of its tools. */
+/** The settings of a template that is added for some of its tools. */
 const TOOLS_ONLY = { resources: 'none', prompts: 'none' } as const;
 
 /** The fields that go by the new name of a tool. */
@@ -67,7 +68,7 @@ export function chooser(source: ViewSource | undefined): (own: string) => boolea
   return matcherOf(source.tools);
 }
 
-/** Whether a tool has the hints that `only` wants; those that neither it nor the view gives have the defaults of MCP. */
+/** Whether a tool has the hints that `only` wants; hints that neither the tool nor the view gives have the defaults of MCP. */
 export function hasHints(source: ViewSource, { name, annotations }: Tool): boolean {
   const given = { ...annotations, ...field(source.annotate, nameIn(source, name)) };
   const readOnly = given.readOnlyHint === true;
@@ -106,7 +107,7 @@ export function withTool(view: ViewDraft, template: string, own: string, isChose
   return withSource(view, tools === undefined ? others : { ...others, tools });
 }
 
-/** All tools of a template, those that it gets later included, or nothing of it. */
+/** The view with all tools of a template, later ones included, or with nothing of it. */
 export function withAllTools(view: ViewDraft, template: string, isChosen: boolean): ViewDraft {
   if (!isChosen) return withoutTemplate(view, template);
   const { tools: _, ...source } = sourceOf(view, template) ?? { template, ...TOOLS_ONLY };
@@ -195,7 +196,7 @@ function startsFromAll(globs: readonly string[]): boolean {
   return globs[0]?.startsWith('!') ?? false;
 }
 
-/** Without the new name of a tool, and what goes by that. */
+/** The source without the new name of a tool, and without the settings by that name. */
 function withoutChanges(source: ViewSource, own: string): ViewSource {
   const name = nameIn(source, own);
   const left = BY_NEW_NAME.map((key) => [key, without(source[key], name)] as const);
@@ -230,7 +231,7 @@ function set(
   return value === usual ? without(values, name) : { ...values, [name]: value };
 }
 
-/** Without fields that are undefined. */
+/** The object without fields that are undefined. */
 function cleaned<T extends object>(value: { readonly [Key in keyof T]: T[Key] | undefined }): T {
   return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as T;
 }

@@ -17,12 +17,12 @@ export interface ViewRecord extends ViewDraft {
   readonly etag: string;
 }
 
-/** What a caller gets from a view. */
+/** The items that a caller gets from a view. */
 export interface ViewPreview {
   readonly tools: readonly { readonly name: string; readonly description?: string }[];
   readonly count: number;
   readonly tokens: number;
-  /** Names of the tools whose calls their user confirms. */
+  /** The names of the tools whose calls the user confirms. */
   readonly asks: readonly string[];
   readonly problems: readonly ViewProblem[];
 }
@@ -42,7 +42,7 @@ export function placeOf(template: string, own = ''): string {
   return `${template}/${own}`;
 }
 
-/** By the name of a field, by `placeOf`, and by '' for all others. */
+/** The faults by the name of a field, by `placeOf`, and by '' for all others. */
 export function faultsOf({ issues, message }: ApiError, view: ViewDraft): ReadonlyMap<string, string> {
   const faults = new Map<string, string>();
   if (issues.length === 0) faults.set('', message);

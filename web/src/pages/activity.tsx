@@ -136,7 +136,7 @@ function callerOf({ principal }: Call): string {
   return own && own.id === principal ? own.name : principal;
 }
 
-/** What the codes of calls mean; docs/reference/errors.md has all. */
+/** The meanings of the codes of calls; docs/reference/errors.md has all. */
 const MEANINGS: Readonly<Record<string, string>> = {
   NO_HEALTHY_INSTANCE: 'No instance of the template could take the call.',
   BACKEND_UNAVAILABLE: 'The server refused the call or could not be reached.',
@@ -193,7 +193,7 @@ function CallDrawer({ call }: { readonly call: Call }) {
   );
 }
 
-/** One attempt: in words, and its position in the time of the call. */
+/** One attempt, in words, with its position in the time of the call. */
 function AttemptView({ attempt, call }: { readonly attempt: Attempt; readonly call: Call }) {
   const { instance, waitMs = 0, durationMs } = attempt;
   const total = Math.max(1, call.durationMs ?? 0, waitMs + durationMs);

@@ -153,7 +153,7 @@ function Filters({ isUsed }: { readonly isUsed: boolean }) {
   );
 }
 
-/** In the form of the control: local time, to the minute. */
+/** The local time in the form of the control, to the minute. */
 function localTime(at: string | null): string {
   const ms = Date.parse(at ?? '');
   if (Number.isNaN(ms)) return '';

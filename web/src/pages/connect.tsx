@@ -31,7 +31,7 @@ interface Snippet {
   readonly hints: readonly string[];
 }
 
-/** In the address; no template may have this name. */
+/** The name of all templates in the address; no template may have it. */
 const ALL = '*';
 
 export function ConnectPage() {

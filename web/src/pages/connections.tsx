@@ -194,7 +194,7 @@ function ServerRow({ instance, connections, onConnect }: ServerRowProps) {
       used.includes(template) && (isShared ? who === 'shared' : who === 'user' && user_id === own),
   );
   const look = lookOf(instance, connection);
-  // Without authentication there is no user whose account it could be.
+  // While authentication is off there is no user whose account it could be.
   const mayConnect = isShared ? isAdmin.value : own !== null && !isOpen.value;
   return (
     <div class="row">

@@ -1,4 +1,4 @@
-// The nodes of the deployment: state, version and load of each, what should be the same everywhere and is not, and drain and resume.
+// The nodes of the deployment: state, version and load of each, the differences that should not be, and drain and resume.
 
 import { useEffect } from 'preact/hooks';
 import { mayWrite } from '../account.ts';

@@ -120,7 +120,10 @@ function perSecond({ totals, interval_ms }: HistoryPoint, name: 'requests' | 'fa
 const RANGES = { '5 min': 300, '1 h': 3_600 } as const;
 const range = signal<keyof typeof RANGES>('5 min');
 
-/** What the gateway kept until this page began to follow it, then the samples of each second. The first sample has no interval, and no counts. */
+/**
+ * The points that the gateway kept until this page began to follow it, then the samples of each second. The first sample has no
+ * interval, and no counts.
+ */
 const timeline = computed<readonly HistoryPoint[]>(() => {
   const live = samples.value.filter(({ interval_ms }) => interval_ms > 0);
   const [first] = live;
@@ -262,7 +265,7 @@ function TemplateRow({ name, members }: TemplateRowProps) {
   );
 }
 
-/** As a bar and in words: draining and stopped instances do not count. */
+/** The share of healthy instances, as a bar and in words: draining and stopped instances do not count. */
 function HealthyShare({ members }: Pick<TemplateRowProps, 'members'>) {
   const counted = members.filter(({ state }) => state !== 'draining' && state !== 'stopped');
   const healthy = counted.filter((each) => each.healthy).length;

@@ -156,7 +156,7 @@ function ConnectionFields({ kind, edited }: ConnectionFieldsProps) {
 
 type Sending = ReturnType<typeof useSending>;
 
-/** What was sent last: a test, or the registration; its result or error. One at a time. */
+/** The last request, which is a test or the registration, with its result or error. One is sent at a time. */
 function useSending() {
   const busy = useSignal<'test' | 'save' | undefined>(undefined);
   const result = useSignal<TestResult | undefined>(undefined);
@@ -186,7 +186,7 @@ function useDefinition(template: string): Definition | undefined {
     async () => name && { ...(await get<Definition>(`gateway/templates/${name}`)), name },
     [name],
   );
-  // Until it is read, and if that fails, `data` is that of the previous name.
+  // `data` is that of the previous name until the definition is read, and if that fails.
   return data && data.name === name && data.is_defined ? data : undefined;
 }
 
@@ -261,7 +261,7 @@ interface TestButtonProps {
   readonly bodyOf: (form: HTMLFormElement) => object;
 }
 
-/** No button that submits: Enter would press the first one. */
+/** The button of the test. It does not submit, because Enter would press the first button that does. */
 function TestButton({ sending, bodyOf }: TestButtonProps) {
   const onTest = ({ currentTarget: { form } }: { readonly currentTarget: HTMLButtonElement }): void => {
     if (form?.reportValidity())

@@ -17,7 +17,7 @@ import { href, route, setParams } from '../router.ts';
 import { gatewayNow, MISSING_READ_MS, sessionChanges, templates } from '../store.ts';
 
 interface Session {
-  /** Its fingerprint: the id itself is a credential. */
+  /** The fingerprint of the session: the id itself is a credential. */
   readonly id: string;
   readonly principal: string;
   readonly principal_name: string | null;
@@ -137,7 +137,7 @@ function Filters() {
   );
 }
 
-/** Separate from the other filter, whose typed text would be lost with each change of a template. */
+/** The filter by template, separate from the other filter, whose typed text would be lost with each change of a template. */
 function TemplateFilter() {
   return (
     <TemplateSelect

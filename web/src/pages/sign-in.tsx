@@ -22,7 +22,7 @@ export function SignInPage() {
   );
 }
 
-/** Covers the page and its dialogs, which keep what was filled in. */
+/** The sign-in that covers the page and its dialogs, which keep their filled-in fields. */
 export function SignInAgain() {
   const dialog = useRef<HTMLDialogElement>(null);
   const show = (): void => dialog.current?.showModal();
@@ -54,7 +54,7 @@ function keepOpen(event: KeyboardEvent): void {
 function SignIn() {
   const [error, setError] = useState<string | undefined>();
   const [isBusy, setBusy] = useState(false);
-  // Where the gateway does not say, there are passwords alone.
+  // If the gateway does not say, there are only passwords.
   const { data: ways } = useLoaded(() => get<Ways>('oauth/ways'), []);
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();

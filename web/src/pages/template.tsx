@@ -332,7 +332,7 @@ function Balancer({ name, balancer }: { readonly name: string; readonly balancer
   );
 }
 
-/** The description, with what the chosen word means. */
+/** The description, with the meaning of the chosen word. */
 function hintOf(description: string, schema: Schema, chosen: unknown): string {
   const control = controlOf(schema);
   if (control.kind !== 'choice') return description;

@@ -188,10 +188,10 @@ interface PartProps<T> {
   readonly title: string;
   /** Requests per hour of each. */
   readonly limit: Setting | undefined;
-  /** In words: those without that limit. */
+  /** The words for the ones without that limit. */
   readonly unlimited: string;
   readonly loaded: Loaded<readonly T[]>;
-  /** What the filter looks at. */
+  /** The text that the filter searches. */
   readonly textOf: (one: T) => string;
   readonly action: string;
   readonly onAction: () => void;
@@ -298,7 +298,7 @@ function UserRow({ user, onToggled, onChange, onDelete }: UserRowProps) {
 
 interface RowButtonProps {
   readonly action: string;
-  /** Of the user or the key. */
+  /** The name of the user or the key. */
   readonly name: string;
   readonly isDangerous?: boolean;
   readonly disabled: boolean;

@@ -1,4 +1,4 @@
-// The editor of a view: all tools at the left, those of the view at the right, and what a client gets from it.
+// The editor of a view: all tools at the left, those of the view at the right, and the items that a client gets from it.
 
 import { useSignal } from '@preact/signals';
 import { isAdmin, mayWrite } from '../account.ts';
@@ -35,7 +35,7 @@ function StoredView({ id }: { readonly id: string }) {
     () => get<ViewRecord>(`gateway/views/${encodeURIComponent(id)}`),
     [id],
   );
-  // One that is read again may be gone by now.
+  // A view that is read again may be gone by now.
   if (data !== undefined && error === undefined)
     return <Editor key={data.etag} record={data} onReload={reload} />;
   return (

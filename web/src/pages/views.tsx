@@ -1,4 +1,4 @@
-// The views: servers made of chosen tools. What is wrong with each, where to use it, and its end.
+// The views, which are servers made of chosen tools: the problems of each, its addresses, and its deletion.
 
 import { useSignal } from '@preact/signals';
 import { mayCall, mayWrite } from '../account.ts';

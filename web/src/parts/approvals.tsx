@@ -1,4 +1,4 @@
-// The tools of a pinned template or view: what waits for approval, with what changed, and what is approved.
+// The tools of a pinned template or view: those that wait for approval, with their changes, and the approved ones.
 
 import { useSignal } from '@preact/signals';
 import { isAdmin } from '../account.ts';
@@ -15,7 +15,7 @@ type Definition = Readonly<Record<string, unknown>>;
 
 interface ListedTool {
   readonly name: string;
-  /** Of a tool of a view. */
+  /** The template of a tool of a view. */
   readonly template?: string;
   readonly tool?: string;
   readonly state: 'approved' | 'new' | 'changed' | 'withheld';
@@ -24,7 +24,7 @@ interface ListedTool {
   readonly listed?: Definition;
 }
 
-/** `path`: of the template or the view. `what`: `template` or `view`. */
+/** The approvals. `path`: that of the template or the view. `what`: `template` or `view`. */
 export function Approvals({ path, what }: { readonly path: string; readonly what: string }) {
   const { data, error, reload } = useLoaded(
     () => get<{ readonly tools: readonly ListedTool[] }>(`${path}/tools`),

@@ -8,7 +8,7 @@ import { attempt } from './notices.tsx';
 interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
-  /** At the right edge, in the full height of the window. */
+  /** True for a dialog at the right edge, in the full height of the window. */
   readonly isDrawer?: boolean;
   readonly children: ComponentChildren;
 }

@@ -7,7 +7,7 @@ interface FieldProps {
   readonly label: ComponentChildren;
   readonly hint?: ComponentChildren;
   readonly isRequired?: boolean;
-  /** Why its value was refused. */
+  /** The reason why its value was refused. */
   readonly error?: string | undefined;
   readonly children: VNode<{ id?: string; 'aria-describedby'?: string; 'aria-invalid'?: boolean }>;
 }
@@ -42,7 +42,7 @@ export function Field({ label, hint, isRequired = false, error, children }: Fiel
   );
 }
 
-/** The text with what is between backticks as code. */
+/** The text, with the parts between backticks as code. */
 function withCode(text: string): ComponentChildren {
   return text.split('`').map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part));
 }

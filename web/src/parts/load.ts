@@ -1,5 +1,5 @@
 // Reads a document for a page, or a list page by page: the data, the loading state, or the error. It is read
-// again when one of its keys changes; the previous data stays visible meanwhile. What failed is read again after a sign-in.
+// again when one of its keys changes; the previous data stays visible meanwhile. A failed read is repeated after a sign-in.
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { account } from '../account.ts';
@@ -37,7 +37,7 @@ export function useLoaded<T>(read: () => Promise<T>, keys: readonly unknown[]): 
   return { data, error, reload };
 }
 
-/** The session may have ended: what was refused is read again. */
+/** Repeats a failed read after a sign-in: its session may have ended. */
 export function useSignedIn(error: string | undefined, reload: () => void): void {
   useEffect(() => {
     if (error !== undefined) reload();
@@ -55,7 +55,7 @@ export interface Pages<T> extends Omit<Loaded<never>, 'data'> {
 }
 
 const PAGE = 100;
-/** Most items of one answer of the gateway. */
+/** The most items of one answer of the gateway. */
 const LARGEST_PAGE = 1_000;
 
 interface Shown<T> {

@@ -56,7 +56,7 @@ export function createPlot(
         ...lines.map(({ color, dash = [] }) => ({
           stroke: colourOf(element, color),
           width: 1.75,
-          // Only values without a neighbour: a line between two values needs no points.
+          // Points are shown only for values without a neighbour: a line between two values needs none.
           points: { show: true, size: 5, filter: lonely },
           dash: [...dash],
         })),

@@ -7,7 +7,7 @@ import type { JsonObject } from '../mcp.ts';
 const MOST_PARTS = 200;
 /** Half a million lines stop the page for 30 s. */
 const MOST_CHARACTERS = 100_000;
-/** Of a message, its content, and the resource in it. */
+/** The depth of the deepest part: that of a message, its content, and the resource in it. */
 const DEEPEST = 2;
 
 export function Result({ result }: { readonly result: JsonObject }) {
@@ -69,7 +69,7 @@ function Part({ part, depth = 0 }: { readonly part: JsonObject; readonly depth?:
   return <p>{written(name ?? uri ?? type)}</p>;
 }
 
-/** Of a server, which may send an object: that may have no text, and `String` would throw. */
+/** The text of a value of a server, which may be an object without a text, for which `String` would throw. */
 function written(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
 }

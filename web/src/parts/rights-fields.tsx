@@ -8,7 +8,7 @@ import { templates as allTemplates } from '../store.ts';
 import { Field } from './field.tsx';
 import { useLoaded } from './load.ts';
 
-/** Of a user or a key; null = all. Without a list of views, one of templates excludes them. */
+/** The rights of a user or a key; null = all. When there is no list of views, a list of templates excludes all views. */
 export interface Rights {
   readonly templates: readonly string[] | null;
   readonly views: readonly string[] | null;
@@ -123,7 +123,7 @@ export function rightsOf(data: FormData): Rights {
   return { templates, views, tools: tools ?? null };
 }
 
-/** In a list: `all templates`; `files; view support; 2 rules for tools`. */
+/** The rights in words, for a list: `all templates`; `files; view support; 2 rules for tools`. */
 export function rightsText({ templates, views, tools }: Rights): string {
   const texts = [
     templates === null ? 'all templates' : templates.join(', ') || 'no template',

@@ -164,7 +164,7 @@ function Input(props: InputProps) {
   return <input {...text} {...inputType(control.format)} pattern={textOf(schema, 'pattern')} />;
 }
 
-/** By format; other texts have the type `text`. */
+/** The type of the input by format; other texts have the type `text`. */
 function inputType(format: string) {
   if (format === 'email') return { type: 'email' } as const;
   if (format === 'uri') return { type: 'url' } as const;

@@ -51,7 +51,7 @@ export function ServerAccountFields({ auth }: { readonly auth: ServerAuth | unde
   );
 }
 
-/** The field `auth` of a registration; undefined when none was chosen. `text`: what was entered in a field of the form. */
+/** The field `auth` of a registration; undefined when none was chosen. `text`: gives the text entered in a field of the form. */
 export function serverAuthOf(text: (name: string) => string): Readonly<Record<string, unknown>> | undefined {
   const who = text('who');
   if (who === '') return undefined;

@@ -28,12 +28,12 @@ export function StateBadge({ instance }: { readonly instance: Instance }) {
   return <Badge {...(isEjected ? EJECTED : waitsForAccount(instance) ? WAITING : LOOKS[instance.state])} />;
 }
 
-/** It carries no calls until its account is connected. */
+/** True for an instance that carries no calls until its account is connected. */
 export function waitsForAccount({ auth, state, reason }: Instance): boolean {
   return auth !== undefined && state === 'healthy' && reason !== null;
 }
 
-/** Beside the reason of an instance that is used with an account: where the account is connected. */
+/** The link to the page where the account is connected, beside the reason of an instance that is used with an account. */
 export function AccountsLink({ instance }: { readonly instance: Instance }) {
   if (instance.auth === undefined) return null;
   return <a href={href('connections')}>Connected accounts</a>;

@@ -1,5 +1,5 @@
-// Whose account an instance of a template uses that is registered at an endpoint without a choice of its own. Credentials are not here:
-// they are those of an instance.
+// The choice of the account for instances of a template that are registered at an endpoint without a choice of their own.
+// Credentials are not here: they belong to an instance.
 
 import { mayWrite } from '../account.ts';
 import { setTemplate } from '../actions.ts';

@@ -1,4 +1,4 @@
-// The tools that a view has: each with its name in the view, a dialog for its name and description, and what was refused.
+// The tools that a view has: each with its name in the view, a dialog for its name and description, and the refused values.
 
 import { useSignal } from '@preact/signals';
 import { isAdmin } from '../account.ts';
@@ -27,7 +27,7 @@ import { VirtualList } from './virtual-list.tsx';
 interface ViewChosenProps {
   readonly view: ViewDraft;
   readonly known: ReadonlyMap<string, TemplateTools>;
-  /** By `placeOf`. */
+  /** The faults by `placeOf`. */
   readonly faults: ReadonlyMap<string, string>;
   readonly onChange: (view: ViewDraft) => void;
 }

@@ -1,4 +1,5 @@
-// What a client gets from a view, as it is edited or, for another caller, as it was saved: the tools, their tokens, and what is wrong.
+// The preview of a view for a client, as it is edited or, for another caller, as it was saved: the tools, their tokens, and the
+// problems.
 
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
@@ -17,7 +18,7 @@ const PAUSE_MS = 300;
 
 interface ViewPreviewProps {
   readonly view: ViewDraft;
-  /** It can be seen as others see it. */
+  /** True for a stored view, which can be shown as others see it. */
   readonly isStored: boolean;
 }
 

@@ -16,7 +16,7 @@ export interface TemplateTools {
   readonly error?: string;
 }
 
-/** The tools of each template, by its name. Each is read once; what failed again after a sign-in. */
+/** The tools of each template, by its name. Each list is read once, and a failed one again after a sign-in. */
 export function useTools(templates: readonly string[]): ReadonlyMap<string, TemplateTools> {
   const [known, setKnown] = useState<ReadonlyMap<string, TemplateTools>>(new Map());
   const [round, setRound] = useState(0);
