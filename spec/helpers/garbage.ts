@@ -9,8 +9,8 @@ setFlagsFromString('--expose-gc');
 export const collectGarbage: (options?: { readonly type: 'minor' }) => void = runInNewContext('gc');
 
 /**
- * The bytes that each call leaves in the old generation: the median of three rounds, and all of them as text. A full collection that V8 begins by itself
- * distorts one round, since it keeps what is allocated meanwhile, and then frees it. `call` makes a number of calls.
+ * The bytes that each call leaves in the old generation: the median of three rounds, and all of them as text. A full collection
+ * that V8 begins by itself distorts one round: it keeps what is allocated meanwhile, and then frees it. `call` makes a number of calls.
  */
 export async function bytesLeftPerCall(
   call: (count: number) => Promise<void>,

@@ -46,6 +46,7 @@ test('ends at a signal while the gateway does not answer', async () => {
     else process.emit('SIGINT', 'SIGINT');
   });
   await printed(gateway.runAt({ columns: 120 }, 'gateway stats --watch --url', url));
+  assert.is(requests, 3);
 });
 
 test('refuses --watch without a terminal or with --json', async () => {

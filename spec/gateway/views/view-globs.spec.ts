@@ -89,9 +89,11 @@ test('the problems are those of every glob', async () => {
     confirm: ['x', '*_1000'],
     always: ['y?'],
   });
-  assert.is(problems.filter(({ code }) => code === 'glob_unmet').length, 7);
-  assert.is(problems.filter(({ code }) => code === 'confirm_unmet').length, 1);
-  assert.is(problems.filter(({ code }) => code === 'always_unmet').length, 1);
+  assert.equal(problems.map(({ code }) => code).sort(), [
+    'always_unmet',
+    'confirm_unmet',
+    ...Array(7).fill('glob_unmet'),
+  ]);
 });
 
 test.run();

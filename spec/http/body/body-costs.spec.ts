@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
+import { hasCode } from '../../../src/domain/errors/errors.ts';
 import { ByteBudget } from '../../../src/domain/memory/held-bytes.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
@@ -285,7 +286,10 @@ heldBodies('release a body once that is kept after its response, and count anony
   release();
   assert.is(held.bytes, 0);
   held.open(KEY).add(600);
-  assert.throws(() => held.open(KEY).add(600));
+  assert.throws(
+    () => held.open(KEY).add(600),
+    (thrown: unknown) => hasCode(thrown, 'QUEUE_FULL'),
+  );
   // Without authentication, one caller does not use up the share of all.
   for (let body = 0; body < 2; body += 1) held.open(ANONYMOUS).add(600);
 });
