@@ -11,21 +11,21 @@ const test = suite('command line');
 
 const commands: readonly Command[] = [
   command('gateway start', '', ['--port <number>', '--no-auth', '--demo', '--sync', '--auth']),
-  command('gateway register', '<template>', ['--id <id>', '--working-dir <path>', '--json']),
+  command('instance register', '<template>', ['--id <id>', '--working-dir <path>', '--json']),
   command('config', '', ['--json']),
 ];
 
 test('keeps values exactly as they were typed', () => {
   for (const value of ['007', '1e3', '0x10', '', ' ', '-', '-1', 'true', '\u00015', 'a=b', '1.0']) {
-    assert.is(run('gateway', 'register', 't', `--id=${value}`).text('id'), value, `--id=${value}`);
-    assert.is(run('gateway', 'register', 't', '--id', value).text('id'), value, `--id ${value}`);
+    assert.is(run('instance', 'register', 't', `--id=${value}`).text('id'), value, `--id=${value}`);
+    assert.is(run('instance', 'register', 't', '--id', value).text('id'), value, `--id ${value}`);
   }
-  const { name, positionals } = run('gateway', 'register', '--json', '1e3');
-  assert.equal([name, positionals], ['gateway register', ['1e3']]);
+  const { name, positionals } = run('instance', 'register', '--json', '1e3');
+  assert.equal([name, positionals], ['instance register', ['1e3']]);
 });
 
 test('gives every value of a repeatable option, in order', () => {
-  const line = run('gateway', 'register', 't', '--env', 'A=1', '--env', 'B=2=3', '--env=C=');
+  const line = run('instance', 'register', 't', '--env', 'A=1', '--env', 'B=2=3', '--env=C=');
   assert.equal(line.texts('env'), ['A=1', 'B=2=3', 'C=']);
 });
 
@@ -74,9 +74,9 @@ const refusals: readonly (readonly [string, string, RegExp])[] = [
   ['an option before the command', '--json config', /^unknown command "stagedoor --json"; see npx/],
   ['a missing value', 'gateway start --port', /`--port <number>` value is missing/],
   ['a value that is an option', 'gateway start --port --demo', /`--port <number>` value is missing/],
-  ['a missing positional', 'gateway register', /^missing required argument <template>; see npx stagedoor/],
+  ['a missing positional', 'instance register', /^missing required argument <template>; see npx stagedoor/],
   ['a value for a switch', 'gateway start --auth=false', /^--auth takes no value; see npx/],
-  ['an extra positional', 'gateway register a 7', /^unexpected argument "7"; see npx stagedoor gateway reg/],
+  ['an extra positional', 'instance register a 7', /^unexpected argument "7"; see npx stagedoor instance r/],
   ['two dashes', 'config -- a', /^unknown option -- for "stagedoor config"; see npx/],
   ['a switch with its negation', 'gateway start --auth --no-auth', /^--auth cannot be combined with --no-/],
   ['a switch before its negation', 'gateway start --no-auth --auth', /^--auth cannot be combined with/],
@@ -91,6 +91,22 @@ for (const [what, line, message] of refusals) {
   });
 }
 
+test('takes the former name of a command', () => {
+  const named = (line: string) => {
+    const found = readCommandLine(COMMANDS, line.split(' '));
+    return found.kind === 'run' ? [found.command.name, ...found.input.positionals].join(' ') : found.kind;
+  };
+  assert.is(named('gateway register search'), 'instance register search');
+  assert.is(named('users set ada'), 'user set ada');
+  assert.is(named('gateway users --json'), 'user list');
+  assert.is(named('gateway grants revoke g1'), 'grant revoke g1');
+  assert.is(named('gateway clients'), 'client list');
+  assert.is(named('gateway clients add build'), 'client add build');
+  assert.is(named('gateway restart search one'), 'instance restart search one');
+  assert.is(named('gateway restart --state-dir here'), 'gateway restart');
+  assert.is(named('help gateway call'), 'help');
+});
+
 test('suggests a command of the same group, with the fewest words', () => {
   const suggested = (line: string) => {
     try {
@@ -101,15 +117,16 @@ test('suggests a command of the same group, with the fewest words', () => {
     return 'it is a command';
   };
   for (const [line, suggestion] of [
-    ['gateway lst', 'gateway list'],
-    ['gateway revok', 'gateway revoke'],
-    ['gateway grants revok', 'gateway grants revoke'],
-    ['revok', 'gateway revoke'],
-    ['list', 'gateway list'],
+    ['gateway strat', 'gateway start'],
+    ['api-key revok', 'api-key revoke'],
+    ['grant revok', 'grant revoke'],
+    ['revok', 'api-key revoke'],
+    ['list', 'instance list'],
     ['template lst', 'template list'],
-    ['gateway add', 'gateway connections add'],
-    ['users register', 'gateway register'],
-    ['users list', undefined],
+    ['gateway add', undefined],
+    ['gateway validate', 'template validate'],
+    ['user register', 'instance register'],
+    ['instances list', 'instance'],
   ] as const)
     assert.is(suggested(line), suggestion, line);
 });

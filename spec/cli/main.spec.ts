@@ -15,12 +15,12 @@ test('prints the version', async () => {
 });
 
 test('prints help on request, with exit code 0', async () => {
-  for (const words of [['--help'], ['gateway', '--help'], ['gateway', 'list', '-h'], ['config', '--help']])
+  for (const words of [['--help'], ['gateway', '--help'], ['instance', 'list', '-h'], ['config', '--help']])
     assert.match(await printed(runCommand(words)), 'Usage:');
 });
 
 test('prints help to standard error when no command is named, with exit code 2', async () => {
-  for (const words of [[], ['gateway']]) assert.match(await complaint(runCommand(words), 2), 'Instances:');
+  for (const words of [[], ['gateway']]) assert.match(await complaint(runCommand(words), 2), 'Usage:');
 });
 
 test('suppresses warnings, but not errors, with --quiet', async () => {
@@ -30,7 +30,7 @@ test('suppresses warnings, but not errors, with --quiet', async () => {
   assert.match(loud.err, /^warning: /);
   assert.equal(await runCommand([...words, '--quiet'], env), { ...loud, err: '' });
   assert.equal(await runCommand([...words, '-q'], env), { ...loud, err: '' });
-  const failed = await complaint(runCommand(['gateway', 'list', '-q', '--url', 'http://127.0.0.1:2']));
+  const failed = await complaint(runCommand(['instance', 'list', '-q', '--url', 'http://127.0.0.1:2']));
   assert.match(failed, /^stagedoor: nothing listens/);
 });
 

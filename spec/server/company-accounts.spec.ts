@@ -299,7 +299,7 @@ test('signs in to a local account that an admin has linked, by the command that 
   const { id } = await accounts.createUser(local);
   provider.users.set('-s 7', { preferred_username: 'hal', hd: 'a.example', groups: ['staff'] });
   const refused = textOf(await signInAt(provider, (await opened()).browser, '-s 7'));
-  assert.match(refused, `users link hal --issuer=${provider.issuer} --subject='-s 7'`);
+  assert.match(refused, `user link hal --issuer=${provider.issuer} --subject='-s 7'`);
   const { key } = await accounts.createApiKey({ name: 'links', permissions: ['admin'] });
   const { status } = await fetch(`${oauth.url}/auth/users/${id}/link`, {
     method: 'POST',

@@ -14,6 +14,7 @@ import {
   optionsOf,
 } from './command.ts';
 import { UsageError } from './failures.ts';
+import { withPresentName } from './former-names.ts';
 
 /** The parsed command line. `isRequested` is false when help is shown because no command was named. */
 export type CommandLine =
@@ -25,11 +26,12 @@ export type CommandLine =
 const HELP: readonly string[] = ['--help', '-h', 'help'];
 const VERSION: readonly string[] = ['--version', '-v', 'version'];
 
-/** Finds the command of `argv` in the table and reads its options. Throws UsageError naming the nearest match. */
-export function readCommandLine(commands: readonly Command[], argv: readonly string[]): CommandLine {
-  const [first, ...afterFirst] = argv;
+/** Finds the command of the words in the table and reads its options. Throws UsageError naming the nearest match. */
+export function readCommandLine(commands: readonly Command[], typed: readonly string[]): CommandLine {
   // Users also write `help gateway start`, `gateway help` and `version`.
-  if (first === 'help') return readCommandLine(commands, [...afterFirst, '--help']);
+  if (typed[0] === 'help') return readCommandLine(commands, [...typed.slice(1), '--help']);
+  const argv = withPresentName(typed);
+  const [first, ...afterFirst] = argv;
   const group = commands.some(({ name }) => name.startsWith(`${first} `)) ? first : undefined;
   const [word, ...rest] = group === undefined ? argv : afterFirst;
 
@@ -38,16 +40,8 @@ export function readCommandLine(commands: readonly Command[], argv: readonly str
   if (VERSION.includes(word)) return { kind: 'version' };
   const name = group === undefined ? word : `${group} ${word}`;
   const command = commands.find((candidate) => candidate.name === name || candidate.alias === name);
-  if (command !== undefined) return readOptions(command, rest);
-  // A group within a group: `gateway grants list`.
-  if (!commands.some((candidate) => candidate.name.startsWith(`${name} `)))
-    throw unknownWord(word, group, commands);
-  const [last, ...others] = rest;
-  if (last === undefined || HELP.includes(last))
-    return { kind: 'overview', group: name, isRequested: last !== undefined };
-  const inner = commands.find((candidate) => candidate.name === `${name} ${last}`);
-  if (inner === undefined) throw unknownWord(last, name, commands);
-  return readOptions(inner, others);
+  if (command === undefined) throw unknownWord(word, group, commands);
+  return readOptions(command, rest);
 }
 
 function readOptions(command: Command, all: readonly string[]): CommandLine {
@@ -152,7 +146,7 @@ function unknownWord(word: string, group: string | undefined, commands: readonly
   return new UsageError(`unknown command "stagedoor ${where}${word}"; ${advice}`);
 }
 
-/** In the group, of commands with the same last word the one with the fewest words, and the first of those. */
+/** In the group, of commands with the same last word the first. */
 function nearestCommand(
   word: string,
   group: string | undefined,
@@ -161,7 +155,7 @@ function nearestCommand(
   const inGroup = names.filter((name) => group === undefined || name.startsWith(`${group} `));
   // The last words are compared: with their group, all commands of a group would be alike.
   const byLastWord = new Map<string, string>();
-  for (const name of inGroup.toSorted((one, other) => wordsIn(one) - wordsIn(other))) {
+  for (const name of inGroup) {
     const lastWord = name.replace(/^.* /, '');
     if (!byLastWord.has(lastWord)) byLastWord.set(lastWord, name);
   }
@@ -172,10 +166,6 @@ function nearestCommand(
   const groups = names.filter((name) => name.includes(' ')).map((name) => name.replace(/ .*$/, ''));
   if (group === undefined) for (const each of groups) byLastWord.set(each, each);
   return byLastWord.get(nearMiss(word, [...byLastWord.keys()]) ?? '');
-}
-
-function wordsIn(name: string): number {
-  return name.split(' ').length;
 }
 
 function adviceOn(nearest: string | undefined, shown: (nearest: string) => string, help: string): string {

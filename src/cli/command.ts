@@ -30,7 +30,7 @@ export function optionsOf({ options }: Pick<Command, 'options'>): readonly Optio
 }
 
 export interface Command {
-  /** One word, or a group and a word: `gateway start`. */
+  /** A noun and a verb, `instance list`, or the one word of a command that is about no single thing. Source: ADR 378. */
   readonly name: string;
   /** Another name, without the group. */
   readonly alias?: string;

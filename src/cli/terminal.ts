@@ -48,7 +48,7 @@ const [USUAL_COLUMNS, USUAL_ROWS] = [80, 24];
 
 /**
  * The terminal of the process. No text that it writes moves the cursor or changes the order of letters, whatever its origin.
- * A reader that goes away (`stagedoor gateway list | head -1`), a closed terminal or a full disk ends nothing: the calls of
+ * A reader that goes away (`stagedoor instance list | head -1`), a closed terminal or a full disk ends nothing: the calls of
  * a gateway are worth more than its output.
  */
 export function processTerminal(): Terminal {

@@ -27,7 +27,7 @@ export const curl: ConnectKind = {
   troubleshooting: [
     '"curl: (22) ... 401": the key is missing, not valid or revoked; leave out -f to see the reason.',
     '"404": the template does not exist, or the key may not use it.',
-    '"503": no instance of the template is healthy; "stagedoor gateway list" shows why.',
+    '"503": no instance of the template is healthy; "stagedoor instance list" shows why.',
   ],
   documentation: ['https://curl.se/docs/manpage.html'],
 };

@@ -58,7 +58,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   INVALID_TOOL_ARGUMENTS: {
     cause: 'The server refused the arguments of the tool.',
-    remedy: 'Compare the arguments with the `inputSchema` of the tool: `stagedoor gateway tools <template>`.',
+    remedy: 'Compare the arguments with the `inputSchema` of the tool: `stagedoor tool list <template>`.',
   },
   AUTHENTICATION_REQUIRED: {
     cause: 'The request has no credentials.',
@@ -67,8 +67,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   INVALID_CREDENTIALS: {
     cause:
       'The user name, password, token or key is wrong, revoked or expired, or two different credentials were sent.',
-    remedy:
-      'Check the credentials with `curl -i`. `stagedoor gateway api-keys` shows why a key cannot be used.',
+    remedy: 'Check the credentials with `curl -i`. `stagedoor api-key list` shows why a key cannot be used.',
   },
   TOKEN_EXPIRED: {
     cause: 'The token of a login has expired (`auth.access_token_expire_minutes`).',
@@ -120,12 +119,12 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   SERVER_NOT_FOUND: {
     cause: 'No instance has this id, or the caller may not use its template.',
-    remedy: 'List the instances with `stagedoor gateway list` or `GET /servers`.',
+    remedy: 'List the instances with `stagedoor instance list` or `GET /servers`.',
   },
   TOOL_NOT_FOUND: {
     cause:
       'No available instance lists a tool with this name. Tools whose header declarations break the rules are not listed.',
-    remedy: 'List the tools with `stagedoor gateway tools <template>`; the log names the omitted tools.',
+    remedy: 'List the tools with `stagedoor tool list <template>`; the log names the omitted tools.',
   },
   RESOURCE_NOT_FOUND: {
     cause: 'The server has no resource with this URI.',
@@ -137,11 +136,11 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   USER_NOT_FOUND: {
     cause: 'No user has this id.',
-    remedy: 'List the users with `stagedoor gateway users`.',
+    remedy: 'List the users with `stagedoor user list`.',
   },
   API_KEY_NOT_FOUND: {
     cause: 'No API key has this id.',
-    remedy: 'List the keys with `stagedoor gateway api-keys`.',
+    remedy: 'List the keys with `stagedoor api-key list`.',
   },
   SESSION_NOT_FOUND: {
     cause:
@@ -201,7 +200,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     cause:
       'No instance of the template can take the call: none is registered, healthy and on this node, or the gateway is starting.',
     remedy:
-      '`stagedoor gateway list` shows the state and the reason of each instance; see docs/guides/troubleshooting.md.',
+      '`stagedoor instance list` shows the state and the reason of each instance; see docs/guides/troubleshooting.md.',
   },
   BACKEND_UNAVAILABLE: {
     cause:

@@ -255,7 +255,7 @@ test('are those of local users once an admin links them, until the link ends', a
     );
   assert.match(
     await refused(company.signIn(SETTING, said(['staff']))),
-    'stagedoor users link eve --issuer=https://login.example.com --subject=s-1"',
+    'stagedoor user link eve --issuer=https://login.example.com --subject=s-1"',
   );
   assert.match(
     await refused(company.link(eve, { ...identity, issuer: 'https://x.example' })),
@@ -284,7 +284,7 @@ test('are those of local users once an admin links them, until the link ends', a
   );
   const [changed] = await store.accounts.findUsers([eve.id]);
   assert.is(changed?.credentialsChangedAt, '2030-01-01T00:01:00.000Z', 'the sign-ins of s-1 ended');
-  assert.match(await refused(company.signIn(SETTING, said(['staff']))), 'users link eve');
+  assert.match(await refused(company.signIn(SETTING, said(['staff']))), 'user link eve');
   for (let number = 0; number < 510; number += 1)
     await store.oauth.save({ ...grant, key: `grant-${number}`, grantId: `g-${number}` });
   await company.unlink(eve);

@@ -7,7 +7,7 @@ import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { cellsOf, complaint, gatewayFor, runCommand, serverFor } from './against-gateway.ts';
 
-const test = suite('gateway api-keys, create-api-key and revoke');
+const test = suite('api-key list, create and revoke');
 const KEY = /^sd_[0-9a-f]{16}_[A-Za-z0-9_-]{43}$/;
 const folder = folderOfEach(test);
 const gateway = gatewayFor(test, { withAccounts: true });
@@ -20,7 +20,7 @@ const authenticate = async (apiKey: string) => gateway.server.auth.authenticate(
 
 test('list every key in a line, without its secret', async () => {
   const key = await mint('ci', { templates: ['files', 'search'] });
-  const { code, out } = await gateway.run('gateway api-keys');
+  const { code, out } = await gateway.run('api-key list');
   const [headings, , row] = cellsOf(out);
   const names = ['ID', 'NAME', 'PERMISSIONS', 'TEMPLATES', 'STATE', 'EXPIRES', 'LAST USED', 'CREATED BY'];
   assert.equal([code, headings], [0, names]);
@@ -28,7 +28,7 @@ test('list every key in a line, without its secret', async () => {
     ...[idOf(key), 'ci', 'tools:call', 'files, search', 'active', 'never', 'never', 'the operator'],
   ]);
   assert.not.match(out, key.slice(20));
-  const records: { name: string }[] = JSON.parse((await gateway.run('gateway api-keys --json')).out);
+  const records: { name: string }[] = JSON.parse((await gateway.run('api-key list --json')).out);
   const found = records.map(({ name }) => name);
   assert.equal(found, ['operator', 'ci']);
 });
@@ -42,7 +42,7 @@ test('show whether a key is valid, and its times to the minute', async () => {
   ];
   const url = await serve((_, response) => void response.end(JSON.stringify(keys)));
   const env = { STAGEDOOR_API_KEY: '' }; // no gateway that could prove anything
-  const { out } = await gateway.runAt({ env }, 'gateway api-keys --url', url);
+  const { out } = await gateway.runAt({ env }, 'api-key list --url', url);
   const rows = out.split('\n').map((line) => line.trim().replace(/ {2,}/g, '|'));
   assert.equal(rows.slice(1), [
     'none|active|2999-01-31 12:34Z|2020-01-01 00:00Z|bo',
@@ -52,7 +52,7 @@ test('show whether a key is valid, and its times to the minute', async () => {
 });
 
 test('print only the new key to a pipe', async () => {
-  const { code, out, err } = await gateway.run('gateway create-api-key new');
+  const { code, out, err } = await gateway.run('api-key create new');
   assert.equal([code, err], [0, `using the gateway ${gateway.url}`]);
   assert.match(out, KEY);
   assert.equal([...(await authenticate(out)).scopes].sort(), ['gateway:read', 'tools:call']);
@@ -60,7 +60,7 @@ test('print only the new key to a pipe', async () => {
 
 test('print the permissions, templates and expiry of a new key on a terminal', async () => {
   const words = '--permissions tools:call --templates files --expires 2999-01-31T00:00:00Z';
-  const { out } = await gateway.runAt({ columns: 80 }, `gateway create-api-key ci ${words}`);
+  const { out } = await gateway.runAt({ columns: 80 }, `api-key create ci ${words}`);
   const [first, , line = ''] = out.split('\n');
   const facts = 'tools:call; templates files; until 2999-01-31 00:00Z';
   assert.is(first, `The key "ci" (${facts}), shown only this once:`);
@@ -68,7 +68,7 @@ test('print the permissions, templates and expiry of a new key on a terminal', a
 });
 
 test('print the record of a new key as JSON, with the key', async () => {
-  const { out } = await gateway.run('gateway create-api-key all --role admin --expires 1d --json');
+  const { out } = await gateway.run('api-key create all --role admin --expires 1d --json');
   const record = JSON.parse(out);
   assert.match(record.key, KEY);
   assert.equal([record.name, record.permissions.length, record.templates], ['all', 4, null]);
@@ -76,21 +76,21 @@ test('print the record of a new key as JSON, with the key', async () => {
 });
 
 test('give a key a role of the settings, by the gateway and in the database', async () => {
-  const refused = await complaint(gateway.run('gateway create-api-key a --role nurse'));
+  const refused = await complaint(gateway.run('api-key create a --role nurse'));
   assert.match(refused, /role: Input should be one of admin, user/);
   const at = (line: string) => runCommand(line.split(' '), {}, folder());
   const rights = 'scopes: [tools:call, gateway:read], templates: [files], tools: ["files/read_*"]';
   writeFileSync(folder('gateway.yaml'), `roles:\n  support: { ${rights} }\n`);
   await at('db migrate');
-  const { out, err } = await at('gateway create-api-key helper --role support --local --json');
+  const { out, err } = await at('api-key create helper --role support --local --json');
   const { permissions, templates, views, tools } = JSON.parse(out || JSON.stringify({ err }));
   assert.equal(
     [permissions, templates, views, tools],
     [['gateway:read', 'tools:call'], ['files'], [], ['files/read_*']],
   );
-  const wider = await at('gateway create-api-key b --role support --local --permissions admin');
+  const wider = await at('api-key create b --role support --local --permissions admin');
   assert.match(wider.err, /permissions: Value error, the role 'support' has no admin/);
-  const made = await at('gateway create-user sue --role support --local --password planted-password');
+  const made = await at('user create sue --role support --local --password planted-password');
   assert.is(made.code, 0, made.err);
 });
 
@@ -105,31 +105,31 @@ test('refuse invalid options with one line and exit code 2, before a request', a
   ] as const) {
     // Nothing listens there: a request would end with exit code 1.
     const words = ['--url', 'http://127.0.0.1:2'];
-    const refused = complaint(gateway.run(`gateway create-api-key ${line}`.trim(), ...words), 2);
+    const refused = complaint(gateway.run(`api-key create ${line}`.trim(), ...words), 2);
     assert.match(await refused, new RegExp(`^stagedoor: ${reason}[^\n]*$`));
   }
 });
 
 test('revoke a key by its id, its name, or the key itself', async () => {
   const [one, two, three] = [await mint('one'), await mint('two'), await mint('three')];
-  const named = await gateway.run('gateway revoke one');
+  const named = await gateway.run('api-key revoke one');
   assert.equal([named.code, named.out], [0, `the key "one" (${idOf(one)}) is revoked`]);
-  const byId = await gateway.run(`gateway revoke ${idOf(two)} --json`);
+  const byId = await gateway.run(`api-key revoke ${idOf(two)} --json`);
   assert.equal(JSON.parse(byId.out), { id: idOf(two), name: 'two', revoked: true });
-  assert.is((await gateway.run(`gateway revoke ${three}`)).code, 0);
+  assert.is((await gateway.run(`api-key revoke ${three}`)).code, 0);
   for (const key of [one, two, three]) assert.is(await codeOf(authenticate(key)), 'INVALID_CREDENTIALS');
 });
 
 test('refuse an ambiguous name, and prefer an id to a name', async () => {
   const [one, two] = [await mint('twin'), await mint('twin')];
   const line = `stagedoor: 2 API keys are called "twin"; name one by its id: ${idOf(one)}, ${idOf(two)}`;
-  assert.match(await complaint(gateway.run('gateway revoke twin')), new RegExp(`^${line}$`, 'm'));
+  assert.match(await complaint(gateway.run('api-key revoke twin')), new RegExp(`^${line}$`, 'm'));
   const misleading = await mint(idOf(one));
-  await gateway.run(`gateway revoke ${idOf(one)}`);
+  await gateway.run(`api-key revoke ${idOf(one)}`);
   assert.is(await codeOf(authenticate(one)), 'INVALID_CREDENTIALS');
   for (const key of [two, misleading]) assert.ok(await authenticate(key));
   const unknown = /^stagedoor: API key "nothing" not found$/m;
-  assert.match(await complaint(gateway.run('gateway revoke nothing')), unknown);
+  assert.match(await complaint(gateway.run('api-key revoke nothing')), unknown);
 });
 
 test.run();

@@ -13,7 +13,7 @@ test('audit shows changes and calls, newest first, and filters them', async () =
   const handler = serving({ one: () => ({ content: [] }) });
   await gateway.server.gateway.register('demo', { id: 'a', handler }, { waitMs: 5_000 });
   await gateway.run('gateway log-level silent');
-  for (const _ of [1, 2]) await gateway.run('gateway call demo one');
+  for (const _ of [1, 2]) await gateway.run('tool call demo one');
   const all = (await gateway.run('gateway audit')).out;
   assert.match(all, /^TIME +ACTOR +ACTION +SUBJECT +INSTANCE +STATUS +OUTCOME +MS +SUPPRESSED\n/);
   const lines = /operator +tools\/call +demo\/one +a +200 +result +\d+\n.*\n.*PATCH \/gateway\/log-level/;

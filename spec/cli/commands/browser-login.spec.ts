@@ -65,14 +65,14 @@ test('signs in without a password of its own, and has all rights of the account'
   }
   if (process.platform !== 'win32') assert.is(statSync(path()).mode & 0o777, 0o600);
   for (const line of [
-    'gateway create-user ada --password correct-horse',
-    'gateway create-api-key nightly',
-    'gateway list',
-    'gateway clients add build --redirect https://build.example/callback',
+    'user create ada --password correct-horse',
+    'api-key create nightly',
+    'instance list',
+    'client add build --redirect https://build.example/callback',
     'gateway audit',
   ])
     assert.is((await run(line)).code, 0, line);
-  const { out: grants, err: fault } = await run('gateway grants list');
+  const { out: grants, err: fault } = await run('grant list');
   assert.match(grants, /stagedoor command line/, fault);
 });
 
@@ -122,7 +122,7 @@ test('renews a token that expires, for several commands at once', async () => {
   await login();
   const before = stored();
   storeToken(path(), gateway.url, { ...before, expires_at: new Date(Date.now() + 30_000).toISOString() });
-  const outcomes = await Promise.all([1, 2, 3].map(() => run('gateway users --json')));
+  const outcomes = await Promise.all([1, 2, 3].map(() => run('user list --json')));
   for (const { code, err } of outcomes) assert.is(code, 0, err);
   const after = stored();
   assert.is.not(after.access_token, before.access_token);
@@ -130,18 +130,18 @@ test('renews a token that expires, for several commands at once', async () => {
   assert.ok(Date.parse(after.expires_at) > Date.now() + 3_000_000);
   // Also long after it expired.
   storeToken(path(), gateway.url, { ...after, expires_at: '2026-01-01T00:00:00.000Z' });
-  assert.is((await run('gateway users --json')).code, 0);
+  assert.is((await run('user list --json')).code, 0);
 });
 
 test('says when the grant has ended', async () => {
   await login();
-  const id = JSON.parse((await run('gateway grants list --json')).out)[0].id;
-  assert.is((await run(`gateway grants revoke ${id}`)).code, 0);
-  const { code, err } = await run('gateway users');
+  const id = JSON.parse((await run('grant list --json')).out)[0].id;
+  assert.is((await run(`grant revoke ${id}`)).code, 0);
+  const { code, err } = await run('user list');
   assert.is(code, 1);
   assert.match(err, /the login of admin at \S+ has ended; run "npx stagedoor gateway login --sso"/);
   storeToken(path(), gateway.url, { ...stored(), expires_at: '2026-11-01T00:00:00.000Z' });
-  assert.match((await run('gateway users')).err, /the login of admin at \S+ has ended; run/);
+  assert.match((await run('user list')).err, /the login of admin at \S+ has ended; run/);
 });
 
 test('logout ends its tokens at the gateway, also when they have expired here', async () => {

@@ -8,7 +8,7 @@ import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
 import { complaint, gatewayFor, printed, serverFor } from './against-gateway.ts';
 
-const test = suite('gateway call');
+const test = suite('tool call');
 const serve = serverFor(test);
 const replaceFetch = fetchFor(test);
 const PNG = Buffer.alloc(1_500).toString('base64');
@@ -53,14 +53,14 @@ const gateway = gatewayFor(test, {}, async ({ server: { gateway: facade } }) => 
 });
 
 test('suggests the nearest tool', async () => {
-  assert.match(await complaint(gateway.run('gateway call odd shwo')), /did you mean "show"\?/);
+  assert.match(await complaint(gateway.run('tool call odd shwo')), /did you mean "show"\?/);
 });
 
 test('prints the text of the result', async () => {
   const line = '{"text":"hello world"}';
   for (const word of ['text=hello world', line])
-    assert.is(await printed(gateway.run('gateway call demo echo', word)), 'hello world');
-  assert.is(await printed(gateway.run('gateway call demo name')), 'one');
+    assert.is(await printed(gateway.run('tool call demo echo', word)), 'hello world');
+  assert.is(await printed(gateway.run('tool call demo name')), 'one');
 });
 
 /** Words of a call, and the arguments that they become by the types of the schema. */
@@ -82,7 +82,7 @@ const TYPED: readonly (readonly [words: readonly string[], expected: object])[] 
 
 test('sends each argument in the type that the schema of the tool declares', async () => {
   for (const [words, expected] of TYPED) {
-    await printed(gateway.run('gateway call odd show', ...words));
+    await printed(gateway.run('tool call odd show', ...words));
     assert.equal(JSON.parse(arrived), expected);
   }
 });
@@ -94,8 +94,8 @@ test('sends numbers above 2^53 exactly as they were written', async () => {
     if (typeof init?.body === 'string') seen.push(init.body);
     return fetch(String(url), init);
   });
-  await gateway.run('gateway call odd show count=12345678901234567890 ratio=1.50');
-  await gateway.run('gateway call odd show', '{"count": 12345678901234567890}');
+  await gateway.run('tool call odd show count=12345678901234567890 ratio=1.50');
+  await gateway.run('tool call odd show', '{"count": 12345678901234567890}');
   assert.equal(seen, [
     '{"name":"show","arguments":{"count":12345678901234567890,"ratio":1.50}}',
     '{"name":"show","arguments":{"count": 12345678901234567890}}',
@@ -103,25 +103,25 @@ test('sends numbers above 2^53 exactly as they were written', async () => {
 });
 
 test('shows content other than text by its type and size', async () => {
-  assert.equal((await printed(gateway.run('gateway call odd parts'))).split('\n'), [
+  assert.equal((await printed(gateway.run('tool call odd parts'))).split('\n'), [
     ...['two', 'lines', '[image image/png, 1500 bytes]', '[audio audio/wav, 3 bytes]', 'of a file'],
     ...['[application/zip, 3 bytes: file:///b]', '[link c: file:///c]'],
   ]);
-  assert.equal(JSON.parse(await printed(gateway.run('gateway call odd data'))), { a: 1 });
-  assert.equal(JSON.parse(await printed(gateway.run('gateway call odd parts --json'))), { content });
+  assert.equal(JSON.parse(await printed(gateway.run('tool call odd data'))), { a: 1 });
+  assert.equal(JSON.parse(await printed(gateway.run('tool call odd parts --json'))), { content });
 });
 
 test('ends with exit code 1 when the tool reports an error', async () => {
   const failure = /^stagedoor: fail of odd reports an error\nbroken/;
-  assert.match(await complaint(gateway.run('gateway call odd fail')), failure);
-  const asJson = await gateway.run('gateway call odd fail --json');
+  assert.match(await complaint(gateway.run('tool call odd fail')), failure);
+  const asJson = await gateway.run('tool call odd fail --json');
   assert.equal([asJson.code, JSON.parse(asJson.out).isError, asJson.err], [1, true, '']);
 });
 
 test('shows progress and log messages while it waits', async () => {
   const terminal = recordingTerminal({ env: { STAGEDOOR_URL: gateway.url }, columns: 100 });
-  assert.is(await main(['gateway', 'call', 'demo', 'progress', 'steps=2'], terminal), 0);
-  await main(['gateway', 'call', 'demo', 'log', 'text=a word'], terminal);
+  assert.is(await main(['tool', 'call', 'demo', 'progress', 'steps=2'], terminal), 0);
+  await main(['tool', 'call', 'demo', 'log', 'text=a word'], terminal);
   assert.equal(terminal.printed, ['did 2 steps', 'logged']);
   const shown = terminal.progress.filter((text) => /^(progress|log): /.test(text));
   assert.equal(shown, ['progress: 1 of 2 step 1', 'progress: 2 of 2 step 2', 'log: a word']);
@@ -131,7 +131,7 @@ test('fails with one line when the result is not JSON', async () => {
   const url = await serve((_, response) => {
     response.setHeader('content-type', 'text/event-stream').end('event: result\ndata: {\n\n');
   });
-  const calling = gateway.run('gateway call demo name {} --url', url);
+  const calling = gateway.run('tool call demo name {} --url', url);
   const lost = `stagedoor: lost the connection to ${url}; the request may have been carried out`;
   assert.is(await complaint(calling), lost);
 });
@@ -148,7 +148,7 @@ test('refuses invalid arguments, tools and templates with one line', async () =>
     ['demo', 2, /: missing required argument <tool>; /],
   ];
   for (const [words, expected, line] of cases) {
-    const said = await complaint(gateway.run(`gateway call ${words}`), expected);
+    const said = await complaint(gateway.run(`tool call ${words}`), expected);
     assert.match(said, line);
     assert.not.match(said, '\n');
   }

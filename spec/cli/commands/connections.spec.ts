@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
 import { complaint, gatewayFor, serverFor } from './against-gateway.ts';
 
-const test = suite('gateway connections list and remove');
+const test = suite('connection list and remove');
 const gateway = gatewayFor(test, { withAccounts: true });
 const serve = serverFor(test);
 
@@ -18,7 +18,7 @@ const env = { STAGEDOOR_API_KEY: '' }; // no gateway that could prove anything
 
 test('list template, user and state', async () => {
   const url = await serve((_, response) => void response.end(JSON.stringify([connection])));
-  const { out } = await gateway.runAt({ env }, 'gateway connections list --url', url);
+  const { out } = await gateway.runAt({ env }, 'connection list --url', url);
   const rows = out.split('\n').map((line) => line.trim().replace(/ {2,}/g, '|'));
   assert.equal(rows, [
     'ID|TEMPLATES|USER|STATE|SERVER|CONNECTED',
@@ -27,15 +27,15 @@ test('list template, user and state', async () => {
 });
 
 test('say that there is none, and remove one by its id', async () => {
-  assert.is((await gateway.run('gateway connections list')).out, 'No accounts are connected.');
-  const unknown = gateway.run('gateway connections remove c9');
+  assert.is((await gateway.run('connection list')).out, 'No accounts are connected.');
+  const unknown = gateway.run('connection remove c9');
   assert.match(await complaint(unknown), 'There is no connection "c9"');
   const asked: string[] = [];
   const url = await serve((request, response) => {
     asked.push(`${request.method} ${request.url}`);
     response.writeHead(204).end();
   });
-  const { code, out } = await gateway.runAt({ env }, 'gateway connections remove c1 --url', url);
+  const { code, out } = await gateway.runAt({ env }, 'connection remove c1 --url', url);
   assert.equal([code, out, asked], [0, 'the account c1 is disconnected', ['DELETE /gateway/connections/c1']]);
 });
 
@@ -46,10 +46,10 @@ test('print the address of a connection that is to be made', async () => {
     request.on('data', (piece) => asked.push(`${request.method} ${request.url} ${piece}`));
     request.on('end', () => response.writeHead(201).end(JSON.stringify({ url: address })));
   });
-  const { out } = await gateway.runAt({ env }, 'gateway connections add mail mail-1 --url', url);
+  const { out } = await gateway.runAt({ env }, 'connection add mail mail-1 --url', url);
   assert.is(out, `Open ${address} in a browser.`);
   assert.equal(asked, ['POST /gateway/connections {"template":"mail","instance_id":"mail-1"}']);
-  const unknown = gateway.run('gateway connections add mail mail-1');
+  const unknown = gateway.run('connection add mail mail-1');
   assert.match(await complaint(unknown), 'No template named "mail" is registered');
 });
 
@@ -62,7 +62,7 @@ test('confirm another authorization server', async () => {
   });
   const { out } = await gateway.runAt(
     { env },
-    'gateway connections confirm mail mail-1 --issuer',
+    'connection confirm mail mail-1 --issuer',
     issuer,
     '--url',
     url,

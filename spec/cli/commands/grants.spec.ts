@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
 import { complaint, gatewayFor, serverFor } from './against-gateway.ts';
 
-const test = suite('gateway grants list and revoke');
+const test = suite('grant list and revoke');
 const gateway = gatewayFor(test, { withAccounts: true });
 const serve = serverFor(test);
 
@@ -17,26 +17,26 @@ const env = { STAGEDOOR_API_KEY: '' }; // no gateway that could prove anything
 
 test('list client, user, scopes, resource and last use', async () => {
   const url = await serve((_, response) => void response.end(JSON.stringify([grant])));
-  const { out } = await gateway.runAt({ env }, 'gateway grants list --url', url);
+  const { out } = await gateway.runAt({ env }, 'grant list --url', url);
   const rows = out.split('\n').map((line) => line.trim().replace(/ {2,}/g, '|'));
   assert.equal(rows, [
     'ID|CLIENT|USER|SCOPES|RESOURCE|LAST USED|EXPIRES',
     'grant-1|Claude Code|ada|tools:call, gateway:read|https://gateway.example/mcp/files|never|2026-07-01 00:00Z',
   ]);
-  const json = await gateway.runAt({ env }, 'gateway grants list --json --url', url);
+  const json = await gateway.runAt({ env }, 'grant list --json --url', url);
   assert.equal(JSON.parse(json.out), [grant]);
 });
 
 test('say that there is none, and end one by its id', async () => {
-  assert.is((await gateway.run('gateway grants list')).out, 'No MCP client has a grant.');
-  const unknown = gateway.run('gateway grants revoke grant-9');
+  assert.is((await gateway.run('grant list')).out, 'No MCP client has a grant.');
+  const unknown = gateway.run('grant revoke grant-9');
   assert.match(await complaint(unknown), 'There is no grant "grant-9"');
   const asked: string[] = [];
   const url = await serve((request, response) => {
     asked.push(`${request.method} ${request.url}`);
     response.writeHead(204).end();
   });
-  const { code, out } = await gateway.runAt({ env }, 'gateway grants revoke grant-1 --url', url);
+  const { code, out } = await gateway.runAt({ env }, 'grant revoke grant-1 --url', url);
   assert.equal([code, out, asked], [0, 'the grant grant-1 is ended', ['DELETE /auth/grants/grant-1']]);
 });
 

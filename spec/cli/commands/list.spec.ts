@@ -14,13 +14,13 @@ import {
   serverFor,
 } from './against-gateway.ts';
 
-const test = suite('gateway list, tools and sessions');
+const test = suite('instance list, tools and sessions');
 const gateway = gatewayFor(test);
 const serve = serverFor(test);
 
 test('list names the register command when there is no instance', async () => {
-  const line = 'No instance is registered; "npx stagedoor gateway register --help" shows how.';
-  assert.is(await printed(gateway.run('gateway list')), line);
+  const line = 'No instance is registered; "npx stagedoor instance register --help" shows how.';
+  assert.is(await printed(gateway.run('instance list')), line);
 });
 
 test('list shows every instance in a line, and the registry as JSON', async () => {
@@ -31,7 +31,7 @@ test('list shows every instance in a line, and the registry as JSON', async () =
   await facade.register('far', { id: 'two', endpoint });
   await down;
   await openSession(gateway.url, 'demo');
-  assert.equal(cellsOf((await gateway.run('gateway list')).out), [
+  assert.equal(cellsOf((await gateway.run('instance list')).out), [
     [
       ...['TEMPLATE', 'INSTANCE', 'TRANSPORT', 'STATE', 'WEIGHT'],
       ...['IN FLIGHT', 'SESSIONS', 'DEDICATED PROCESSES', 'BACKEND', 'REASON'],
@@ -39,7 +39,7 @@ test('list shows every instance in a line, and the registry as JSON', async () =
     ['demo', 'one', 'in-process', 'healthy', '3', '0', '1', '0'],
     ['far', 'two', 'http', 'unhealthy', '1', '0', '0', '0', endpoint, 'connection refused'],
   ]);
-  const { templates } = JSON.parse((await gateway.run('gateway list --json')).out);
+  const { templates } = JSON.parse((await gateway.run('instance list --json')).out);
   // Templates that come with the program are known without an instance.
   const used = Object.keys(templates).filter((name) => templates[name].instances.length > 0);
   assert.equal(used, ['demo', 'far']);
@@ -61,7 +61,7 @@ test('list names the node that runs each program, where there are several', asyn
       JSON.stringify(request.url === '/gateway/nodes' ? { nodes } : { templates: { demo: { instances } } }),
     ),
   );
-  const out = await printed(gateway.run('gateway list --url', url));
+  const out = await printed(gateway.run('instance list --url', url));
   assert.match(out, /^TEMPLATE +INSTANCE +TRANSPORT +NODE +STATE /m);
   assert.match(out, /^ +one +stdio +b +healthy/m);
   assert.match(out, /^ +two +stdio +starting/m);
@@ -71,41 +71,41 @@ test('list names the node that runs each program, where there are several', asyn
     { id: 'a', state: 'live' },
     { id: 'b', state: 'ended' },
   ];
-  assert.not.match(await printed(gateway.run('gateway list --url', url)), 'NODE');
+  assert.not.match(await printed(gateway.run('instance list --url', url)), 'NODE');
 });
 
 test('tools shows each tool with its arguments and its description', async () => {
   const { gateway: facade } = gateway.server;
   await facade.register('tools', { handler: fixtureHandler('one') }, { waitMs: 5_000 });
-  const out = await printed(gateway.run('gateway tools tools'));
+  const out = await printed(gateway.run('tool list tools'));
   assert.match(out, /^TOOL +ARGUMENTS +DESCRIPTION$/m);
   assert.match(out, /^add +a:number b:number +Adds two numbers\.$/m);
   assert.match(out, /^progress +steps:number \[ms:number\] +Reports /m);
-  const { tools, count } = JSON.parse((await gateway.run('gateway tools tools --json')).out);
+  const { tools, count } = JSON.parse((await gateway.run('tool list tools --json')).out);
   assert.equal([tools.length, tools[0].inputSchema.required], [count, ['text']]);
 });
 
 test('tools reports a template without tools, and each command a name like that of an unknown template', async () => {
-  assert.is(await printed(gateway.run('gateway tools demo')), 'demo has no tools');
-  assert.match(await complaint(gateway.run('gateway tools nothing')), /^[^\n]+\(TEMPLATE_NOT_FOUND\)$/);
+  assert.is(await printed(gateway.run('tool list demo')), 'demo has no tools');
+  assert.match(await complaint(gateway.run('tool list nothing')), /^[^\n]+\(TEMPLATE_NOT_FOUND\)$/);
   const slip = /^stagedoor: [^\n]+\(TEMPLATE_NOT_FOUND\); did you mean "demo"\?$/;
-  const ofInstances = ['drain', 'resume', 'restart', 'deregister'].map((word) => `gateway ${word} dmeo one`);
-  const lines = ['gateway tools', 'gateway delete-template', 'template show'].map((words) => `${words} dmeo`);
+  const ofInstances = ['drain', 'resume', 'restart', 'deregister'].map((word) => `instance ${word} dmeo one`);
+  const lines = ['tool list', 'template delete-settings', 'template show'].map((words) => `${words} dmeo`);
   for (const line of [...lines, ...ofInstances]) assert.match(await complaint(gateway.run(line)), slip, line);
 });
 
-test('sessions shows owner, client and binding of a session; end-session ends it', async () => {
-  const [headings, row = []] = cellsOf((await gateway.run('gateway sessions')).out);
+test('session list shows owner, client and binding of a session; session end ends it', async () => {
+  const [headings, row = []] = cellsOf((await gateway.run('session list')).out);
   assert.equal(headings, ['SESSION', 'OF', 'CLIENT', 'BOUND TO', 'OPEN FOR', 'UNUSED FOR']);
   const [id = ''] = row;
   assert.match(id, /^[0-9a-f]{12}$/);
   assert.equal(row.slice(1, 4), ['anonymous', 'spec 1', 'demo/one']);
-  const { sessions } = JSON.parse((await gateway.run('gateway sessions --json')).out);
+  const { sessions } = JSON.parse((await gateway.run('session list --json')).out);
   assert.equal([sessions.length, sessions[0].id], [1, id]);
-  const end = () => gateway.run(`gateway end-session ${id}`);
+  const end = () => gateway.run(`session end ${id}`);
   assert.is(await printed(end()), `the session ${id} is ended`);
   assert.match(await complaint(end()), `Session "${id}" not found`);
-  assert.is(await printed(gateway.run('gateway sessions')), 'No sessions are open.');
+  assert.is(await printed(gateway.run('session list')), 'No sessions are open.');
 });
 
 test.run();

@@ -38,7 +38,7 @@ test('login asks for the password, stores the token and does not print it', asyn
   const kept = JSON.parse(readFileSync(path(), 'utf8')).tokens[gateway.url];
   assert.is(kept.username, 'admin');
   assert.not.match(out, kept.access_token);
-  assert.equal(JSON.parse((await run('gateway users --json')).out).length, 1);
+  assert.equal(JSON.parse((await run('user list --json')).out).length, 1);
   const done = JSON.parse((await run('gateway login admin --password - --json', ADMIN_PASSWORD)).out);
   assert.equal(Object.keys(done), ['url', 'username', 'expires_at']);
   assert.ok(Date.parse(done.expires_at) > Date.now());

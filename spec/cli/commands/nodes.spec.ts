@@ -1,4 +1,4 @@
-// `gateway nodes`, `drain-node` and `resume-node`.
+// `node list`, `node drain` and `node resume`.
 
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
@@ -8,13 +8,13 @@ const test = suite('the commands of nodes');
 const gateway = gatewayFor(test, { withAccounts: true, more: { 'node-id': 'a' } });
 const serve = serverFor(test);
 
-const list = () => printed(gateway.run('gateway nodes'));
+const list = () => printed(gateway.run('node list'));
 
 test('nodes lists the one node of a database that no other reaches', async () => {
   const [head, row, ...others] = cellsOf(await list());
   assert.equal(head, ['NODE', 'LIFE', 'STATE', 'ADDRESS', 'VERSION', 'UP', 'PROGRAMS', 'IN FLIGHT']);
   assert.equal([row?.[0], row?.[2], row?.[3], others], ['a', 'live', '-', []]);
-  const { nodes } = JSON.parse(await printed(gateway.run('gateway nodes --json')));
+  const { nodes } = JSON.parse(await printed(gateway.run('node list --json')));
   const names = ['id', 'life', 'address', 'version', 'since', 'programs', 'in_flight', 'draining', 'state'];
   assert.equal(Object.keys(nodes[0]), names);
 });
@@ -25,28 +25,28 @@ test('nodes shows what the nodes should have in common, one line each', async ()
     answer.setHeader('Content-Type', 'application/json');
     answer.end(JSON.stringify({ nodes: [{ id: 'a' }, { id: 'b' }], warnings }));
   });
-  const text = await printed(runCommand(['gateway', 'nodes', '--url', url]));
+  const text = await printed(runCommand(['node', 'list', '--url', url]));
   assert.equal(
     text.split('\n').slice(3),
     warnings.map((line) => `warning: ${line}`),
   );
-  const json = await printed(runCommand(['gateway', 'nodes', '--url', url, '--json']));
+  const json = await printed(runCommand(['node', 'list', '--url', url, '--json']));
   assert.equal(JSON.parse(json).warnings, warnings);
 });
 
-test('drain-node and resume-node change a node, which nodes shows', async () => {
-  assert.is(await printed(gateway.run('gateway drain-node a')), 'the node a is draining');
+test('drain and resume change a node, which the list shows', async () => {
+  assert.is(await printed(gateway.run('node drain a')), 'the node a is draining');
   assert.match(await list(), 'live, draining');
   assert.is((await fetch(`${gateway.url}/readyz`)).status, 503);
-  const node = JSON.parse(await printed(gateway.run('gateway resume-node a --json')));
+  const node = JSON.parse(await printed(gateway.run('node resume a --json')));
   assert.equal([node.id, node.draining], ['a', false]);
   assert.not.match(await list(), 'draining');
 });
 
-test('drain-node names an unknown node, and needs gateway:write', async () => {
-  assert.match(await complaint(gateway.run('gateway drain-node b')), 'No node "b" is known.');
+test('drain names an unknown node, and needs gateway:write', async () => {
+  assert.match(await complaint(gateway.run('node drain b')), 'No node "b" is known.');
   const env = { STAGEDOOR_API_KEY: await gateway.newKey('gateway:read') };
-  assert.match(await complaint(gateway.runAt({ env }, 'gateway drain-node a')), 'gateway:write');
+  assert.match(await complaint(gateway.runAt({ env }, 'node drain a')), 'gateway:write');
 });
 
 test.run();

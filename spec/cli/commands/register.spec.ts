@@ -1,4 +1,4 @@
-// `gateway register`: its options, instances that do not become healthy, and secrets.
+// `instance register`: its options, instances that do not become healthy, and secrets.
 
 import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -12,12 +12,12 @@ import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { complaint, gatewayFor, printed, runCommand, startGateway } from './against-gateway.ts';
 
-const test = suite('gateway register', { timeoutMs: 90_000 });
+const test = suite('instance register', { timeoutMs: 90_000 });
 const program = `"${process.execPath}" "${stdioServerPath}"`;
 const FAR = '--endpoint http://127.0.0.1:9/mcp';
 const folder = folderOfAll(test);
 const gateway = gatewayFor(test);
-const register = (line: string, ...words: string[]) => gateway.run(`gateway register ${line}`, ...words);
+const register = (line: string, ...words: string[]) => gateway.run(`instance register ${line}`, ...words);
 const definitionOf = (template: string, id: string) =>
   gateway.server.gateway.instance(template, id).definition;
 
@@ -73,7 +73,7 @@ test('suggests --header when the endpoint refuses the caller', async () => {
   const { err } = await register(`closed --id one --endpoint http://127.0.0.1:${port}/mcp --wait 5`);
   server.close();
   assert.match(err, /401.*; give the credentials with --header Authorization=@<file>; it stays registered$/);
-  await gateway.run('gateway deregister closed one');
+  await gateway.run('instance deregister closed one');
 });
 
 test('sends headers, from the command line or a file, and metadata', async () => {
@@ -153,7 +153,7 @@ test('refuses invalid options, and options that a definition excludes', async ()
     ['--defined --command x', /--command cannot be combined with --defined or --config$/],
   ];
   for (const [words, message] of cases) {
-    const said = await complaint(runCommand(`gateway register a ${words}`.trim().split(' ')), 2);
+    const said = await complaint(runCommand(`instance register a ${words}`.trim().split(' ')), 2);
     assert.match(said, message);
   }
 });
@@ -162,8 +162,8 @@ test('starts a server of the catalogue by its definition, with settings of --con
   const out = await printed(register(`filesystem --config folders=${folder()} --wait 60 --json`));
   const { id, state, args } = JSON.parse(out);
   assert.equal([state, args.at(-1)], ['healthy', folder()]);
-  assert.match((await gateway.run('gateway call filesystem list_allowed_directories')).out, folder());
-  await printed(gateway.run(`gateway deregister filesystem ${id}`));
+  assert.match((await gateway.run('tool call filesystem list_allowed_directories')).out, folder());
+  await printed(gateway.run(`instance deregister filesystem ${id}`));
   const missing = await complaint(register('filesystem --defined'));
   assert.match(missing, /requires a separate folder for each server: set "config\.folders"/);
   assert.match(await complaint(register('filesystem --config fodlers=/srv')), /^.*fodlers/);
@@ -183,7 +183,7 @@ test('masks secret settings of a definition', async () => {
   await writeFile(folder('templates', 'remote', 'template.json'), JSON.stringify(definition));
   const other = await startGateway({ more: { 'templates-dir': folder('templates') } });
   try {
-    const registering = other.run('gateway register remote --config token=planted-secret --json');
+    const registering = other.run('instance register remote --config token=planted-secret --json');
     const registered = await printed(registering);
     assert.equal(JSON.parse(registered).headers, { Authorization: '***' });
     const shown = await printed(other.run('template show remote --json'));

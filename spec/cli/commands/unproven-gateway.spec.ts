@@ -63,7 +63,7 @@ function secretsOf({ headers }: IncomingMessage): unknown[] {
 
 test('gets no key when it relays to the gateway, from another port or another address', async () => {
   const STAGEDOOR_API_KEY = await gateway.newKey('admin');
-  const own = await run('gateway list', { STAGEDOOR_URL: gateway.url, STAGEDOOR_API_KEY });
+  const own = await run('instance list', { STAGEDOOR_URL: gateway.url, STAGEDOOR_API_KEY });
   assert.is(own.code, 0, own.err);
   const port = Number(new URL(gateway.url).port);
   const others = process.platform === 'linux' ? [{ address: '127.0.0.2', port }] : [];
@@ -72,10 +72,10 @@ test('gets no key when it relays to the gateway, from another port or another ad
     const between = await relay(address, port);
     try {
       for (const line of [
-        'gateway list',
+        'instance list',
         'gateway status',
         'gateway stats',
-        'gateway users',
+        'user list',
         'connect weather --verify',
       ]) {
         const { code, err } = await run(line, { STAGEDOOR_URL: between.url, STAGEDOOR_API_KEY });
@@ -97,15 +97,15 @@ test('gets no token, neither a relay nor a gateway of which the token does not s
   const path = folder('stagedoor', 'credentials.json');
   const { tokens } = JSON.parse(readFileSync(path, 'utf8'));
   const [token] = Object.values(tokens) as [Record<string, unknown>];
-  assert.is((await run('gateway users', { STAGEDOOR_URL: gateway.url })).code, 0);
+  assert.is((await run('user list', { STAGEDOOR_URL: gateway.url })).code, 0);
   writeFileSync(path, JSON.stringify({ tokens: { [between.url]: token } }));
-  const { err: proxied } = await run('gateway users', { STAGEDOOR_URL: between.url });
+  const { err: proxied } = await run('user list', { STAGEDOOR_URL: between.url });
   assert.match(proxied, UNPROVEN);
   assert.match(proxied, 'a proxy or a mapped port may be in between');
   const { proof_secret, ...earlier } = token;
   assert.type(proof_secret, 'string');
   writeFileSync(path, JSON.stringify({ tokens: { [gateway.url]: earlier, [between.url]: token } }));
-  assert.match((await run('gateway users', { STAGEDOOR_URL: gateway.url })).err, UNPROVEN);
+  assert.match((await run('user list', { STAGEDOOR_URL: gateway.url })).err, UNPROVEN);
   const logout = await run(`gateway logout --url ${between.url}`, {});
   assert.match(logout.err, /the token was not ended at .* did not prove that it knows the login of admin/);
   assert.equal(between.secrets, []);
@@ -139,7 +139,7 @@ test('fails the command when it switches to another protocol', async () => {
     response.socket?.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n');
   });
   const STAGEDOOR_API_KEY = await gateway.newKey('admin');
-  const { code, err } = await run('gateway list', { STAGEDOOR_URL: url, STAGEDOOR_API_KEY });
+  const { code, err } = await run('instance list', { STAGEDOOR_URL: url, STAGEDOOR_API_KEY });
   assert.is(code, 1);
   assert.match(err, 'the connection was closed');
 });
@@ -243,7 +243,7 @@ test('gets the key with --trust, and from then on without, until a logout', asyn
   const between = await relay();
   const key = await gateway.newKey('admin');
   const list = (more = '') =>
-    run(`gateway list${more}`, { STAGEDOOR_URL: between.url, STAGEDOOR_API_KEY: key });
+    run(`instance list${more}`, { STAGEDOOR_URL: between.url, STAGEDOOR_API_KEY: key });
   assert.is((await list()).code, 1);
   const trusting = await list(' --trust');
   assert.equal([trusting.code, trusting.err.includes('now gets keys and tokens without a proof')], [0, true]);

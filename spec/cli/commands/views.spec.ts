@@ -74,15 +74,15 @@ test('tools, call and connect take a view like a template', async () => {
       : { content: [{ type: 'text', text: 'hello' }] };
   await inner.register('tools', { id: 'one', handler: handler as never }, { waitMs: 5_000 });
   await inner.views.put({ id: 'desk', from: [{ template: 'tools', rename: { echo: 'say' } }] });
-  assert.match((await gateway.run('gateway tools desk')).out, 'say');
-  assert.match((await gateway.run('gateway call desk say')).out, 'hello');
+  assert.match((await gateway.run('tool list desk')).out, 'say');
+  assert.match((await gateway.run('tool call desk say')).out, 'hello');
   const { code, out, err } = await gateway.run('connect desk --llm curl');
   assert.is(code, 0, err);
   assert.match(out, '/mcp/desk');
   await inner.views.put({ id: 'asks', from: [{ template: 'tools' }], confirm: ['echo'] });
   assert.match((await gateway.run('view show asks')).out, 'confirm:\n  - echo');
   assert.match((await gateway.run('view preview asks')).out, /the user confirms: echo$/);
-  assert.match(await complaint(gateway.run('gateway call asks echo')), 'CONFIRMATION_REQUIRED');
+  assert.match(await complaint(gateway.run('tool call asks echo')), 'CONFIRMATION_REQUIRED');
 });
 
 test.run();

@@ -85,7 +85,7 @@ accounts(
     const { snapshot } = world.gateway.instance('mail', 'mail-1');
     assert.is(snapshot.reason, 'it waits until its account is connected');
     const { code, message } = await errorOf(world.whoami());
-    const how = 'an admin connects it with "stagedoor gateway connections add mail mail-1"';
+    const how = 'an admin connects it with "stagedoor connection add mail mail-1"';
     assert.equal(
       [code, message],
       ['CONNECTION_REQUIRED', `The shared account at the server of "mail" is not connected: ${how} first.`],

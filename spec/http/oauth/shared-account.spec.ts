@@ -71,7 +71,7 @@ const WAYS = {
   },
 };
 
-const ADVICE = /not connected: an admin connects it with "stagedoor gateway connections add mail one"/;
+const ADVICE = /not connected: an admin connects it with "stagedoor connection add mail one"/;
 
 for (const [era, open] of Object.entries(WAYS))
   for (const [path, tool] of [

@@ -50,14 +50,14 @@ inBrowser('shows the gateway at once, and calls a tool', async () => {
 inBrowser('offers no change of accounts and no command, and names the shell commands for these', async () => {
   const { page } = watched;
   await page.goto(`${url}/console/users`);
-  await page.getByText('stagedoor gateway create-user').waitFor();
+  await page.getByText('stagedoor user create').waitFor();
   await page.getByText('ada@localhost').waitFor();
   assert.is(await page.getByRole('button', { name: /^New / }).count(), 0);
   assert.ok(await page.getByRole('button', { name: 'Change' }).isDisabled());
   assert.ok(await page.getByRole('button', { name: 'Delete' }).isDisabled());
   await page.goto(`${url}/console/register`);
   await page.getByRole('button', { name: 'Command' }).click();
-  await page.getByText('stagedoor gateway register').waitFor();
+  await page.getByText('stagedoor instance register').waitFor();
 });
 
 inBrowser('logs no error to the browser console', () => {

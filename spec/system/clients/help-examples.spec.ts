@@ -19,7 +19,7 @@ const PACKAGES = fileURLToPath(new URL('../../../node_modules', import.meta.url)
 const SERVER = join(PACKAGES, '.bin/mcp-server-everything');
 const PASSWORD = 'correct horse battery staple';
 /** These need a browser and a consent: specs in spec/cli/commands run them. */
-const NEEDS_CONSENT = /^gateway (grants revoke|connections (add|confirm|remove)|login --(sso|device))/;
+const NEEDS_CONSENT = /^(grant revoke|connection (add|confirm|remove)|gateway login --(sso|device))/;
 const examples = COMMANDS.flatMap((command) => command.examples ?? []).filter(
   (example) => !NEEDS_CONSENT.test(example),
 );
@@ -33,7 +33,7 @@ const FAULTS: readonly (readonly [pattern: RegExp, named: string])[] = [
 ];
 const isStart = (example: string) => /^gateway start(?!.*--background)/.test(example);
 const isOfDatabase = (example: string) => example.startsWith('db ');
-const SEARCH = 'stagedoor gateway register search --wait 20 --endpoint http://127.0.0.1:9000/mcp --id';
+const SEARCH = 'stagedoor instance register search --wait 20 --endpoint http://127.0.0.1:9000/mcp --id';
 const LOGIN = 'stagedoor gateway login admin --password - < password.txt';
 
 const INITIALIZE = JSON.stringify({
@@ -45,7 +45,7 @@ const INITIALIZE = JSON.stringify({
   },
 });
 /** The fingerprints of the sessions of that client; others may be open. */
-const FINGERPRINTS = "stagedoor gateway sessions | grep 'spec 1\\.0\\.0' | grep -o '^[0-9a-f]\\{12\\}'";
+const FINGERPRINTS = "stagedoor session list | grep 'spec 1\\.0\\.0' | grep -o '^[0-9a-f]\\{12\\}'";
 /** A client of the bridge opens a session, and is killed without ending it. */
 const OPEN_SESSION = `mkfifo in; stagedoor bridge everything < in > /dev/null & exec 3> in; cat initialize.json >&3; for i in $(seq 100); do ${FINGERPRINTS} && break; sleep 0.1; done; kill -9 $!; exec 3>&-`;
 
@@ -63,18 +63,18 @@ const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
   [/^gateway status$/, 'stagedoor gateway start --background'],
   [/search-1/, `${SEARCH} search-1`],
   [
-    /^gateway delete-template/,
-    `${SEARCH} search-1; for id in $(stagedoor gateway list --json | grep -o '"search-[^"]*"' | tr -d '"'); do stagedoor gateway deregister search $id; done`,
+    /^template delete-settings/,
+    `${SEARCH} search-1; for id in $(stagedoor instance list --json | grep -o '"search-[^"]*"' | tr -d '"'); do stagedoor instance deregister search $id; done`,
   ],
-  [/^gateway end-session/, OPEN_SESSION],
-  [/^gateway resume-node/, 'stagedoor gateway drain-node local'],
+  [/^session end/, OPEN_SESSION],
+  [/^node resume/, 'stagedoor node drain local'],
   [/^db status --database/, 'stagedoor db migrate --database postgresql://gateway@db.example.com/stagedoor'],
   // The login of the admin ended by a logout and by a new password.
-  [/^gateway (create-user ada|set-password ada|delete-user)/, LOGIN],
-  [/^gateway create-user ada/, 'stagedoor gateway delete-user ada'],
-  [/^gateway create-user ci/, 'stagedoor gateway delete-user ci'],
-  [/^gateway delete-user ada/, 'stagedoor gateway create-user ada --password - < password.txt'],
-  [/^users unlink ada/, 'stagedoor users link ada --issuer https://login.example.com --subject 248289761001'],
+  [/^(instance list$|user (create ada|set-password ada|link))/, LOGIN],
+  [/^user create ada/, 'stagedoor user delete ada'],
+  [/^user create ci/, 'stagedoor user delete ci'],
+  [/^user delete ada/, 'stagedoor user create ada --password - < password.txt'],
+  [/^user unlink ada/, 'stagedoor user link ada --issuer https://login.example.com --subject 248289761001'],
   [
     /^view (show|set|delete|preview|tools|approve)/,
     `echo '{"id":"support","from":[{"template":"search"}]}' > support.yaml; stagedoor view set support.yaml`,
@@ -86,7 +86,8 @@ const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
 ];
 
 /** Examples that ask for a password at a terminal, and those that run until Ctrl-C. */
-const ASKS = /^gateway (login admin|create-user ada --role admin|set-password \w+)( --local| --url \S+)?$/;
+const ASKS =
+  /^(gateway login admin|user create ada --role admin|user set-password \w+)( --local| --url \S+)?$/;
 const GOES_ON = / (-f|--follow|--watch)( |$)/;
 
 test.needs(process.platform === 'linux', 'the examples are typed into a POSIX shell, some at a terminal')(
@@ -110,8 +111,12 @@ test.needs(process.platform === 'linux', 'the examples are typed into a POSIX sh
       ['postgresql://gateway@db.example.com/stagedoor', database?.url ?? 'sqlite:///other.db'],
       ['postgresql://127.0.0.1/stagedoor', database?.url ?? 'sqlite:///other.db'],
       ['/var/lib/stagedoor', '$HOME/state'],
+      [
+        'build-1f0c',
+        `$(stagedoor client list --json | grep -o '"client_id": "[^"]*' | cut -d'"' -f4 | head -n 1)`,
+      ],
       ['0123456789ab', `$(${FINGERPRINTS} | head -n 1)`],
-      ['1f2e3d4c5b6a7988', '$(stagedoor gateway create-api-key short-lived | cut -d_ -f2)'],
+      ['1f2e3d4c5b6a7988', '$(stagedoor api-key create short-lived | cut -d_ -f2)'],
     ];
     const ended: Record<string, string> = {};
     const typeAll = async (chosen: readonly string[], before: readonly string[] = []): Promise<void> => {

@@ -35,7 +35,7 @@ test.before(async () => {
   metricsPort = await freePort();
   gateway = new Program(['gateway', 'start', '--port', '0', '--metrics-port', String(metricsPort)]);
   for (const id of ['one', 'two'])
-    await gateway.run('gateway', 'register', 'pair', '--id', id, '--command', command(), '--wait', '15');
+    await gateway.run('instance', 'register', 'pair', '--id', id, '--command', command(), '--wait', '15');
   await callTool(caller(await gateway.url()), 'pair', 'count');
 });
 test.after(async () => {
@@ -59,7 +59,7 @@ test('the metrics show that a program was killed and restarted, and drop a dereg
   await becomes(upNow, [1, 1]);
   const restarts = { ...one, reason: 'failure' };
   assert.is(metricValue(await scrape(), 'stagedoor_instance_restarts_total', restarts), 1);
-  await gateway.run('gateway', 'deregister', 'pair', 'one');
+  await gateway.run('instance', 'deregister', 'pair', 'one');
   const text = await textOf();
   assert.not.match(text, 'instance_id="one"');
   assert.match(text, 'instance_id="two"');

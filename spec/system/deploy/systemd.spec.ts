@@ -63,9 +63,20 @@ withSystemd('is active when the gateway is ready, runs programs, and stops witho
   assert.is(await state(), 'active success', await journal());
   const url = ['--url', 'http://127.0.0.1:8123'];
   const command = 'node /opt/stagedoor/spec/fixtures/stdio-server.ts';
-  const words = ['gateway', 'register', 'lines', '--id', 'one', '--wait', '30', '--command', command, ...url];
+  const words = [
+    'instance',
+    'register',
+    'lines',
+    '--id',
+    'one',
+    '--wait',
+    '30',
+    '--command',
+    command,
+    ...url,
+  ];
   await inside('/opt/bin/node', '/opt/bin/stagedoor', ...words);
-  const called = ['gateway', 'call', 'lines', 'echo', 'text=sandboxed', ...url];
+  const called = ['tool', 'call', 'lines', 'echo', 'text=sandboxed', ...url];
   assert.match(await inside('/opt/bin/node', '/opt/bin/stagedoor', ...called), 'sandboxed');
   assert.is(await inside('stat', '-c', '%U %a', '/var/lib/stagedoor/gateway.db'), 'stagedoor 600');
   assert.is(await inside('systemctl', 'show', '-p', 'LimitCORE', 'stagedoor'), 'LimitCORE=0');

@@ -49,20 +49,12 @@ test('login, a new user and a new key work from an empty folder, also after a re
   assert.equal([statSync(kept).mode & 0o777, statSync(join(kept, '..')).mode & 0o777], [0o600, 0o700]);
   const token: string = JSON.parse(readFileSync(kept, 'utf8')).tokens[url].access_token;
 
-  await succeeds(['gateway', 'create-user', 'ada', '--password', '-'], 'correct horse\n');
-  const made = await succeeds([
-    'gateway',
-    'create-api-key',
-    'ci',
-    '--permissions',
-    'tools:call',
-    '--expires',
-    '30d',
-  ]);
+  await succeeds(['user', 'create', 'ada', '--password', '-'], 'correct horse\n');
+  const made = await succeeds(['api-key', 'create', 'ci', '--permissions', 'tools:call', '--expires', '30d']);
   assert.match(made.out, /^sd_[0-9a-f]{16}_[A-Za-z0-9_-]{43}$/);
   const key = made.out;
   const command = `'${process.execPath}' '${stdioServerPath}' --name=one`;
-  await succeeds(['gateway', 'register', 'demo', '--id', 'one', '--wait', '20', '--command', command]);
+  await succeeds(['instance', 'register', 'demo', '--id', 'one', '--wait', '20', '--command', command]);
 
   assert.is(toolText(await call(key)), 'one');
 
@@ -70,11 +62,11 @@ test('login, a new user and a new key work from an empty folder, also after a re
   await start();
   await becomes(async () => toolText(await call(key)), 'one');
 
-  await succeeds(['gateway', 'revoke', 'ci']);
+  await succeeds(['api-key', 'revoke', 'ci']);
   assert.equal(statusAndCode(await call(key)), [401, 'INVALID_CREDENTIALS']);
 
   await succeeds(['gateway', 'logout']);
-  assert.is((await cli(['gateway', 'users'])).code, 1);
+  assert.is((await cli(['user', 'list'])).code, 1);
   for (const secret of [password, token, key, 'correct horse'])
     assert.not.match(`${gateway?.out}${gateway?.err}`, secret);
 });
@@ -84,13 +76,13 @@ test('account commands work on the database without a gateway, and replace a los
   await stop();
   assert.ok(existsSync(folder('initial-admin-password')));
   const created = await local(
-    ['gateway', 'create-user', 'ada', '--role', 'admin', '--password', '-'],
+    ['user', 'create', 'ada', '--role', 'admin', '--password', '-'],
     'correct horse',
   );
   assert.is(created.code, 0, created.err);
-  const key = (await local(['gateway', 'create-api-key', 'ci', '--role', 'admin'])).out.trim();
+  const key = (await local(['api-key', 'create', 'ci', '--role', 'admin'])).out.trim();
   assert.match(key, /^sd_/);
-  const replaced = await local(['gateway', 'set-password', 'admin', '--password', '-'], 'battery staple');
+  const replaced = await local(['user', 'set-password', 'admin', '--password', '-'], 'battery staple');
   assert.is(replaced.code, 0, replaced.err);
 
   await start();
@@ -100,8 +92,8 @@ test('account commands work on the database without a gateway, and replace a los
   assert.is((await ci('GET /gateway/audit')).status, 200);
 
   // The running gateway learns of changes in the database.
-  assert.is((await local(['gateway', 'delete-user', 'ada'])).code, 0);
-  assert.is((await local(['gateway', 'revoke', 'ci'])).code, 0);
+  assert.is((await local(['user', 'delete', 'ada'])).code, 0);
+  assert.is((await local(['api-key', 'revoke', 'ci'])).code, 0);
   await untilStatus(401, () => ci('GET /gateway/audit'));
 });
 

@@ -55,7 +55,7 @@ async function isAlone(folder: string, env: Readonly<Record<string, string>>): P
     `--${basename(folder)}`,
   ];
   const { code, err } = await former.run(
-    ...['gateway', 'register', 'deaf', '--id', 'one', '--wait', '20', '--command'],
+    ...['instance', 'register', 'deaf', '--id', 'one', '--wait', '20', '--command'],
     command.map((word) => `'${word}'`).join(' '),
   );
   assert.is(code, 0, err);

@@ -69,7 +69,7 @@ needsProcesses('leaves no process even when it is killed', async () => {
   await register('stubborn', 'one', stubborn);
   const port = await freePort();
   const { code, err } = await gateway.run(
-    ...['gateway', 'register', 'managed', '--id', 'one', '--wait', '20'],
+    ...['instance', 'register', 'managed', '--id', 'one', '--wait', '20'],
     ...['--endpoint', `http://127.0.0.1:${port}/mcp`],
     ...['--command', `'${process.execPath}' '${httpServerPath}' --port=${port}`],
   );
@@ -92,7 +92,7 @@ async function register(template: string, id: string, flags: string): Promise<vo
   const words = flags.split(' --').map((flag, index) => (index === 0 ? flag : `--${flag}`));
   const command = [process.execPath, stdioServerPath, ...words].filter(Boolean).map((word) => `'${word}'`);
   const { code, err } = await gateway.run(
-    ...['gateway', 'register', template, '--id', id, '--wait', '20', '--command', command.join(' ')],
+    ...['instance', 'register', template, '--id', id, '--wait', '20', '--command', command.join(' ')],
   );
   assert.is(code, 0, err);
 }

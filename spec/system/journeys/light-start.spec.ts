@@ -105,7 +105,7 @@ for (const kind of ['without instances', 'with an instance that is reached by HT
 }
 
 test('a command that asks a gateway loads the package for command lines, and no other', async () => {
-  const program = new Program(['gateway', 'list', '--url', 'http://127.0.0.1:1'], {
+  const program = new Program(['instance', 'list', '--url', 'http://127.0.0.1:1'], {
     bin: sourceBinPath,
     env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(listModules('modules.txt'))}` },
   });

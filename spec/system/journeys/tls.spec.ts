@@ -128,7 +128,7 @@ openssl('a gateway in the background is found by https, and so it is by the doct
     assert.match(status.out, 'healthy', status.err);
     const login = await run(['gateway', 'login', 'admin', '--password', PASSWORD], trusted);
     assert.match(login.out, `admin is logged in at https://127.0.0.1:${port}`, login.err);
-    const users = await run(['gateway', 'users'], trusted);
+    const users = await run(['user', 'list'], trusted);
     assert.match(users.err, `using the gateway https://127.0.0.1:${port}`);
     const doctor = await run(['doctor', '--port', port], trusted);
     assert.match(doctor.out, `127.0.0.1:${port} is used by a gateway that is running`);

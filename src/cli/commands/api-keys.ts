@@ -1,4 +1,4 @@
-// `stagedoor gateway api-keys | create-api-key | revoke`: API keys, at a running gateway or in its database.
+// `stagedoor api-key list | create | revoke`: API keys, at a running gateway or in its database.
 // A key is shown once, when it is created, and stored nowhere.
 
 import {
@@ -14,10 +14,10 @@ import { minute, printResult, type TableColumns, table } from '../output.ts';
 import { type Fields, fields, objectsOf } from '../remote/answers.ts';
 
 export const apiKeys: Command = {
-  name: 'gateway api-keys',
+  name: 'api-key list',
   summary: 'List the API keys',
   options: ACCOUNT_CLIENT_OPTIONS,
-  examples: ['gateway api-keys'],
+  examples: ['api-key list'],
   run: async (input, terminal) => {
     const path = '/auth/api-keys';
     const found = objectsOf(await withAccountClient(input, terminal, (client) => client.request(path)));
@@ -46,7 +46,7 @@ function keyState({ is_active: isActive, expires_at: expiresAt }: Fields): strin
 
 /** Creates a key. In a pipe, standard output is the key and nothing else. */
 export const createApiKey: Command = {
-  name: 'gateway create-api-key',
+  name: 'api-key create',
   positionals: '<name>',
   summary: 'Create an API key and print it, only this once; in a pipe, the key and nothing else',
   options: {
@@ -59,10 +59,10 @@ export const createApiKey: Command = {
     ...ACCOUNT_CLIENT_OPTIONS,
   },
   examples: [
-    'gateway create-api-key ci --expires 30d',
-    'gateway create-api-key search-only --permissions tools:call --templates search',
-    'gateway create-api-key readers --permissions tools:call --tools "files/read_*"',
-    'gateway create-api-key desk --permissions tools:call --views support --templates none',
+    'api-key create ci --expires 30d',
+    'api-key create search-only --permissions tools:call --templates search',
+    'api-key create readers --permissions tools:call --tools "files/read_*"',
+    'api-key create desk --permissions tools:call --views support --templates none',
   ],
   run: async (input, terminal) => {
     const expires = input.text('expires');
@@ -110,11 +110,11 @@ function forPeople({
 
 /** The gateway that gets the request revokes the key at once, others within 10 s. */
 export const revoke: Command = {
-  name: 'gateway revoke',
+  name: 'api-key revoke',
   positionals: '<key>',
   summary: 'Revoke an API key, by its id or its name',
   options: ACCOUNT_CLIENT_OPTIONS,
-  examples: ['gateway revoke 1f2e3d4c5b6a7988'],
+  examples: ['api-key revoke 1f2e3d4c5b6a7988'],
   run: async (input, terminal) => {
     const key = await withAccountClient(input, terminal, async (client) => {
       const found = await findApiKey(client, idOf(input.positional(0)));

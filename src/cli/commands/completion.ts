@@ -49,20 +49,15 @@ interface CompletionRule {
 function rulesOf(commands: readonly Command[]): readonly CompletionRule[] {
   const single = commands.filter(({ name }) => !name.includes(' '));
   const groups = groupsOf(commands);
-  const outer = [...groups.keys()].filter((group) => !group.includes(' '));
   const top = [
-    ...outer.map((word) => ({ word, about: `commands of ${word}` })),
+    ...[...groups.keys()].map((word) => ({ word, about: `commands of ${word}` })),
     ...single.map(asCompletion),
     { word: '--help', about: 'show help' },
     { word: '--version', about: 'show the version' },
   ];
   return [
     { before: '', isOpen: false, candidates: top },
-    ...[...groups].map(([before, words]) => ({
-      before,
-      isOpen: false,
-      candidates: [...words.values()],
-    })),
+    ...[...groups].map(([before, candidates]) => ({ before, isOpen: false, candidates })),
     ...commands.map((command) => ({
       before: command.name,
       isOpen: true,
@@ -76,18 +71,12 @@ function rulesOf(commands: readonly Command[]): readonly CompletionRule[] {
   ];
 }
 
-/** The words after each group, and after each group within a group. */
-function groupsOf(commands: readonly Command[]): ReadonlyMap<string, ReadonlyMap<string, Completion>> {
-  const groups = new Map<string, Map<string, Completion>>();
-  for (const { name, summary } of commands) {
-    const words = name.split(' ');
-    for (const [depth, word] of words.entries()) {
-      if (depth === 0) continue;
-      const group = words.slice(0, depth).join(' ');
-      const about = depth === words.length - 1 ? short(summary) : `commands of ${word}`;
-      const after = groups.get(group) ?? new Map<string, Completion>();
-      groups.set(group, after.set(word, { word, about }));
-    }
+/** The words after each group. */
+function groupsOf(commands: readonly Command[]): ReadonlyMap<string, readonly Completion[]> {
+  const groups = new Map<string, readonly Completion[]>();
+  for (const command of commands) {
+    const [group = '', verb] = command.name.split(' ');
+    if (verb !== undefined) groups.set(group, [...(groups.get(group) ?? []), asCompletion(command)]);
   }
   return groups;
 }

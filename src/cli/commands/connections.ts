@@ -1,4 +1,4 @@
-// `stagedoor gateway connections list | add | confirm | remove`: the connected accounts at servers that want OAuth.
+// `stagedoor connection list | add | confirm | remove`: the connected accounts at servers that want OAuth.
 
 import type { Command } from '../command.ts';
 import { minute, printResult, type TableColumns, table } from '../output.ts';
@@ -8,10 +8,10 @@ import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
 const PATH = '/gateway/connections';
 
 export const connections: Command = {
-  name: 'gateway connections list',
+  name: 'connection list',
   summary: 'List the connected accounts at servers that want OAuth',
   options: CLIENT_OPTIONS,
-  examples: ['gateway connections list'],
+  examples: ['connection list'],
   run: async (input, terminal) => {
     const found = objectsOf(await (await requireGateway(input, terminal)).request(PATH));
     return printResult(input, terminal, found, () =>
@@ -30,12 +30,12 @@ const COLUMNS: TableColumns<Fields> = {
 };
 
 export const addConnection: Command = {
-  name: 'gateway connections add',
+  name: 'connection add',
   positionals: '<template> <id>',
   summary:
     'Print the address at which a browser connects an account: your own, or the shared one for an admin',
   options: CLIENT_OPTIONS,
-  examples: ['gateway connections add mail mail-1'],
+  examples: ['connection add mail mail-1'],
   run: async (input, terminal) => {
     const body = { template: input.positional(0), instance_id: input.positional(1) };
     const gateway = await requireGateway(input, terminal);
@@ -45,14 +45,14 @@ export const addConnection: Command = {
 };
 
 export const confirmServer: Command = {
-  name: 'gateway connections confirm',
+  name: 'connection confirm',
   positionals: '<template> <id>',
   summary: 'Use the authorization server that a server names, in place of the previous one',
   options: {
     '--issuer <url>': 'The new one; default the one that the server names now',
     ...CLIENT_OPTIONS,
   },
-  examples: ['gateway connections confirm mail mail-1'],
+  examples: ['connection confirm mail mail-1'],
   run: async (input, terminal) => {
     const issuer = input.text('issuer');
     const target = { template: input.positional(0), instance_id: input.positional(1) };
@@ -69,11 +69,11 @@ export const confirmServer: Command = {
 };
 
 export const removeConnection: Command = {
-  name: 'gateway connections remove',
+  name: 'connection remove',
   positionals: '<id>',
   summary: 'Disconnect an account: its tokens are deleted here and revoked at its server',
   options: CLIENT_OPTIONS,
-  examples: ['gateway connections remove 5d41402abc4b2a76b9719d911017c592'],
+  examples: ['connection remove 5d41402abc4b2a76b9719d911017c592'],
   run: async (input, terminal) => {
     const id = input.positional(0);
     const gateway = await requireGateway(input, terminal);

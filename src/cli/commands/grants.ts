@@ -1,4 +1,4 @@
-// `stagedoor gateway grants list | revoke`: what MCP clients may do for their users, at a running gateway or in its database.
+// `stagedoor grant list | revoke`: what MCP clients may do for their users, at a running gateway or in its database.
 
 import { ACCOUNT_CLIENT_OPTIONS, withAccountClient } from '../accounts/account-client.ts';
 import type { Command } from '../command.ts';
@@ -6,10 +6,10 @@ import { minute, printResult, type TableColumns, table } from '../output.ts';
 import { type Fields, objectsOf } from '../remote/answers.ts';
 
 export const grants: Command = {
-  name: 'gateway grants list',
+  name: 'grant list',
   summary: 'List what MCP clients may do for their users',
   options: ACCOUNT_CLIENT_OPTIONS,
-  examples: ['gateway grants list'],
+  examples: ['grant list'],
   run: async (input, terminal) => {
     const path = '/auth/grants';
     const found = objectsOf(await withAccountClient(input, terminal, (client) => client.request(path)));
@@ -31,11 +31,11 @@ const COLUMNS: TableColumns<Fields> = {
 
 /** The gateway that gets the request ends the grant at once, others within 12 s. */
 export const revokeGrant: Command = {
-  name: 'gateway grants revoke',
+  name: 'grant revoke',
   positionals: '<id>',
   summary: 'End a grant: its MCP client has to ask its user again',
   options: ACCOUNT_CLIENT_OPTIONS,
-  examples: ['gateway grants revoke 8c0e7f64-35a5-4a0e-9f43-8a3d9d2f6a11'],
+  examples: ['grant revoke 8c0e7f64-35a5-4a0e-9f43-8a3d9d2f6a11'],
   run: async (input, terminal) => {
     const id = input.positional(0);
     const path = `/auth/grants/${encodeURIComponent(id)}`;

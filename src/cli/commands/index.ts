@@ -5,7 +5,7 @@ import { apiKeys, createApiKey, revoke } from './api-keys.ts';
 import { templateApprove, templateTools, viewApprove, viewTools } from './approvals.ts';
 import { audit } from './audit.ts';
 import { bridge } from './bridge.ts';
-import { clients } from './clients.ts';
+import { clientAdd, clientList, clientRemove } from './clients.ts';
 import { completionOf } from './completion.ts';
 import { config } from './config.ts';
 import { connect } from './connect.ts';
@@ -14,17 +14,17 @@ import { dbExport, dbImport, dbMigrate, dbRekey, dbStatus } from './database.ts'
 import { doctor } from './doctor.ts';
 import { events } from './events.ts';
 import { grants, revokeGrant } from './grants.ts';
-import { deregister, drain, instanceSet, register, restart, resume, sync } from './instances.ts';
+import { deregister, drain, instanceRestart, instanceSet, register, resume, sync } from './instances.ts';
 import { login, logout } from './login.ts';
 import { logLevel, logs } from './logs.ts';
 import { drainNode, nodes, resumeNode } from './nodes.ts';
 import { endSession, sessions } from './sessions.ts';
-import { start, stop } from './start.ts';
+import { restart, start, stop } from './start.ts';
 import { health, list, stats, status } from './status.ts';
 import { templateImport } from './template-import.ts';
 import { templateSearch } from './template-search.ts';
 import {
-  deleteTemplate,
+  deleteSettings,
   templateAdd,
   templateDelete,
   templateInit,
@@ -39,31 +39,48 @@ import { deleteView, previewView, setView, showView, views } from './views.ts';
 
 /** The headings of help and of the reference, each with its commands. */
 export const COMMAND_BLOCKS: readonly CommandBlock[] = [
-  { title: 'Gateway', commands: [start, stop, status, health, stats, events, logs, logLevel] },
+  {
+    title: 'Gateway',
+    commands: [
+      start,
+      stop,
+      restart,
+      status,
+      health,
+      stats,
+      events,
+      logs,
+      logLevel,
+      sync,
+      audit,
+      login,
+      logout,
+    ],
+  },
   {
     title: 'Instances',
-    commands: [register, deregister, list, drain, resume, restart, instanceSet, deleteTemplate, sync],
+    commands: [list, register, deregister, instanceSet, drain, resume, instanceRestart],
   },
   { title: 'Tools and sessions', commands: [tools, call, sessions, endSession, connect, bridge] },
   { title: 'Nodes', commands: [nodes, drainNode, resumeNode] },
   {
     title: 'Accounts',
     commands: [
-      ...[login, logout, createUser, users, usersSet, usersLink, usersUnlink, setPassword, deleteUser],
-      ...[createApiKey, apiKeys, revoke, audit],
+      ...[users, createUser, usersSet, setPassword, usersLink, usersUnlink, deleteUser],
+      ...[apiKeys, createApiKey, revoke],
     ],
   },
   {
     title: 'MCP clients, and accounts at servers',
     commands: [
-      ...[clients, grants, revokeGrant],
+      ...[clientList, clientAdd, clientRemove, grants, revokeGrant],
       ...[connections, addConnection, confirmServer, removeConnection],
     ],
   },
   {
     title: 'Templates',
     commands: [
-      ...[templateList, templateShow, templateSet, templateTools, templateApprove],
+      ...[templateList, templateShow, templateSet, deleteSettings, templateTools, templateApprove],
       ...[templateInit, templateValidate, templateAdd],
       ...[templateSearch, templateImport, templateDelete],
     ],
@@ -77,12 +94,17 @@ export const COMMANDS: readonly Command[] = COMMAND_BLOCKS.flatMap(({ commands }
 
 /** What the commands of a group are about, for its help. */
 export const GROUPS: Readonly<Record<string, string>> = {
-  gateway: 'Starts, watches and manages a gateway: instances, nodes, sessions and accounts.',
-  'gateway grants': 'What MCP clients may do for the users who allowed it.',
-  'gateway connections': 'The accounts with which the gateway calls servers that want OAuth.',
-  instance: 'Changes a registered instance.',
-  users: 'Changes a user and the ways of signing in; "gateway users" lists them.',
+  gateway: 'Starts, stops and watches a gateway.',
+  instance: 'The servers behind a gateway: a program or an endpoint each.',
   template: 'What servers are, and the settings of their instances.',
   view: 'MCP servers that are made of tools of several templates.',
+  tool: 'The tools of a template or a view, and calls of them.',
+  session: 'The open sessions of MCP clients.',
+  user: 'Users, their rights, and how they sign in.',
+  'api-key': 'Keys with which programs call the gateway.',
+  client: 'The MCP clients that may ask users to sign in.',
+  grant: 'What MCP clients may do for the users who allowed it.',
+  connection: 'The accounts with which the gateway calls servers that want OAuth.',
+  node: 'The nodes of a deployment: one for each gateway on the database.',
   db: 'The database of a gateway: its migrations, its content and its encryption.',
 };

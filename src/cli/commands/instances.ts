@@ -1,7 +1,6 @@
-// Commands that change the instances of a running gateway: `gateway register | deregister | drain | resume | restart | sync`,
-// `instance set`.
+// Commands that change the instances of a running gateway: `instance register | deregister | set | drain | resume | restart`,
+// `gateway sync`.
 
-import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { filePieces } from '../../config/read-file.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
@@ -9,20 +8,16 @@ import { isMissing } from '../../domain/instances/start-failure.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import { ownCommand } from '../../domain/version.ts';
-import { DAEMON_OPTIONS, NODE_ID_VARIABLE } from '../background/daemon-files.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';
-import { readCommandLine } from '../command-line.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { detailLines, printable, printResult, stateWord, table } from '../output.ts';
 import { elementsOf, type Fields, fields, objectsOf, shownReasonOf, warningsOf } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, GATEWAY_ANSWER_MS, ofTemplate, requireGateway } from '../remote/remote.ts';
 import { requestCommand } from '../remote/request-command.ts';
-import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
-import { start } from './start.ts';
 
 export const register: Command = {
-  name: 'gateway register',
+  name: 'instance register',
   positionals: '<template>',
   summary:
     'Register an instance: an HTTP endpoint, a program that the gateway runs, or both: the program serves the endpoint',
@@ -55,11 +50,11 @@ export const register: Command = {
     ...CLIENT_OPTIONS,
   },
   examples: [
-    'gateway register search --endpoint http://127.0.0.1:9000/mcp --weight 3',
-    'gateway register search --endpoint https://mcp.example.com --header Authorization=@token.txt',
-    'gateway register time --defined --wait 60',
-    'gateway register filesystem --config folders=/srv/shared',
-    'gateway register files --command "npx -y @modelcontextprotocol/server-filesystem ./shared" --wait 300',
+    'instance register search --endpoint http://127.0.0.1:9000/mcp --weight 3',
+    'instance register search --endpoint https://mcp.example.com --header Authorization=@token.txt',
+    'instance register time --defined --wait 60',
+    'instance register filesystem --config folders=/srv/shared',
+    'instance register files --command "npx -y @modelcontextprotocol/server-filesystem ./shared" --wait 300',
   ],
   run: async (input, terminal) => {
     const template = input.positional(0);
@@ -210,7 +205,7 @@ function unhealthy(id: string, record: Fields, waitSeconds: number, outcome: str
 }
 
 export const deregister = requestCommand({
-  name: 'gateway deregister',
+  name: 'instance deregister',
   summary: 'Deregister an instance; its calls in flight finish',
   request: (template, id) => ['DELETE', `/gateway/deregister/${template}/${id}`],
   textOf: (template, id) => `${id} is deregistered from ${template}`,
@@ -218,60 +213,26 @@ export const deregister = requestCommand({
 });
 
 export const drain = requestCommand({
-  name: 'gateway drain',
+  name: 'instance drain',
   summary: 'Send an instance no new calls until it is resumed or the gateway restarts; it keeps running',
   request: (template, id) => ['POST', `/gateway/instances/${template}/${id}/drain`],
   textOf: (template, id) => `${id} of ${template} gets no new calls until it is resumed`,
 });
 
 export const resume = requestCommand({
-  name: 'gateway resume',
+  name: 'instance resume',
   summary: 'Send calls to a drained instance again',
   request: (template, id) => ['POST', `/gateway/instances/${template}/${id}/resume`],
   textOf: (template, id, { state }) => `${id} of ${template} gets calls again: ${state}`,
 });
 
-const restartInstance = requestCommand({
-  name: 'gateway restart',
-  summary: 'Restart the gateway in the background, or one instance when its calls have ended',
+export const instanceRestart = requestCommand({
+  name: 'instance restart',
+  summary: 'Restart an instance when its calls have ended',
   request: (template, id) => ['POST', `/gateway/instances/${template}/${id}/restart`],
   textOf: (template, id) =>
     `${id} of ${template} restarts when its calls have ended, after 30 s at the latest`,
 });
-
-/** Without arguments: the background gateway. With template and id: one instance. */
-export const restart: Command = {
-  ...restartInstance,
-  positionals: '[template] [id]',
-  options: { ...restartInstance.options, ...DAEMON_OPTIONS },
-  examples: ['gateway restart', ...(restartInstance.examples ?? [])],
-  run: async (input, terminal) => {
-    const { length } = input.positionals;
-    if (length === 1) {
-      throw new UsageError(
-        'missing required argument <id>; without arguments the gateway in the background restarts',
-      );
-    }
-    if (length === 2) return restartInstance.run(input, terminal);
-    const orphan = ['url', 'json'].find((name) => input.has(name));
-    if (orphan !== undefined) throw new UsageError(`--${orphan} requires <template> and <id>`);
-    const { requireDaemon, startDaemon, stopDaemon } = await import('../background/start-daemon.ts');
-    const daemon = await requireDaemon(input, terminal);
-    const { folder, words } = daemon;
-    if (!existsSync(folder))
-      throw new CommandFailure(`the gateway keeps running: its folder ${folder} is gone`);
-    // Invalid settings are reported before anything is stopped.
-    const line = readCommandLine([start], words);
-    if (line.kind !== 'run') throw new CommandFailure(`"${words.join(' ')}" does not start a gateway`);
-    // The gateway starts as the same node, also from a shell that does not have the name of the node.
-    const nodeId = terminal.env[NODE_ID_VARIABLE] || daemon.nodeId;
-    const env = nodeId === undefined ? terminal.env : { ...terminal.env, [NODE_ID_VARIABLE]: nodeId };
-    const there = { ...terminal, folder, env };
-    const config = readSettings(line.input, there);
-    await stopDaemon(daemon, terminal);
-    return startDaemon(config, words, there);
-  },
-};
 
 export const instanceSet: Command = {
   name: 'instance set',

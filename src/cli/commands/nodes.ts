@@ -1,4 +1,4 @@
-// `stagedoor gateway nodes | drain-node | resume-node`: the nodes of the deployment, as the gateway that answers sees them.
+// `stagedoor node list | drain | resume`: the nodes of the deployment, as the gateway that answers sees them.
 
 import type { Command } from '../command.ts';
 import { duration, printable, printResult, table } from '../output.ts';
@@ -7,10 +7,10 @@ import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const nodes: Command = {
-  name: 'gateway nodes',
+  name: 'node list',
   summary: 'List the nodes that share the database; the one that answers comes first',
   options: CLIENT_OPTIONS,
-  examples: ['gateway nodes', 'gateway nodes --json'],
+  examples: ['node list', 'node list --json'],
   run: async (input, terminal) => {
     const gateway = await requireGateway(input, terminal);
     const answer = await gateway.request('/gateway/nodes');
@@ -31,7 +31,7 @@ export const drainNode = commandFor(
 export const resumeNode = commandFor('resume', 'Make a drained node ready again', 'takes new sessions');
 
 function commandFor(action: 'drain' | 'resume', summary: string, outcome: string): Command {
-  const name = `gateway ${action}-node`;
+  const name = `node ${action}`;
   return {
     name,
     positionals: '<id>',

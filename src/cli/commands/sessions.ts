@@ -1,4 +1,4 @@
-// `stagedoor gateway sessions | end-session`: the open sessions of MCP clients at a running gateway.
+// `stagedoor session list | end`: the open sessions of MCP clients at a running gateway.
 
 import type { Command } from '../command.ts';
 import { duration, printResult, table } from '../output.ts';
@@ -7,10 +7,10 @@ import { CLIENT_OPTIONS, pagedEntries, requireGateway } from '../remote/remote.t
 import type { Terminal } from '../terminal.ts';
 
 export const sessions: Command = {
-  name: 'gateway sessions',
+  name: 'session list',
   summary: 'List open sessions of MCP clients and where they are bound; an admin sees those of all callers',
   options: CLIENT_OPTIONS,
-  examples: ['gateway sessions', 'gateway sessions --json'],
+  examples: ['session list', 'session list --json'],
   run: async (input, terminal) => {
     const all = await pagedEntries(await requireGateway(input, terminal), '/gateway/sessions', 'sessions');
     return printResult(input, terminal, { sessions: all }, () => listing(terminal, all));
@@ -18,11 +18,11 @@ export const sessions: Command = {
 };
 
 export const endSession: Command = {
-  name: 'gateway end-session',
+  name: 'session end',
   positionals: '<id>',
   summary: 'End a session of an MCP client, which has to initialize again',
   options: CLIENT_OPTIONS,
-  examples: ['gateway end-session 0123456789ab'],
+  examples: ['session end 0123456789ab'],
   run: async (input, terminal) => {
     const id = input.positional(0);
     const gateway = await requireGateway(input, terminal);

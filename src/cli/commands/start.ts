@@ -1,12 +1,14 @@
 // `stagedoor gateway start` runs a gateway until a signal stops it, in the foreground or as a daemon;
-// `gateway stop` ends a daemon.
+// `gateway stop` ends a daemon, and `gateway restart` starts it again.
 
+import { existsSync } from 'node:fs';
 import type { Config, ConfigRow } from '../../config/config.ts';
 import { SETTINGS } from '../../config/settings.ts';
 import { systemClock } from '../../domain/time/clock.ts';
-import { DAEMON_OPTIONS, DAEMON_VARIABLE } from '../background/daemon-files.ts';
+import { DAEMON_OPTIONS, DAEMON_VARIABLE, NODE_ID_VARIABLE } from '../background/daemon-files.ts';
 import type { Command } from '../command.ts';
-import { UsageError } from '../failures.ts';
+import { readCommandLine } from '../command-line.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
 import { releaseCompiledCode } from '../foreground/compiled-code.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
@@ -104,5 +106,29 @@ export const stop: Command = {
     await stopDaemon(daemon, terminal);
     terminal.print(`stopped: process ${daemon.pid}, ${daemon.url}`);
     return 0;
+  },
+};
+
+export const restart: Command = {
+  name: 'gateway restart',
+  summary: 'Restart the gateway in the background with the options that it was started with',
+  options: DAEMON_OPTIONS,
+  examples: ['gateway restart', 'gateway restart --state-dir /var/lib/stagedoor'],
+  run: async (input, terminal) => {
+    const { requireDaemon, startDaemon, stopDaemon } = await import('../background/start-daemon.ts');
+    const daemon = await requireDaemon(input, terminal);
+    const { folder, words } = daemon;
+    if (!existsSync(folder))
+      throw new CommandFailure(`the gateway keeps running: its folder ${folder} is gone`);
+    // Invalid settings are reported before anything is stopped.
+    const line = readCommandLine([start], words);
+    if (line.kind !== 'run') throw new CommandFailure(`"${words.join(' ')}" does not start a gateway`);
+    // The gateway starts as the same node, also from a shell that does not have the name of the node.
+    const nodeId = terminal.env[NODE_ID_VARIABLE] || daemon.nodeId;
+    const env = nodeId === undefined ? terminal.env : { ...terminal.env, [NODE_ID_VARIABLE]: nodeId };
+    const there = { ...terminal, folder, env };
+    const config = readSettings(line.input, there);
+    await stopDaemon(daemon, terminal);
+    return startDaemon(config, words, there);
   },
 };

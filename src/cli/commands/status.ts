@@ -1,5 +1,5 @@
-// `stagedoor gateway list | status | health | stats`: every instance and its state; the state of a running gateway and of its
-// templates; the calls of each instance.
+// `stagedoor instance list`: every instance and its state. `stagedoor gateway status | health | stats`: the state of a running
+// gateway and of its templates; the calls of each instance.
 
 import { ownCommand } from '../../domain/version.ts';
 import type { Command, CommandInput } from '../command.ts';
@@ -19,10 +19,10 @@ import { CLIENT_OPTIONS, ofTemplate, type Remote, requireGateway, WIDE_OPTION } 
 import type { Terminal } from '../terminal.ts';
 
 export const list: Command = {
-  name: 'gateway list',
+  name: 'instance list',
   summary: 'List every registered instance and its state',
   options: { ...WIDE_OPTION, ...CLIENT_OPTIONS },
-  examples: ['gateway list', 'gateway list --wide', 'gateway list --json'],
+  examples: ['instance list', 'instance list --wide', 'instance list --json'],
   run: async (input, terminal) => {
     const gateway = await requireGateway(input, terminal);
     const registry = await gateway.request('/gateway/registry');
@@ -46,7 +46,7 @@ function nodeOf({ node_id: node, running_on: runner }: Fields): unknown {
 function listing(input: CommandInput, terminal: Terminal, registry: unknown, hasNodes: boolean): string {
   const records = instancesOf(registry);
   if (records.length === 0)
-    return `No instance is registered; "${ownCommand('gateway register --help')}" shows how.`;
+    return `No instance is registered; "${ownCommand('instance register --help')}" shows how.`;
   return table(
     terminal,
     {

@@ -1,6 +1,6 @@
 // `stagedoor template list | show`: the templates of a gateway, or of the folder of definitions on this machine; `template init |
 // validate | add`: writes a template.json, checks one, and copies one into that folder; `template set | delete`,
-// `gateway delete-template`: change those of a running gateway.
+// `template delete-settings`: change those of a running gateway.
 
 import { existsSync, mkdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -341,10 +341,10 @@ function changeOf(words: ReadonlyMap<string, string>, names: readonly string[]):
   return Object.fromEntries(settings);
 }
 
-export const deleteTemplate = requestCommand({
-  name: 'gateway delete-template',
+export const deleteSettings = requestCommand({
+  name: 'template delete-settings',
   positionals: '<template>',
-  summary: 'Delete a template that has no instances, and its settings',
+  summary: 'Delete a template that has no instances left: its settings',
   request: (template) => ['DELETE', `/gateway/templates/${template}`],
   textOf: (template) => `${template} is deleted`,
   record: { deleted: true },

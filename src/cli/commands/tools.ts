@@ -1,4 +1,4 @@
-// `stagedoor gateway tools | call`: the tools of a template and their arguments, and a call of one.
+// `stagedoor tool list | call`: the tools of a template and their arguments, and a call of one.
 
 import { messageOf } from '../../domain/errors/errors.ts';
 import { isJsonObject, jsonIn, parseExact } from '../../domain/json/json.ts';
@@ -15,11 +15,11 @@ import {
 } from '../remote/remote.ts';
 
 export const tools: Command = {
-  name: 'gateway tools',
+  name: 'tool list',
   positionals: '<template>',
   summary: 'List the tools of a template and their arguments; brackets mark optional ones',
   options: CLIENT_OPTIONS,
-  examples: ['gateway tools everything', 'gateway tools everything --json'],
+  examples: ['tool list everything', 'tool list everything --json'],
   run: async (input, terminal) => {
     const template = input.positional(0);
     const gateway = await requireGateway(input, terminal);
@@ -50,15 +50,15 @@ function argumentsOf({ parameters }: Fields): string {
 }
 
 export const call: Command = {
-  name: 'gateway call',
+  name: 'tool call',
   positionals: '<template> <tool> [...arguments]',
   summary:
     'Call a tool; its arguments are one JSON object or key=value words; exit code 1 when the tool reports an error',
   options: CLIENT_OPTIONS,
   examples: [
-    'gateway call everything echo message=hello',
-    'gateway call everything get-sum \'{"a": 2, "b": 3}\'',
-    'gateway call everything echo message=hello --json',
+    'tool call everything echo message=hello',
+    'tool call everything get-sum \'{"a": 2, "b": 3}\'',
+    'tool call everything echo message=hello --json',
   ],
   run: async (input, terminal) => {
     const [template, tool] = [input.positional(0), input.positional(1)];

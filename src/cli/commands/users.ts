@@ -1,5 +1,5 @@
-// `stagedoor gateway users | create-user | set-password | delete-user`, `users set`: users, at a running gateway or in its
-// database; `users link | unlink`: at a running gateway, which knows the providers.
+// `stagedoor user list | create | set | set-password | delete`: users, at a running gateway or in its database; `user link |
+// unlink`: at a running gateway, which knows the providers.
 
 import { definedFields } from '../../domain/json/json.ts';
 import {
@@ -25,10 +25,10 @@ import { type Fields, fields, objectsOf } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
 
 export const users: Command = {
-  name: 'gateway users',
+  name: 'user list',
   summary: 'List the users',
   options: ACCOUNT_CLIENT_OPTIONS,
-  examples: ['gateway users'],
+  examples: ['user list'],
   run: async (input, terminal) => {
     const answer = await withAccountClient(input, terminal, (client) => client.request('/auth/users'));
     const found = objectsOf(answer);
@@ -55,7 +55,7 @@ const userColumns = (found: readonly Fields[]): TableColumns<Fields> => ({
 });
 
 export const createUser: Command = {
-  name: 'gateway create-user',
+  name: 'user create',
   positionals: '<username>',
   summary: 'Create a user who can log in',
   options: {
@@ -67,8 +67,8 @@ export const createUser: Command = {
     ...ACCOUNT_CLIENT_OPTIONS,
   },
   examples: [
-    'gateway create-user ada --role admin',
-    'gateway create-user ci --password - --templates search,files < password.txt',
+    'user create ada --role admin',
+    'user create ci --password - --templates search,files < password.txt',
   ],
   run: async (input, terminal) => {
     const username = input.positional(0);
@@ -92,14 +92,11 @@ export const createUser: Command = {
 };
 
 export const setPassword: Command = {
-  name: 'gateway set-password',
+  name: 'user set-password',
   positionals: '<username>',
   summary: 'Set a new password for a user; --local replaces a lost one in the database, without a login',
   options: { ...PASSWORD_OPTION, ...ACCOUNT_CLIENT_OPTIONS },
-  examples: [
-    'gateway set-password admin --local',
-    'gateway set-password ada --url https://gateway.example.com',
-  ],
+  examples: ['user set-password admin --local', 'user set-password ada --url https://gateway.example.com'],
   run: async (input, terminal) => {
     const username = input.positional(0);
     const user = await withAccountClient(input, terminal, async (client) => {
@@ -116,7 +113,7 @@ export const setPassword: Command = {
 
 /** Changes only what the options name. */
 export const usersSet: Command = {
-  name: 'users set',
+  name: 'user set',
   positionals: '<username>',
   summary: 'Change the role, the rights, the e-mail address or the state of a user',
   options: {
@@ -129,11 +126,11 @@ export const usersSet: Command = {
     ...ACCOUNT_CLIENT_OPTIONS,
   },
   examples: [
-    'users set ada --role admin',
-    'users set ci --templates search,files',
-    'users set ci --tools "search/*,files/read_*"',
-    'users set ci --scopes tools:call',
-    'users set ci --disable',
+    'user set ada --role admin',
+    'user set ci --templates search,files',
+    'user set ci --tools "search/*,files/read_*"',
+    'user set ci --scopes tools:call',
+    'user set ci --disable',
   ],
   run: async (input, terminal) => {
     input.refuseBoth('enable', 'disable');
@@ -158,7 +155,7 @@ export const usersSet: Command = {
 };
 
 export const usersLink: Command = {
-  name: 'users link',
+  name: 'user link',
   positionals: '<username>',
   summary: 'Let a user sign in with an account of an identity provider (auth.providers)',
   options: {
@@ -166,11 +163,11 @@ export const usersLink: Command = {
     '--subject <id>': 'Id of the user there, not a name; the page that refuses a taken name shows it',
     ...CLIENT_OPTIONS,
   },
-  examples: ['users link ada --issuer https://login.example.com --subject 248289761001'],
+  examples: ['user link ada --issuer https://login.example.com --subject 248289761001'],
   run: async (input, terminal) => {
     const [issuer, subject] = [input.text('issuer'), input.text('subject')];
     if (issuer === undefined || subject === undefined)
-      throw new UsageError('users link needs --issuer and --subject');
+      throw new UsageError('user link needs --issuer and --subject');
     const gateway = await requireGateway(input, terminal);
     const { id } = await findUser(gateway, input.positional(0));
     const path = `/auth/users/${id}/link`;
@@ -181,11 +178,11 @@ export const usersLink: Command = {
 };
 
 export const usersUnlink: Command = {
-  name: 'users unlink',
+  name: 'user unlink',
   positionals: '<username>',
   summary: 'End the link of a user with an account of an identity provider, and the sign-ins of the user',
   options: CLIENT_OPTIONS,
-  examples: ['users unlink ada'],
+  examples: ['user unlink ada'],
   run: async (input, terminal) => {
     const gateway = await requireGateway(input, terminal);
     const { id, username } = await findUser(gateway, input.positional(0));
@@ -196,11 +193,11 @@ export const usersUnlink: Command = {
 };
 
 export const deleteUser: Command = {
-  name: 'gateway delete-user',
+  name: 'user delete',
   positionals: '<username>',
   summary: 'Delete a user and the API keys of that user',
   options: ACCOUNT_CLIENT_OPTIONS,
-  examples: ['gateway delete-user ada'],
+  examples: ['user delete ada'],
   run: async (input, terminal) => {
     const username = input.positional(0);
     const user = await withAccountClient(input, terminal, async (client) => {

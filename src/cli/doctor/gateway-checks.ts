@@ -48,7 +48,7 @@ async function checkInstances(_config: Config, terminal: Terminal): Promise<read
     );
   });
   const others = unhealthy.length - named.length;
-  const advice = `"${ownCommand('gateway list')}" lists them`;
+  const advice = `"${ownCommand('instance list')}" lists them`;
   if (others > 0) return [...named, warn(`and ${counted(others, 'other instance')} not healthy`, advice)];
   return named.length > 0 ? named : [ok(`${counted(records.length, 'instance')} healthy at ${gateway.url}`)];
 }

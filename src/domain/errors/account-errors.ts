@@ -137,7 +137,7 @@ export function duplicateUsername(username: string): GatewayError {
 
 /** An account that a provider vouches for is never found by its name. */
 export function nameOfLocalAccount(username: string, issuer: string, subject: string): GatewayError {
-  const command = `stagedoor users link ${shellWord(username)} --issuer=${shellWord(issuer)} --subject=${shellWord(subject)}`;
+  const command = `stagedoor user link ${shellWord(username)} --issuer=${shellWord(issuer)} --subject=${shellWord(subject)}`;
   const message = `An account of this gateway has the name ${username} already, and accounts are never joined by name. If both are yours, an admin can run "${command}". Else an admin can delete that account, or choose another claim for names.`;
   return new GatewayError('DUPLICATE_USERNAME', message);
 }

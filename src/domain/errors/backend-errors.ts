@@ -86,7 +86,7 @@ export function connectionRequired(connection: ConnectionNeed): GatewayError {
 
 /** Which account is missing, and who connects it how. */
 function neededAccount({ template, instanceId, who, why, url }: ConnectionNeed): string {
-  const command = `stagedoor gateway connections add ${template} ${instanceId}`;
+  const command = `stagedoor connection add ${template} ${instanceId}`;
   const [whose, how] =
     who === 'shared'
       ? [

@@ -294,7 +294,7 @@ function NoCommands() {
       <Icon name="warn" />
       <span>
         While authentication is off, the gateway takes commands from the command line of its machine only, not
-        from a browser: <code>stagedoor gateway register</code>.
+        from a browser: <code>stagedoor instance register</code>.
       </span>
     </p>
   );

@@ -99,7 +99,7 @@ function AccountsAreUnused() {
       <Icon name="info" />
       <span>
         While authentication is off, accounts are not needed, and are changed from the command line of the
-        gateway's machine only: <code>stagedoor gateway create-user</code>.
+        gateway's machine only: <code>stagedoor user create</code>.
       </span>
     </p>
   );
