@@ -3,19 +3,22 @@
 import * as assert from 'uvu/assert';
 import { optionsOf } from '../../src/cli/command.ts';
 import { config } from '../../src/cli/commands/config.ts';
-import { COMMAND_BLOCKS, COMMANDS, GROUPS } from '../../src/cli/commands/index.ts';
-import { commandHelp, overview } from '../../src/cli/help.ts';
+import { COMMANDS, GROUPS } from '../../src/cli/commands/index.ts';
+import { commandHelp, groupHelp, overview } from '../../src/cli/help.ts';
 import { ALL_SETTINGS } from '../../src/config/settings.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('help');
-const GATEWAY = { name: 'gateway', about: GROUPS.gateway };
+const top = overview(COMMANDS, GROUPS);
+const groupText = (group: string) => groupHelp(COMMANDS, group, GROUPS[group] ?? '');
 
 test('shows usage, options and examples of each command', () => {
   for (const command of COMMANDS) {
     const text = commandHelp(command);
     assert.match(text, `stagedoor ${command.name}`);
-    assert.match(overview(COMMAND_BLOCKS), `  ${command.name}`);
+    const [noun = '', verb] = command.name.split(' ');
+    if (verb === undefined) assert.match(top, `  ${noun}`);
+    else assert.match(groupText(noun), `  ${command.name}`);
     for (const { flags, short, group } of optionsOf(command)) {
       if (command.settingsOf !== undefined && group !== undefined) continue;
       const shown = short === undefined ? flags : `-${short}, ${flags}`;
@@ -33,7 +36,7 @@ test('fits the terminal, and wraps nothing in a pipe', () => {
       const long = options.split('\n').filter((line) => line.length > columns);
       assert.equal(long, [], `${command.name} at ${columns}`);
     }
-    const lines = overview(COMMAND_BLOCKS, undefined, columns).split('\n');
+    const lines = overview(COMMANDS, GROUPS, columns).split('\n');
     assert.ok(lines.every((line) => line.length <= columns));
   }
   for (const command of COMMANDS) {
@@ -81,28 +84,27 @@ test('names the command that lists the settings, where others take them, too', (
   assert.not.match(text, '--port');
 });
 
-test('has a heading for each block of commands, and a line on each group', () => {
+test('shows each noun with its verbs, and each group with its commands', () => {
   const headings = (text: string) => [...text.matchAll(/^(\w[\w ,]*):$/gm)].map(([, heading]) => heading);
-  const titles = COMMAND_BLOCKS.map(({ title }) => title);
-  assert.equal(headings(overview(COMMAND_BLOCKS)), ['Usage', ...titles, 'Options', 'Environment']);
-  const views = overview(COMMAND_BLOCKS, { name: 'view', about: GROUPS.view });
-  assert.equal(headings(views), ['Usage', 'Views', 'Options', 'Environment']);
-  assert.is(views.split('\n')[0], GROUPS.view);
+  assert.equal(headings(top), [
+    ...['Usage', 'Commands', 'More commands', 'First steps', 'Options', 'Environment'],
+  ]);
+  assert.match(top, /^ {2}node +[\w ]+: list, drain, resume$/m);
+  const views = groupText('view');
+  assert.equal(headings(views), ['Usage', 'Commands', 'Options', 'Environment']);
+  assert.is(views.split('\n')[0], `${GROUPS.view}.`);
   const groups = COMMANDS.map(({ name }) => name.replace(/ ?[^ ]+$/, '')).filter((name) => name !== '');
   assert.equal(Object.keys(GROUPS).sort(), [...new Set(groups)].sort());
 });
 
 test('lists the environment variables for a gateway only where a command uses a gateway', () => {
-  assert.match(
-    overview(COMMAND_BLOCKS),
-    /^ {2}stagedoor <command>.*^ {2}-v, --version .*^ {2}STAGEDOOR_URL /ms,
-  );
-  const group = overview(COMMAND_BLOCKS, GATEWAY);
+  assert.match(top, /^ {2}stagedoor <command>.*^ {2}-v, --version .*^ {2}STAGEDOOR_URL /ms);
+  const group = groupText('gateway');
   assert.match(group, /^ {2}stagedoor gateway <command>.*: npx stagedoor gateway start --help$/ms);
   assert.not.match(group, /^ {2}(-v, --version|config) /ms);
   const name = '  STAGEDOOR_API_KEY ';
-  for (const text of [overview(COMMAND_BLOCKS), overview(COMMAND_BLOCKS, GATEWAY)]) assert.match(text, name);
-  assert.not.match(overview(COMMAND_BLOCKS, { name: 'db', about: GROUPS.db }), name);
+  for (const text of [top, group]) assert.match(text, name);
+  assert.not.match(groupText('db'), name);
   for (const command of COMMANDS) {
     const talks = optionsOf(command).some(({ flags }) => flags === '--url <url>');
     assert.is(commandHelp(command).includes(name), talks, command.name);

@@ -2,32 +2,58 @@
 
 import { stripVTControlCharacters } from 'node:util';
 import { ownCommand } from '../domain/version.ts';
-import { type Command, type CommandBlock, optionsOf } from './command.ts';
+import { type Command, optionsOf } from './command.ts';
 
 type HelpRow = readonly [name: string, text: string];
 
-/** A group of commands, and what they are about. */
-interface CommandGroup {
-  readonly name: string;
-  readonly about: string | undefined;
+/** Help for the program: its nouns with their verbs, and the commands of one word. `columns`: those of the terminal, if any. */
+export function overview(
+  commands: readonly Command[],
+  groups: Readonly<Record<string, string>>,
+  columns?: number,
+): string {
+  const nouns = Object.entries(groups).map(([noun, about]): HelpRow => {
+    const verbs = ofGroup(commands, noun).map(({ name }) => name.slice(noun.length + 1));
+    return [noun, `${about}: ${verbs.join(', ')}`];
+  });
+  const single = commands.filter(({ name }) => !name.includes(' '));
+  return [
+    'One HTTP entrance in front of many MCP servers.',
+    section('Usage', ['stagedoor <command> [options]']),
+    rowSection('Commands', nouns, columns),
+    rowSection('More commands', single.map(overviewRow), columns),
+    section(
+      'First steps',
+      FIRST_STEPS.map((each) => ownCommand(each)),
+    ),
+    rowSection('Options', [HELP, VERSION], columns),
+    rowSection('Environment', [URL, CREDENTIALS], columns),
+    `Help for a command: ${ownCommand('instance --help')}, ${ownCommand('instance list --help')}`,
+  ].join('\n\n');
 }
 
-/** Help for the program, or for the commands of one group. `columns`: those of the terminal, if any. */
-export function overview(blocks: readonly CommandBlock[], group?: CommandGroup, columns?: number): string {
-  const isShown = ({ name }: Command) => group === undefined || name.startsWith(`${group.name} `);
-  const sections = blocks
-    .map(({ title, commands }) => ({ title, commands: commands.filter(isShown) }))
-    .filter(({ commands }) => commands.length > 0);
-  const shown = sections.flatMap(({ commands }) => commands);
-  const program = group === undefined ? 'stagedoor' : `stagedoor ${group.name}`;
+const FIRST_STEPS = ['gateway start --demo', 'instance list', 'connect everything'];
+
+/** Help for the commands of a group. */
+export function groupHelp(
+  commands: readonly Command[],
+  group: string,
+  about: string,
+  columns?: number,
+): string {
+  const shown = ofGroup(commands, group);
   return [
-    group?.about ?? 'One HTTP entrance in front of many MCP servers.',
-    section('Usage', [`${program} <command> [options]`]),
-    ...sections.map(({ title, commands }) => rowSection(title, commands.map(overviewRow), columns)),
-    rowSection('Options', group === undefined ? [HELP, VERSION] : [HELP], columns),
+    `${about}.`,
+    section('Usage', [`stagedoor ${group} <command> [options]`]),
+    rowSection('Commands', shown.map(overviewRow), columns),
+    rowSection('Options', [HELP], columns),
     ...(shown.some(talksToGateway) ? [rowSection('Environment', [URL, CREDENTIALS], columns)] : []),
     `Help for a command: ${ownCommand(`${shown[0]?.name ?? ''} --help`)}`,
   ].join('\n\n');
+}
+
+function ofGroup(commands: readonly Command[], group: string): readonly Command[] {
+  return commands.filter(({ name }) => name.startsWith(`${group} `));
 }
 
 /** Only the help of the command shows the part of its summary after a semicolon. */

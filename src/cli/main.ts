@@ -2,9 +2,9 @@
 
 import { VERSION } from '../domain/version.ts';
 import { type CommandLine, readCommandLine } from './command-line.ts';
-import { COMMAND_BLOCKS, COMMANDS, GROUPS } from './commands/index.ts';
+import { COMMANDS, GROUPS } from './commands/index.ts';
 import { Cancelled, CommandFailure, UsageError } from './failures.ts';
-import { commandHelp, overview } from './help.ts';
+import { commandHelp, groupHelp, overview } from './help.ts';
 import { processTerminal, quietTerminal, type Terminal } from './terminal.ts';
 
 /** Exit codes. The last is that of a program which SIGINT has ended: 128 + 2. */
@@ -46,8 +46,13 @@ async function perform(line: CommandLine, terminal: Terminal): Promise<number> {
       return SUCCESS;
     case 'overview': {
       const show = line.isRequested ? terminal.print : terminal.complain;
-      const group = line.group === undefined ? undefined : { name: line.group, about: GROUPS[line.group] };
-      show(overview(COMMAND_BLOCKS, group, terminal.columns));
+      const { group } = line;
+      const about = group === undefined ? undefined : GROUPS[group];
+      show(
+        group === undefined || about === undefined
+          ? overview(COMMANDS, GROUPS, terminal.columns)
+          : groupHelp(COMMANDS, group, about, terminal.columns),
+      );
       return line.isRequested ? SUCCESS : USAGE;
     }
   }

@@ -1,4 +1,4 @@
-// TABLE of all commands, in the order help shows them, and their headings. Commands about one subject share a file.
+// TABLE of all commands in the order of help, and their headings in the reference. Commands about one subject share a file.
 
 import type { Command, CommandBlock } from '../command.ts';
 import { apiKeys, createApiKey, revoke } from './api-keys.ts';
@@ -37,7 +37,7 @@ import { call, tools } from './tools.ts';
 import { createUser, deleteUser, setPassword, users, usersLink, usersSet, usersUnlink } from './users.ts';
 import { deleteView, previewView, setView, showView, views } from './views.ts';
 
-/** The headings of help and of the reference, each with its commands. */
+/** The headings of the reference, each with its commands. */
 export const COMMAND_BLOCKS: readonly CommandBlock[] = [
   {
     title: 'Gateway',
@@ -92,19 +92,19 @@ export const COMMAND_BLOCKS: readonly CommandBlock[] = [
 
 export const COMMANDS: readonly Command[] = COMMAND_BLOCKS.flatMap(({ commands }) => commands);
 
-/** What the commands of a group are about, for its help. */
+/** What the commands of a group are about, for help, in its order. */
 export const GROUPS: Readonly<Record<string, string>> = {
-  gateway: 'Starts, stops and watches a gateway.',
-  instance: 'The servers behind a gateway: a program or an endpoint each.',
-  template: 'What servers are, and the settings of their instances.',
-  view: 'MCP servers that are made of tools of several templates.',
-  tool: 'The tools of a template or a view, and calls of them.',
-  session: 'The open sessions of MCP clients.',
-  user: 'Users, their rights, and how they sign in.',
-  'api-key': 'Keys with which programs call the gateway.',
-  client: 'The MCP clients that may ask users to sign in.',
-  grant: 'What MCP clients may do for the users who allowed it.',
-  connection: 'The accounts with which the gateway calls servers that want OAuth.',
-  node: 'The nodes of a deployment: one for each gateway on the database.',
-  db: 'The database of a gateway: its migrations, its content and its encryption.',
+  gateway: 'A gateway, from its start to its stop',
+  instance: 'The servers behind a gateway, each a program or an endpoint',
+  template: 'What servers are, and the settings of their instances',
+  view: 'MCP servers that are made of tools of several templates',
+  tool: 'The tools of a template or a view',
+  session: 'The open sessions of MCP clients',
+  user: 'Users, their rights, and how they sign in',
+  'api-key': 'Keys with which programs call the gateway',
+  client: 'MCP clients that may ask users to sign in',
+  grant: 'What MCP clients may do for the users who allowed it',
+  connection: 'The accounts with which the gateway calls servers that want OAuth',
+  node: 'The gateways that share the database',
+  db: 'The database of a gateway',
 };
