@@ -1,4 +1,4 @@
-// Where a node of the deployment is reached.
+// The address at which a node of the deployment is reached.
 
 import type { NodeLife } from '../domain/nodes/nodes.ts';
 

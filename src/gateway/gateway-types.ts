@@ -343,7 +343,10 @@ export interface ServedViews {
    * VIEW_NOT_FOUND, TOOL_NOT_FOUND, DATABASE_UNAVAILABLE.
    */
   approve(id: string, tools?: readonly string[]): Promise<readonly string[]>;
-  /** What a caller would get from this definition, or from a stored view. Stores nothing. VALIDATION_ERROR, VIEW_NOT_FOUND. */
+  /**
+   * A preview of the items that a caller would get from this definition, or from a stored view. Stores nothing. VALIDATION_ERROR,
+   * VIEW_NOT_FOUND.
+   */
   preview(view: ViewDefinition | string, owner?: Owner): Promise<ViewPreview>;
   /** The health of each template of the view. VIEW_NOT_FOUND. */
   health(id: string): readonly Pick<TemplateHealth, 'template' | 'total' | 'healthy'>[];

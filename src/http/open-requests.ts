@@ -1,5 +1,5 @@
 // Requests that wait for their answer. When the account of a caller has changed, its requests are authorized
-// again, and those that it may no longer make are ended. Event streams are checked in sse/event-stream.ts. Source:
+// again, and requests that it may no longer make are ended. Event streams are checked in sse/event-stream.ts. Source:
 // ADR 35.
 
 import type { Observable } from 'rxjs';

@@ -273,8 +273,8 @@ export class HttpRequest {
   }
 
   /**
-   * Calls back before the answer is complete: with ClientGone when the client disconnects, with the refusal when
-   * its caller may no longer make the request or use what `pathName` names. Cheaper than `signal`. Default: the name in
+   * Calls `listener` before the answer is complete: with ClientGone when the client disconnects, with the refusal when its caller
+   * may no longer make the request or use the template or view that `pathName` names. Cheaper than `signal`. Default: the name in
    * the path.
    */
   onLost(listener: (reason: Error) => void, pathName = this.#context.state.pathName): void {

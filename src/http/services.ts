@@ -21,7 +21,7 @@ import type { documentsOf } from './docs/documents.ts';
 import type { LazyAuthorizationServer } from './oauth/lazy-authorization-server.ts';
 import type { RecentEvents } from './sse/recent-events.ts';
 
-/** What handlers use. */
+/** The services of the handlers. */
 export interface Services
   extends Pick<
     GatewayInternals,

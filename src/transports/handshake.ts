@@ -1,5 +1,5 @@
-// Finds the era of a backend and agrees on a revision: by `initialize`, by `server/discover`, or by neither. It decides
-// the order of attempts and what counts as evidence; the channel carries the messages. Later requests: era-metadata.ts,
+// Finds the era of a backend and agrees on a revision: by `initialize`, by `server/discover`, or by neither. It decides the order
+// of attempts and the answers that count as evidence; the channel carries the messages. Later requests: era-metadata.ts,
 // caller-messages.ts.
 
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
@@ -168,7 +168,7 @@ function offer(channel: HandshakeChannel, params: JsonObject): Promise<Handshake
 }
 
 /**
- * The revisions to offer after a refusal: those that it names; otherwise the older ones if it is about the
+ * The revisions to offer after a refusal: the revisions that it names; otherwise the older ones if it is about the
  * revision; only the next older one if it refuses the params without a word about the revision, which may be the
  * cause. The specification wants servers to answer with a revision of their own, but some refuse.
  */

@@ -18,7 +18,7 @@ import type { Transport, TransportDiagnostics } from './transport.ts';
 
 /** The options of an opening, besides the definition of the instance: what all kinds use, and a group for each sort of backend. */
 export interface OpenOptions extends Timing, TransportHooks {
-  /** Aborting it cancels the opening, and stops what was started. */
+  /** Aborting it cancels the opening, and stops a started program. */
   readonly signal: AbortSignal;
   readonly handshakeTimeoutMs: number;
   /** The name and version of the gateway, which are sent to backends. */

@@ -100,7 +100,7 @@ export type CallConversation = Pick<Conversation, 'exchange' | 'isIndependent' |
 /** The client for which a conversation is opened, and its bounds. */
 export interface ConversationOpening {
   readonly profile: ClientProfile;
-  /** Aborting it cancels the opening, and stops what was started. */
+  /** Aborting it cancels the opening, and stops a started program. */
   readonly signal: AbortSignal;
   /** The owner of the conversation. Default: ANONYMOUS. */
   readonly ownerId?: string | undefined;

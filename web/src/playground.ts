@@ -65,7 +65,7 @@ export async function listItems(template: string, kind: ItemKind): Promise<reado
   return [...resources.map(resourceItem), ...resourceTemplates.map(resourceTemplateItem)];
 }
 
-/** Through the endpoint of the calls: servers may list more tools to a client that answers questions. */
+/** Lists the tools through the endpoint of the calls: servers may list more tools to a client that answers questions. */
 async function listTools(template: string): Promise<readonly JsonObject[]> {
   const tools: JsonObject[] = [];
   let cursor: unknown;

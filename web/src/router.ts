@@ -37,7 +37,7 @@ export function href(page: PageName, params: Readonly<Record<string, string | un
   return `${CONSOLE.pathname}${page === 'overview' ? '' : page}${query === '' ? '' : `?${query}`}`;
 }
 
-/** Another page is shown, and its address, when it is loaded; until then the present page stays. */
+/** Shows another page, and its address, when it is loaded; until then the present page stays. */
 export function navigate(to: string, { replace = false } = {}): void {
   const url = new URL(to, location.href);
   if (url.href === location.href) return;

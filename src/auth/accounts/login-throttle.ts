@@ -25,7 +25,7 @@ export interface CountedAttempt {
   /** Whether the user has logged in from this address before. */
   readonly isKnown: boolean;
   /**
-   * Set when the address is over its limit: the answer to wrong credentials. An unknown user and a wrong password
+   * The answer to wrong credentials, set when the address is over its limit. An unknown user and a wrong password
    * then get the same answer as a refused attempt.
    */
   readonly refusal: GatewayError | undefined;

@@ -81,7 +81,7 @@ export class AuditLog {
   readonly #now: Clock['now'];
   /** The time of the next hourly trim, by the monotonic clock. */
   #nextHourlyMs: number;
-  /** Why the wall clock may be wrong; asked at each hourly trim. */
+  /** The reason why the wall clock may be wrong, if any; asked at each hourly trim. */
   readonly #doubt: () => Promise<string | undefined>;
   #isClosed = false;
 

@@ -186,7 +186,7 @@ export class CompanyAccounts {
     if (!(await store.end({ kind: 'identity', userId: user.id }))) return false;
     const grants = await store.list({ kind: 'grant', userId: user.id }, MAX_OAUTH_ROWS);
     for (const { grantId } of grants) if (grantId !== undefined) await store.end({ grantId });
-    // Further ones, without which their tokens are none.
+    // There are further grants, without which their tokens are invalid.
     if (grants.length === MAX_OAUTH_ROWS) await store.end({ kind: 'grant', userId: user.id });
     const updatedAt = new Date(clock.wall()).toISOString();
     await accounts.changeUser(user.id, { credentialsChangedAt: updatedAt, updatedAt });
@@ -286,7 +286,7 @@ export class CompanyAccounts {
     warn(`the user ${user.username} is disabled until the next sign-in at ${stored.issuer}`);
   }
 
-  /** Stores it, whatever was stored before. False when the identity is not that of the account any more. */
+  /** Stores the identity, and replaces an earlier one. False when the identity is not that of the account any more. */
   async #keep(identity: StoredIdentity, user: User): Promise<boolean> {
     for (;;) {
       const row = await this.#rowOfIdentity(identity);
@@ -323,7 +323,7 @@ export class CompanyAccounts {
     return user;
   }
 
-  /** `row`: what is left of an account that is gone. */
+  /** Makes the account. `row`: the remaining row of a deleted account. */
   async #create(
     setting: ProviderSetting,
     identity: CompanyIdentity,

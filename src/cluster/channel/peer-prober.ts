@@ -31,7 +31,7 @@ interface ProbedPeer {
 
 /**
  * The pings to all other nodes, each node with connections of its own for them. Only a node with the key of the
- * deployment can answer a greeting: whatever another program at the address answers does not count.
+ * deployment can answer a greeting: answers of another program at the address do not count.
  */
 export class PeerProber {
   readonly #options: ProberOptions;

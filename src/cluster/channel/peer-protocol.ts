@@ -12,14 +12,17 @@ export const PEER_HEADERS = {
   refused: REFUSED_HEADER,
 } as const;
 
-/** Why a node refuses a request of another one, before anything is carried out. Errors and the audit log have these texts. */
+/**
+ * The reasons why a node refuses a request of another one, before anything is carried out. Errors and the audit log have these
+ * texts.
+ */
 export const PEER_REFUSAL = {
   noToken: 'no token',
   forged: 'forged token',
   expired: 'expired token',
   elsewhere: 'token for another node',
   unknownSender: 'token of an unknown sender',
-  /** It took two hops of one kind. */
+  /** The request took two hops of one kind. */
   loop: 'loop',
   inDoubt: 'its life is in doubt',
   notHolder: NOT_HOLDER,

@@ -117,7 +117,9 @@ export function hearRefusal(watch: LifeWatch, atMs: number): LifeWatch {
   return { ...watch, isRefused: atMs - watch.refusedAtMs >= REFUSED_AGAIN_MS };
 }
 
-/** Another member reached it, or the attempt to end it hit nothing: refusals count from the beginning. */
+/**
+ * Forgets the refusals when another member reached the life, or the attempt to end it hit nothing: they count from the beginning.
+ */
 export function forgetRefusals(watch: LifeWatch): LifeWatch {
   return { ...watch, refusedAtMs: undefined, isRefused: false };
 }

@@ -70,7 +70,7 @@ export type LifeAction =
   /** End the own life; the counter does not matter. */
   | { readonly type: 'stop'; readonly life: string };
 
-/** The effect of an event: the next state, and what the node is to do. */
+/** The effect of an event: the next state, and the actions of the node. */
 export interface Transition<State, Action> {
   readonly state: State;
   readonly actions: readonly Action[];

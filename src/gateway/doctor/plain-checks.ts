@@ -110,7 +110,7 @@ export async function converseInModern(wire: Wire, found: Findings): Promise<str
   return list && namesIn(list);
 }
 
-/** Both eras have the same tools. */
+/** Checks that both eras have the same tools. */
 export function compareEras(
   legacy: readonly string[] | undefined,
   inModern: readonly string[] | undefined,

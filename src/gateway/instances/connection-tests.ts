@@ -1,5 +1,5 @@
 // Connection tests: an instance is opened as after its registration, its tools are listed, and it is closed. It is neither stored
-// nor in the fleet, and serves no calls. The registry and the routes decide what may be registered.
+// nor in the fleet, and serves no calls. The registry and the routes decide which instances may be registered.
 
 import { listTools } from '../../actors/instances/opened-transport.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';

@@ -117,7 +117,7 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
   };
 }
 
-/** Gives what is known of the command of an instance, which all instances with that command share. */
+/** Makes the look-up of the history of an instance's command, which all instances with that command share. */
 function commandHistories(): (definition: InstanceDefinition) => CommandHistory | undefined {
   const histories = new LruMap<CommandHistory>(COMMANDS_REMEMBERED);
   return (definition) => {

@@ -333,7 +333,7 @@ function listResult(list: ListField, items: readonly JsonObject[]): ExchangeEven
   };
 }
 
-/** Whatever the server says, the list is that of one user. A large one is not parsed. */
+/** The list of one user, whatever the server says about its scope. A large one is not parsed. */
 function ownList(event: ExchangeEvent): ExchangeEvent {
   if (event.kind !== 'result') return event;
   const { bytes } = event.result;

@@ -74,8 +74,9 @@ export function refuse(context: HttpContext, reply: BytesReply): void {
 }
 
 /**
- * For routes of the MCP endpoint, after `authorize`: a JSON-RPC error with its HTTP status. The log has the details of internal
- * errors, by request id. The second check of a caller with a slow body is answered as the first one.
+ * The middleware for routes of the MCP endpoint, after `authorize`: answers a failure with a JSON-RPC error and its HTTP status.
+ * The log has the details of internal errors, by request id. The second check of a caller with a slow body is answered as the
+ * first one.
  */
 export function rpcErrors(log: Logger): RouteMiddleware {
   return (context, next) =>

@@ -24,7 +24,7 @@ export interface HostOriginCheckOptions {
    * accepted, and `*` in `corsOrigins` counts.
    */
   readonly isPublic: boolean;
-  /** Further origins that may call; `*` is all of them, on a public gateway only. */
+  /** The further origins that may call; `*` is all of them, on a public gateway only. */
   readonly corsOrigins: readonly string[];
   readonly proxies: Proxies;
   /**

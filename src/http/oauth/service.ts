@@ -91,7 +91,7 @@ export class OAuthService {
   readonly #signIns: SignIns;
   readonly #endpoints: Endpoints;
   readonly #stopSweeps: () => void;
-  /** Why the wall clock may be wrong; asked before each sweep. */
+  /** The reason why the wall clock may be wrong, if any; asked before each sweep. */
   readonly #doubt: () => Promise<string | undefined>;
   #provider: { readonly version: number; readonly issuer: string; readonly provider: Provider } | undefined;
 

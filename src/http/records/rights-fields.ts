@@ -1,4 +1,5 @@
-// The fields of accounts, and of the caller, that say what may be used: the role, and lists of templates, views and tools.
+// The fields of accounts, and of the caller, that limit its use of the gateway: the role, and lists of templates, views and
+// tools.
 
 import Type from 'typebox';
 import {

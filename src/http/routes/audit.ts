@@ -27,7 +27,7 @@ const Outcome = Type.Enum(['result', 'tool_error', 'error', 'failed', 'cancelled
 const CallRecord = Type.Object({
   template: text('everything'),
   tool: text('echo'),
-  /** Through which the call came, if any. */
+  /** The view through which the call came, if any. */
   view: nullableText('support'),
   instance_id: nullableText('everything-1'),
   outcome: Outcome,

@@ -6,7 +6,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 const PLACES = { answered: 100, unknown: 40, silent: 10 } as const;
 /** The most places of one server. */
 const AT_ONE_SERVER = 20;
-/** A server counts as silent for this time, whatever it answers meanwhile. */
+/** The time for which a server counts as silent, even if it answers meanwhile, in ms. */
 const SILENT_MS = 60_000;
 const MAX_KNOWN = 10_000;
 

@@ -1,6 +1,6 @@
-// One request to a server that an outsider names: for documents of clients, keys of issuers, and what a backend
-// says about its accounts. It has a connection of its own, follows no redirect, and ends in time, whatever the
-// server sends. Callers decide which servers may be asked.
+// One request to a server that an outsider names: for documents of clients, keys of issuers, and the metadata of a backend about
+// its accounts. It has a connection of its own, follows no redirect, and ends in time, whatever the server sends. Callers decide
+// which servers may be asked.
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { LookupFunction } from 'node:net';

@@ -115,7 +115,10 @@ async function answersTo(call: AggregateCall): Promise<Observable<SourcedEvent>>
 /** Items of a list that are answered in one task of the scheduler: 5,000 are read and copied in 5 ms. */
 const ANSWERED_TOGETHER = 200;
 
-/** Says in `_meta` what is incomplete. In the modern era every list of an aggregate has `ttlMs: 0`: see `completed`. */
+/**
+ * The result of a list, whose `_meta` names the incomplete parts. In the modern era every list of an aggregate has `ttlMs: 0`:
+ * see `completed`.
+ */
 function listResult(list: ListField, listing: Listing, client: Client): JsonText {
   const { items, missing, stale, truncated } = listing;
   if (missing.length + stale.length + truncated.length === 0)

@@ -129,7 +129,7 @@ export class AggregateBackends implements Backends {
   }
 
   /**
-   * Makes a session again from its value, under the id that its client has; the client was told what the value says.
+   * Makes a session again from its value, under the id that its client has; the client already has the handshake of the value.
    * `owner`: its owner with its current permissions. Nothing is opened before its first use. SESSION_NOT_FOUND
    * when it is over or open, may not move (`session_failover`), or its owner may use other templates than before;
    * SESSION_LIMIT, SHUTTING_DOWN.

@@ -1,4 +1,4 @@
-// Whether validators of JSON Schema compile a schema, without compiling it. Strict where validators differ: it
+// Tells whether validators of JSON Schema compile a schema, without compiling it. Strict where validators differ: it
 // accepts only what all of them accept. The validator of the official SDK 1 (ajv, draft 7) is the strictest one.
 // Source: ADR 116.
 

@@ -19,7 +19,7 @@ const MAX_CALLERS = 1_000;
 const MAX_BYTES = 128 * 1024 * 1024;
 /** Memory of one tool besides the text of its definition and its words in the index, about. */
 const BYTES_PER_TOOL = 512;
-/** After this time the tools are listed again, in the background: not every server announces a change. */
+/** The time after which the tools are listed again, in the background: not every server announces a change. */
 const FRESH_MS = 60_000;
 
 export interface FindableToolsDeps extends Timing {

@@ -1,4 +1,4 @@
-// The handshake result of an aggregate: what its templates can do, united, and their instructions, each under the name
+// The handshake result of an aggregate: the united capabilities of its templates, and their instructions, each under the name
 // of its template. Source: ADR 105.
 
 import {

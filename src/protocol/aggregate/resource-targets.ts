@@ -1,5 +1,5 @@
-// The URIs of an aggregate: which templates have a resource, how its URI is shown, and where a URI leads. It knows what
-// the lists of resources, of URI templates, of tools with pages and of skills say. Source: ADR 234.
+// The URIs of an aggregate: the templates that have a resource, the shown form of its URI, and the target of a URI. It reads the
+// lists of resources, of URI templates, of tools with pages and of skills. Source: ADR 234.
 
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -76,7 +76,7 @@ export class ResourceTargets {
     this.#deps = deps;
   }
 
-  /** Another number when a template was found to have a URI, or not to have it any more. */
+  /** A number that changes when a template was found to have a URI, or not to have it any more. */
   get version(): number {
     return this.#version;
   }
@@ -263,7 +263,7 @@ export class ResourceTargets {
   }
 
   /**
-   * Where it counts that a tool has a page, it may be one that is not served: a client must not get the page of
+   * True when the template has the URI. A tool may also name a page that is not served: a client must not get the page of
    * another server.
    */
   #has(template: string, uri: string, owner: Owner): boolean {

@@ -23,7 +23,7 @@ const MAX_KNOWN = 10_000;
 /** A list that does not change is written again after this time: the store drops lists that are not written for long. */
 const AGAIN_MS = 24 * 60 * 60_000;
 
-/** After a write nothing is written for this many times its duration, so that callers cannot keep the store busy. */
+/** The pause after a write, as a multiple of its duration, so that callers cannot keep the store busy. */
 const PAUSES = 4;
 
 interface StoredListsDeps {

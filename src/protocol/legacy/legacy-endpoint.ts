@@ -1,5 +1,5 @@
 // The MCP endpoint for clients of the legacy era (2024-11-05 to 2025-11-25): handshake, sessions, event streams.
-// endpoint.ts has found the era; LegacyTraffic keeps what outlasts single requests. Source: MCP 2025-11-25
+// endpoint.ts has found the era; LegacyTraffic keeps the state that outlasts single requests. Source: MCP 2025-11-25
 // basic/transports#streamable-http, basic/lifecycle#initialization.
 
 import { callCutOff } from '../../domain/errors/backend-errors.ts';

@@ -148,7 +148,7 @@ export class LegacyListener {
     this.#sendWaiting(stream);
   }
 
-  /** After a loss of messages, sends a change of each announced list, and an update of each subscribed resource. */
+  /** Sends, after a loss of messages, a change of each announced list, and an update of each subscribed resource. */
   #noticeMissed(stream: LegacyStream): void {
     if (!this.#hasDropped || stream.isSlow) return;
     this.#hasDropped = false;

@@ -33,7 +33,7 @@ export interface Postings {
 /** Memory of a tool and its score. */
 export const BYTES_PER_POSTING = 8;
 
-/** Some of the counts: of each its token, tool and field, and how often. A short list has one block, of 180 kB. */
+/** A part of the counts: for each its token, tool and field, and the number. A short list has one block, of 180 kB. */
 class CountBlock {
   readonly tokens = new Uint32Array(BLOCK);
   readonly tools = new Uint32Array(BLOCK);

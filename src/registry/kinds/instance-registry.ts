@@ -187,7 +187,7 @@ export class InstanceRegistry {
     });
   }
 
-  /** Another era opens the instance again. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR, REGISTRY_FULL. */
+  /** Changes an instance. Another era opens it again. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR, REGISTRY_FULL. */
   async change(template: string, id: string, written: InstanceChange): Promise<InstanceDefinition> {
     const change = checkedInstanceChange(written);
     return this.#steps.change(async () => {

@@ -18,7 +18,7 @@ export const CODINGS = ['gzip', 'deflate', 'br', 'zstd'] as const;
 /** Codings of one body that are undone, the last one first. */
 export const MAX_CODINGS = 3;
 
-/** The memory of one coding. That of `br` and `zstd` grows to the size of what it has decoded. */
+/** The memory of one coding. That of `br` and `zstd` grows to the size of the decoded bytes. */
 const DECODER_BYTES = 64 * 1024;
 
 interface DecoderSink {

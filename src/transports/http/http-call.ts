@@ -304,7 +304,7 @@ export class HttpCall implements AnswerSink {
     this.#subscriber.error(error);
   }
 
-  /** In the modern era closing the stream cancels the request; other backends need a notification. */
+  /** Cancels the request at the backend: in the modern era by closing the stream, else by a notification. */
   async #cancelOnBackend(): Promise<void> {
     const { session } = this.#conversation;
     const sent = this.#wasSent;
@@ -349,7 +349,7 @@ export interface HttpCallHost {
   readonly session: HttpSession;
   readonly ownerId: string;
   readonly calls: CallMap<HttpCall>;
-  /** Set once the conversation ends. */
+  /** The end of the conversation, once there is one. */
   readonly ending: Closed | undefined;
   /** Takes a notification that came on the stream of a call and may belong to no call. */
   receiveNotification(message: NotificationMessage, call: HttpCall): void;

@@ -104,7 +104,7 @@ function areOursFor({ method, headers }: ExchangeRequest, { era }: Handshake): b
   return method === 'tools/call' && headers === undefined && era === 'modern';
 }
 
-/** The most bytes of added headers: half of what servers on Node accept in total. */
+/** The most bytes of added headers: half of the bytes that servers on Node accept in total. */
 export const MAX_HEADER_BYTES = 8 * 1024;
 
 /** The answer to a call whose headers are too large. Neither another instance nor a repetition would help. */

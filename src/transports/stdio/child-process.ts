@@ -93,7 +93,7 @@ export function startProcess(
   };
 }
 
-/** Throws for what never reaches the operating system. */
+/** Starts the process. Throws for faults that never reach the operating system. */
 function spawnProgram(program: Program, { passEnv, user, reaper }: ProcessOptions): ChildProcess {
   const gated = reaper?.start?.(program.command, program.args);
   const { command, args } = gated ?? program;

@@ -1,4 +1,4 @@
-// How clients connect to a template or a view: the same texts as in the command `connect`.
+// The ways in which clients connect to a template or a view: the same texts as in the command `connect`.
 
 import { isAdmin } from '../account.ts';
 import { get } from '../api.ts';

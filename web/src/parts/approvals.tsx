@@ -85,7 +85,7 @@ export function Approvals({ path, what }: { readonly path: string; readonly what
   );
 }
 
-/** How many tools wait for approval, of which clients get nothing yet. */
+/** The number of tools that wait for approval, of which clients get nothing yet. */
 function Summary({ count, what }: { readonly count: number; readonly what: string }) {
   const [wait, them] = count === 1 ? ['waits', 'it'] : ['wait', 'them'];
   return (

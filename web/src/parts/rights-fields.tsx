@@ -1,4 +1,4 @@
-// The fields of users and keys that limit what they may use: templates, views, and tools.
+// The fields of users and keys that limit their rights: to templates, views, and tools.
 
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';

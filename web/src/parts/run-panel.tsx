@@ -102,7 +102,7 @@ function ItemHead({ id, title, traits = [], description }: Item) {
 
 interface ArgumentsProps {
   readonly item: Item;
-  /** Another object for each choice of an earlier call, so that the text begins again. */
+  /** An object that differs for each choice of an earlier call, so that the text begins again. */
   readonly chosen: object | undefined;
   readonly values: JsonObject;
   readonly onChange: (values: JsonObject) => void;

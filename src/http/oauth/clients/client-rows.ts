@@ -1,4 +1,4 @@
-// Clients as rows of the table `oauth`. Commands load client-record.ts, and not what checks rows.
+// Clients as rows of the table `oauth`. Commands load client-record.ts, and not the code that checks rows.
 
 import Type from 'typebox';
 import { StoredRightsLists, StoredScopes } from '../../../auth/oauth/grant-rows.ts';

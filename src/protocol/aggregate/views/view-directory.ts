@@ -97,8 +97,8 @@ export function compiledLists(mostBytes = COMPILED_BYTES): LruMap<CompiledLists>
 }
 
 /**
- * The directory of a view, until `close`; a changed view gets a new one. It compiles what the lists of its templates
- * give when they change; a call of a known name is one look-up.
+ * The directory of a view, until `close`; a changed view gets a new one. It compiles the lists of its templates when they change;
+ * a call of a known name is one look-up.
  */
 export class ViewDirectory implements Directory {
   /** The key of its lists among those of all views. */
