@@ -3,11 +3,8 @@
 import { once } from 'node:events';
 import { text as textOfBody } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
-import { jsonPieces } from '../../../src/domain/json/json-pieces.ts';
-import { ToolListAnswer, toolRecord } from '../../../src/http/routes/rest-calls.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
@@ -59,7 +56,6 @@ for (const [template, id, name] of [
     assert.equal([answer.status, answer.body], [200, { content: [{ type: 'text', text: name }] }]);
     const list = await app.ask('GET', `/mcp/${template}/tools/list`);
     assert.equal([list.status, list.body.count], [200, Object.keys(tools).length]);
-    assert.ok(Compile(ToolListAnswer).Check(list.body));
     for (const { headers } of [answer, list]) assert.is(headers.get('x-instance-id'), id);
   });
 
@@ -330,13 +326,13 @@ test('read equal lists of a large tool at the same time once, and write their an
   assert.ok(longest < 100_000, `${longest} characters were written at once`);
 });
 
-test.run();
+/** The list of these tools, from a template of their own. */
+async function listOf(template: string, tools: readonly JsonObject[]) {
+  await app.serve(template, `${template}-1`, ({ method }) => (method === 'tools/list' ? { tools } : {}));
+  return app.ask('GET', `/mcp/${template}/tools/list`);
+}
 
-const list = suite('the list of tools');
-const textOf = (tool: JsonObject) => [...jsonPieces(toolRecord(tool))].join('');
-const viewOf = (tool: JsonObject) => JSON.parse(textOf(tool));
-
-list('keeps every field and adds description, parameters and the count', () => {
+test('list every field of a tool, and add description, parameters and the count', async () => {
   const inputSchema = {
     type: 'object',
     properties: {
@@ -353,24 +349,29 @@ list('keeps every field and adds description, parameters and the count', () => {
     c: { type: ['string', 'null'], description: '' },
   };
   const parameters = { type: 'object', properties, required: ['a'] };
-  assert.equal(viewOf(tool), { ...tool, description: '', parameters });
-  assert.equal(inputSchema.properties.b, {}, 'the schema itself is unchanged');
+  const { body } = await listOf('own', [tool]);
+  assert.equal(body, { tools: [{ ...tool, description: '', parameters }], count: 1 });
 });
 
-list('has an object of parameters for any input schema, even an invalid one', () => {
-  const empty = { type: 'object', properties: {} };
-  for (const inputSchema of [undefined, null, true, 'x', [], {}, { type: 'string' }, { properties: [] }]) {
-    const tool = { name: 'x', description: 'X.', ...(inputSchema === undefined ? {} : { inputSchema }) };
-    assert.equal(viewOf(tool).parameters, empty);
-  }
-  const tool = viewOf({ name: 'x', inputSchema: { properties: { a: true } } });
-  assert.equal(tool.parameters.properties, { a: { type: 'any', description: '' } });
+test('list an object of parameters for any input schema, even an invalid one', async () => {
+  const schemas = [null, true, 'x', [], {}, { type: 'string' }, { properties: [] }];
+  const tools = schemas.map((inputSchema, at) => ({ name: `x${at}`, description: 'X.', inputSchema }));
+  const described = { name: 'last', inputSchema: { properties: { a: true } } };
+  const { body } = await listOf('any', [{ name: 'none', description: 'X.' }, ...tools, described]);
+  const listed: readonly JsonObject[] = Object(body.tools);
+  assert.equal(
+    listed.map(({ parameters }) => parameters),
+    [
+      ...Array(8).fill({ type: 'object', properties: {} }),
+      { type: 'object', properties: { a: { type: 'any', description: '' } } },
+    ],
+  );
 });
 
-list('keeps a parameter called __proto__', () => {
+test('list a parameter called __proto__', async () => {
   const inputSchema = JSON.parse('{"properties":{"__proto__":{"type":"string"}}}');
   const parameters = '{"properties":{"__proto__":{"type":"string","description":""}},"type":"object"}';
-  assert.match(textOf({ name: 'x', inputSchema }), `"parameters":${parameters}}`);
+  assert.match((await listOf('proto', [{ name: 'x', inputSchema }])).text, `"parameters":${parameters}}`);
 });
 
-list.run();
+test.run();

@@ -41,7 +41,7 @@ const Tool = Type.Object({
 /** The warning about a list that has no end, or too many items. */
 const ListWarning = Type.String({ examples: ['The list ends early: its cursor repeats.'] });
 
-export const ToolListAnswer = named('ToolList', {
+const ToolListAnswer = named('ToolList', {
   tools: Type.Array(Tool),
   count: Type.Integer(),
   warning: Type.Optional(ListWarning),
@@ -184,7 +184,7 @@ function requestRoute(
 }
 
 /** The tool with `description` and `parameters`. */
-export function toolRecord(tool: JsonObject): LazyFields {
+function toolRecord(tool: JsonObject): LazyFields {
   const description = tool.description ?? '';
   return new LazyFields(() =>
     eachField({ ...tool, description, parameters: parametersOf(tool.inputSchema) }),
