@@ -130,4 +130,21 @@ test('and the other lists of all instances read thousands of them in several tur
   }
 });
 
+test('are written in several turns, and so are the details of all templates', async () => {
+  const written = new TurnCounter();
+  const noting = {
+    get name() {
+      written.note();
+      return 'x'.repeat(1_000);
+    },
+  };
+  const template = app.gateway.template.bind(app.gateway);
+  app.gateway.templates = () => Array.from({ length: 5_000 }, () => 'demo');
+  app.gateway.template = (name) => ({ ...template(name), auth: noting as never });
+  const { outcome, text } = await app.as(app.admin, 'GET', '/gateway/templates?include_details=true');
+  assert.is(outcome, '200');
+  assert.ok(written.fullest <= written.all / 2, `${written.fullest} of ${written.all} in one turn`);
+  assert.is(JSON.parse(text).details.length, 5_000);
+});
+
 test.run();

@@ -5,15 +5,12 @@ import type { JsonObject } from '../../domain/json/json.ts';
 import { JsonText } from '../../domain/json/json.ts';
 import { jsonPieces } from '../../domain/json/json-pieces.ts';
 import { LIST_METHODS, type ListField } from '../../domain/mcp/mcp.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { ListResult } from '../../gateway/gateway-types.ts';
 import type { HttpRequest } from '../request.ts';
 import type { Services } from '../services.ts';
 import { endOf } from './exchange-reply.ts';
+import { joinedInTurns } from './json-in-turns.ts';
 import { bytes, type Reply } from './reply.ts';
-
-/** UTF-16 units of JSON that are made in one task of the scheduler. */
-const PIECE_UNITS = 32_768;
 
 /** Bytes that are sent in one task. */
 const SENT_BYTES = 256 * 1024;
@@ -40,7 +37,7 @@ export async function listReply(
   try {
     return await requests.useList(template, list, options, async (found) => {
       report.ended({ kind: 'result', result: NO_RESULT });
-      const make = () => written(piecesOf(list, found, show), scheduler);
+      const make = () => joinedInTurns(piecesOf(list, found, show), scheduler);
       const answer = await listAnswers.of(found.items, list, make);
       // Many may have waited for it, and the system copies megabytes of each that is sent.
       await scheduler.turn(Math.max(1, answer.length / SENT_BYTES));
@@ -50,20 +47,6 @@ export async function listReply(
     report.ended(endOf(thrown));
     throw thrown;
   }
-}
-
-async function written(pieces: Iterable<string>, scheduler: TaskScheduler): Promise<Buffer> {
-  const written: Buffer[] = [];
-  let text = '';
-  for (const piece of pieces) {
-    text += piece;
-    if (text.length < PIECE_UNITS) continue;
-    written.push(Buffer.from(text));
-    text = '';
-    await scheduler.turn();
-  }
-  written.push(Buffer.from(text));
-  return Buffer.concat(written);
 }
 
 function* piecesOf(list: ListField, { items, cut }: ListResult, show: AskedList['show']): Generator<string> {

@@ -5,7 +5,7 @@ import { callable } from '../../domain/lists/listed-tools.ts';
 import { DENIED_NETWORKS } from '../../domain/registration/endpoint.ts';
 import type { Finding } from '../../gateway/doctor/faults.ts';
 import { nullableText, text } from '../records/schemas.ts';
-import { json } from '../replies/reply.ts';
+import { jsonInTurns } from '../replies/json-in-turns.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
 
@@ -60,7 +60,7 @@ export const serverDoctorRoutes: readonly HttpRoute[] = [
         }),
       );
       const ok = instances.every(({ findings }) => findings.length === 0);
-      return json(200, { template_name: template, ok, instances });
+      return jsonInTurns({ template_name: template, ok, instances }, scheduler);
     },
   }),
 ];

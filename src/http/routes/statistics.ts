@@ -10,6 +10,7 @@ import { statisticsOf } from '../all-nodes/statistics.ts';
 import { visibleServers, visibleStats } from '../callers/visible.ts';
 import { integer } from '../records/schemas.ts';
 import { CountByServer, requestsByServer, StatisticsRecord } from '../records/statistics-record.ts';
+import { jsonInTurns } from '../replies/json-in-turns.ts';
 import { bytes, json } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
 
@@ -33,8 +34,7 @@ export const statisticsRoutes: readonly HttpRoute[] = [
     answers: { 200: { description: 'Sums of all nodes, each since its start', body: StatisticsRecord } },
     handler: async ({ principal }, services) => {
       const body = await statisticsOf(principal, services);
-      await services.scheduler.turn();
-      return json(200, body);
+      return jsonInTurns(body, services.scheduler);
     },
   }),
   defineRoute('GET', '/gateway/history', {
@@ -59,7 +59,7 @@ export const statisticsRoutes: readonly HttpRoute[] = [
       const servers = await visibleServers(gateway, principal, scheduler);
       await scheduler.turn();
       const stats = visibleStats(gateway.stats(), servers, principal);
-      return json(200, {
+      const body = {
         uptime: stats.uptimeSeconds,
         total_requests: stats.totalRequests,
         active_servers: servers.filter(({ snapshot }) => snapshot.state !== 'stopped').length,
@@ -69,7 +69,8 @@ export const statisticsRoutes: readonly HttpRoute[] = [
           total_requests: stats.totalRequests,
           requests_per_server: await requestsByServer(servers, stats, scheduler),
         },
-      });
+      };
+      return jsonInTurns(body, scheduler);
     },
   }),
   defineRoute('GET', '/metrics', {

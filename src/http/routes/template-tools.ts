@@ -3,6 +3,7 @@
 import Type from 'typebox';
 import { callable } from '../../domain/lists/listed-tools.ts';
 import { AnyObject, closed, text } from '../records/schemas.ts';
+import { jsonInTurns } from '../replies/json-in-turns.ts';
 import { json } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
@@ -89,7 +90,7 @@ export const templateToolRoutes: readonly HttpRoute[] = [
       const all = await toolsOf(template, services);
       const toolOf = ({ name }: ToolRecord) => ({ template, tool: name });
       const tools = await callable(principal, all, toolOf, scheduler);
-      return json(200, { template_name: template, approve, tools });
+      return jsonInTurns({ template_name: template, approve, tools }, scheduler);
     },
   }),
   defineRoute('POST', '/gateway/templates/:template/tools/approve', {

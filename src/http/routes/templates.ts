@@ -19,6 +19,7 @@ import { type KnownInstances, knownAtPeers, recordWith } from '../all-nodes/inst
 import { visibleTemplates } from '../callers/visible.ts';
 import { InstanceRecord } from '../records/instance-record.ts';
 import { AnyObject, closed, integer, named, nullableText, text } from '../records/schemas.ts';
+import { jsonInTurns } from '../replies/json-in-turns.ts';
 import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
@@ -193,15 +194,20 @@ export const templateRoutes: readonly HttpRoute[] = [
         }),
       },
     },
-    handler: ({ query, principal }, services) => {
-      const { gateway, definitions } = services;
+    handler: async ({ query, principal }, services) => {
+      const { gateway, definitions, scheduler } = services;
       const { tag, include_details: includesDetails = false } = query;
       const visible = visibleTemplates(gateway, principal);
       const templates =
         tag === undefined ? visible : visible.filter((name) => definitions.get(name)?.tags?.includes(tag));
       if (!includesDetails) return json(200, { templates });
-      const details = templates.map((name) => templateRecord(name, services));
-      return json(200, { templates, details });
+      const details: Static<typeof TemplateRecord>[] = [];
+      const add = (name: string): void => {
+        // One may be deleted between two turns.
+        if (gateway.hasTemplate(name)) details.push(templateRecord(name, services));
+      };
+      await eachInGroups(templates, add, scheduler);
+      return jsonInTurns({ templates, details }, scheduler);
     },
   }),
   defineRoute('GET', '/gateway/template-settings', {

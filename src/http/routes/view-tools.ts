@@ -3,6 +3,7 @@
 import Type from 'typebox';
 import { callable } from '../../domain/lists/listed-tools.ts';
 import { text } from '../records/schemas.ts';
+import { jsonInTurns } from '../replies/json-in-turns.ts';
 import { json } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { ViewParams } from '../routing/route-params.ts';
@@ -36,7 +37,7 @@ export const viewToolRoutes: readonly HttpRoute[] = [
       const { definition } = visibleView(principal, gateway, params.view);
       const { id, approve = 'none' } = definition;
       const tools = await callable(principal, await gateway.views.tools(id), (tool) => tool, scheduler);
-      return json(200, { view: id, approve, tools });
+      return jsonInTurns({ view: id, approve, tools }, scheduler);
     },
   }),
   defineRoute('POST', '/gateway/views/:view/tools/approve', {

@@ -12,6 +12,7 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import { etagOf } from '../../registry/kinds/view-registry.ts';
 import { callerRefusalOf } from '../callers/caller-check.ts';
 import { AnyObject, closed, integer, LOCATION, named, Time, text } from '../records/schemas.ts';
+import { jsonInTurns } from '../replies/json-in-turns.ts';
 import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { ViewParams } from '../routing/route-params.ts';
@@ -63,10 +64,10 @@ export const viewRoutes: readonly HttpRoute[] = [
     answers: {
       200: { description: 'In the order of their ids', body: Type.Object({ views: Type.Array(ViewRecord) }) },
     },
-    handler: async ({ principal }, { gateway }) => {
+    handler: async ({ principal }, { gateway, scheduler }) => {
       const visible = gateway.views.list().filter((view) => isVisible(principal, view));
       const views = await Promise.all(visible.map((view) => recordOf(principal, gateway, view)));
-      return json(200, { views });
+      return jsonInTurns({ views }, scheduler);
     },
   }),
   defineRoute('POST', '/gateway/views/preview', {
