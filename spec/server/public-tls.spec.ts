@@ -142,9 +142,24 @@ onPosix('refuses a key that others can read', async () => {
   await open(folder('door.crt'), folder('door.key'));
 });
 
-openssl('warns of a certificate that has expired', async () => {
-  const { logged } = await opened({ clock: { wall: () => Date.now() + 86_400_000 * 2 } });
-  assert.match(logged.join(), /^tls\.cert: the certificate expired at /);
+openssl('warns of a certificate that expires soon, and once a day, also when it has expired', async () => {
+  const HOUR_MS = 3_600_000;
+  let passedMs = 0;
+  const clock = { wall: () => Date.now() + passedMs, now: () => passedMs };
+  const { logged, ring } = await opened({ clock });
+  // It is valid for a day.
+  const after = (hours: number): string => {
+    passedMs = hours * HOUR_MS;
+    ring();
+    return logged
+      .splice(0)
+      .map((line) => line.replace(/\d{4}-.*/, 'T'))
+      .join();
+  };
+  const soon = 'tls.cert: the certificate must be renewed, it expires at T';
+  const expired = 'tls.cert: the certificate expired at T';
+  assert.equal([after(1), after(20), after(21), after(25)], ['', soon, '', expired]);
+  assert.equal([after(48), after(49), after(50), after(73)], ['', expired, '', expired]);
 });
 
 openssl('counts a connection before its handshake, and closes it with the port', async () => {

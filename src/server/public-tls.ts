@@ -7,6 +7,7 @@ import type { Logger } from 'pino';
 import { readPemFile } from '../config/read-file.ts';
 import { codeOf, OperatorError, reasonOf } from '../domain/errors/errors.ts';
 import { type Clock, systemClock } from '../domain/time/clock.ts';
+import { type CertificateEnd, certificateEndOf, warnOfEnd } from '../net/tls/certificate-end.ts';
 import { readRenewed } from '../net/tls/renewed.ts';
 
 export interface PublicTls {
@@ -43,26 +44,22 @@ export async function openPublicTls(
     isSame,
     onWarning,
   });
-  const warnOfEnd = (): void => {
-    const { validTo } = new X509Certificate(pair.present().cert);
-    if (Date.parse(validTo) <= clock.wall()) log.warn(`tls.cert: the certificate expired at ${validTo}`);
-  };
-  warnOfEnd();
-  pair.onChange(() => {
-    log.info(`tls: the certificate in ${cert} is in use now`);
-    warnOfEnd();
-  });
+  pair.onChange(() => log.info(`tls: the certificate in ${cert} is in use now`));
+  const endWatch = warnOfEnd('tls.cert', pair, { clock, onWarning: (line) => log.warn(line) });
   return {
     present: () => ({ ...pair.present(), minVersion: 'TLSv1.2' }),
     onChange: pair.onChange,
-    close: pair.close,
+    close: () => {
+      endWatch();
+      pair.close();
+    },
   };
 }
 
-/** Resolves with the expiry of the certificate in these files. Rejects like `openPublicTls`. */
-export async function endOfCertificate(files: Pair): Promise<Date> {
+/** Resolves with the end of the certificate in these files. Rejects like `openPublicTls`. */
+export async function endOfCertificate(files: Pair): Promise<CertificateEnd> {
   const { cert } = await readPair(files.cert, files.key);
-  return new Date(new X509Certificate(cert).validTo);
+  return certificateEndOf(cert, systemClock.wall());
 }
 
 interface Pair {

@@ -25,6 +25,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/registry/follower.ts',
   'src/registry/pinned/pinned-scope.ts',
   // The end of a certificate.
+  'src/net/tls/certificate-end.ts',
   'src/server/public-tls.ts',
   // The age of a list that outlives the gateway.
   'src/protocol/aggregate/stored-lists.ts',

@@ -159,8 +159,10 @@ async function checkTls({ tls: { cert, key } }: Config): Promise<readonly CheckR
   const end = await attemptAsync(() => endOfCertificate({ cert, key }));
   if (end instanceof Error)
     return [fail(end.message, 'correct the files: the gateway does not start with them')];
-  const text = `${cert} ${end.getTime() <= Date.now() ? 'has expired' : 'is valid until'} ${end.toISOString()}`;
-  return [end.getTime() <= Date.now() ? fail(text, 'renew it: clients refuse it') : ok(text)];
+  const { state, validTo } = end;
+  const text = `${cert} ${state === 'expired' ? 'has expired' : 'is valid until'} ${validTo.toISOString()}`;
+  if (state === 'expired') return [fail(text, 'renew it: clients refuse it')];
+  return [state === 'soon' ? warn(text, 'renew it: clients refuse it after that') : ok(text)];
 }
 
 async function checkFiles(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {

@@ -8,6 +8,7 @@ import { checkServerIdentity, createSecureContext } from 'node:tls';
 import { readPemFile } from '../../../config/read-file.ts';
 import { OperatorError, reasonOf } from '../../../domain/errors/errors.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
+import { warnOfEnd } from '../../../net/tls/certificate-end.ts';
 import { readRenewed } from '../../../net/tls/renewed.ts';
 import type { PeerTls } from './peer-tls.ts';
 
@@ -29,7 +30,7 @@ export interface PeerCertificates extends PeerTls {
 
 export interface PeerCertificatesOptions {
   readonly clock: Clock;
-  /** Gets one line when renewed files cannot be used; the previous ones stay in use. */
+  /** Gets one line when renewed files cannot be used (the previous ones stay in use), and while the certificate expires. */
   readonly onWarning: (line: string) => void;
 }
 
@@ -44,6 +45,7 @@ export async function readCertificates(
     isSame: (a, b) => a.cert === b.cert && a.key === b.key && a.ca === b.ca,
     onWarning: (reason) => onWarning(`${reason}; the previous certificate stays in use`),
   });
+  const endWatch = warnOfEnd('cluster.tls.cert', renewed, { clock, onWarning });
   return {
     listener: () => ({
       ...renewed.present(),
@@ -62,7 +64,10 @@ export async function readCertificates(
     }),
     mayReset: true,
     onRenewed: renewed.onChange,
-    close: renewed.close,
+    close: () => {
+      endWatch();
+      renewed.close();
+    },
   };
 }
 
