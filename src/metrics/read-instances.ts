@@ -6,7 +6,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import type { Server } from '../gateway/gateway-types.ts';
 import type { GatewayInternals } from '../gateway/internals.ts';
 
-export type InstancesByTemplate = ReadonlyMap<string, readonly InstanceSnapshot[]>;
+type InstancesByTemplate = ReadonlyMap<string, readonly InstanceSnapshot[]>;
 
 /** The instances of these templates, by template. One that is deleted meanwhile may have some or none. */
 export async function readInstances(

@@ -10,7 +10,6 @@ import {
   map,
   merge,
   type Observable,
-  scan,
   shareReplay,
   takeUntil,
 } from 'rxjs';
@@ -20,8 +19,9 @@ import { mayDo, type Principal } from '../domain/accounts/account.ts';
 import { mayUse, rightsKey } from '../domain/accounts/rights.ts';
 import type { InstanceSnapshot } from '../domain/instances/instance.ts';
 import { ticks$, timer$ } from '../domain/time/clock-streams.ts';
+import { eachInGroups } from '../domain/time/task-groups.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import type { TemplateSnapshot } from '../gateway/gateway-types.ts';
+import type { Server, TemplateSnapshot } from '../gateway/gateway-types.ts';
 import type { GatewayInternals } from '../gateway/internals.ts';
 import {
   type InstanceLoad,
@@ -32,7 +32,6 @@ import {
   type TakenLoads,
   type TemplateLoad,
 } from './loads.ts';
-import { type InstancesByTemplate, readInstances } from './read-instances.ts';
 
 export const SAMPLED = 'gateway.sampled';
 
@@ -72,17 +71,19 @@ export class Samples {
 
   constructor(gateway: GatewayOfInstances, { isPart = false, others }: SampleScope = {}) {
     const { clock } = gateway.internals;
-    this.#samples$ = merge(timer$(clock, 0), ticks$(clock, INTERVAL_MS)).pipe(
-      exhaustMap(() => readInstances(gateway, gateway.templates())),
-      scan<InstancesByTemplate, Sample, undefined>((before, instances) => {
-        const taken = others?.take();
-        return new Sample(gateway, before, {
-          instances,
-          isPart: isPart || taken !== undefined,
-          isForNode: isPart,
-          others: taken,
-        });
-      }, undefined),
+    this.#samples$ = defer(() => {
+      let before: Sample | undefined;
+      return merge(timer$(clock, 0), ticks$(clock, INTERVAL_MS)).pipe(
+        exhaustMap(async () => {
+          const taken = others?.take();
+          const options = { isPart: isPart || taken !== undefined, isForNode: isPart, others: taken };
+          const sample = new Sample(gateway, before, options);
+          await sample.addInstances(gateway, before);
+          before = sample;
+          return sample;
+        }),
+      );
+    }).pipe(
       takeUntil(gateway.events$.pipe(ignoreElements(), endWith(undefined))),
       shareReplay({ bufferSize: 1, refCount: true }),
     );
@@ -127,12 +128,12 @@ interface Part {
 
 interface TemplatePart extends Part {
   readonly load: TemplateLoad;
-  readonly instances: ReadonlyMap<string, Part>;
+  /** Ids of instances that another node runs. */
+  readonly elsewhere: ReadonlySet<string>;
+  readonly instances: Map<string, Part>;
 }
 
 interface SampleOptions {
-  /** Read before. Default: none, for the totals alone. */
-  readonly instances?: InstancesByTemplate;
   /** True for the part of this node: without calls at instances of other nodes, which count them. */
   readonly isPart?: boolean;
   readonly isForNode?: boolean;
@@ -142,7 +143,7 @@ interface SampleOptions {
 /** Instances in a sample for another node; further changes are not sent. */
 const MAX_PART_INSTANCES = 5_000;
 
-/** The load at one time, and since the sample before. */
+/** The load at one time, and since the sample before; without `addInstances` the totals alone. */
 export class Sample {
   readonly number: number;
   readonly atMs: number;
@@ -169,6 +170,15 @@ export class Sample {
       .snapshot()
       .map((snapshot) => [snapshot.template, this.#partOf(snapshot, before)] as const);
     this.parts = new Map(parts);
+  }
+
+  /** In several turns of the event loop: there may be thousands. One that is deleted meanwhile may be missing. */
+  addInstances(gateway: GatewayOfInstances, before: Sample | undefined): Promise<void> {
+    const add = ({ definition, snapshot }: Server): void => {
+      const part = this.parts.get(definition.template);
+      part?.instances.set(snapshot.serverId, this.#instancePart(snapshot, part, before));
+    };
+    return eachInGroups(gateway.eachServer([...this.parts.keys()]), add, gateway.internals.scheduler);
   }
 
   /** The text for a reader whose last sample had the number `seen`. */
@@ -208,7 +218,6 @@ export class Sample {
   #partOf(snapshot: TemplateSnapshot, before: Sample | undefined): TemplatePart {
     const { isPart = false, isForNode = false, others } = this.#options;
     const { template, queued, inFlight, elsewhere = NOWHERE, clients } = snapshot;
-    const known = before?.parts.get(template);
     const own = {
       ...this.#loadOf(this.#traffic.template(template), before),
       queued,
@@ -229,18 +238,20 @@ export class Sample {
       queued: load.queued,
       ...more,
     });
-    const instances = (this.#options.instances?.get(template) ?? []).map((instance) => {
-      const { serverId, state } = instance;
-      const isElsewhere = isPart && elsewhere.serverIds.has(serverId);
-      const counts = this.#loadOf(this.#traffic.instance(serverId), before);
-      const ownPart = { ...counts, state, inFlight: isElsewhere ? 0 : instance.inFlight };
-      const other = others?.instances.get(serverId);
-      const view = isForNode
-        ? partSample(serverId, ownPart)
-        : instanceSample(instance, sumOfInstance(ownPart, other));
-      return [serverId, this.#renewed(JSON.stringify(view), known?.instances.get(serverId))] as const;
-    });
-    return { ...this.#renewed(text, known), load, instances: new Map(instances) };
+    const known = this.#renewed(text, before?.parts.get(template));
+    return { ...known, load, elsewhere: elsewhere.serverIds, instances: new Map() };
+  }
+
+  #instancePart(instance: InstanceSnapshot, { elsewhere }: TemplatePart, before: Sample | undefined): Part {
+    const { isPart = false, isForNode = false, others } = this.#options;
+    const { serverId, state, template } = instance;
+    const isElsewhere = isPart && elsewhere.has(serverId);
+    const counts = this.#loadOf(this.#traffic.instance(serverId), before);
+    const own = { ...counts, state, inFlight: isElsewhere ? 0 : instance.inFlight };
+    const view = isForNode
+      ? partSample(serverId, own)
+      : instanceSample(instance, sumOfInstance(own, others?.instances.get(serverId)));
+    return this.#renewed(JSON.stringify(view), before?.parts.get(template)?.instances.get(serverId));
   }
 
   /** The increase since the previous sample; zero in the first. */
