@@ -11,26 +11,27 @@ export interface Loaded<T> {
   readonly reload: () => void;
 }
 
-/** `read` is called again when `keys` change; an answer to an earlier call is dropped. */
-export function useLoaded<T>(read: () => Promise<T>, keys: readonly unknown[]): Loaded<T> {
+/**
+ * `read` is called again when `keys` change; an answer to an earlier call is dropped, and its signal aborted, as after the
+ * last one when the page is left.
+ */
+export function useLoaded<T>(read: (signal: AbortSignal) => Promise<T>, keys: readonly unknown[]): Loaded<T> {
   const [data, setData] = useState<T | undefined>();
   const [error, setError] = useState<string | undefined>();
   const [round, setRound] = useState(0);
   useEffect(() => {
-    let isCurrent = true;
-    read().then(
+    const left = new AbortController();
+    read(left.signal).then(
       (value) => {
-        if (!isCurrent) return;
+        if (left.signal.aborted) return;
         setData(value);
         setError(undefined);
       },
       (thrown: unknown) => {
-        if (isCurrent) setError(messageOf(thrown));
+        if (!left.signal.aborted) setError(messageOf(thrown));
       },
     );
-    return () => {
-      isCurrent = false;
-    };
+    return () => left.abort();
   }, [...keys, round]);
   const reload = useCallback(() => setRound((value) => value + 1), []);
   useSignedIn(error, reload);

@@ -2,7 +2,6 @@
 // problems.
 
 import { useSignal } from '@preact/signals';
-import { useRef } from 'preact/hooks';
 import { isAdmin } from '../account.ts';
 import { change, get } from '../api.ts';
 import { count, plural, shortened } from '../format.ts';
@@ -89,17 +88,17 @@ const SHOWN = 50;
 function usePreview(view: ViewDraft, as: string) {
   const { id, ...definition } = view;
   const body = JSON.stringify(definition);
-  const wanted = `${as} ${body}`;
-  const latest = useRef(wanted);
-  latest.current = wanted;
-  const { data, error } = useLoaded(async () => {
-    if (view.from.length === 0) return undefined;
-    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-    if (latest.current !== wanted) return undefined; // nobody waits for it any more
-    return as === ''
-      ? change<Preview>('POST', 'gateway/views/preview', definition)
-      : get<Preview>(`gateway/views/${id}/preview?as=${encodeURIComponent(as)}`);
-  }, [body, as]);
+  const { data, error } = useLoaded(
+    async (signal) => {
+      if (view.from.length === 0) return undefined;
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      if (signal.aborted) return undefined; // nobody waits for it any more
+      return as === ''
+        ? change<Preview>('POST', 'gateway/views/preview', definition)
+        : get<Preview>(`gateway/views/${id}/preview?as=${encodeURIComponent(as)}`);
+    },
+    [body, as],
+  );
   return { data: error === undefined ? data : undefined, error };
 }
 
