@@ -26,7 +26,11 @@ import { describeDatabase } from '../persistence/database-url.ts';
 import { fileExposureOf, loadStore } from '../persistence/open.ts';
 import { type RevisionChange, watchRevision } from '../persistence/revision-watch.ts';
 import { NO_SPACE } from '../persistence/store-errors.ts';
-import { type RegistryContents, readRegistryFile } from '../registry/files/registry-file.ts';
+import {
+  type RegistryContents,
+  RegistryFileError,
+  readRegistryFile,
+} from '../registry/files/registry-file.ts';
 import { readCatalogue } from '../templates/catalogue.ts';
 import { namesCollector } from '../tracing/tracing.ts';
 import { configuredApp } from './configured-app.ts';
@@ -144,16 +148,26 @@ async function startTraces({ log, onUndo }: Start): Promise<void> {
 }
 
 /** Reads the files before anything is opened: an unreadable document must not leave a half-started gateway. */
-async function readFiles({ config, options, isFirst, memoryBytes }: Start) {
-  const document =
-    config.registryFile === undefined || !isFirst
-      ? undefined
-      : await readRegistryFile(config.registryFile, { memoryBytes, signal: options.signal });
+async function readFiles(begun: Start) {
+  const { config, options } = begun;
+  const document = await readDocument(begun);
   const user = config.programUser === undefined ? undefined : await programUser(config.programUser);
   // The store is loaded before a port is open, on which requests would wait for it.
   await loadStore(config.databaseUrl, config.folder);
   options.signal?.throwIfAborted();
   return { document, programUser: user };
+}
+
+/** Reads the registry file. A worker that joins the others can do without: the database has what the last good one said. */
+async function readDocument({ config, options, worker, log, isFirst, memoryBytes }: Start) {
+  if (config.registryFile === undefined || !isFirst) return undefined;
+  try {
+    return await readRegistryFile(config.registryFile, { memoryBytes, signal: options.signal });
+  } catch (thrown) {
+    if (worker?.gateway === undefined || !(thrown instanceof RegistryFileError)) throw thrown;
+    log.warn(`${thrown.message}; its instances are left unchanged`);
+    return undefined;
+  }
 }
 
 /**

@@ -172,6 +172,26 @@ onLinux(
   },
 );
 
+onLinux(
+  'a first worker that is started again serves the registry as it is while the file has a fault',
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'stagedoor-registry-'));
+    const file = join(folder, 'registry.json');
+    writeFileSync(file, JSON.stringify({ servers: { listed: everythingProgram() } }));
+    const gateway = await start({
+      GATEWAY_DATABASE_URL: 'sqlite:///gateway.db',
+      GATEWAY_REGISTRY_FILE: file,
+    });
+    writeFileSync(file, '{"servers": {');
+    process.kill(gateway.pids()[0], 'SIGKILL');
+    await gateway.program.complains(/registry\.json: not JSON: [^"]+; its instances are left unchanged/);
+    await becomes(() => gateway.program.err.match(/worker 1 is ready/g)?.length, 2);
+    assert.equal(await gateway.states(), ['1 live', '2 live']);
+    assert.is((await gateway.admin('GET /gateway/templates/listed')).status, 200);
+    rmSync(folder, { recursive: true });
+  },
+);
+
 onLinux('a worker that is started again makes no database in the place of one that is gone', async () => {
   const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
   const { home } = gateway.program;
