@@ -2,9 +2,9 @@
 // in http/limits.ts, those of a single folder at the top of a file, those that an operator may change in config/settings.ts.
 
 export const LIMITS = {
-  /** Largest request body. Over it: 413 PAYLOAD_TOO_LARGE. */
+  /** The largest request body. Over it: 413 PAYLOAD_TOO_LARGE. */
   requestBodyBytes: 4 * 1024 * 1024,
-  /** Deepest nesting of a registered value or a JSON body, which later code may visit by recursion. */
+  /** The deepest nesting of a registered value or a JSON body, which later code may visit by recursion. */
   nestingDepth: 128,
   /**
    * Values in one body, keys included, besides the arguments of a call. Over it: VALIDATION_ERROR. Some 100 bytes of memory each
@@ -13,7 +13,7 @@ export const LIMITS = {
   bodyValues: 100_000,
   /** Characters of a caller's key that are repeated in a `loc`. */
   locCharacters: 128,
-  /** Largest sum of request headers, unless a setting changes it. Over it Node answers 431. */
+  /** The largest sum of request headers, unless a setting changes it. Over it Node answers 431. */
   requestHeaderBytes: 16 * 1024,
   /**
    * Open connections of one address, unless a setting changes it. Over it, and over the next two, connections without a
@@ -24,16 +24,16 @@ export const LIMITS = {
   connections: 65_536,
   /** Bytes of unfinished requests of unknown callers. */
   unfinishedBytes: 64 * 1024 * 1024,
-  /** Largest message of a backend (one line, one SSE event, one JSON answer). Over it: BACKEND_UNAVAILABLE. */
+  /** The largest message of a backend (one line, one SSE event, one JSON answer). Over it: BACKEND_UNAVAILABLE. */
   backendMessageBytes: 64 * 1024 * 1024,
-  /** Largest message that is parsed; results are not. */
+  /** The largest message that is parsed; results are not. */
   parsedMessageBytes: 8 * 1024 * 1024,
   /**
    * Values, keys included, of one item of a list, and of any other message or result that is parsed: it takes a single turn.
    * Source: ADR 349.
    */
   parsedAtOnce: 100_000,
-  /** Largest result that is parsed when the gateway needs something of it. */
+  /** The largest result that is parsed when the gateway needs something of it. */
   inspectedResultBytes: 16 * 1024,
   /** Exchanges one instance carries at the same time. */
   inFlightPerInstance: 256,
@@ -46,8 +46,8 @@ export const LIMITS = {
   /** A session ends after this time without a message and without an open stream. */
   sessionIdleMs: 30 * 60_000,
   /**
-   * When the client of a session had no stream and sent no message for this time, its call is cancelled as soon as another call
-   * waits for capacity.
+   * The time after which a call yields: when the client of its session had no stream and sent no message for so long,
+   * the call is cancelled as soon as another call waits for capacity.
    */
   callsYieldAfterMs: 60_000,
   /** Processes of one instance that serve single clients. */
@@ -74,24 +74,21 @@ export const LIMITS = {
   graceMs: 25_000,
   /** Grace for calls in flight when one instance is drained or deregistered. */
   drainMs: 30_000,
-  /** Longest wait for a TCP and TLS connection to a backend. After it: BACKEND_UNAVAILABLE, not delivered. */
+  /** The longest wait for a TCP and TLS connection to a backend. After it: BACKEND_UNAVAILABLE, not delivered. */
   connectMs: 5_000,
-  /**
-   * Longest wait for what no caller needs: the answer to a cancellation or a session delete, the end of a
-   * stream.
-   */
+  /** The longest wait for an answer that no caller needs: to a cancellation or a session delete, or the end of a stream. */
   backgroundMs: 2_000,
-  /** Longest time after the start in which `/readyz` waits for the first openings of the loaded instances. */
+  /** The longest time after the start in which `/readyz` waits for the first openings of the loaded instances. */
   firstOpeningsMs: 5_000,
-  /** Longest handshake of a starting instance. */
+  /** The longest handshake of a starting instance. */
   handshakeMs: 30_000,
-  /** First wait before a dead instance is started again; doubled each time, with jitter. */
+  /** The first wait before a dead instance is started again; doubled each time, with jitter. */
   restartFirstMs: 500,
-  /** Longest wait before a dead instance is started again. */
+  /** The longest wait before a dead instance is started again. */
   restartLongestMs: 30_000,
   /**
-   * Longest wait before an HTTP server is asked again that refuses with 401, 403, 404 or 410, and longest wait
-   * that one may ask for in `Retry-After` or in an event stream. Source: ADR 109.
+   * The longest wait before an HTTP server is asked again that refuses with 401, 403, 404 or 410, and the longest
+   * wait that a server may ask for in `Retry-After` or in an event stream. Source: ADR 109.
    */
   refusedLongestMs: 600_000,
   /**
@@ -99,19 +96,19 @@ export const LIMITS = {
    * longer. Source: ADR 9.
    */
   callDefaultBoundMs: 600_000,
-  /** Longest hard maximum that a setting or a timeout may give a call. */
+  /** The longest hard maximum that a setting or a timeout may give a call. */
   callHardBoundMs: 24 * 60 * 60_000,
   /** Templates of one registry. Over it: REGISTRY_FULL. */
   templates: 2_000,
-  /** Longest text in an entry of the audit log, in UTF-16 units; a longer one is cut. */
+  /** The longest text in an entry of the audit log, in UTF-16 units; a longer one is cut. */
   auditTextUnits: 512,
-  /** Longest beginning of arguments in the audit log, in UTF-16 units. */
+  /** The longest beginning of arguments in the audit log, in UTF-16 units. */
   auditArgumentUnits: 4_096,
-  /** Fewest characters of a password. */
+  /** The fewest characters of a password. */
   passwordCharacters: 8,
-  /** Most bytes of a password: bcrypt ignores those after them. */
+  /** The most bytes of a password: bcrypt ignores further ones. */
   passwordBytes: 72,
-  /** Shortest secret that signs or encrypts. Source: RFC 7518, 3.2: the key of HS256 has at least the size of its hash. */
+  /** The shortest secret that signs or encrypts. Source: RFC 7518, 3.2: the key of HS256 has at least the size of its hash. */
   secretBytes: 32,
 } as const;
 

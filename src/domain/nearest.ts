@@ -32,7 +32,7 @@ export function didYouMean(written: string, candidates: readonly string[]): stri
   return word === undefined ? undefined : `did you mean "${word}"?`;
 }
 
-/** As `nearMiss`, for a name that a caller sent, among the names of servers: of any length, and of any number. */
+/** The near miss of a name that a caller sent, among names of servers: of any length, and of any number. See `nearMiss`. */
 export function nearName(written: string, names: Iterable<string>, isShown?: IsShown): string | undefined {
   if (written.length > LONGEST_MISSPELT) return undefined;
   const similar = [...names].filter((name) => Math.abs(name.length - written.length) <= MAX_UNITS_APART);

@@ -39,5 +39,5 @@ function presentFolder(): string {
   }
 }
 
-/** Where npm keeps the packages of global installations: `/usr/local/lib`, `AppData/Roaming/npm`. */
+/** The folders in which npm keeps the packages of global installations: `/usr/local/lib`, `AppData/Roaming/npm`. */
 const GLOBAL = /\/(?:lib|npm|nodejs)$/i;

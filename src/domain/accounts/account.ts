@@ -23,7 +23,7 @@ export function isBuiltIn(role: Role): role is BuiltInRole {
 /** Names of defined roles, with the built-in ones. */
 export const ROLE_PATTERN = '^[a-z][a-z0-9-]{0,30}$';
 
-/** What a role may do at most. */
+/** The scopes and lists that a role gives at most. */
 export interface RoleRights extends RightsLists {
   readonly scopes: readonly Scope[];
 }
@@ -39,22 +39,22 @@ export function roleRights(role: Role, defined?: DefinedRoles): RoleRights {
 
 const NO_RIGHTS: RoleRights = { scopes: [], templates: [], views: [], tools: [] };
 
-/** What each role may do. Source: ADR 20. */
+/** The scopes of each role. Source: ADR 20. */
 export const ROLE_SCOPES: Readonly<Record<BuiltInRole, readonly Scope[]>> = {
   admin: SCOPES,
   user: ['gateway:read', 'tools:call'],
 };
 
 export interface User extends RightsLists {
-  /** UUID. */
+  /** A UUID. */
   readonly id: string;
   readonly username: string;
   readonly email: string;
   readonly role: Role;
-  /** Absent: all of the role. */
+  /** The scopes of this user only. Absent: all scopes of the role. */
   readonly scopes?: readonly Scope[];
   readonly isActive: boolean;
-  /** Bcrypt, or NO_PASSWORD; never leaves the process. */
+  /** A hash of bcrypt, or NO_PASSWORD; never leaves the process. */
   readonly passwordHash: string;
   /** ISO 8601; tokens that were issued before are invalid. */
   readonly credentialsChangedAt: string;
@@ -62,7 +62,7 @@ export interface User extends RightsLists {
   readonly updatedAt: string;
 }
 
-/** In place of a hash: a user who signs in at an identity provider only. */
+/** The text in place of a password hash for a user who signs in at an identity provider only. */
 export const NO_PASSWORD = '!';
 
 /** A token that a logout ended before it expired. */
@@ -73,7 +73,7 @@ export interface EndedToken {
   readonly expiresAtMs: number;
 }
 
-/** Most ended tokens of one user that are remembered. */
+/** The most ended tokens of one user that are remembered. */
 const MAX_ENDED = 100;
 
 /**
@@ -95,7 +95,7 @@ export function usernameKey(username: string): string {
   return username.toLowerCase();
 }
 
-/** What a user may do: the scopes of the role, within those of the account. */
+/** The scopes of a user: those of the role that the account may have. */
 export function scopesOfUser(
   { role, scopes }: Pick<User, 'role' | 'scopes'>,
   defined?: DefinedRoles,
@@ -126,7 +126,7 @@ type ChangedLists = { readonly [L in keyof RightsLists]: RightsLists[L] | null |
 /** Lists of a change: a defined one replaces the old one, and null removes the restriction. */
 export type ApiKeyChange = ChangedLists;
 
-/** What a list of users, or of keys, is ordered by. */
+/** The fields by which a list of users, or of keys, is ordered. */
 export type CreatedId = Pick<ApiKey, 'id' | 'createdAt'>;
 
 /** An API key as stored, without its secret. */
@@ -134,7 +134,7 @@ export interface ApiKey extends RightsLists {
   /** The public part of the key: 16 lower-case hexadecimal digits. */
   readonly id: string;
   readonly name: string;
-  /** At least one; restricted by the present role of the owner. */
+  /** The scopes of the key, at least one; restricted by the present role of the owner. */
   readonly permissions: readonly Scope[];
   /** ISO 8601; absent = never. */
   readonly expiresAt?: string;
@@ -160,7 +160,7 @@ export interface Principal extends Rights {
    */
   readonly id: string;
   readonly kind: 'anonymous' | 'user' | 'api-key';
-  /** For people and the audit log: the user name, or the name of the key. */
+  /** The name for people and the audit log: the user name, or the name of the key. */
   readonly name: string;
   /** The user, or the owner of the key. */
   readonly userId?: string;
@@ -172,13 +172,13 @@ export interface Principal extends Rights {
 }
 
 interface ClientOfUser {
-  /** For people; the client has chosen it. */
+  /** The name for people; the client has chosen it. */
   readonly name: string;
-  /** `countedIdOf` its principal, made once. */
+  /** `countedIdOf` the principal of the client, made once. */
   readonly countedId: string;
-  /** Where its token works: see domain/accounts/resource.ts. */
+  /** The resource for which the token works: see domain/accounts/resource.ts. */
   readonly audience: ResourcePath;
-  /** What another sign-in could get: the account has it, and the client may ask for it. */
+  /** The scopes that another sign-in could get: the account has them, and the client may ask for them. */
   readonly obtainable: ReadonlySet<Scope>;
 }
 
@@ -198,7 +198,7 @@ export function grantIdIn(principalId: string): string | undefined {
 
 const ISSUER = 'issuer:';
 
-/** The id of the principal of a subject of another issuer. `hash`: of both. */
+/** The id of the principal of a subject of another issuer. `hash`: of the issuer and the subject. */
 export function issuerPrincipalId(hash: string): string {
   return `${ISSUER}${hash}`;
 }

@@ -50,8 +50,8 @@ function beginningOf(part: string, text: string): number {
 }
 
 /**
- * As `codePointAt`, which V8 compiles wrongly for the end of a part of another string: of a half of a character
- * there, it gives the whole character that the other string has.
+ * The character at a place, like `codePointAt`, which V8 compiles wrongly at the end of a part of another string: for
+ * half of a character there, it gives the whole character of the other string.
  */
 function characterAt(text: string, at: number): number {
   const unit = text.charCodeAt(at);
@@ -65,7 +65,7 @@ const HALF_BITS = 0xfc00;
 const FIRST_HALF = 0xd800;
 const SECOND_HALF = 0xdc00;
 
-/** UTF-16 units of a character. */
+/** The number of UTF-16 units of a character. */
 function unitsOf(character: number): number {
   return character > 0xffff ? 2 : 1;
 }
@@ -114,14 +114,15 @@ const WORD = 32;
 const ASCII = 128;
 
 /**
- * Finds a part, of which `?` is any character, without going back: a bit for each prefix of the part says whether
- * the text read so far ends with it. Source: the algorithm Shift-And of Baeza-Yates and Gonnet.
+ * A search for a part, in which `?` is any character, that never goes back in the text: a bit for each prefix of the
+ * part says whether the text read so far ends with that prefix. Source: the algorithm Shift-And of Baeza-Yates and
+ * Gonnet.
  */
 class Places {
   readonly #words: number;
   /** The last bit of the part. */
   readonly #final: number;
-  /** The places of `?` in the part, as bits; and of each character with those: of ASCII in one table. */
+  /** The places of `?` in the part, as bits; and those of each character with them: of ASCII in one table. */
   readonly #any: Int32Array;
   readonly #ascii: Int32Array;
   readonly #others = new Map<number, Int32Array>();
@@ -153,7 +154,7 @@ class Places {
     return this.#words === 1 ? this.#endInWord(text, at, last) : this.#endInWords(text, at, last);
   }
 
-  /** Most parts have one word, with which this takes half the time. */
+  /** The search for a part of one word, in half the time of the general one; most parts have one word. */
   #endInWord(text: string, at: number, last: number): number {
     const ascii = this.#ascii;
     const final = this.#final;

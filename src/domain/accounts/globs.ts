@@ -28,7 +28,7 @@ interface IndexedGlob {
 export class IndexedGlobs {
   /** The last index of each name without wildcards. */
   readonly #names = new Map<string, number>();
-  /** The last one first. */
+  /** The patterns of the globs with wildcards, the last one first. */
   readonly #patterns: { readonly index: number; readonly matches: GlobMatcher }[] = [];
 
   constructor(globs: Iterable<IndexedGlob>) {
@@ -57,7 +57,7 @@ export function compileGlobs(globs: readonly string[]): GlobMatcher {
   };
 }
 
-/** True for a text that the glob, with or without `!`, matches: to find the globs that meet nothing. */
+/** The matcher of one glob, with or without `!`, to find globs that match no name. */
 export function compileGlob(glob: string): GlobMatcher {
   const matches = patternOf(withoutNegation(glob));
   return (text) => text.length <= GLOB_LIMITS.textUnits && matches(text);
@@ -66,7 +66,7 @@ export function compileGlob(glob: string): GlobMatcher {
 /** UTF-16 units of the texts of one group. */
 const GROUP_UNITS = 1_024;
 
-/** The items in groups, of which lists of globs match one in few ms: thousands of them in one turn would stop the process. */
+/** The items in groups. Lists of globs match one group in a few ms; thousands of items in one turn would block the event loop. */
 export function* groupsToMatch<T>(items: Iterable<T>, textOf: (item: T) => string): Generator<readonly T[]> {
   let group: T[] = [];
   let units = 0;

@@ -14,7 +14,7 @@ export const TemplateId = Type.String({
 
 /** Names are compared without regard to case: `Ada` and `ada` are one user. */
 export const Username = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$', examples: ['ada'] });
-/** For patterns: control characters, and those that hide or reorder neighbouring text. */
+/** The characters that a text for people may not have, for patterns: control characters, and those that hide or reorder text. */
 const UNSEEN = '\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff';
 /** A host without a dot is fine: `admin@localhost`. */
 export const Email = Type.String({

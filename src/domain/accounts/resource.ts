@@ -17,7 +17,7 @@ export function opens(audience: ResourcePath, resource: ResourcePath): boolean {
   return audience === '' || audience === resource;
 }
 
-/** Where clients reach the gateway: at one public address, or, without one, on this machine by any of its names and ports. */
+/** The address of the gateway for clients: one public address, or, without one, this machine by any of its names and ports. */
 export class GatewayAddress {
   readonly #publicUrl: string | undefined;
   readonly #ports: () => readonly number[];
@@ -76,11 +76,11 @@ export class GatewayAddress {
   }
 }
 
-/** Where MCP clients send their user to sign in. */
+/** The ways in which users of MCP clients sign in. */
 export interface SignIn {
   readonly address: GatewayAddress;
   /** Other authorization servers whose tokens are accepted. Default: none. */
   readonly issuers?: readonly string[];
-  /** False: only these sign users in. Default: true. */
+  /** True when the gateway signs users in itself; false when only `issuers` do. Default: true. */
   readonly hasOwnServer?: boolean;
 }

@@ -4,23 +4,23 @@
 import { TEMPLATE_NAME } from '../template-name.ts';
 import { GLOB_LIMITS, IndexedGlobs } from './globs.ts';
 
-/** An absent list contains all, an empty one nothing. */
+/** The lists of rights of an account, a role or a client. An absent list contains all, an empty one nothing. */
 export interface RightsLists {
   readonly templates?: readonly string[];
-  /** Absent: all views if `templates` is absent too, else none. */
+  /** The views that may be used. Absent: all views if `templates` is absent too, else none. */
   readonly views?: readonly string[];
-  /** Each `<template>/<glob>`, perhaps after `!`. Limits `templates` and `views` further. */
+  /** The tools that may be called: entries `<template>/<glob>`, perhaps after `!`. They limit `templates` and `views` further. */
   readonly tools?: readonly string[];
 }
 
-/** Bounds of each list, which is kept with every verified caller and shown in answers with every account. */
+/** The bounds of each list, which is kept with every verified caller and shown in answers with every account. */
 export const RIGHTS_LIMITS = {
   entries: { templates: 1_000, views: 1_000, tools: GLOB_LIMITS.count },
-  /** UTF-16 units of all entries of a list. */
+  /** The most UTF-16 units of all entries of a list. */
   units: 16_384,
 } as const;
 
-/** For each list that is too long, what is wrong with it. */
+/** The lists that are too long, each with a message that says so. */
 export function tooLongLists(
   lists: {
     readonly [L in keyof RightsLists]: RightsLists[L] | null | undefined;
@@ -43,7 +43,7 @@ export interface Rights {
   readonly tools?: ToolRights;
 }
 
-/** What all of these lists contain. */
+/** The rights that all of these lists give. */
 export function commonRights(...all: readonly RightsLists[]): Rights {
   const templates = common(all.map((lists) => lists.templates));
   // A list of templates without views contains no view, whatever views the others name: a key never has more than its owner.
@@ -76,7 +76,7 @@ export function rightsBytes({ templates, views, tools }: Rights): number {
 
 const ENTRY_BYTES = 256;
 
-/** What two callers must have in common to get the same answer. */
+/** A text that is equal for two callers who get the same answer, as far as it depends on their rights. */
 export function rightsKey({ templates, views, tools }: Rights): string {
   return JSON.stringify([templates && [...templates], views && [...views], tools?.lists]);
 }
@@ -106,7 +106,7 @@ export function mayUseView({ templates, views }: Rights, view: string): boolean 
 
 /** The tools that all of some lists contain, compiled once. Two with the same lists are deeply equal. */
 export class ToolRights {
-  /** As they were given. */
+  /** The lists as they were given. */
   readonly lists: readonly (readonly string[])[];
   readonly #compiled: readonly CompiledTools[];
   #text: string | undefined;
@@ -116,7 +116,7 @@ export class ToolRights {
     this.#compiled = lists.map((entries) => new CompiledTools(entries));
   }
 
-  /** Equal for equal lists. */
+  /** A text of the lists, equal for equal lists. */
   get text(): string {
     this.#text ??= JSON.stringify(this.lists);
     return this.#text;

@@ -6,7 +6,7 @@ import { type JsonRpcError, RPC } from '../mcp/jsonrpc.ts';
 import { cutBytes, cutText } from '../text.ts';
 import { itemKey } from '../views/approval.ts';
 
-/** How long a question may be answered, and an answer be used. */
+/** The time for which a question may be answered, and an answer be used. */
 export const CONFIRM_MS = 10 * 60_000;
 
 /** Key of the input request. */
@@ -24,14 +24,14 @@ export interface ConfirmedTool {
   readonly own: string;
 }
 
-/** A class, so that no backend can make such an answer. */
+/** The refusal of a call that its user must confirm. A class, so that no backend can make such an answer. */
 export class ConfirmationRequired implements JsonRpcError {
   readonly code = RPC.internalError;
-  /** For callers that cannot be asked. */
+  /** The message for callers that cannot be asked. */
   readonly message: string;
-  /** What is confirmed, besides the arguments: a name may mean another tool later. See itemKey. */
+  /** The tool to confirm, as the key of itemKey: a name may mean another tool later. */
   readonly tool: string;
-  /** A form without fields. Source: MCP 2025-11-25 client/elicitation. */
+  /** The form that asks the user. It has no fields. Source: MCP 2025-11-25 client/elicitation. */
   readonly request: { readonly method: 'elicitation/create'; readonly params: JsonObject };
 
   constructor(tool: ConfirmedTool, args: JsonFields[string]) {
@@ -45,7 +45,7 @@ export class ConfirmationRequired implements JsonRpcError {
   }
 }
 
-/** For the model, when the answer of the user is no. `action`: of the answer, if it has one. */
+/** The text for the model when the user did not confirm. `action`: the one of the answer of the user, if it has one. */
 export function notConfirmed(action: unknown): string {
   const what = action === 'decline' ? 'The user declined the call' : 'The user did not confirm the call';
   return `${what}: it was not made.`;

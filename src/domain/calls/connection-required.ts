@@ -5,10 +5,10 @@
 import type { JsonObject } from '../json/json.ts';
 import type { JsonRpcError } from '../mcp/jsonrpc.ts';
 
-/** Where a user connects the account. */
+/** The page at which a user connects the account. */
 export interface ConnectLink {
   readonly url: string;
-  /** For the notification when it is connected. */
+  /** The id that the notification has when the account is connected. */
   readonly elicitationId: string;
 }
 
@@ -26,7 +26,7 @@ export class ConnectionRequired implements JsonRpcError {
     this.data = { elicitations };
   }
 
-  /** Undefined for a caller that has no account of its own: an API key. */
+  /** The address of the page; undefined for a caller without an account of its own: an API key. */
   get url(): string | undefined {
     const url = this.data.elicitations[0]?.url;
     return typeof url === 'string' ? url : undefined;

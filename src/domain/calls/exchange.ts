@@ -7,7 +7,7 @@ import type { JsonFields, JsonObject } from '../json/json.ts';
 import { type CallEnd, type ExchangeEvent, type FinalEvent, isFinal } from './exchange-event.ts';
 import type { AttemptTrace, RequestTrace } from './request-trace.ts';
 
-/** What the gateway knows about the call of a request. No field of it is sent. */
+/** The facts that the gateway knows about the call of a request. None of them is sent. */
 interface CallContext {
   /**
    * Id of the calling principal, if any. It selects the receivers of messages that a shared backend does not
@@ -54,7 +54,7 @@ export interface ExchangeRequest extends CallContext {
   readonly wantsProgress?: boolean;
   /** `mcp-param-*` headers in lower case; sent only to HTTP backends of the modern era. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** At an instance of another node: the longest time until the answer, in ms. A node that runs a call ends it before that. */
+  /** The longest time until the answer of an instance of another node, in ms. A node that runs a call ends it before that. */
   readonly longestMs?: number;
   /** The span of the attempt. Only its fields are sent, if the era of the backend permits. */
   readonly trace?: AttemptTrace;
@@ -65,17 +65,17 @@ export interface ExchangeRequest extends CallContext {
   readonly isResent?: boolean;
 }
 
-/** How a request is sent; each field is optional. */
+/** The options of sending a request. */
 export interface ExchangeOptions {
-  /** Longest wait for the first answer, in ms; each notification restarts it. Default: the template's policy. */
+  /** The longest wait for the first answer, in ms; each notification restarts it. Default: the template's policy. */
   readonly timeoutMs?: number;
-  /** Only this instance may answer: no balancing, no failover. */
+  /** The only instance that may answer: without balancing and failover. */
   readonly instanceId?: string;
   /** True for a request that continues earlier work of that instance, which may be draining or unhealthy. Default: false. */
   readonly isContinuation?: boolean;
 }
 
-/** What is known about a request before its answer, such as the instance that works on it. A CallReport is one. */
+/** The facts known about a request before its answer, such as the instance that works on it. A CallReport is a Tracker. */
 export interface Tracker {
   /** The instance that works on the request, the last one of several; none while it waits in a queue. */
   sentTo?: SentTo | undefined;

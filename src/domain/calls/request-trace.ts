@@ -14,10 +14,10 @@ export interface RequestTrace {
   attempt(details: AttemptDetails): AttemptTrace;
 }
 
-/** What the span of an attempt shows. */
+/** The facts that the span of an attempt shows. */
 export interface AttemptDetails {
   readonly method: string;
-  /** Only the name of the tool or prompt is read. */
+  /** The params of the request, of which only the name of the tool or prompt is read. */
   readonly params: JsonFields | undefined;
   readonly template: string;
   readonly view: string | undefined;

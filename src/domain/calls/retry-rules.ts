@@ -23,7 +23,7 @@ export interface Failed {
   readonly isAnswering?: boolean;
 }
 
-/** What a call has done before the failure. */
+/** The course of a call up to the failure. */
 export interface CallSoFar {
   /** The number of retries and hedges that it may still make at other instances. */
   readonly attemptsLeft: number;
@@ -31,33 +31,36 @@ export interface CallSoFar {
   readonly retriesMade: number;
   /** True after a failure that did not count: see `reopen`. */
   readonly hasReopened: boolean;
-  /** Set when only one instance may answer at the moment. */
+  /** The earlier attempts of a bound call; undefined unless only one instance may answer at the moment. */
   readonly bound: BoundSoFar | undefined;
 }
 
-/** Where an earlier attempt of a bound call may have arrived: at this instance, at one that the session has left, or nowhere. */
+/** The place where an earlier attempt of a bound call may have arrived: this instance, one that the session has left, or none. */
 interface BoundSoFar {
   readonly mayHaveArrived: 'here' | 'earlier' | false;
 }
 
 /**
- * How a call is tried again. `elsewhere`: at another instance. `here`: at the only instance that may answer, after a
- * pause. `move`: at another instance, but only if the session of the call moves there. `reopen`: at the same instance in
- * a new conversation; the failure does not count, because the kept one had ended unnoticed and no backend got the
- * request.
+ * The way in which a call is tried again. `elsewhere`: at another instance. `here`: at the only instance that may
+ * answer, after a pause. `move`: at another instance, but only if the session of the call moves there. `reopen`: at
+ * the same instance in a new conversation; the failure does not count, because the kept one had ended unnoticed and
+ * no backend got the request.
  */
 export type Retry = 'elsewhere' | 'here' | 'move' | 'reopen';
 
 /**
- * What follows a failure. `keepOthers`: the other attempts continue, and one more may begin beside them, see mayHedge.
- * `giveUp`: the failure is final, also for other attempts.
+ * The step that follows a failure. `keepOthers`: the other attempts continue, and one more may begin beside them, see
+ * mayHedge. `giveUp`: the failure is final, also for other attempts.
  */
 export type Next = Retry | 'keepOthers' | 'giveUp';
 
 /** Retries of a call at the only instance that may answer. */
 const MAX_AT_BOUND = 3;
 
-/** Not those about credentials, the address, the session, the rate or the state of one server. */
+/**
+ * The HTTP statuses that refuse the request itself, not credentials, the address, the session, the rate or the state
+ * of one server.
+ */
 const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 402, 406, 409, 411, 413, 414, 415, 417, 422, 451]);
 
 /** True when a repeat does no harm. To be called before sending: afterwards the transport that knew the tool may be gone. */
@@ -71,8 +74,8 @@ export function isRepeatable(
 }
 
 /**
- * What follows a failure. A retry also needs an instance, which the route of the call may not have, and, after
- * `delivered: 'unknown'`, room in the retry budget.
+ * The step that follows a failure. A retry also needs an instance, which the route of the call may not have, and,
+ * after `delivered: 'unknown'`, room in the retry budget.
  */
 export function nextAfter(
   failed: Failed,

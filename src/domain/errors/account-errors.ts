@@ -17,7 +17,7 @@ export function invalidCredentials(why = 'The credentials are not valid'): Gatew
   return new GatewayError('INVALID_CREDENTIALS', `${why}.`);
 }
 
-/** With `auth.passwords: false`. */
+/** A password was sent to a gateway with `auth.passwords: false`. */
 export function passwordsOff(): GatewayError {
   return new GatewayError(
     'PASSWORDS_OFF',
@@ -61,7 +61,7 @@ export function accountOfOthers(): GatewayError {
 export const BEHIND_A_PROXY =
   'Requests that a proxy forwards count as remote: turn authentication on, or send them to the gateway directly.';
 
-/** While authentication is off: an account of a remote caller would remain when authentication is turned on. */
+/** A change of accounts came from a remote caller while authentication is off: the account would remain when it is turned on. */
 export function accountsFromHereOnly(): GatewayError {
   const message = `While authentication is off, accounts can be changed only from this machine, and not from a web page. ${BEHIND_A_PROXY}`;
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
@@ -164,7 +164,7 @@ export function lastAdmin(): GatewayError {
   );
 }
 
-/** With `auth.providers`: the admin that does not depend on a provider. */
+/** A change would remove the admin that does not depend on a provider, while `auth.providers` is set. */
 export function keptAdmin(): GatewayError {
   return new GatewayError(
     'LAST_ADMIN',

@@ -49,7 +49,10 @@ export function backendUnavailable(reason: string, details: BackendFacts): Gatew
   });
 }
 
-/** As `backendUnavailable`, for a backend at an endpoint: every caller gets the reason, which names no path of the machine. */
+/**
+ * A backend at an endpoint is unavailable. Unlike `backendUnavailable`: every caller gets the reason, which names no
+ * path of the machine.
+ */
 export function endpointUnavailable(reason: string, details: BackendFacts): GatewayError {
   const { code, message, facts } = backendUnavailable(reason, details);
   const { plainMessage: _, ...others } = facts;
@@ -84,7 +87,7 @@ export function connectionRequired(connection: ConnectionNeed): GatewayError {
   return new GatewayError('CONNECTION_REQUIRED', neededAccount(connection), { delivered: 'no', ...where });
 }
 
-/** Which account is missing, and who connects it how. */
+/** The sentence that says which account is missing, and who connects it how. */
 function neededAccount({ template, instanceId, who, why, url }: ConnectionNeed): string {
   const command = `stagedoor connection add ${template} ${instanceId}`;
   const [whose, how] =

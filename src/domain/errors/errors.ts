@@ -16,7 +16,7 @@ export interface ValidationItem {
   readonly type: string;
 }
 
-/** How a server refused a request over HTTP. */
+/** The refusal of a request by a server over HTTP. */
 export interface HttpRefusal {
   readonly status: number;
   /** The wait that the server asked for in `Retry-After`, in ms. */
@@ -25,9 +25,12 @@ export interface HttpRefusal {
 
 export interface ErrorFacts {
   readonly cause?: unknown;
-  /** Set when it differs from the status of the code: see `otherStatus` of ERRORS. */
+  /** The HTTP status, when it differs from that of the code: see `otherStatus` of ERRORS. */
   readonly status?: number;
-  /** Set on every failure between the gateway and a backend or its database; failover and Retry-After depend on it. */
+  /**
+   * Whether the call reached a backend. Set on every failure between the gateway and a backend or its database;
+   * failover and Retry-After depend on it.
+   */
   readonly delivered?: Delivered;
   /** Seconds after which a retry makes sense; only when the call certainly did not happen. Source: ADR 5. */
   readonly retryAfterSeconds?: number;
@@ -40,7 +43,7 @@ export interface ErrorFacts {
   readonly items?: readonly ValidationItem[];
   /** Scopes of INSUFFICIENT_PERMISSIONS that the caller lacks; any one of them is enough. */
   readonly requiredPermissions?: readonly Scope[];
-  /** Where the caller of CONNECTION_REQUIRED connects an account. */
+  /** The address at which the caller of CONNECTION_REQUIRED connects an account. */
   readonly connectUrl?: string;
   /** Methods of METHOD_NOT_ALLOWED. */
   readonly allow?: readonly string[];
@@ -49,15 +52,15 @@ export interface ErrorFacts {
 
   /** The instance that failed or refused the call. */
   readonly instanceId?: string;
-  /** Why a backend cannot be used, as a clause without secrets: "connection refused". */
+  /** The reason why a backend cannot be used, as a clause without secrets: "connection refused". */
   readonly reason?: string;
   /** The JSON-RPC error of the backend, when it is the reason. */
   readonly backendError?: JsonRpcError;
   /** The MCP result with `isError: true`, when it is the reason (`POST /tools/call`). */
   readonly result?: unknown;
-  /** How the backend refused the request over HTTP. */
+  /** The refusal of the request by the backend over HTTP. */
   readonly refusal?: HttpRefusal;
-  /** Last lines of a child's standard error. They may contain anything, so no message or event contains them. */
+  /** The last lines of a child's standard error. They may contain anything, so no message or event contains them. */
   readonly stderr?: readonly string[];
   /** True when the backend forgot the session of a client, and so refused the call. */
   readonly isSessionLost?: boolean;
@@ -67,8 +70,8 @@ export interface ErrorFacts {
    */
   readonly isRepaired?: boolean;
   /**
-   * What it says about the health of the instance. `suspicious`: a probe should look at once; `unreachable`: nothing
-   * answers at its address, so it is unhealthy at once.
+   * The conclusion about the health of the instance. `suspicious`: a probe should look at once; `unreachable`:
+   * nothing answers at its address, so it is unhealthy at once.
    */
   readonly health?: 'suspicious' | 'unreachable';
 }
@@ -115,7 +118,7 @@ export function hasCode(thrown: unknown, code: ErrorCode): boolean {
   return thrown instanceof GatewayError && thrown.code === code;
 }
 
-/** Of several changes, true when the others would fail, too: the reason is not in this one. */
+/** True when the failure of one of several changes means that the others would fail, too: its reason is not in the change. */
 export function concernsAll(thrown: unknown): boolean {
   return hasCode(thrown, 'DATABASE_UNAVAILABLE') || hasCode(thrown, 'SHUTTING_DOWN');
 }

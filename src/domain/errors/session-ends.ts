@@ -3,7 +3,7 @@
 
 export const SESSION_ENDS = {
   closed: 'it was closed',
-  /** No other life recovers the session, not even when it ends while the gateway stops. */
+  /** The client ended the session: no other life recovers it, not even when it ends while the gateway stops. */
   byClient: 'its client ended it',
   byApi: 'it was ended through the API',
   disconnected: 'its client disconnected',

@@ -37,7 +37,7 @@ export function sessionLost(reason: string): GatewayError {
 /** Retry-After when a limit of sessions, processes or subscriptions is reached: the next end is unknown. */
 const ASK_AGAIN_SECONDS = 60;
 
-/** For the share of a caller there is no Retry-After: it ends its sessions itself. */
+/** Too many sessions are open. The share of a caller has no Retry-After: the caller ends its own sessions. */
 export function sessionLimit({ most, isShare }: Exceeded): GatewayError {
   return isShare
     ? new GatewayError(

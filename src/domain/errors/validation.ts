@@ -256,7 +256,7 @@ const INEXACT: Description = {
   type: 'value_error',
 };
 
-/** Also reports keys that are not clean text. */
+/** The issues of all values and keys of a body, including keys that are not clean text. */
 function inspectWith(body: unknown, issueOf: (value: unknown) => Description | undefined): ValidationItem[] {
   const issues: ValidationItem[] = [];
   const path: (string | number)[] = ['body'];

@@ -27,7 +27,7 @@ export interface AuditEntry {
    * there are none.
    */
   readonly suppressed?: number | undefined;
-  /** Set for the call of a tool, whose `action` is CALL_ACTION. */
+  /** The call, for an entry whose `action` is CALL_ACTION. */
   readonly call?: AuditedCall | undefined;
 }
 
@@ -37,7 +37,7 @@ export type NewEntry = Omit<AuditEntry, 'id' | 'at'>;
 export const CALL_ACTION = 'tools/call';
 
 export interface AuditedCall {
-  /** From the path, else from the instance; empty when neither is known. */
+  /** The template in the path, else that of the instance; empty when neither is known. */
   readonly template: string;
   readonly tool: string;
   /** Through which it came, if any. */
@@ -119,10 +119,10 @@ export type CallEntry = AuditEntry & { readonly call: AuditedCall };
 /** A call before it is recorded. */
 export type NewCall = Omit<CallEntry, 'id' | 'at'>;
 
-/** Longest time between two calls of a block, in ms. */
+/** The longest time between two calls of a block, in ms. */
 export const BLOCK_MS = 10_000;
 /**
- * Most calls and characters of a block. SQLite writes such a block within one turn of the event loop, and a
+ * The most calls and characters of a block. SQLite writes such a block within one turn of the event loop, and a
  * distant database within the timeout of one operation.
  */
 const BLOCK_CALLS = 2_000;
@@ -134,7 +134,7 @@ const CALL_BYTES = 4 * 1024;
 /** The calls of a block share most texts, so each text is written once and calls hold indexes into `texts`. */
 interface BlockDocument {
   readonly texts: readonly string[];
-  /** Oldest first. */
+  /** The calls, oldest first. */
   readonly calls: readonly CallValues[];
 }
 
@@ -153,7 +153,7 @@ export class CallBlockWriter {
   #text: Buffer | undefined;
   #bytes = 0;
   #calls = 0;
-  /** Of the calls and of the texts. */
+  /** The number of characters of the calls and of the texts. */
   #characters = 0;
   #lastId = '';
   /** A call with this id or a later one belongs to the next block. */

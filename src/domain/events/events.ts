@@ -32,7 +32,7 @@ interface ConversationFields extends InstanceFields {
   readonly principal: string;
   /** Process id, if it is a process. */
   readonly pid?: number;
-  /** Another node runs the instance: it emits the same, and counts the process. */
+  /** True when another node runs the instance: that node emits the same event, and counts the process. */
   readonly isElsewhere?: true;
 }
 
@@ -79,7 +79,7 @@ interface EndFields<Outcome extends RequestOutcome> extends WaitFields {
   readonly durationMs: number;
   /** True when the call has ended with it. */
   readonly isLast: boolean;
-  /** Set for the outcomes `failed` and `refused`. */
+  /** The code of the error, for the outcomes `failed` and `refused`. */
   readonly code?: ErrorCode | undefined;
 }
 
@@ -164,8 +164,9 @@ export const EVENTS = {
   /** The call continues at another instance after this one failed. */
   'call.retried': fields<AttemptFields & { readonly code: ErrorCode; readonly alias: 'exchange.retried' }>(),
   /**
-   * Once for every call. With the instance and the number of its last attempt, unless it ended while no instance worked on it:
-   * then its outcome is `refused` (no instance could take it) or `cancelled` (its caller disconnected).
+   * A call has ended: emitted once for every call. It has the instance and the number of its last attempt, unless the
+   * call ended while no instance worked on it: then its outcome is `refused` (no instance could take it) or
+   * `cancelled` (its caller disconnected).
    */
   'call.finished': fields<
     EventFields &
@@ -183,7 +184,7 @@ export const EVENTS = {
   'session.moved': fields<
     SessionFields & { readonly fromInstanceId: string; readonly fromServerId: string }
   >(),
-  /** Once per `session.opened`. `isLost`: no instance could continue it. */
+  /** A session has ended: emitted once per `session.opened`. `isLost`: no instance could continue it. */
   'session.ended': fields<SessionFields & ClientEndFields>(),
   /** Followed by one `upstream.ended`. Not emitted for the shared conversation of an instance. */
   'upstream.opened': fields<ConversationFields>(),

@@ -3,53 +3,59 @@
 /** The owner of a connection that all callers use; any other owner is the id of a user. */
 export const SHARED = 'shared';
 
-/** How callers reach a backend that wants OAuth; an instance without it has nothing to do with the vault. */
+/** The way in which callers reach a backend that wants OAuth. An instance without it does not use the vault. */
 export interface InstanceAuth {
-  /** `user`: each user with an own account; `shared`: all with one. */
+  /** The owners of the accounts. `user`: each user has one; `shared`: all callers use one. */
   readonly who: 'user' | 'shared';
-  /** The gateway as a client of the authorization server. Default: it registers itself, or shows its document. */
+  /** The id of the gateway as a client of the authorization server. Default: it registers itself, or shows its document. */
   readonly clientId?: string;
   readonly clientSecret?: string;
-  /** Default: what the backend asks for. */
+  /** The scopes to ask for. Default: those that the backend asks for. */
   readonly scopes?: readonly string[];
 }
 
-/** How the authorization server knows the gateway: by an id that an admin gave, its document, or a registration that it made. */
+/**
+ * The way in which the authorization server knows the gateway: by an id that an admin gave, its document, or a
+ * registration that it made.
+ */
 export type WayToBeKnown = 'given' | 'document' | 'registration';
 
-/** Why there is no token. `none`: never connected; `ended`: the account has to be connected again; `scopes`: with more scopes. */
+/**
+ * The reason why there is no token. `none`: never connected; `ended`: the account has to be connected again;
+ * `scopes`: the same, with more scopes.
+ */
 export type WhyNotConnected = 'none' | 'ended' | 'scopes';
 
-/** What has to be connected before a call can be made. */
+/** The account that has to be connected before a call can be made. */
 export interface ConnectionNeed {
   readonly template: string;
   readonly instanceId: string;
   readonly who: InstanceAuth['who'];
   readonly why: WhyNotConnected;
-  /** Where this caller connects it. Absent: unknown, or it may not. */
+  /** The address at which this caller connects it. Absent: unknown, or the caller may not connect it. */
   readonly url?: string | undefined;
 }
 
 /** A connection, without its tokens. */
 export interface AccountConnection {
-  /** For people and programs: names it without saying whose it is. */
+  /** The id for people and programs: it names the connection without its owner. */
   readonly id: string;
-  /** SHARED, or the id of a user. */
+  /** The owner: SHARED, or the id of a user. */
   readonly owner: string;
   readonly issuer: string;
-  /** The URL of what its tokens are for. They are sent to its origin only. */
+  /** The URL of the resource that its tokens are for. They are sent to the origin of this URL only. */
   readonly resource: string;
   readonly scopes: readonly string[];
   readonly state: 'connected' | 'ended';
-  /** Why it has to be connected again, as a clause; null while it need not. */
+  /** The reason why it has to be connected again, as a clause; null while that is not needed. */
   readonly reason: string | null;
   /** ISO 8601, as all times here. */
   readonly connectedAt: string;
-  /** When the access token expires; null: never. */
+  /** The time at which the access token expires; null: never. */
   readonly expiresAt: string | null;
 }
 
-/** Something happened to a connection, on this node. */
+/** A change of a connection, on this node. */
 export interface ConnectionChange {
   readonly type: 'connected' | 'disconnected' | 'refresh-failed';
   readonly owner: string;

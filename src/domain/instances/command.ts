@@ -74,7 +74,7 @@ export interface CommandRules {
   readonly declaredNames: readonly string[];
 }
 
-/** Why the command may not be registered, as a sentence; undefined when it may. */
+/** The reason why the command may not be registered, as a sentence; undefined when it may. */
 export function commandRefusal(
   { words, workingDir, env = {} }: WantedCommand,
   { allowed, declaredNames }: CommandRules,

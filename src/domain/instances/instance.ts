@@ -22,14 +22,17 @@ export function instanceIdOf(template: string, digits: string): string {
 
 export const MAX_WEIGHT = 1_000;
 
-/** For records: otherwise names that do not match the pattern are accepted with any value. */
+/** The option of schemas of records without which names that do not match the pattern are accepted with any value. */
 const ONLY_THESE_NAMES = { additionalProperties: false } as const;
 /** One line of Latin-1: every request with another header would fail. Source: RFC 9110 section 5.5. */
 const HEADER_TEXT = '^[\\t\\x20-\\x7e\\x80-\\xff]*$';
 
 const VARIABLE_NAME = '^[A-Za-z_][A-Za-z0-9_]*$';
 
-/** How a server at an endpoint wants its callers: `oauth` with an account of each user, or a shared one. Source: ADR 218. */
+/**
+ * The authentication that a server at an endpoint wants of callers: `oauth` with an account of each user, or a shared
+ * one. Source: ADR 218.
+ */
 const AuthInput = Type.Object(
   {
     mode: Type.Enum(['none', 'headers', 'oauth']),
@@ -37,7 +40,7 @@ const AuthInput = Type.Object(
     /** The gateway as a client of the authorization server. Default: it registers itself there. */
     client_id: Type.Optional(Type.String({ minLength: 1, maxLength: 2048 })),
     client_secret: Type.Optional(Type.String({ minLength: 1, maxLength: 8192 })),
-    /** Default: those that the server asks for. */
+    /** The scopes to ask for. Default: those that the server asks for. */
     scopes: Type.Optional(
       Type.Array(Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]{1,256}$' }), { maxItems: 64 }),
     ),
@@ -46,7 +49,10 @@ const AuthInput = Type.Object(
 );
 
 const { mode, who, scopes } = AuthInput.properties;
-/** What instances of a template that have no `auth` get. `checkedTemplateAuth` also refuses other fields. Source: ADR 228. */
+/**
+ * The `auth` of a template, for its instances that have none. `checkedTemplateAuth` also refuses other fields.
+ * Source: ADR 228.
+ */
 export const TemplateAuth = Type.Object(
   { mode, who, scopes },
   { examples: [{ mode: 'oauth', who: 'user' }], schemaName: 'TemplateAuth' },
@@ -136,7 +142,7 @@ export interface InstanceDefinition {
   readonly serverId: string;
   readonly template: string;
   readonly transport: TransportKind;
-  /** Set for http and sse. Together with `command`: the gateway runs the program that serves this endpoint. */
+  /** The URL of the server, for http and sse. Together with `command`: the gateway runs the program that serves this endpoint. */
   readonly endpoint?: string;
   readonly command?: string;
   readonly args: readonly string[];
@@ -145,7 +151,7 @@ export interface InstanceDefinition {
   /** Names of variables whose values are secret whatever they are called. */
   readonly secretEnv?: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
-  /** Set when its server wants OAuth. */
+  /** The authentication of callers, when the server wants OAuth. */
   readonly auth?: InstanceAuth;
   /** The only era that is spoken with it. Default: the server decides. */
   readonly era?: PinnedEra;
@@ -160,7 +166,7 @@ export interface InstanceDefinition {
   readonly nodeId?: string;
   /** Fingerprint of its entry in the registry file, or of the finding; not with source `api`. */
   readonly fingerprint?: string;
-  /** Why its secrets cannot be decrypted; it is listed and never started. Not stored. */
+  /** The reason why its secrets cannot be decrypted: it is listed and never started. Not stored. */
   readonly locked?: string;
   /** ISO 8601. */
   readonly createdAt: string;
@@ -171,8 +177,8 @@ export const INSTANCE_STATES = ['starting', 'healthy', 'unhealthy', 'draining', 
 export type InstanceState = (typeof INSTANCE_STATES)[number];
 
 /**
- * From the worst to the best, as several nodes see an instance. A node at which it is stopped does not use it.
- * Source: ADR 172.
+ * The states from the worst to the best, as several nodes see an instance. A node at which it is stopped does not use
+ * it. Source: ADR 172.
  */
 export const STATE_RANKS: readonly InstanceState[] = [
   'unhealthy',
@@ -206,9 +212,9 @@ export interface InstanceSnapshot {
   readonly lastCheck: string | null;
   /** ISO 8601 of the next attempt to open it; null unless it waits for one. */
   readonly nextAttemptAt: string | null;
-  /** Why it is not healthy; null while it is healthy. */
+  /** The reason why it is not healthy; null while it is healthy. */
   readonly reason: string | null;
-  /** Set while it is ejected or avoided because of the results of its calls, whatever its health. */
+  /** The ejection, while it is ejected or avoided because of the results of its calls, whatever its health. */
   readonly ejection: {
     /** A clause: "5 calls in a row failed". */
     readonly reason: string;
@@ -219,9 +225,9 @@ export interface InstanceSnapshot {
   readonly era: string | null;
   /** Process id of the child, when the gateway runs one. */
   readonly pid: number | null;
-  /** Last lines of the child's standard error; without a child those of the last one. */
+  /** The last lines of the child's standard error; without a child those of the last one. */
   readonly stderr: readonly string[];
-  /** While it is connected: the transport that its server speaks, if that is not the registered one. */
+  /** The transport that its server speaks while it is connected, if that is not the registered one. */
   readonly foundTransport?: TransportKind;
   /** Absent for none. */
   readonly oddOutput?: OddOutput;

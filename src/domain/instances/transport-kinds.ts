@@ -6,7 +6,10 @@
 import type { PinnedEra } from '../mcp/mcp.ts';
 
 export interface TransportTraits {
-  /** What reaches the server. `endpoint`: an http or https URL (endpoint.ts). A function of an embedding program lasts as long as that program, and is not stored. */
+  /**
+   * The way to the server. `endpoint`: an http or https URL (endpoint.ts). `function`: one of an embedding program,
+   * which lasts as long as that program, and is not stored.
+   */
   readonly reachedBy: 'endpoint' | 'command' | 'function';
   /** True when the backend is reached over a network, and serves the conversations of many clients. */
   readonly isNetworked: boolean;
@@ -16,9 +19,9 @@ export interface TransportTraits {
   readonly attributesRequests: boolean;
   /** True when the backend has one conversation for all clients, and sends no requests to them. */
   readonly isAlwaysShared: boolean;
-  /** Added to an endpoint without a path. */
+  /** The path that is added to an endpoint without one. */
   readonly defaultPath?: string;
-  /** The only era that it can speak. */
+  /** The only era that the transport can speak. */
   readonly onlyEra?: PinnedEra;
   /** Full name of the kind in messages. */
   readonly title: string;
@@ -28,7 +31,7 @@ export interface TransportTraits {
 
 const NONE = { isNetworked: false, hasProcesses: false, attributesRequests: false, isAlwaysShared: false };
 
-/** In the order of help and documents. */
+/** The kinds, in the order of help and documents. */
 const TABLE = {
   http: {
     ...NONE,

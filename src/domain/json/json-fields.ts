@@ -76,7 +76,7 @@ export function editedItems(array: Buffer, edit: (item: Buffer) => Buffer | unde
   return parts.length === 0 ? array : Buffer.concat([...parts, array.subarray(keptFrom)]);
 }
 
-/** Where an item begins and ends. */
+/** The place where an item begins, and where it ends. */
 export interface ItemSpan {
   readonly start: number;
   readonly end: number;
@@ -124,7 +124,7 @@ const OPEN_ARRAY = Buffer.from('[');
 const CLOSE_ARRAY = Buffer.from(']');
 
 interface FieldSpan {
-  /** Where the key, the value and the field begin or end. */
+  /** The places where the key, the value and the field begin or end. */
   readonly start: number;
   readonly keyEnd: number;
   readonly value: number;

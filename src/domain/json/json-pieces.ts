@@ -2,7 +2,7 @@
 
 import { isJsonObject } from './json.ts';
 
-/** Most fields or items that are written at once, where none contains others. */
+/** The most fields or items that are written at once, where none contains others. */
 const WRITTEN_TOGETHER = 32;
 
 /** An object whose fields are made when they are written; for jsonPieces, not as a field of another kind of object. */
@@ -30,7 +30,7 @@ function contains(value: unknown): boolean {
   return Array.isArray(value) || isJsonObject(value);
 }
 
-/** Not Object.entries, which would make all pairs at once. */
+/** The fields of an object, one after the other; Object.entries would make all pairs at once. */
 export function* eachField(
   object: Readonly<Record<string, unknown>>,
   keys: readonly string[] = Object.keys(object),

@@ -31,7 +31,7 @@ export interface Bounds {
 export interface Scanned {
   readonly bytes: Buffer;
   readonly words: Int32Array;
-  /** Where the bytes begin in the memory of the words. */
+  /** The place where the bytes begin in the memory of the words. */
   readonly offset: number;
   /** The JSON as text, if that is short and plain ASCII, so that indexes are equal; else empty. */
   readonly text: string;
@@ -388,7 +388,7 @@ function skipNumber(bytes: Buffer, start: number): number {
   return skipDigits(bytes, sign === PLUS || sign === MINUS ? at + 2 : at + 1);
 }
 
-/** At least one. */
+/** The place behind one or more digits; NO_INDEX without a digit. */
 function skipDigits(bytes: Buffer, start: number): number {
   let at = start;
   while (isDigit(bytes[at])) at += 1;

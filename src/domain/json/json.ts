@@ -27,7 +27,7 @@ export function jsonCopy(written: unknown): unknown {
   }
 }
 
-/** As `isJsonObject`, for an object that may have fields which are kept as text. */
+/** True for an object of fields, some of which may be kept as text; otherwise like `isJsonObject`. */
 export function isFields(value: JsonFields[string]): value is JsonFields {
   return isJsonObject(value);
 }
@@ -116,7 +116,7 @@ export class JsonText {
     return this.#text ?? this.bytes.toString('utf8');
   }
 
-  /** For JSON.stringify: the value, with each number as it was written. */
+  /** The value for JSON.stringify, with each number as it was written. */
   toJSON(): unknown {
     const value = this.exactValue;
     return value instanceof JsonText ? JSON.rawJSON(value.text) : value;
@@ -309,12 +309,12 @@ export function writeFields(fields: JsonFields): string {
   return text === '' ? '{}' : `${text}}`;
 }
 
-/** What stands before a field that is not the first. */
+/** The text before a field that is not the first. */
 function headOf(key: string): string {
   return `,${JSON.stringify(key)}:`;
 }
 
-/** What stands before the fields that most calls have; made once. */
+/** The texts before the fields that most calls have; made once. */
 const HEADS: ReadonlyMap<string, string> = new Map(
   [
     ...['arguments', '_meta', 'progressToken', 'traceparent'],
@@ -322,7 +322,7 @@ const HEADS: ReadonlyMap<string, string> = new Map(
   ].map((key) => [key, headOf(key)]),
 );
 
-/** Undefined for values without JSON, as in JSON.stringify. */
+/** The JSON of a field; undefined for values without JSON, as in JSON.stringify. */
 function writeField(key: string, field: JsonFields[string]): string | undefined {
   if (field instanceof JsonText) return field.text;
   return key === '_meta' && isFields(field) ? writeFields(field) : JSON.stringify(field);

@@ -68,7 +68,7 @@ class PageWatch {
     return isRepeated ? [] : page;
   }
 
-  /** Why the list ends although its last page has this cursor, as a clause; undefined: it goes on. */
+  /** The reason why the list ends although its last page has this cursor, as a clause; undefined: it goes on. */
   endAt(cursor: string): string | undefined {
     if (this.#repeatedPages >= MAX_REPEATED_PAGES) return 'its pages repeat';
     if (this.#cursors.has(cursor)) return REPEATED;
@@ -82,7 +82,7 @@ export interface GatheredPages {
   /** Bytes of the pages, and their values. */
   readonly bytes: number;
   readonly values: number;
-  /** Why the list ends before its last page, as a clause. */
+  /** The reason why the list ends before its last page, as a clause. */
   readonly cut?: string | undefined;
 }
 
@@ -95,7 +95,7 @@ export interface PageOptions {
   readonly keep?: (items: readonly unknown[]) => readonly JsonObject[] | Promise<readonly JsonObject[]>;
   /** Called before a page is parsed, with the number of its values and bytes; what it throws ends the list. */
   readonly beforeParsing?: (values: number, bytes: number) => void;
-  /** Most bytes of all pages. Default: LIMITS.backendMessageBytes. */
+  /** The most bytes of all pages. Default: LIMITS.backendMessageBytes. */
   readonly maxBytes?: number;
   /** Runs the tasks in which the items of large pages are parsed. Default: a scheduler of this list. */
   readonly scheduler?: TaskScheduler;

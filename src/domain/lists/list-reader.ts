@@ -31,13 +31,16 @@ export interface ListReaderOptions {
   readonly scheduler?: TaskScheduler;
 }
 
-/** How one list is read. */
+/** The data for reading one list. */
 export interface Reading extends Pick<PageOptions, 'params' | 'formOf' | 'maxBytes'> {
   /** The owner of the values. */
   readonly ownerId: string;
   /** Requests a page. */
   readonly ask: (request: ExchangeRequest) => Promise<SourcedAnswer>;
-  /** Why the list ends before the page that was refused, as a clause; undefined: it is not offered. May throw. */
+  /**
+   * The reason why the list ends before the page that was refused, as a clause; undefined: the server does not offer
+   * the list. May throw.
+   */
   readonly refused: (error: JsonRpcError, request: ExchangeRequest) => string | undefined;
   /** Lists that are checked do not share their items with others. Default: all objects are items. */
   readonly check?: ItemCheck;
@@ -47,9 +50,9 @@ export interface Reading extends Pick<PageOptions, 'params' | 'formOf' | 'maxByt
 export interface ItemCheck {
   /** The items of a page that are kept. */
   page(items: readonly unknown[]): Promise<readonly JsonObject[]>;
-  /** The items of all pages that are kept. */
+  /** The items that are kept of all pages. */
   all(items: readonly JsonObject[]): readonly JsonObject[];
-  /** The others, so far. */
+  /** The items that were not kept, so far. */
   readonly withheld: readonly WithheldItem[];
 }
 
@@ -59,7 +62,7 @@ export interface ReadList {
   readonly withheld: readonly WithheldItem[];
   /** Memory of the items: see memoryOf. */
   readonly bytes: number;
-  /** Why it ends before its last page, as a clause. */
+  /** The reason why the list ends before its last page, as a clause. */
   readonly cut?: string | undefined;
 }
 
@@ -79,7 +82,7 @@ export class ListReader {
   readonly #values: ByteBudget;
   readonly #answers: HeldBytes;
   readonly #scheduler: TaskScheduler;
-  /** By list and digest of the first page. */
+  /** The lists that were read, by list and digest of the first page. */
   readonly #known = new LruMap<KnownList>(MAX_LISTS);
   /** Forgets what is known of lists whose items nothing uses. */
   readonly #unused = new FinalizationRegistry<string>((key) => {

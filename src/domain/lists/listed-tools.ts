@@ -94,7 +94,10 @@ export function allowedTools(
   });
 }
 
-/** Most lists are read again and again with the same names: what was matched last is found by a digest of them. */
+/**
+ * The indexes of the names that the caller may call. Most lists are read again and again with the same names, so the
+ * last results are found by a digest of them.
+ */
 function allowedIndexes(
   template: string,
   tools: ToolRights,

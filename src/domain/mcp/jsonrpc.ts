@@ -92,7 +92,10 @@ export function readMessage(whole: Buffer): BackendMessage | undefined {
   }
 }
 
-/** What a message of this size is that was not read, because it is not a plain result; undefined when it is within the limit. */
+/**
+ * The words for a message of this size that was not read, because it is not a plain result; undefined when it is
+ * within the limit.
+ */
 export function unparsedSize(bytes: number): string | undefined {
   if (bytes <= LIMITS.parsedMessageBytes) return undefined;
   return `a message of ${bytes} bytes that is not a plain result, over the limit of ${LIMITS.parsedMessageBytes}`;
@@ -138,7 +141,10 @@ function classifyMessage(message: unknown): BackendMessage | undefined {
   return { kind: 'result', id, result: JsonText.ofBytes(Buffer.from(JSON.stringify(result))) };
 }
 
-/** Deepest params of notifications and requests of a backend, and data of its errors: they are serialized again by recursion. */
+/**
+ * The deepest params of notifications and requests of a backend, and data of its errors: they are serialized again by
+ * recursion.
+ */
 const DEEPEST_PARAMS = 256;
 
 /** The id of a parsed message; undefined for an invalid one. Source: MCP basic/index#requests (never null). */
@@ -231,7 +237,7 @@ function digitsAt(buffer: Buffer, start: number, end: number): number | undefine
 const ZERO = 0x30;
 const MAX_DIGITS = 15;
 
-/** Without the byte order mark, which some programs and servers write first. */
+/** The bytes without the byte order mark, which some programs and servers write first. */
 function withoutMark(whole: Buffer): Buffer {
   const hasMark = whole[0] === MARK[0] && whole.subarray(0, MARK.length).equals(MARK);
   return hasMark ? whole.subarray(MARK.length) : whole;

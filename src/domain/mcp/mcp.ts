@@ -27,7 +27,7 @@ export interface Handshake {
   readonly era: Era;
   /** Negotiated protocol revision; `''` for a bare backend. */
   readonly protocolVersion: string;
-  /** Both are `''` before the handshake; the name is `unnamed` where the server gave none. */
+  /** The name and version of the server, both `''` before the handshake; the name is `unnamed` where the server gave none. */
   readonly serverInfo: ServerInfo;
   /** Capabilities as the server announced them; for a bare backend `{ tools: {} }`. */
   readonly capabilities: JsonObject;
@@ -261,7 +261,7 @@ export function withoutMeta(params: JsonFields, keys: readonly string[]): JsonFi
   return Object.keys(left).length === 0 ? others : { ...others, _meta: left };
 }
 
-/** From the least to the most severe. */
+/** The log levels, from the least to the most severe. */
 const LEVELS: readonly unknown[] = [
   ...['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'],
 ];

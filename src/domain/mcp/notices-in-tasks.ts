@@ -5,10 +5,10 @@ import type { TaskScheduler } from '../time/task-scheduler.ts';
 import type { ServerNotification } from './client.ts';
 import { enclosingUris } from './resource-uris.ts';
 
-/** Notices that wait; beyond, updates name the resources that clients have subscribed to, and not their parts. */
+/** The most notices that wait. Beyond, updates name the resources that clients have subscribed to, and not their parts. */
 export const MAX_WAITING_NOTICES = 256;
 
-/** What delivers a notice in a task; one that waits is replaced by a later one of the same method and URI. */
+/** A function that delivers each notice in a task. A later notice of the same method and URI replaces one that waits. */
 export function noticesInTasks(
   deliver: (notice: ServerNotification) => void,
   subscribed: Pick<ReadonlySet<string>, 'has'>,

@@ -18,15 +18,15 @@ export interface Declared {
   /** None when one of them breaks the rules, except by the type `number`, which is written and checked as in the SDKs. */
   readonly declarations: readonly Declaration[];
   /**
-   * How one of them breaks the rules, as a clause for operators; undefined when none does. Clients must not use such a tool over
-   * HTTP. It names paths of the schema, and is bounded.
+   * The fault of a declaration that breaks the rules, as a clause for operators; undefined when none does. Clients
+   * must not use such a tool over HTTP. The clause names paths of the schema, and is bounded.
    */
   readonly fault: string | undefined;
 }
 
 export const PARAM_PREFIX = 'mcp-param-';
 
-/** Deepest schema that is read. Deeper declarations are ignored. */
+/** The deepest schema that is read. Deeper declarations are ignored. */
 const DEEPEST = 32;
 
 export function declaredBy(inputSchema: unknown): Declared {
@@ -103,7 +103,7 @@ export function valueAt(args: JsonFields[string], key: string): unknown {
   return bytes && plainValue(JsonText.ofBytes(bytes));
 }
 
-/** Undefined for an array or an object that is kept as text. */
+/** The value; undefined for an array or an object that is kept as text. */
 function plainValue(value: JsonFields[string]): unknown {
   if (!(value instanceof JsonText)) return value;
   const [first] = value.bytes;
@@ -162,7 +162,7 @@ function collect(
   return undefined;
 }
 
-/** As `collect`, for schemas by name. */
+/** Collects from each of the schemas by name, like `collect`. */
 function collectIn(
   schemas: JsonFields,
   path: string[],
@@ -200,7 +200,7 @@ function schemasIn(value: unknown, keyword: string): readonly unknown[] {
   return BY_NAME.includes(keyword) && isJsonObject(value) ? Object.values(value) : [value];
 }
 
-/** Longest name of a server in a text for operators. */
+/** The longest name of a server in a text for operators. */
 const NAMED_UNITS = 100;
 /** `: ` and the line end. */
 const AROUND_BYTES = 4;

@@ -33,7 +33,7 @@ export function enclosingUris(uri: string): string[] {
 const MARKS: ReadonlySet<string> = new Set(['/', '?', '#']);
 
 /**
- * What servers may read a URI as, each in plain form: those with a parser of URLs, as the SDKs have, remove `..`
+ * The forms in which servers may read a URI, each plain: those with a parser of URLs, as the SDKs have, remove `..`
  * and spaces at the ends, others read escapes first. Source: WHATWG URL.
  */
 export function readingsOf(uri: string): readonly string[] {

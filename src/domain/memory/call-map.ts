@@ -5,7 +5,7 @@
 
 type Id = string | number | bigint;
 
-/** Most slots of a CallMap; each takes 16 bytes. */
+/** The most slots of a CallMap; each takes 16 bytes. */
 const MAX_SLOTS = 1_024;
 
 /** A map whose entries live as long as one call, by the id of the call. */

@@ -11,7 +11,7 @@ interface Entry<V> {
   readonly value: V;
 }
 
-/** To make room, an owner that holds its share or more loses its least recently used value. */
+/** A map of values with owners. To make room, an owner that holds its share or more loses its least recently used value. */
 export class FairLruMap<V extends { readonly bytes: number }> {
   readonly #mostBytes: number;
   readonly #held = new UserAmounts();

@@ -121,7 +121,7 @@ export const UNCOUNTED_KEPT_BYTES = 4 * 1024;
 export const UNCOUNTED_BYTES = 16 * 1024;
 /** Counted for each piece besides its bytes. */
 export const PIECE_BYTES = 256;
-/** What small buffers of Node share. A holding may keep as much besides its bytes. */
+/** The size of the buffer that small buffers of Node share. A holding may keep as much besides its bytes. */
 const SHARED_BYTES = Buffer.poolSize;
 
 /**
@@ -154,7 +154,7 @@ export interface InstanceHeldBytes {
   hold(cut: () => void): Holding;
 }
 
-/** Something that counts in a budget, such as one answer. */
+/** A part of a budget, such as one answer. */
 export interface Holding {
   /** Sets the number of its bytes, for which others may be cut. False when it was cut itself, now or before. */
   set(bytes: number): boolean;
@@ -203,7 +203,7 @@ export class HeldBytes {
     return own > 0 && (own >= bounds.ownerBytes * PRESSED || total >= bounds.totalBytes * PRESSED);
   }
 
-  /** As InstanceHeldBytes.hold. */
+  /** Makes a holding of the owner: see InstanceHeldBytes.hold. */
   hold(ownerId: string, cut: () => void): Holding {
     const held: HeldAmount = { ownerId, cut, sinceMs: this.#now(), bytes: 0 };
     this.#all.add(held);

@@ -1,6 +1,9 @@
-// What is loaded when it is first needed, and then kept.
+// Values that are loaded when they are first needed, and then kept.
 
-/** After a failure it is loaded again: a process that had no free file descriptor gets one later. */
+/**
+ * A function that loads once and then gives the same value. After a failure it loads again: a process that had no
+ * free file descriptor gets one later.
+ */
 export function loadOnce<T>(load: () => Promise<T>): () => Promise<T> {
   let loading: Promise<T> | undefined;
   return () => {

@@ -1,10 +1,10 @@
-// What each user holds of something that all share, in bytes or in number, and the part of it that one may have.
+// The amounts that each user holds of a resource that all share, in bytes or in number, and the share that one user may have.
 // Source: ADR 41, ADR 42.
 
 import { ANONYMOUS, countedIdOf } from '../accounts/account.ts';
 import { LIMITS } from '../limits.ts';
 
-/** What an owner may always hold: one client's need. */
+/** The amount that an owner may always hold: the need of one client. */
 export const LEAST_SHARE = 8;
 
 /** The user of messages that the gateway itself sends. */
@@ -73,8 +73,8 @@ export interface Exceeded {
 }
 
 /**
- * How much of a bounded resource each user holds: no user may hold all of it, so that the others are
- * served. The caller decides which amounts count, and how a refusal is reported.
+ * The amounts of a bounded resource that users hold: no user may hold all of it, so that the others are served. The
+ * caller decides which amounts count, and how a refusal is reported.
  */
 export class UserShares extends UserAmounts {
   readonly share: number;

@@ -11,7 +11,7 @@ import type { HttpHeaders } from '../text.ts';
 export interface ForwardedCaller {
   readonly principal: Principal;
   readonly requestId: string;
-  /** Undefined when its connection is closed. */
+  /** The address of the client; undefined when its connection is closed. */
   readonly address: string | undefined;
 }
 
@@ -38,7 +38,10 @@ export interface ForwardedRequest {
   readonly isRepeatable: () => boolean;
   /** Asked when there is a connection, before the first byte. False: it fails with `stoodStill`. Default: true. */
   readonly mayBeSent?: (() => boolean) | undefined;
-  /** Until when it may wait for its node, by the monotonic clock: a part of its wait is over. Default: 15 s from now. */
+  /**
+   * The time, by the monotonic clock, until which the request may wait for its node: a part of its wait is over.
+   * Default: 15 s from now.
+   */
   readonly untilMs?: number | undefined;
 }
 
@@ -72,14 +75,14 @@ export interface Forwarding {
   cancel(): void;
 }
 
-/** What says where an instance runs. */
+/** The fields that say where an instance runs. */
 export type InstanceOnNode = Pick<InstanceDefinition, 'nodeId' | 'serverId'>;
 
 /** The session of the request belongs to another life. The request was not carried out, and has to be sent there. */
 export class NotHolder extends Error {
-  /** Undefined where only the row of the session says it: see ForwardedAnswer.notHolder. */
+  /** The life that has the session; undefined where only the row of the session says it: see ForwardedAnswer.notHolder. */
   readonly life: string | undefined;
-  /** Since when the request has waited for a node, by the monotonic clock. Undefined: it has not. */
+  /** The time, by the monotonic clock, since which the request has waited for a node. Undefined: it has not waited. */
   readonly sinceMs: number | undefined;
 
   constructor(life?: string, sinceMs?: number) {

@@ -6,7 +6,7 @@ const SECRET_BYTES = 32;
 /** A life and 256 random bits, as base64url. */
 const SESSION_ID = /^([\w-]{8})[\w-]{43}$/;
 
-/** In the place of the life that has a session: its node stops, and any life may continue it. */
+/** The text in place of the life that has a session when its node stops: any life may continue the session. */
 export const RELEASED = 'released';
 
 export interface LifeEnd {
@@ -15,7 +15,7 @@ export interface LifeEnd {
    * the next start of the node, or the supervisor of workers. `stopped`: it ended itself.
    */
   readonly cause: 'refused' | 'expired' | 'restarted' | 'stopped';
-  /** What others may claim. `all`: no process group of its `any` programs exists any more. Source: ADR 146. */
+  /** The part that others may claim. `all`: no process group of its `any` programs exists any more. Source: ADR 146. */
   readonly frees: 'sessions' | 'all';
 }
 

@@ -55,7 +55,10 @@ export function runsProgramsOf(node: string, nodeId: string | undefined): boolea
   return nodeId !== undefined && (node === nodeId || node === nodeOf(nodeId, 1));
 }
 
-/** Undefined for a node that is not foreign. A row of another protocol may be signed otherwise, so its secret is not known. */
+/**
+ * The difference that makes a node foreign; undefined for other nodes. A row of another protocol may be signed
+ * otherwise, so its secret is not known.
+ */
 export function foreignBy(own: ShownNode | undefined, node: ShownNode): 'secret' | 'protocol' | undefined {
   if (node.state !== 'foreign') return undefined;
   return node.protocol === undefined || node.protocol === own?.protocol ? 'secret' : 'protocol';
@@ -111,7 +114,7 @@ export function otherVersions([own, ...others]: readonly ShownNode[]): string[] 
   });
 }
 
-/** In the place of the id of a node: any node may run the program. No node has this id. Source: ADR 168. */
+/** The text in place of the id of a node for a program that any node may run. No node has this id. Source: ADR 168. */
 export const ANY_NODE = 'any';
 
 /** True for a program that any node may run. */
@@ -123,8 +126,8 @@ export function runsAnywhere({ nodeId }: { readonly nodeId?: string | undefined 
 const ABSOLUTE_PATH = /^(?:--?[\w-]+=)?(?:\/(?!\/)|[A-Za-z]:[\\/])/;
 
 /**
- * What the answer to a registration says of a program of any node that names paths, which other machines may not
- * have. Values may be secret.
+ * The warnings in the answer to the registration of a program of any node that names paths, which other machines may
+ * not have. They name no values, which may be secret.
  */
 export function pathWarnings({
   nodeId,
@@ -149,7 +152,7 @@ export interface NodeLife {
   readonly life: string;
 }
 
-/** What happens to a program that was started. */
+/** The events of a program that was started. */
 export interface ProgramListener {
   /** The program serves. */
   onStarted(): void;
@@ -174,13 +177,13 @@ export interface LeasedPrograms {
   start(program: string, listener: ProgramListener): void;
   /** Calls in flight may finish. Resolves when no process of it is left. Never rejects. */
   stop(program: string): Promise<void>;
-  /** As `stop`, without waiting for calls in flight. */
+  /** Stops the program without waiting for calls in flight. See `stop`. */
   kill(program: string): Promise<void>;
   /**
-   * Until this moment of the monotonic clock, in ms, the programs may run: their reaper kills them then, whatever
+   * Lets the programs run until this moment of the monotonic clock, in ms: their reaper kills them then, whatever
    * this process does.
    */
   lease(untilMs: number): void;
-  /** Where a program runs now; undefined: nowhere. `why`: what is known about that. */
+  /** Says where a program runs now; undefined: nowhere. `why`: the known reason. */
   place(program: string, where: NodeLife | undefined, why: string | undefined): void;
 }

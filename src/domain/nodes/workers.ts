@@ -2,7 +2,7 @@
 
 /** This process among the workers of its gateway. */
 export interface OwnWorker {
-  /** From 1. */
+  /** The number of the worker, from 1. */
   readonly number: number;
   readonly count: number;
   /** The gateway that this worker joins, which serves already; undefined for the first one of a start. */
@@ -13,10 +13,10 @@ export interface OwnWorker {
   ask(question: WorkerQuestion): Promise<readonly string[]>;
 }
 
-/** What all workers of a gateway have in common. */
+/** The data that all workers of a gateway have in common. */
 export interface ServingGateway {
   readonly id: string;
-  /** Name its secrets; the first one signs its tokens. */
+  /** The names of its secrets; the first one signs its tokens. */
   readonly secretIds: readonly string[];
   /** The numbers of its ports, by their label in the settings. */
   readonly ports: PortNumbers;
@@ -25,7 +25,7 @@ export interface ServingGateway {
 export type PortNumbers = Readonly<Partial<Record<string, number>>>;
 
 export type WorkerQuestion =
-  /** Apply those of the store now. The answer is empty. */
+  /** Apply the changes in the store now. The answer is empty. */
   | { readonly kind: 'changes' }
   /** Read which lives have ended. The answer is empty. */
   | { readonly kind: 'members' }

@@ -42,7 +42,7 @@ export const MAX_METADATA_CHARACTERS = 64 * 1024;
 /** Values of metadata, keys included. */
 export const MAX_METADATA_VALUES = 1_000;
 
-/** Where a registration comes from. */
+/** The origin of a registration. */
 export interface RegistrationOrigin {
   /** Default: `api`. */
   readonly source?: InstanceSource;
@@ -83,7 +83,7 @@ export interface RegistrationContext extends RegistrationOrigin {
   /** True when a function of this process is the backend, so that neither endpoint nor command is needed. */
   readonly isInProcess?: boolean;
   /**
-   * Which accounts at backends that want OAuth are kept: none without encryption, only shared ones without users.
+   * The accounts at backends that want OAuth which are kept: none without encryption, only shared ones without users.
    * Default: `all`.
    */
   readonly accounts?: 'none' | 'shared' | 'all' | undefined;
@@ -221,7 +221,10 @@ function refuseAuth({ auth, command, endpoint, headers = {} }: InstanceInput, lo
     throw invalid([...at, 'client_secret'], 'A client_secret needs a client_id');
 }
 
-/** With the `auth` of its template, where it may have one: its own fields go first, and so does a header `Authorization`. */
+/**
+ * The input with the `auth` of its template, where it may have one. Its own fields go first, and so does a header
+ * `Authorization`.
+ */
 export function withTemplateAuth(input: InstanceInput, inherited: TemplateAuth | undefined): InstanceInput {
   const { auth, command, endpoint, headers = {} } = input;
   if (inherited === undefined || endpoint === undefined || command !== undefined) return input;

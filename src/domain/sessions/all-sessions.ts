@@ -70,7 +70,7 @@ export interface UnsafeMark {
   writeMark(): Promise<void> | undefined;
 }
 
-/** What an endpoint does to recover a stored session of its own. */
+/** The steps with which an endpoint recovers a stored session of its own. */
 export interface RecoverySteps<V extends AnySessionValue> {
   /** False when the session belongs to another path: it is then left alone. */
   isOwn(value: AnySessionValue): value is V;
@@ -90,13 +90,13 @@ export interface SessionOpening {
   /** Aborting it rejects the opening; no session is left open then. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * For a part of an aggregate session: where another session would end, it begins again at an instance.
-   * Undefined for other sessions.
+   * The facts about the whole session, for a part of an aggregate session: where another session would end, the part
+   * begins again at an instance. Undefined for other sessions.
    */
   readonly part?: SessionPart | undefined;
 }
 
-/** What a part has from the whole session. */
+/** The facts of the whole session that its parts use. */
 interface SessionPart {
   /** The mark of a stored session. */
   readonly unsafeMark: UnsafeMark | undefined;

@@ -99,8 +99,9 @@ export interface McpSession {
 }
 
 /**
- * When a session was opened and last used, and whether it is idle. ClientSessions alone writes it. Times are in whole ms of the
- * gateway's monotonic clock: fractions in fields of thousands of sessions would be heap objects of their own.
+ * The times at which a session was opened and last used, and whether it is idle. ClientSessions alone writes it.
+ * Times are in whole ms of the gateway's monotonic clock: fractions in fields of thousands of sessions would be heap
+ * objects of their own.
  */
 export class SessionActivity {
   openedAtMs = 0;

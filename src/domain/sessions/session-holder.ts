@@ -5,7 +5,7 @@
 import { type LifeEnd, RELEASED } from '../nodes/life.ts';
 import { gatewayIdOf, type NodeLife } from '../nodes/nodes.ts';
 
-/** Where a request of a stored session goes. */
+/** The step that a request of a stored session leads to. */
 export type SessionDecision =
   /** This life holds it, though it is not in memory: the answer to its claim was lost. */
   | { readonly do: 'recover' }
@@ -18,8 +18,8 @@ export type SessionDecision =
 /** The node that got the request, in its present life. */
 export interface SessionReader extends NodeLife {
   /**
-   * What is known of another life, read after the row of the session. `foreign`: its node is not a member. Undefined as a
-   * whole for a node without others.
+   * The facts about another life, read after the row of the session. `foreign`: its node is not a member. The
+   * function is undefined for a node without others.
    */
   readonly lifeOf?: (life: string) => { readonly end: LifeEnd | undefined } | 'foreign' | undefined;
 }
@@ -36,7 +36,7 @@ export function decideSession({ node, life }: NodeLife, reader: SessionReader): 
   return holder.end === undefined ? { do: 'forward', life } : { do: 'claim' };
 }
 
-/** What a node asks about stored sessions where others share the store. */
+/** The answers that a node needs about stored sessions where others share the store. */
 export interface SessionHolders {
   /**
    * Decides which life serves a stored session. Rejects with DATABASE_UNAVAILABLE. Default: there are no other nodes,

@@ -27,7 +27,7 @@ const COMMON = {
   version: Type.Literal(SESSION_VERSION),
   /** The id of the principal that opened the session. */
   ownerId: Text,
-  /** What the client declared in the handshake. */
+  /** The facts that the client declared in the handshake. */
   profile: Type.Object({ protocolVersion: Text, capabilities: AnyObject, clientInfo: AnyObject }, CLOSED),
   /** The server that the client knows from the handshake; absent before it. */
   greeted: Type.Optional(
@@ -43,7 +43,7 @@ const COMMON = {
   ),
   /** The level of the last `logging/setLevel`. */
   logLevel: Type.Optional(Text),
-  /** Why the session ended; absent while it has not. */
+  /** The reason why the session ended; absent while it has not. */
   endReason: Type.Optional(Type.Unsafe<EndReason>(Type.Enum(Object.keys(SESSION_ENDS)))),
 };
 
@@ -78,7 +78,7 @@ const SEVERAL = {
   /** The URIs of the resources that the client has subscribed to, by template, in the form that the client used. */
   uris: Type.Record(Text, Type.Array(Text)),
   /**
-   * By template: the URIs that differ at the backend, by the URI that the client used; see
+   * The URIs that differ at the backend, by template and by the URI that the client used; see
    * protocol/aggregate/composed-uris.ts.
    */
   composed: Type.Optional(Type.Record(Text, Type.Record(Text, Text))),
@@ -115,7 +115,7 @@ export type Greeted = NonNullable<SessionValue['greeted']>;
 export const FIRST_GENERATION = 1;
 
 /**
- * Why a session cannot be written or read. `version`: another release wrote it. `size`: it has more than
+ * The reason why a session cannot be written or read. `version`: another release wrote it. `size`: it has more than
  * MAX_SESSION_BYTES. `damage`: it is not a written session.
  */
 export type SessionValueProblem = 'version' | 'size' | 'damage';

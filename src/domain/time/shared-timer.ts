@@ -4,10 +4,10 @@
 import { type Linked, LinkedSet } from '../memory/linked-set.ts';
 import type { Timing } from './task-scheduler.ts';
 
-/** Waits that end within this time end together, in ms: the later ones so much early. */
+/** The time within which waits end together, in ms: the later ones end early by so much. */
 const TOGETHER_MS = 50;
 
-/** What waits for a timer, for one at a time. */
+/** A waiter of a shared timer, of one timer at a time. */
 export interface Waiter extends Linked {
   dueAtMs: number;
   /** The wait is over. */
@@ -15,16 +15,16 @@ export interface Waiter extends Linked {
 }
 
 interface SharedTimerOptions extends Timing {
-  /** How long each waits. */
+  /** The wait of each waiter, in ms. */
   readonly waitMs: number;
 }
 
 /** Calls each waiter when its time is over, unless it was deleted before. */
 export class SharedTimer {
   readonly #options: SharedTimerOptions;
-  /** In the order in which they began. */
+  /** The waiters, in the order in which they began. */
   readonly #waiting = new LinkedSet<Waiter>();
-  /** When the timer rings; undefined without one. */
+  /** The time at which the timer rings; undefined while it is not set. */
   #ringsAtMs: number | undefined;
 
   constructor(options: SharedTimerOptions) {

@@ -4,9 +4,9 @@
 import { type Linked, LinkedSet } from '../memory/linked-set.ts';
 import { type Clock, systemClock } from './clock.ts';
 
-/** Most tasks that are due at the same time and run in one turn of the event loop. */
+/** The most tasks that are due at the same time and run in one turn of the event loop. */
 export const TASKS_PER_TURN = 25;
-/** Longest time of such a turn. */
+/** The longest time of such a turn. */
 const TURN_MS = 10;
 
 export interface TaskSchedulerOptions {
@@ -49,7 +49,7 @@ export class TaskScheduler {
   slowness = 1;
   /** Begin of the turn under way, while tasks run or wait. */
   #beganAtMs = 0;
-  /** In order of arrival. */
+  /** The tasks that wait, in order of arrival. */
   readonly #waiting = new LinkedSet<Linked & { readonly task: Task }>();
   /** Tasks that may still begin in this turn, and until when; undefined before the first task. */
   #left: number;

@@ -3,7 +3,7 @@
 
 import type { Clock } from './clock.ts';
 
-/** After a turn none begins for this many times as long as it took. */
+/** The rest after a turn, as a multiple of the time that it took. */
 const RESTS = 4;
 
 /** An asynchronous turn resolves with the time for which it held the event loop, in ms; one that rejects counts none. */

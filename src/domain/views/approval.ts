@@ -17,19 +17,19 @@ export interface Approval {
 
 /** An approval as it is saved. */
 export interface NewApproval extends Approval {
-  /** What the newest digest covers, for a comparison with what is listed. */
+  /** The definition that the newest digest covers, for a comparison with the listed one. */
   readonly definition: JsonObject;
 }
 
 export const MAX_DIGESTS = 8;
 
-/** Why a tool waits for approval, as clauses. */
+/** The reasons why a tool waits for approval, as clauses. */
 export const WAITING_REASONS = {
   changed: 'its definition has changed since it was approved',
   new: 'it is new and waits for approval',
 };
 
-/** How an approval of a view names a tool, and a view the tool or prompt that has a bare name. */
+/** The key by which an approval of a view names a tool, and a view a tool or prompt with a bare name. */
 export function itemKey(template: string, tool: string): string {
   return `${template}/${tool}`;
 }
@@ -39,7 +39,10 @@ export function splitItemKey(key: string): { readonly template: string; readonly
   return { template: key.slice(0, at), tool: key.slice(at + 1) };
 }
 
-/** What is approved of a tool: what a model reads about it, and how it is called. Fields that only programs use may change. */
+/**
+ * The part of a tool that is approved: what a model reads about it, and how it is called. Fields that only programs
+ * use may change.
+ */
 export function approvedPart(tool: JsonObject): JsonObject {
   const { name, title, description, inputSchema, outputSchema, annotations, _meta } = tool;
   const ui = typeof _meta === 'object' && _meta !== null && !Array.isArray(_meta) ? _meta.ui : undefined;

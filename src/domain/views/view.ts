@@ -4,22 +4,22 @@
 import type { JsonObject } from '../json/json.ts';
 
 export interface ViewDefinition {
-  /** Shares the names of templates: `/mcp/{id}`. */
+  /** The id, from the same names as those of templates: `/mcp/{id}`. */
   readonly id: string;
   readonly title?: string;
   readonly description?: string;
-  /** For the model. Absent: those of its templates, under headings. */
+  /** The instructions for the model. Absent: those of its templates, under headings. */
   readonly instructions?: string;
   readonly from: readonly ViewSource[];
-  /** Default: `bare`. */
+  /** The form of the listed names. Default: `bare`. */
   readonly names?: ViewNames;
-  /** Longest listed name, in characters. Default: 64. */
+  /** The longest listed name, in characters. Default: 64. */
   readonly name_length?: number;
-  /** Default: `list`. */
+  /** `search`: the list has tools to find the others. Default: `list`. */
   readonly mode?: 'list' | 'search';
-  /** Globs on listed names: what is listed in search mode, too. */
+  /** The globs on the listed names that are listed in search mode, too. */
   readonly always?: readonly string[];
-  /** By the listed name of the tool. */
+  /** The limits, by the listed name of the tool. */
   readonly limits?: Readonly<Record<string, ViewLimit>>;
   /** Default: `none`. `pinned`: a tool that is new or changed is withheld until an admin approves it. */
   readonly approve?: 'none' | 'pinned';
@@ -32,7 +32,7 @@ export interface ViewDefinition {
 /** `prefixed`: `<template>__<tool>`. */
 export type ViewNames = 'bare' | 'prefixed';
 
-/** What a view takes of one template. A renamed tool goes by its new name in `describe`, `annotate` and `defaults`. */
+/** The choice of a view from one template. A renamed tool goes by its new name in `describe`, `annotate` and `defaults`. */
 export interface ViewSource {
   readonly template: string;
   /** Globs on the names of the server. Absent: all. */
@@ -51,7 +51,7 @@ export interface ViewSource {
   readonly defaults?: Readonly<Record<string, JsonObject>>;
 }
 
-/** How everything that a caller may use is presented at `/mcp`. */
+/** The presentation, at `/mcp`, of everything that a caller may use. */
 export interface AggregatePresentation {
   /**
    * The names of tools and prompts. `prefixed`: all begin with the name of their template; `bare`: those that clash do.
@@ -60,9 +60,9 @@ export interface AggregatePresentation {
   readonly names?: ViewNames | undefined;
   /** `search`: the list has tools to find the others. Default: `list`. */
   readonly mode?: 'list' | 'search' | undefined;
-  /** Globs on listed names: what is listed in search mode, too. Default: nothing. */
+  /** The globs on the listed names that are listed in search mode, too. Default: nothing. */
   readonly always?: readonly string[] | undefined;
-  /** For the model, in the place of those of the templates. */
+  /** The instructions for the model, in place of those of the templates. */
   readonly instructions?: string | undefined;
 }
 
@@ -85,11 +85,11 @@ export type ToolHints = {
 };
 
 export interface ViewLimit {
-  /** Longest wait for the first answer, in seconds. */
+  /** The longest wait for the first answer, in seconds. */
   readonly timeout?: number;
-  /** Most bytes of a result. */
+  /** The most bytes of a result. */
   readonly result_bytes?: number;
-  /** Most calls of one principal per minute. */
+  /** The most calls of one principal per minute. */
   readonly calls_per_minute?: number;
 }
 
@@ -127,8 +127,8 @@ export interface StoredView {
 }
 
 /**
- * What is wrong with a view now, although its definition alone is not: `template` and `tool` are empty where it is
- * about none.
+ * A fault of a view in its present surroundings, although its definition alone is right. `template` and `tool` are
+ * empty where the fault concerns none.
  */
 export interface ViewProblem {
   readonly code: ViewProblemCode;
