@@ -6,16 +6,19 @@ import { UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface OptionDefinition {
-  /** As cac writes it: `--port <number>` takes a value, `--json` is a switch, `--no-auth` turns `auth` off. */
+  /** The option in the notation of cac: `--port <number>` takes a value, `--json` is a switch, `--no-auth` turns `auth` off. */
   readonly flags: string;
   /** The letter of `-f`. */
   readonly short?: string | undefined;
   readonly description: string;
-  /** Heading under which help shows it. Default: `Options`. */
+  /** The heading under which help shows it. Default: `Options`. */
   readonly group?: string | undefined;
 }
 
-/** Descriptions by flags: `'-f, --follow': 'Keep printing new lines'`. Flags that end in `...` may be repeated. */
+/**
+ * The descriptions of options by their flags: `'-f, --follow': 'Keep printing new lines'`. Flags that end in `...`
+ * may be repeated.
+ */
 export type OptionTable = Readonly<Record<string, string | Pick<OptionDefinition, 'description' | 'group'>>>;
 
 const COMMON: OptionTable = { '-q, --quiet': 'Show results and errors only: no warnings, no progress' };
@@ -32,19 +35,19 @@ export function optionsOf({ options }: Pick<Command, 'options'>): readonly Optio
 export interface Command {
   /** A noun and a verb, `instance list`, or the one word of a command that is about no single thing. Source: ADR 378. */
   readonly name: string;
-  /** Another name, without the group. */
+  /** Another name for the command, without the group. */
   readonly alias?: string;
-  /** Positional arguments as cac writes them: `<template> <id>`. Default: none. */
+  /** The positional arguments in the notation of cac: `<template> <id>`. Default: none. */
   readonly positionals?: string;
   /** The command whose settings are options of this one, too: its help names that command in place of them. */
   readonly settingsOf?: string;
-  /** True: words after `--` are a command of another program, and no options. */
+  /** True when words after `--` are a command of another program, and no options. */
   readonly hasProgram?: true;
   readonly summary: string;
   readonly options: OptionTable;
-  /** Lines for help, without the program's name. */
+  /** The lines of examples for help, without the program's name. */
   readonly examples?: readonly string[];
-  /** Resolves with the exit code; throws UsageError or CommandFailure. */
+  /** Runs the command. Resolves with the exit code; throws UsageError or CommandFailure. */
   readonly run: (input: CommandInput, terminal: Terminal) => Promise<number>;
 }
 
@@ -66,7 +69,7 @@ export function optionName(option: OptionDefinition): string {
 
 export type OptionValue = string | boolean | readonly (string | boolean)[];
 
-/** Words and options of one command line. Names have no dashes at their start: `working-dir`. */
+/** The words and options of one command line. Names have no dashes at their start: `working-dir`. */
 export class CommandInput {
   readonly positionals: readonly string[];
   /** The words after `--`; undefined without it. */
@@ -105,7 +108,7 @@ export class CommandInput {
     if (this.has(one) && this.has(other)) throw new UsageError(`--${one} cannot be combined with --${other}`);
   }
 
-  /** Throws UsageError for an option that was given twice. */
+  /** The value of an option. Throws UsageError for an option that was given twice. */
   text(name: string): string | undefined {
     const [value, second] = this.texts(name);
     if (second !== undefined) throw new UsageError(`--${name} can be given only once`);
@@ -116,7 +119,7 @@ export class CommandInput {
     return [this.#options.get(name)].flat().filter((value) => typeof value === 'string');
   }
 
-  /** A whole number; both bounds are included. */
+  /** The value of an option as a whole number; both bounds are included. */
   number(name: string, { minimum, maximum }: { minimum: number; maximum: number }): number | undefined {
     const text = this.text(name);
     if (text === undefined) return undefined;

@@ -3,19 +3,19 @@
 
 import { codeOf } from '../domain/errors/errors.ts';
 
-/** The input is invalid or not allowed here: exit code 2. The message is one line, or one per setting. */
+/** An input that is invalid or not allowed here: exit code 2. The message is one line, or one per setting. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** The command was understood and failed: exit code 1. The first line of the message says what failed. */
+/** A command that was understood and failed: exit code 1. The first line of the message says what failed. */
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';
 }
 
 /** A gateway refused a request, or its credentials. */
 export class GatewayRefusal extends CommandFailure {
-  /** `error_code` of the answer. */
+  /** The `error_code` of the answer. */
   readonly code: unknown;
 
   constructor(message: string, code: unknown) {

@@ -56,7 +56,7 @@ function ofGroup(commands: readonly Command[], group: string): readonly Command[
   return commands.filter(({ name }) => name.startsWith(`${group} `));
 }
 
-/** Only the help of the command shows the part of its summary after a semicolon. */
+/** The row of a command, without the part of its summary after a semicolon: only the help of the command itself shows that. */
 function overviewRow(command: Command): HelpRow {
   return [usage(command), command.summary.replace(/;.*$/s, '')];
 }
@@ -112,9 +112,9 @@ function rowSection(title: string, rows: readonly HelpRow[], columns: number | u
 
 const INDENT = '  ';
 const GAP = '  ';
-/** Longer lines are hard to read, even if the terminal is wider. */
+/** The most characters of a line: longer ones are hard to read, even if the terminal is wider. */
 const LONGEST_LINE = 110;
-/** Largest share of a line for names; the text for a longer name begins on the next line. */
+/** The largest share of a line for names; the text for a longer name begins on the next line. */
 const NAME_SHARE = 0.4;
 
 /** Names and their texts in two columns, within `columns` characters; without `columns`, as in a pipe, each row is one line. */

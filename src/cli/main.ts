@@ -7,7 +7,7 @@ import { Cancelled, CommandFailure, UsageError } from './failures.ts';
 import { commandHelp, groupHelp, overview } from './help.ts';
 import { processTerminal, quietTerminal, type Terminal } from './terminal.ts';
 
-/** Exit codes. The last is that of a program which SIGINT has ended: 128 + 2. */
+/** The exit codes. The last one is that of a program which SIGINT has ended: 128 + 2. */
 const [SUCCESS, FAILURE, USAGE, INTERRUPTED] = [0, 1, 2, 130];
 
 /**

@@ -84,16 +84,16 @@ function cut(word: string, width: number): string {
   return before + piece;
 }
 
-/** The items of a list, an object as JSON; empty for a field that a gateway of another version lacks. */
+/** The text of a cell: the items of a list, an object as JSON; empty for a field that a gateway of another version lacks. */
 function cellText(value: unknown): string {
   if (Array.isArray(value)) return printable(value.join(', '));
   return printable(typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? ''));
 }
 
-/** Empty, unknown or zero, also as a share: `0.0 %`. */
+/** A text that is empty, unknown or zero, also as a share: `0.0 %`. */
 const BLANK = /^(-|0(\.0+)?( %)?)?$/;
 
-/** Characters between two columns, and the least width of a column on a narrow terminal. */
+/** The number of characters between two columns, and the least width of a column on a narrow terminal. */
 const GAP = 2;
 const LEAST_WIDTH = 5;
 
@@ -133,7 +133,7 @@ export function stateWord(terminal: Terminal, state: string): string {
   return terminal.paint(state === 'unhealthy' ? 'red' : 'yellow', state);
 }
 
-/** Seconds in words: `42 s`, `3 min`, `5 h 2 min`, `2 d 1 h`; `-` for NaN. */
+/** A number of seconds in words: `42 s`, `3 min`, `5 h 2 min`, `2 d 1 h`; `-` for NaN. */
 export function duration(seconds: number): string {
   if (Number.isNaN(seconds)) return '-';
   const wholeSeconds = Math.max(0, Math.floor(seconds));

@@ -30,7 +30,7 @@ export function writePrivateFile(path: string, text: string): void {
 }
 
 /**
- * The same with this mode, in an existing folder. `mayReplace` is called right before the replacement; if it
+ * Replaces a file in an existing folder, with this mode. `mayReplace` is called right before the replacement; if it
  * returns false, nothing is replaced and the result is false. Throws the error of the file system.
  */
 export function replaceFile(path: string, text: string, mode: number, mayReplace: () => boolean): boolean {

@@ -8,7 +8,7 @@ import type { CommandInput, OptionTable } from './command.ts';
 import { UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Headings of help: each covers the settings of the table from the one with this flag on. */
+/** The headings of help: each covers the settings of the table from the one with this flag on. */
 const GROUPS = [
   ['Service', 'host'],
   ['Balancing and sessions', 'strategy'],

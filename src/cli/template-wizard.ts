@@ -9,7 +9,7 @@ export interface TemplateAnswers {
   readonly id: string | undefined;
   readonly name?: string;
   readonly description: string | undefined;
-  /** A complete definition has either `command` or `endpoint`. */
+  /** The command of the definition; a complete one has either `command` or `endpoint`. */
   readonly command: string | undefined;
   readonly endpoint: string | undefined;
   readonly tags?: readonly string[];

@@ -28,10 +28,10 @@ export interface Terminal {
   /** Characters per line where a person reads `print`; undefined when a program or a file does. */
   readonly columns: number | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Relative paths of the command line start here. */
+  /** The folder at which relative paths of the command line start. */
   readonly folder: string;
   readonly canAsk: boolean;
-  /** Hidden input of a person. Rejects with Cancelled after Ctrl-C and Ctrl-D. Only when `canAsk`. */
+  /** Asks a person for a text, which is not shown. Rejects with Cancelled after Ctrl-C and Ctrl-D. Only when `canAsk`. */
   askHidden(question: string): Promise<string>;
   /** The first line of standard input, without its end; undefined when it is too long or no UTF-8. */
   readLine(): Promise<string | undefined>;
@@ -108,7 +108,7 @@ function complain(text: string): void {
 /** Runs the work beside a spinner with the text `what`, a clause; `progress` replaces the text. */
 type Busy = <T>(what: string, work: (progress: (text: string) => void) => Promise<T>) => Promise<T>;
 
-/** Work that ends sooner shows no spinner, in ms. */
+/** The time in ms after which work shows a spinner. */
 const SPINNER_AFTER_MS = 500;
 
 /** Shows one spinner at a time: nested and concurrent work shows none. */

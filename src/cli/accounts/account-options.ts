@@ -59,7 +59,7 @@ export function wordsOption(input: CommandInput, option: string): readonly strin
     .map((word) => word.trim());
 }
 
-/** The options of `listsOf`. `whose`: the user, the key. */
+/** The options of `listsOf`. `whose`: the owner of the lists, such as "the user" or "the key". */
 export function rightsOptions(whose: string, otherwise = 'default all'): OptionTable {
   return {
     '--templates <list>': `Templates ${whose}; ${otherwise}`,
@@ -69,13 +69,13 @@ export function rightsOptions(whose: string, otherwise = 'default all'): OptionT
 }
 
 export interface WrittenRights {
-  /** Null for all; undefined without the option. */
+  /** The templates that may be used. Null for all; undefined without the option. */
   readonly templates?: readonly string[] | null | undefined;
   readonly views?: readonly string[] | null | undefined;
   readonly tools?: readonly string[] | null | undefined;
 }
 
-/** What `rightsOptions` gave: "all" removes a list, and "none" is an empty one. */
+/** The lists that the options of `rightsOptions` gave: "all" removes a list, and "none" is an empty one. */
 export function rightsOf(input: CommandInput): WrittenRights {
   const listOption = (option: string) => {
     const words = wordsOption(input, option);
@@ -92,7 +92,7 @@ export function rightsOf(input: CommandInput): WrittenRights {
 /** The spans of `--expires`. */
 export const LIFETIME_MS = { h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
-/** `question`: `Password of ada`; a colon is added. A new password is asked for twice. */
+/** Reads a password. `question`: `Password of ada`; a colon is added. A new password is asked for twice. */
 export async function readPassword(
   input: CommandInput,
   terminal: Terminal,

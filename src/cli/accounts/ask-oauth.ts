@@ -7,7 +7,7 @@ import { beginningOf } from '../remote/answering-url.ts';
 import { type Fields, fields } from '../remote/answers.ts';
 import { unreachable } from '../remote/unreachable.ts';
 
-/** The gateway waits up to 16 s for a silent database. */
+/** The longest wait for an answer, in ms: the gateway waits up to 16 s for a silent database. */
 const ANSWER_MS = 20_000;
 const LONGEST_REASON = 200;
 

@@ -17,10 +17,10 @@ import type { Terminal } from '../terminal.ts';
 import { askOAuth } from './ask-oauth.ts';
 import { type StoredToken, storedTokenOf } from './stored-tokens.ts';
 
-/** Not imported, which loads more; see server/listeners.ts. */
+/** The function of Node for servers. An import would load more; see server/listeners.ts. */
 const { createServer } = process.getBuiltinModule('node:http');
 
-/** Longest wait for the user, in ms. The pages of the gateway are valid as long. */
+/** The longest wait for the user, in ms. The pages of the gateway are valid for the same time. */
 const USER_MS = 10 * 60_000;
 
 /** Opens the browser, or only prints the address, and waits for the user. Throws CommandFailure. */
@@ -132,7 +132,7 @@ function lateAnswer(): CommandFailure {
   return new CommandFailure(`no answer from the browser within ${USER_MS / 60_000} min`);
 }
 
-/** The metadata of the gateway's authorization server. CommandFailure where it has none. */
+/** The metadata of the gateway's authorization server. Throws CommandFailure where it has none. */
 async function metadataOf(url: string): Promise<Fields> {
   try {
     return await askOAuth(url, '/.well-known/oauth-authorization-server');
@@ -147,12 +147,12 @@ async function metadataOf(url: string): Promise<Fields> {
 
 interface Listener {
   readonly redirectUri: string;
-  /** Rejects after USER_MS. */
+  /** The query of the answer. Rejects after USER_MS. */
   readonly answer: Promise<URLSearchParams>;
   close(): void;
 }
 
-/** Waits for the browser. A request without the state is of another page, or another program, and changes nothing. */
+/** Waits for the browser. A request without the state comes from another page or program, and changes nothing. */
 async function listen(state: string): Promise<Listener> {
   const answer = Promise.withResolvers<URLSearchParams>();
   answer.promise.catch(() => {
@@ -186,7 +186,7 @@ async function listen(state: string): Promise<Listener> {
   };
 }
 
-/** Does nothing where there is no browser: the address was printed. */
+/** Opens the address in the browser. Does nothing where there is no browser: the address was printed. */
 function openBrowser({ href }: URL, env: Terminal['env']): void {
   const [command = '', ...words] = env.BROWSER
     ? [env.BROWSER]

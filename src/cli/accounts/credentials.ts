@@ -14,11 +14,11 @@ import { RENEWED_MS, renewedToken } from './renewal.ts';
 import { findToken, isExpired, isTrusted, provableToken } from './stored-tokens.ts';
 
 export interface RequestCredentials {
-  /** Headers of every request; none without credentials. They change when a token was renewed. */
+  /** The headers of every request; none without credentials. They change when a token was renewed. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Awaited before the proof; see `renewedToken`. Absent where nothing can be renewed. */
+  /** Renews the credentials; awaited before the proof, see `renewedToken`. Absent where nothing can be renewed. */
   renew?(timeoutMs?: number): Promise<void>;
-  /** Awaited before the headers are sent; see `requireProof`. Absent where no proof is needed. */
+  /** Lets the gateway prove itself; awaited before the headers are sent, see `requireProof`. Absent where no proof is needed. */
   prove?(timeoutMs?: number): Promise<void>;
   /** Kind and id of the credentials, as a clause: `the API key ab12 in STAGEDOOR_API_KEY`. */
   readonly name: string;
@@ -26,7 +26,7 @@ export interface RequestCredentials {
   refused(detail: string): string;
 }
 
-/** STAGEDOOR_API_KEY, else the token that `gateway login` got from exactly this URL. */
+/** The key in STAGEDOOR_API_KEY, else the token that `gateway login` got from exactly this URL. */
 export function requestCredentials(url: string, env: Terminal['env']): RequestCredentials {
   const { STAGEDOOR_API_KEY: key } = env;
   const path = credentialsPath(env);

@@ -9,13 +9,16 @@ import { CommandFailure } from '../failures.ts';
 import { fields } from '../remote/answers.ts';
 import { secured, speaksHttps } from '../remote/certificate-fault.ts';
 
-/** Not imported, which loads more; see server/listeners.ts. */
+/** The function of Node for requests. An import would load more; see server/listeners.ts. */
 const { request } = process.getBuiltinModule('node:http');
 
-/** What the proof is about; undefined for a credential that no gateway can have issued, or a login of an earlier build. */
+/**
+ * The secret that the gateway proves to know; undefined for a credential that no gateway can have issued, or a login
+ * of an earlier build.
+ */
 export interface Provable {
   readonly keyId: string;
-  /** In hex; see `proofOf`. */
+  /** The secret in hex; see `proofOf`. */
   readonly secret: string;
 }
 
@@ -28,12 +31,12 @@ export function provableKey(key: string): Provable | undefined {
 export class ProofUnavailable extends CommandFailure {}
 
 /**
- * How long a proof holds, in ms: after the gateway ended, another program may listen at its address. A broken
- * connection ends it.
+ * The time for which a proof holds, in ms: after the gateway ended, another program may listen at its address. A
+ * broken connection ends it.
  */
 export const PROVEN_MS = 1_000;
 
-/** Longest wait for a proof, in ms. The gateway waits up to 16 s for a silent database. */
+/** The longest wait for a proof, in ms. The gateway waits up to 16 s for a silent database. */
 const PROOF_MS = 20_000;
 const PROOF_BYTES = 65_536;
 
@@ -76,7 +79,7 @@ interface Posted {
   readonly port: number;
 }
 
-/** Not with fetch, which does not show the other end. */
+/** Posts the text. It does not use fetch, which does not show the other end of the connection. */
 function post(url: string, text: string, timeoutMs: number): Promise<Posted> {
   const { promise, resolve, reject } = Promise.withResolvers<Posted>();
   const signal = AbortSignal.timeout(timeoutMs);

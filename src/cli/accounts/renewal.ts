@@ -14,7 +14,7 @@ import {
   storeToken,
 } from './stored-tokens.ts';
 
-/** A token that expires within this time is renewed before it is sent, in ms. */
+/** The time before its end at which a token is renewed before it is sent, in ms. */
 export const RENEWED_MS = 60_000;
 
 interface Renewal {

@@ -13,14 +13,14 @@ export interface StoredToken {
   readonly access_token: string;
   /** ISO 8601. */
   readonly expires_at: string;
-  /** From the login, for the proof of the gateway. */
+  /** The key id from the login, for the proof of the gateway. */
   readonly proof_key_id?: string;
   readonly proof_secret?: string;
-  /** Renews the token of a sign-in by browser. */
+  /** The token that renews the token of a sign-in by browser. */
   readonly refresh_token?: string;
 }
 
-/** How long a sign-in by browser can be renewed after its last token, in ms. */
+/** The time after its last token for which a sign-in by browser can be renewed, in ms. */
 const RENEWABLE_MS = 30 * 24 * 3_600_000;
 
 /** The token in an answer of a gateway to a login. Older gateways send nothing for a proof. */
@@ -72,7 +72,7 @@ export function isTrusted(path: string, url: string): boolean {
   return readCredentials(path).trusted.has(url);
 }
 
-/** From now on credentials are sent to this URL without a proof. False when that was so before. */
+/** Lets credentials be sent to this URL without a proof from now on. False when that was so before. */
 export function trustUrl(path: string, url: string): boolean {
   const { tokens, trusted } = readCredentials(path);
   if (trusted.has(url)) return false;
@@ -81,9 +81,9 @@ export function trustUrl(path: string, url: string): boolean {
 }
 
 interface StoredCredentials {
-  /** By URL. */
+  /** The tokens by URL. */
   readonly tokens: Map<string, StoredToken>;
-  /** URLs that get credentials without a proof. */
+  /** The URLs that get credentials without a proof. */
   readonly trusted: Set<string>;
 }
 
@@ -109,12 +109,12 @@ function writeCredentials(path: string, { tokens, trusted }: StoredCredentials):
   writePrivateFile(path, `${JSON.stringify(document, null, 2)}\n`);
 }
 
-/** Also true for a time that cannot be read. */
+/** True when the token has expired, or its time cannot be read. */
 export function isExpired({ expires_at: expiresAt }: StoredToken, nowMs: number): boolean {
   return !(Date.parse(expiresAt) > nowMs);
 }
 
-/** What its gateway can prove to know; undefined for no token, and for one of an older gateway. */
+/** The key id and the secret that its gateway can prove to know; undefined without a token, and for one of an older gateway. */
 export function provableToken(token: StoredToken | undefined): Provable | undefined {
   const { proof_key_id: keyId, proof_secret: secret } = token ?? {};
   return keyId === undefined || secret === undefined ? undefined : { keyId, secret };

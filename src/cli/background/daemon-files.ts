@@ -17,7 +17,7 @@ export interface Daemon {
   readonly folder: string;
   /** The name of its node, if a variable of its environment gives it one: another shell may not have the variable. */
   readonly nodeId?: string | undefined;
-  /** Longest time that it serves and finishes calls after a signal to stop, in ms. */
+  /** The longest time for which it serves and finishes calls after a signal to stop, in ms. */
   readonly graceMs: number;
 }
 
@@ -26,10 +26,10 @@ export type DaemonMessage =
   | { readonly kind: 'ready'; readonly url: string }
   | { readonly kind: 'failed'; readonly text: string; readonly isUsage: boolean };
 
-/** Set for the detached process: the width of the terminal that started it; empty without a terminal. */
+/** The variable that is set for the detached process: the width of the terminal that started it; empty without a terminal. */
 export const DAEMON_VARIABLE = 'STAGEDOOR_BACKGROUND';
 
-/** Of the setting `node_id`. */
+/** The variable of the setting `node_id`. */
 export const NODE_ID_VARIABLE = 'GATEWAY_NODE_ID';
 
 /** The options that identify a gateway: they select the state folder. */
@@ -47,17 +47,20 @@ export async function daemonFiles(config: Config, { env }: Pick<Terminal, 'env'>
 export function filesIn(folder: string) {
   return {
     folder,
-    /** A process id in the first line, as is usual; see `Daemon` for the other lines. */
+    /** The file with a process id in the first line, as is usual; see `Daemon` for the other lines. */
     pid: join(folder, 'gateway.pid'),
     log: join(folder, 'gateway.log'),
-    /** Locked as long as the daemon runs; a crash releases it, too. */
+    /** The file that is locked as long as the daemon runs; a crash releases it, too. */
     lock: join(folder, 'gateway.lock'),
   };
 }
 
 export type DaemonFiles = Readonly<ReturnType<typeof filesIn>>;
 
-/** The daemon that runs there now. The lock of a killed one is free, even if another process has its process id by now. */
+/**
+ * The daemon that runs with these files now. The lock of a killed one is free, even if another process has its
+ * process id by now.
+ */
 export async function runningDaemon(files: DaemonFiles): Promise<Daemon | undefined> {
   if (readDaemon(files) === undefined) return undefined;
   const { lockFile } = await import('../../persistence/file-lock.ts');
@@ -82,15 +85,18 @@ export function otherUrlHere({ folder }: Pick<Terminal, 'folder'>): string | und
   return url !== null && /^https?:$/.test(url.protocol) && !isLoopback(url.hostname) ? url.origin : undefined;
 }
 
-/** Credentials are sent to this address, and the folder may come from anywhere: only this machine is accepted. */
+/**
+ * The address of a daemon if it is on this machine, else undefined: credentials are sent to it, and the folder may
+ * come from anywhere.
+ */
 function urlHere(daemon: Daemon | undefined): string | undefined {
   const url = URL.parse(daemon?.url ?? '');
   return url !== null && isLoopback(url.hostname) ? url.origin : undefined;
 }
 
 /**
- * The background gateway of this folder, also one that has ended without a stop: another gateway at a default
- * address must not silently take its place. `lost`: how to say so, when it has ended.
+ * The background gateway of this folder, also one that has ended without a stop: another gateway at a default address
+ * must not silently take its place. `lost`: the message for one that has ended.
  */
 export async function daemonHere({
   folder,
@@ -121,7 +127,7 @@ function readDaemon({ pid: path }: DaemonFiles): Daemon | undefined {
   }
 }
 
-/** Only the owner can read it: the words of a command line may name a password. */
+/** Writes the file of a daemon. Only the owner can read it: the words of a command line may name a password. */
 export function writeDaemon({ pid: path }: DaemonFiles, { pid, url, ...details }: Daemon): void {
   writePrivateFile(path, `${pid}\n${url}\n${JSON.stringify(details)}\n`);
 }

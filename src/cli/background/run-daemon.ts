@@ -20,7 +20,10 @@ import {
   writeDaemon,
 } from './daemon-files.ts';
 
-/** Attempts to get the lock, and the pause in between in ms: a command that checks the lock holds it for a moment. */
+/**
+ * The number of attempts to get the lock, and the pause in between in ms: a command that checks the lock holds it for
+ * a moment.
+ */
 const LOCK_TRIES = 10;
 const LOCK_PAUSE_MS = 100;
 
@@ -87,10 +90,10 @@ async function takeLock({ lock: path, folder }: DaemonFiles): Promise<{ release(
 }
 
 const STANDARD_ERROR = 2;
-/** Size at which the file is rotated, in bytes, and how many old ones are kept: `gateway.log.1` is the newest. */
+/** The size at which the file is rotated, in bytes, and the number of old ones that are kept: `gateway.log.1` is the newest. */
 const LARGEST_BYTES = 10 * 1024 * 1024;
 const KEPT_FILES = 5;
-/** Interval of the checks of the size of a file that workers write, too, in ms. */
+/** The interval in ms of the checks of the size of a file that workers write, too. */
 const ROTATION_MS = 1_000;
 
 /** The `write` of a log sink. Throws the error of a write; a rotation that fails is skipped. */

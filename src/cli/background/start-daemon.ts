@@ -26,7 +26,7 @@ import {
 
 const PROGRAM = fileURLToPath(new URL('bin/stagedoor.mjs', PACKAGE_ROOT));
 
-/** Longest wait for the gateway to be ready, in ms. */
+/** The longest wait for the gateway to be ready, in ms. */
 const READY_MS = 60_000;
 
 /** Resolves with 0 when the gateway is ready. Throws CommandFailure when one runs there already, or when it cannot start. */
@@ -67,7 +67,7 @@ export async function startDaemon(
   }
 }
 
-/** `log`: a descriptor. */
+/** Starts the detached process. `log`: the descriptor of its log. */
 function spawnDaemon(log: number, words: readonly string[], terminal: Terminal): ChildProcess {
   try {
     return spawn(process.execPath, [...process.execArgv, PROGRAM, ...words], {
@@ -126,9 +126,9 @@ function untilReady(child: ChildProcess, { log }: DaemonFiles, terminal: Termina
   });
 }
 
-/** Interval of the checks for its end, in ms. */
+/** The interval in ms of the checks whether the process has ended. */
 const CHECK_MS = 50;
-/** Time to end beyond the grace time of the calls, in ms; the same again after a second signal, which ends it at once. */
+/** The time to end beyond the grace time of the calls, in ms; the same again after a second signal, which ends it at once. */
 const LAST_MS = 10_000;
 
 /** The daemon that the options name. Throws CommandFailure when there is none. */

@@ -16,18 +16,18 @@ export interface BridgeOptions {
   readonly write: (line: string) => Promise<void>;
   readonly log: (text: string) => void;
   /**
-   * Wait after a stream was refused, and before a session is opened in place of one whose stream was never
-   * accepted, in ms: the next one may fare the same. Default: REFUSED_MS.
+   * The wait after a stream was refused, and before a session is opened in place of one whose stream was never
+   * accepted, in ms: the next one may be refused, too. Default: REFUSED_MS.
    */
   readonly refusedMs?: number;
 }
 
-/** Longest wait at the end for pending answers, and for the end of the session, in ms. */
+/** The longest wait at the end for pending answers, and for the end of the session, in ms. */
 const [ANSWERS_MS, DELETE_MS] = [5_000, 2_000];
-/** Wait before a stream is requested again, unless the gateway gives another, in ms. */
+/** The wait before a stream is requested again, unless the gateway gives another, in ms. */
 const RETRY_MS = 500;
 const REFUSED_MS = 30_000;
-/** Longest refusal whose text is reported; of a longer one only the status is. */
+/** The most bytes of a refusal whose text is reported; of a longer one only the status is. */
 const REFUSAL_BYTES = 64 * 1024;
 
 interface BridgeSession {
@@ -368,7 +368,7 @@ function oneLine(data: Buffer): string {
   return data.toString('utf8').replace(/[\r\n]+/g, ' ');
 }
 
-/** The JSON-RPC error in a refusal, or one made of the gateway's own error body. */
+/** The JSON-RPC error in a refusal, or one that is made of the gateway's own error body. */
 async function refusalIn(response: Response): Promise<{ text: string; code: number; data: unknown }> {
   const { status } = response;
   const { error, detail, error_code } = fields(jsonIn((await textWithin(response, REFUSAL_BYTES)) ?? ''));
@@ -384,16 +384,16 @@ async function refusalIn(response: Response): Promise<{ text: string; code: numb
 
 interface BridgeMessage {
   readonly line: string;
-  /** Ids of its requests: none in a notification or an answer, several in a batch. */
+  /** The ids of its requests: none in a notification or an answer, several in a batch. */
   readonly ids: readonly JsonRpcId[];
-  /** Empty for an answer and a batch. */
+  /** The method; empty for an answer and a batch. */
   readonly method: string;
   readonly params: JsonObject;
   /** The revision that a message without a session names; undefined in the era with sessions. */
   readonly modernVersion: string | undefined;
 }
 
-/** Undefined when the line is not a JSON-RPC message. */
+/** Reads a line; undefined when it is not a JSON-RPC message. */
 function readBridgeMessage(line: string): BridgeMessage | undefined {
   const value = jsonIn(line, parseExact);
   if (Array.isArray(value)) {

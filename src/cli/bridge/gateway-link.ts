@@ -10,11 +10,11 @@ import type { RequestCredentials } from '../accounts/credentials.ts';
 import { PROVEN_MS, ProofUnavailable } from '../accounts/proof.ts';
 import { CommandFailure } from '../failures.ts';
 
-/** Longest wait for an unreachable gateway, and for one that answers 503 without having acted, in ms. */
+/** The longest wait for an unreachable gateway, and for one that answers 503 without having acted, in ms. */
 const [AWAY_MS, BUSY_MS] = [60_000, 10_000];
-/** A message, and what the gateway adds to it. */
+/** The most bytes of an answer: a message, and what the gateway adds to it. */
 const MAX_ANSWER = 2 * LIMITS.backendMessageBytes;
-/** Waits between two attempts, in ms: the first, and the longest. */
+/** The waits between two attempts, in ms: the first, and the longest. */
 const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [100, 2_000];
 
 /** The request may have reached the gateway: whether it took effect is unknown. */
@@ -90,7 +90,10 @@ export class GatewayLink {
     return JSON.stringify(this.#current.headers) !== before;
   }
 
-  /** A GET opens a stream, often because the one before ended with the gateway. */
+  /**
+   * Renews the credentials if need be, and awaits a proof of the gateway, unless one is fresh. A GET always needs
+   * one: it opens a stream, often because the one before ended with the gateway.
+   */
   async #prove(method: LinkRequest['method']): Promise<void> {
     await this.#current.renew?.();
     const isProven = method !== 'GET' && performance.now() - this.#provenAtMs < PROVEN_MS;

@@ -38,7 +38,7 @@ const keyColumns = (found: readonly Fields[]): TableColumns<Fields> => ({
   'CREATED BY': ({ created_by: user }) => user ?? 'the operator',
 });
 
-/** `not valid`: the owner was disabled or deleted. */
+/** The state of a key in one word. `not valid`: the owner was disabled or deleted. */
 function keyState({ is_active: isActive, expires_at: expiresAt }: Fields): string {
   if (isActive === true) return 'active';
   return typeof expiresAt === 'string' && Date.parse(expiresAt) <= Date.now() ? 'expired' : 'not valid';
@@ -108,7 +108,7 @@ function forPeople({
   ].join('\n');
 }
 
-/** The gateway that gets the request revokes the key at once, others within 10 s. */
+/** Revokes a key: at once at the gateway that gets the request, at others within 10 s. */
 export const revoke: Command = {
   name: 'api-key revoke',
   positionals: '<key>',
@@ -126,7 +126,7 @@ export const revoke: Command = {
   },
 };
 
-/** The user may paste the key itself: its id is part of it, and its secret part is not sent. */
+/** The id in the text: the user may paste the key itself, of which the id is a part. Its secret part is not sent. */
 function idOf(written: string): string {
   return /^sd_([0-9a-f]{16})_/.exec(written)?.[1] ?? written;
 }

@@ -5,7 +5,7 @@ import { printResult, type TableColumns, table } from '../output.ts';
 import { type Fields, fields } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, pagedEntries, requireGateway, WIDE_OPTION } from '../remote/remote.ts';
 
-/** Most entries of one output, and its default. */
+/** The most entries of one output, and its default. */
 const MOST = 100_000;
 const SHOWN = 50;
 

@@ -35,7 +35,7 @@ export const bridge: Command = {
   },
 };
 
-/** Longest wait after a signal for a client to read the last lines, in ms. */
+/** The longest wait after a signal for a client to read the last lines, in ms. */
 const WRITTEN_MS = 1_000;
 
 /** Resolves with 0 when the input ends or a signal comes. Only messages go to standard output. */

@@ -45,7 +45,7 @@ interface CompletionRule {
   readonly candidates: readonly Completion[];
 }
 
-/** First the groups and commands, then the options of each command. */
+/** The rules: first for the groups and commands, then for the options of each command. */
 function rulesOf(commands: readonly Command[]): readonly CompletionRule[] {
   const single = commands.filter(({ name }) => !name.includes(' '));
   const groups = groupsOf(commands);

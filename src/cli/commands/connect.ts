@@ -93,7 +93,7 @@ export const connect: Command = {
   },
 };
 
-/** Whose sign-in is verified; undefined without --user. Throws UsageError where nothing signs in. */
+/** The person whose sign-in is verified; undefined without --user. Throws UsageError where nothing signs in. */
 async function personOf(
   input: CommandInput,
   terminal: Terminal,
@@ -114,9 +114,9 @@ function isSignIn(target: ConnectTarget): target is EndpointTarget {
 }
 
 /**
- * Clients sign in at the address that the gateway names, and over plain HTTP any program may be the gateway: it is
- * neither written nor gets a password without a look of the user, unless it is the gateway's own. Throws
- * CommandFailure.
+ * Refuses an address that the gateway names and that is not its own. Clients sign in there, and over plain HTTP any
+ * program may be the gateway: such an address is neither written nor gets a password unless the user has seen it.
+ * Throws CommandFailure.
  */
 function refuseOtherAddress(target: ConnectTarget): void {
   if (!isSignIn(target) || target.url.startsWith('https:')) return;
@@ -127,7 +127,7 @@ function refuseOtherAddress(target: ConnectTarget): void {
   );
 }
 
-/** Throws UsageError for options that --write and --remove require or exclude. */
+/** Checks the options that --write and --remove require or exclude. Throws UsageError. */
 function checkFileOptions(input: CommandInput): void {
   input.refuseBoth('write', 'remove');
   const change = ['write', 'remove'].find((name) => input.has(name));
@@ -146,7 +146,7 @@ function checkFileOptions(input: CommandInput): void {
 interface Integration {
   readonly kind: ConnectKind;
   readonly target: ConnectTarget;
-  /** Outcome of the verification, if there was one. */
+  /** The outcome of the verification, if there was one. */
   readonly outcome?: Verification | CommandFailure | undefined;
 }
 
@@ -154,7 +154,10 @@ function entryName(input: CommandInput): string {
   return input.positionals[0] ?? ALL_TEMPLATES;
 }
 
-/** Requests to the HTTP API name one template, so all templates together need a client of MCP. */
+/**
+ * The kinds of clients for the input. Requests to the HTTP API name one template, so all templates together need a
+ * client of MCP.
+ */
 function kindsFor(input: CommandInput, all: readonly ConnectKind[]): readonly ConnectKind[] {
   const kinds = kindsOf(input, all);
   if (input.positionals[0] !== undefined) return kinds;

@@ -10,7 +10,7 @@ import { detailLines, indentedJson, printable, printResult } from '../output.ts'
 import { resultWriter } from '../private-file.ts';
 import { DATABASE_OPTIONS, readSettings } from '../setting-options.ts';
 
-/** Exit code 0 only when a gateway could start on the database without a migration. */
+/** Shows the state of the database. Exit code 0 only when a gateway could start on it without a migration. */
 export const dbStatus: Command = {
   name: 'db status',
   summary: 'Show the database and its migrations; exit code 1 when it cannot be used as it is',

@@ -17,7 +17,7 @@ const SERVER_OPTIONS: OptionTable = {
   '--wait <seconds>': 'Longest wait until a server at a URL or of a command is open, 1 to 600; default 60',
 };
 
-/** No check changes anything. */
+/** The command `doctor`. None of its checks changes anything. */
 export const doctor: Command = {
   name: 'doctor',
   positionals: '[server]',
@@ -62,7 +62,7 @@ function serverText({ id, era, lists, findings }: ServerReport['instances'][numb
   return [`${id}: ${about}`, ...(faults.length === 0 ? ['  no fault was found'] : faults)].join('\n');
 }
 
-/** Column in which texts begin. */
+/** The column in which texts begin. */
 const TEXT_AT = 17;
 const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 

@@ -8,7 +8,7 @@ import { type Fields, fields } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, type Remote, requireGateway, StreamBroken } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Attempts after a broken connection until it counts as a failure, and the pause before each, in ms. */
+/** The number of attempts after a broken connection until it counts as a failure, and the pause before each, in ms. */
 const TRIES = 5;
 const PAUSE_MS = 1_000;
 
@@ -76,7 +76,7 @@ async function show(
   }
 }
 
-/** `10:15:07 instance.unhealthy  search/search-1  reason="exited with code 1"`. */
+/** The line of an event: `10:15:07 instance.unhealthy  search/search-1  reason="exited with code 1"`. */
 function line(
   terminal: Terminal,
   { type, at, template, instance_id: id, server_id: _, is_last: __, alias: ___, ...rest }: Fields,

@@ -29,7 +29,7 @@ const COLUMNS: TableColumns<Fields> = {
   EXPIRES: ({ expires_at: at }) => minute(at),
 };
 
-/** The gateway that gets the request ends the grant at once, others within 12 s. */
+/** Ends a grant: at once at the gateway that gets the request, at others within 12 s. */
 export const revokeGrant: Command = {
   name: 'grant revoke',
   positionals: '<id>',

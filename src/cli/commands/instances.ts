@@ -160,7 +160,7 @@ function recordOf(
   return pairs.length === 0 ? undefined : Object.fromEntries(pairs);
 }
 
-/** As `recordOf`, and `KEY=@file` takes the value from a file. */
+/** The pairs of a repeatable option, of which `KEY=@file` takes the value from a file. See `recordOf`. */
 async function recordWithFiles(
   input: CommandInput,
   option: string,
@@ -173,10 +173,10 @@ async function recordWithFiles(
   return Object.keys(record).length === 0 ? undefined : record;
 }
 
-/** No value of a registration is longer. */
+/** The most bytes of a value in a file: no value of a registration is longer. */
 const MAX_VALUE_BYTES = 1024 * 1024;
 
-/** A secret in a file stays out of the list of processes, which every user of the machine can read. */
+/** The content of a file. A secret in it stays out of the list of processes, which every user of the machine can read. */
 async function contentOf(option: string, folder: string, written: string): Promise<string> {
   const file = written.slice(1);
   try {
@@ -268,7 +268,7 @@ export const instanceSet: Command = {
   },
 };
 
-/** Longest wait for all engines and clusters together, in ms. */
+/** The longest wait for all engines and clusters together, in ms. */
 const SYNC_MS = 60_000;
 
 export const sync: Command = {

@@ -64,7 +64,7 @@ export const login: Command = {
   },
 };
 
-/** Later commands send the token only after a proof: said now, where the address leads to a proxy or a mapped port. */
+/** Warns where the address leads to a proxy or a mapped port: later commands send the token only after a proof. */
 async function warnUnproven(url: string, terminal: Terminal): Promise<void> {
   const { prove } = requestCredentials(url, { ...terminal.env, STAGEDOOR_API_KEY: undefined });
   try {
@@ -133,7 +133,7 @@ interface Removed {
   readonly credentials: RequestCredentials;
 }
 
-/** The caller removes the token in any case. It is sent only to a gateway, not to any other program at the address. */
+/** Ends a token, which the caller removes in any case. It is sent only to a gateway, not to any other program at the address. */
 async function endToken(
   { url, token, credentials }: Removed,
   terminal: Pick<Terminal, 'busy' | 'note'>,

@@ -43,7 +43,7 @@ export const logs: Command = {
   },
 };
 
-/** Interval between reads of a followed log, in ms, and the most bytes of one read. */
+/** The interval between reads of a followed log, in ms, and the most bytes of one read. */
 const READ_MS = 200;
 const PIECE_BYTES = 64 * 1024;
 const LINE_END = 10;

@@ -31,7 +31,7 @@ export const list: Command = {
   },
 };
 
-/** Whether it says something to name the node of each program. */
+/** True when it is useful to name the node of each program. */
 async function hasSeveralNodes(gateway: Remote, registry: unknown): Promise<boolean> {
   if (instancesOf(registry).every(({ node_id: node }) => typeof node !== 'string')) return false;
   const answer = await gateway.request('/gateway/nodes').catch(() => undefined); // the list is shown without them
@@ -69,7 +69,10 @@ function listing(input: CommandInput, terminal: Terminal, registry: unknown, has
   );
 }
 
-/** Exit code 0 also for a degraded gateway: it serves, so scripts that wait for a gateway need not distinguish the two. */
+/**
+ * Shows the state of the gateway. Exit code 0 also for a degraded one: it serves, so scripts that wait for a gateway
+ * need not distinguish the two.
+ */
 export const status: Command = {
   name: 'gateway status',
   summary:
@@ -156,7 +159,7 @@ function recordsOf(values: unknown, field: string): readonly Fields[] {
   return Object.entries(fields(values)).map(([key, value]) => ({ ...fields(value), [field]: key }));
 }
 
-/** The health of the gateway needs no account; the health of a template does. */
+/** Shows the health of the gateway, which needs no account, or that of a template, which does. */
 export const health: Command = {
   name: 'gateway health',
   positionals: '[template]',
@@ -253,7 +256,7 @@ async function watch(
   }
 }
 
-/** With calls per second when there are two samples. */
+/** The table of instances; with calls per second when there are two samples. */
 function tableOf(
   terminal: Terminal,
   now: GatewaySample,
@@ -298,7 +301,7 @@ function percent(rate: unknown): string {
   return `${(Number(rate ?? 0) * 100).toFixed(1)} %`;
 }
 
-/** Callers that see only a part of the gateway get no percentiles. */
+/** A duration with its unit. Callers that see only a part of the gateway get no percentiles. */
 function milliseconds(value: unknown): string {
   return typeof value === 'number' ? `${value.toFixed(value < 10 ? 1 : 0)} ms` : '-';
 }

@@ -80,7 +80,7 @@ interface Row extends Fields {
 
 const MAX_BYTES = 5 * 1024 * 1024;
 
-/** Throws CommandFailure for a file that cannot be read, or is none of the kinds. */
+/** Reads the servers in a file. Throws CommandFailure for one that cannot be read, or is of no known kind. */
 async function readServers(file: string, input: CommandInput, terminal: Terminal): Promise<ImportedFile> {
   if (!input.has('from-registry') && input.has('registry'))
     throw new UsageError('--registry requires --from-registry');
@@ -104,7 +104,7 @@ async function readServers(file: string, input: CommandInput, terminal: Terminal
   }
 }
 
-/** Reads a file, a pipe or a device. CommandFailure. */
+/** The text of a file, a pipe or a device. Throws CommandFailure. */
 export async function fileText(path: string): Promise<string> {
   try {
     return await wholeText(filePieces(path), path);
@@ -116,12 +116,12 @@ export async function fileText(path: string): Promise<string> {
   }
 }
 
-/** All of it. CommandFailure. */
+/** The whole text of standard input. Throws CommandFailure. */
 export function standardInput(): Promise<string> {
   return wholeText(process.stdin, 'standard input');
 }
 
-/** The size of a file does not count: a pipe and a device have none. CommandFailure over MAX_BYTES. */
+/** The text of all pieces. Pipes and devices have no size before they are read. Throws CommandFailure over MAX_BYTES. */
 async function wholeText(pieces: AsyncIterable<Uint8Array>, name: string): Promise<string> {
   const bytes = await bytesWithin(pieces, MAX_BYTES);
   if (bytes === undefined) throw new CommandFailure(`${name} has more than ${MAX_BYTES} bytes`);
@@ -157,7 +157,7 @@ async function isConfirmed(
   return /^\s*y(es)?\s*$/i.test((await terminal.readLine()) ?? '');
 }
 
-/** Never throws, but for Ctrl-C at a question. */
+/** Imports one server. Throws only for Ctrl-C at a question. */
 async function importOne(planned: PlannedImport, gateway: Remote, values: Placeholders): Promise<Row> {
   const { server, template, state, isFiled = false } = planned;
   if (state === 'unchanged') return rowOf(planned, 'unchanged');
@@ -192,7 +192,7 @@ async function importOne(planned: PlannedImport, gateway: Remote, values: Placeh
   }
 }
 
-/** How often it looks at instances that start, in ms between the first two looks, then twice as long each time. */
+/** The number of looks at instances that start, and the ms between the first two looks; the time doubles with each look. */
 const LOOKS = 5;
 const LOOK_MS = 50;
 

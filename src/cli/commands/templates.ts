@@ -328,7 +328,7 @@ export const templateSet: Command = {
   },
 };
 
-/** The gateway checks the values. Throws UsageError for an unknown name. */
+/** The change that these words make. The gateway checks the values. Throws UsageError for an unknown name. */
 function changeOf(words: ReadonlyMap<string, string>, names: readonly string[]): Fields {
   const settings = [...words].map(([name, value]) => {
     if (!names.includes(name)) {

@@ -37,7 +37,7 @@ export const tools: Command = {
   },
 };
 
-/** `a:number [b:string]`. */
+/** The arguments of a tool: `a:number [b:string]`. */
 function argumentsOf({ parameters }: Fields): string {
   const { properties, required } = fields(parameters);
   return Object.entries(fields(properties))

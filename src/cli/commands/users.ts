@@ -40,7 +40,7 @@ export const users: Command = {
   },
 };
 
-/** The log and the audit log use the id: `user:<id>`. */
+/** The columns of the list of users. The log and the audit log use the id: `user:<id>`. */
 const userColumns = (found: readonly Fields[]): TableColumns<Fields> => ({
   USER: 'username',
   ROLE: 'role',
@@ -111,7 +111,7 @@ export const setPassword: Command = {
   },
 };
 
-/** Changes only what the options name. */
+/** Changes a user: only the fields that the options name. */
 export const usersSet: Command = {
   name: 'user set',
   positionals: '<username>',

@@ -129,7 +129,7 @@ function firstLine(description: unknown): string {
 
 const MAX_LINE = 80;
 
-/** JSON is YAML, too. */
+/** The definition in a file of YAML or JSON: JSON is YAML, too. */
 async function definitionIn(file: string, { folder }: Terminal): Promise<JsonObject> {
   const text = file === '-' ? await standardInput() : await fileText(resolve(folder, file));
   const { parse } = await import('yaml');

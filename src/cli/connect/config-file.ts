@@ -22,7 +22,7 @@ const LARGEST_BYTES = 5 * 1024 * 1024;
 
 interface ConfigText {
   readonly path: string;
-  /** Undefined when there is none. */
+  /** The present text; undefined when there is no file. */
   readonly text: string | undefined;
   readonly mode: number;
 }
@@ -42,7 +42,7 @@ export function locate(
   return resolve(folder, filled);
 }
 
-/** Throws CommandFailure for anything but an editable file. */
+/** Reads a file that can be edited. Throws CommandFailure for any other. */
 function readConfig(written: string): ConfigText {
   try {
     const path = realpathSync(written);
@@ -120,7 +120,7 @@ const AROUND = 3;
 export async function changeEntry(
   { file, title }: ConnectKind,
   template: string,
-  /** Undefined removes the entry. */
+  /** The new entry. Undefined removes the entry. */
   target: ConnectTarget | undefined,
   input: CommandInput,
   terminal: Terminal,
@@ -156,8 +156,8 @@ export async function changeEntry(
 }
 
 /**
- * The file keeps its mode, which its user chose before there was a key in it. On Windows other users cannot read
- * the user's folder.
+ * Warns of others who can read the file, which keeps its mode: its user chose it before there was a key in it. On
+ * Windows other users cannot read the user's folder.
  */
 function warnOfReaders(
   { path, mode }: Pick<ConfigText, 'path' | 'mode'>,

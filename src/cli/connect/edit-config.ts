@@ -21,11 +21,11 @@ import { CommandFailure } from '../failures.ts';
 export interface ConfigEdit {
   readonly file: ConfigFile;
   readonly template: string;
-  /** Undefined removes the entry. */
+  /** The new entry. Undefined removes the entry. */
   readonly target?: ConnectTarget | undefined;
 }
 
-/** Members that entries of any client have: an update removes those that an entry no longer needs. */
+/** The members that entries of any client have: an update removes those that an entry no longer needs. */
 const OWN_MEMBERS: readonly string[] = [
   ...['type', 'command', 'args', 'env', 'url', 'headers', 'serverUrl', 'httpUrl'],
   ...['requestOptions', 'cmd', 'uri'],

@@ -29,14 +29,14 @@ type GatewayApi = Pick<Remote, 'url' | 'request'>;
 interface Choice {
   readonly key: Key;
   readonly env: Readonly<Record<string, string>>;
-  /** The name of the one from which `bridge` reads URL and key. */
+  /** The name of the environment from which `bridge` reads URL and key. */
   readonly environment?: string | undefined;
   /** Whether clients may start a program that only the gateway names. */
   readonly isTrusted: boolean;
   note(text: string): void;
 }
 
-/** For all templates without `template`. Throws CommandFailure for an unknown one. */
+/** The targets of one template, or of all without `wanted`. Throws CommandFailure for an unknown template. */
 export async function findTargets(
   gateway: GatewayApi,
   wanted: string | undefined,
@@ -78,7 +78,7 @@ export async function findTargets(
 
 const PROGRAM = fileURLToPath(new URL('bin/stagedoor.mjs', PACKAGE_ROOT));
 
-/** Whether it is the command of a template of this package. What runs in a container is not known here. */
+/** Whether it is the command of a template of this package. The commands inside a container are not known here. */
 async function isInCatalogue({ program, command, args }: OwnProgram): Promise<boolean> {
   if (program === 'container') return false;
   const wanted = JSON.stringify([command, ...args]);
@@ -89,7 +89,7 @@ async function isInCatalogue({ program, command, args }: OwnProgram): Promise<bo
   });
 }
 
-/** Empty for a template without instances, and for a caller that may not see them. */
+/** The instances of a template; empty when it has none, and for a caller that may not see them. */
 async function instancesOf(gateway: GatewayApi, template: string): Promise<readonly Fields[]> {
   let registry: Fields;
   try {
@@ -196,7 +196,7 @@ function dependsOnFolder(word: string): boolean {
   return !isPackage && !isAbsolute && (/[\\/]/.test(word) || /^\.|\.(m|c)?[jt]s$|\.py$/.test(word));
 }
 
-/** Empty without a command, which is shown only with gateway:write. */
+/** The words of a command; empty without one, which is shown only with gateway:write. */
 function wordsOf({ command, args }: Fields): readonly string[] {
   return typeof command === 'string' ? [command, ...elementsOf(args).map(String)] : [];
 }

@@ -3,7 +3,7 @@
 import { CommandFailure } from '../failures.ts';
 import { beginningOf } from '../remote/answering-url.ts';
 
-/** Redirects in a row that end a visit. */
+/** The most redirects in a row; one more ends a visit. */
 const MAX_REDIRECTS = 10;
 
 /** A browser with one page open at a time, at one origin. */
@@ -72,8 +72,8 @@ export class FormBrowser {
 }
 
 /**
- * The form with this text, after its `<form`. Without an expression for all of it, which some pages would keep
- * busy for hours.
+ * The form with this text, after its `<form`. It is found without a regular expression for the whole form, which some
+ * pages would keep busy for hours.
  */
 function formWith(part: string, page: string): string | undefined {
   const before = page.split('</form>').find((text) => text.includes(part) && text.includes(FORM));

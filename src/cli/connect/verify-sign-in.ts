@@ -1,6 +1,6 @@
-// Proves that a client can connect by the address alone: does what a client does, and what the browser of its user
-// does: finds the authorization server, registers, signs in, allows, redeems the code, lists the tools, and ends
-// the grant. Sources: RFC 9728, 8414, 7591, 9207.
+// Proves that a client can connect by the address alone. Does the steps of a client and of the browser of its user: finds the
+// authorization server, registers, signs in, allows, redeems the code, lists the tools, and ends the grant. Sources: RFC 9728,
+// 8414, 7591, 9207.
 
 import { createHash, randomBytes } from 'node:crypto';
 import type { EndpointTarget } from '../../connect/kind.ts';
@@ -16,11 +16,14 @@ export interface Person {
   readonly password: string;
 }
 
-/** Nothing listens there: the browser ends when it is sent to it. */
+/** The redirect URI. Nothing listens there: the browser ends when it is sent to it. */
 const CALLBACK = 'http://127.0.0.1:1/callback';
 const ANSWER_MS = 20_000;
 
-/** Throws CommandFailure with the step that does not work. Without a person it ends at the sign-in page, and knows no tools. */
+/**
+ * Signs in. Throws CommandFailure with the step that does not work. Without a person it ends at the sign-in page, and
+ * knows no tools.
+ */
 export async function verifySignIn(
   target: EndpointTarget,
   person: Person | undefined,

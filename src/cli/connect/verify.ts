@@ -20,28 +20,28 @@ import { Remote } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export interface Verification {
-  /** Undefined for a client of the HTTP API. */
+  /** The name of the server; undefined for a client of the HTTP API. */
   readonly server?: string;
   readonly protocolVersion?: string;
   readonly tools: readonly string[];
-  /** How far it went, when it did not list the tools. */
+  /** The last step that was reached, when the tools were not listed. */
   readonly until?: string;
-  /** From the start to the last page of tools. */
+  /** The time from the start to the last page of tools, in ms. */
   readonly ms: number;
 }
 
-/** Longest time until the server is initialized, in ms: a program may have to be downloaded first. */
+/** The longest time until the server is initialized, in ms: a program may have to be downloaded first. */
 const VERIFY_MS = 60_000;
-/** Longest wait for all pages of its tools together, in ms. */
+/** The longest wait for all pages of its tools together, in ms. */
 const LIST_MS = 60_000;
 
 const CLIENT = { name: 'stagedoor-connect', version: VERSION };
-/** What most clients send: the era with sessions, and no capabilities. */
+/** The profile that most clients send: the era with sessions, and no capabilities. */
 const PROFILE = { protocolVersion: LEGACY_VERSIONS[0], capabilities: {}, clientInfo: CLIENT };
 
 /**
- * Throws CommandFailure with the reason when the snippet does not work. `env` has the key as STAGEDOOR_API_KEY, or
- * there is a login.
+ * Verifies a snippet. Throws CommandFailure with the reason when it does not work. `env` has the key as
+ * STAGEDOOR_API_KEY, or there is a login.
  */
 export async function verify(
   target: ConnectTarget,

@@ -71,20 +71,23 @@ export function databaseFailure(error: unknown): unknown {
 }
 
 export interface DatabaseReport {
-  /** Without a password, with an absolute path. */
+  /** The URL of the database, without a password and with an absolute path. */
   readonly database: string;
   readonly kind: string;
   readonly is_reachable: boolean;
   /** True when a gateway of this version starts on it without a migration. */
   readonly is_usable: boolean;
   readonly reason: string | null;
-  /** Names in the order in which they are applied; null when the database does not answer. */
+  /** The names of the migrations, in the order in which they are applied; null when the database does not answer. */
   readonly migrations: MigrationStatus | null;
-  /** Problems that do not prevent a start, one line each. */
+  /** The problems that do not prevent a start, one line each. */
   readonly warnings: readonly string[];
 }
 
-/** Read-only. Throws for `memory://` and for any other text that is not a URL of a database. */
+/**
+ * The state of the database, which is only read. Throws for `memory://` and for any other text that is not a URL of a
+ * database.
+ */
 export async function databaseReport(config: Config, terminal: Terminal): Promise<DatabaseReport> {
   const { kind, printable, file } = describeStored(config);
   const exposure = file === undefined ? undefined : await fileExposureOf(file);

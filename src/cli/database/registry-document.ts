@@ -21,7 +21,7 @@ import { instanceInputOf } from '../../templates/launch.ts';
 interface DocumentSection {
   readonly load_balancer?: TemplateSettings['loadBalancer'];
   readonly auth?: TemplateSettings['auth'];
-  /** With the fields of a registration. */
+  /** The instances, with the fields of a registration. */
   readonly instances: readonly Readonly<Record<string, unknown>>[];
 }
 

@@ -108,7 +108,7 @@ async function hasView({ views }: DemoSetup['gateway']): Promise<boolean> {
 
 const WITH_KEY = 'Those that sign in by a browser need no key; others send it in the header X-API-Key.';
 
-/** Never rejects, so that the other servers continue. */
+/** Starts one server. Never rejects, so that the other servers continue. */
 async function start(
   gateway: DemoSetup['gateway'],
   { template, id, input }: DemoServer,
@@ -145,7 +145,10 @@ async function start(
 
 // --- calls, as command lines that work when they are pasted into a shell of this platform ------------------
 
-/** One call: what it shows, and the line to paste. `file` must hold `body` before the line works (Windows only). */
+/**
+ * One call: a description of what it shows, and the line to paste. `file` must hold `body` before the line works
+ * (Windows only).
+ */
 interface DemoCall {
   readonly what: string;
   readonly line: string;

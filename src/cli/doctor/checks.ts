@@ -126,7 +126,10 @@ async function checkAddress({ host, port }: { host: string; port: number }): Pro
   return fail(`${address} is used by another program`, 'end that program, or choose another port');
 }
 
-/** Whether a gateway listens there, or its metrics, which are all that their listener serves. `silent`: it does not say. */
+/**
+ * The program at an address: a gateway, also when it serves only its metrics there, or another one. `silent`: it does
+ * not say.
+ */
 async function userOf(url: string): Promise<'gateway' | 'other' | 'silent'> {
   const startedAtMs = performance.now();
   if ((await gatewayAt(url, ANSWER_MS)) !== undefined) return 'gateway';
@@ -141,7 +144,7 @@ async function userOf(url: string): Promise<'gateway' | 'other' | 'silent'> {
   }
 }
 
-/** Longest wait for the answer of the program on a port, which shows whether it is a gateway, in ms. */
+/** The longest wait for the answer of the program on a port, which shows whether it is a gateway, in ms. */
 const ANSWER_MS = 2_000;
 
 function bindingError(host: string, port: number): Promise<string | undefined> {
@@ -257,7 +260,7 @@ async function checkProxies(_config: Config, { env }: Terminal): Promise<readonl
   return [ok(`${names}: programs of templates get it; the gateway itself connects directly`)];
 }
 
-/** Which web pages may call: `*` is ignored where a page could do so without credentials. */
+/** Checks which web pages may call: `*` is ignored where a page could do so without credentials. */
 async function checkOrigins({
   authEnabled,
   listeners,
@@ -285,7 +288,7 @@ async function checkClock(_config: Config, terminal: Terminal): Promise<readonly
   return [ok(`${new Date().toISOString()}; no gateway to compare it with`)];
 }
 
-/** In whole seconds, the precision of both clocks. */
+/** Compares two clocks in whole seconds, which is the precision of both. */
 function compareClock(address: string, aheadMs: number): CheckResult {
   const seconds = Math.round(aheadMs / 1000);
   if (Math.abs(seconds) <= MAX_SECONDS) return ok(`the same as at ${address}`);
@@ -293,7 +296,7 @@ function compareClock(address: string, aheadMs: number): CheckResult {
   return warn(text, 'synchronise both clocks: tokens and keys expire by them');
 }
 
-/** Largest difference between clocks that count as equal. */
+/** The largest difference, in seconds, between clocks that count as equal. */
 const MAX_SECONDS = 10;
 
 const isPosix = process.platform !== 'win32';

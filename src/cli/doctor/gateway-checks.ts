@@ -1,4 +1,4 @@
-// The checks of `stagedoor doctor` that ask a running gateway: what it says of its instances, lists, nodes, roles and views.
+// The checks of `stagedoor doctor` that ask a running gateway about its instances, lists, nodes, roles and views.
 
 import type { Config } from '../../config/config.ts';
 import { isBuiltIn } from '../../domain/accounts/account.ts';
@@ -20,7 +20,7 @@ import { findGateway } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 import { attemptAsync, type CheckResult, ok, warn } from './result.ts';
 
-/** In the order of the output. */
+/** The checks, in the order of the output. */
 export const GATEWAY_CHECKS = {
   instances: checkInstances,
   lists: checkLists,
@@ -29,7 +29,7 @@ export const GATEWAY_CHECKS = {
   views: checkViews,
 };
 
-/** Instances of a running gateway that get no calls. */
+/** Finds instances of a running gateway that get no calls. */
 async function checkInstances(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
   const gateway = await attemptAsync(() => findGateway(undefined, terminal));
   if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
@@ -53,10 +53,10 @@ async function checkInstances(_config: Config, terminal: Terminal): Promise<read
   return named.length > 0 ? named : [ok(`${counted(records.length, 'instance')} healthy at ${gateway.url}`)];
 }
 
-/** Instances that have a line of their own. */
+/** The most instances that have a line of their own. */
 const MOST_NAMED = 10;
 
-/** Items that a running gateway leaves out of its lists at `/mcp`. */
+/** Finds items that a running gateway leaves out of its lists at `/mcp`. */
 async function checkLists(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
   const gateway = await attemptAsync(() => findGateway(undefined, terminal));
   if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
@@ -82,7 +82,7 @@ async function checkLists(_config: Config, terminal: Terminal): Promise<readonly
   return found.length > 0 ? found : [ok(`nothing is withheld at ${gateway.url}/mcp`)];
 }
 
-/** Nodes that share the database of a running gateway, and not its secret, version or settings. */
+/** Finds nodes that share the database of a running gateway, and not its secret, version or settings. */
 async function checkNodes(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
   const gateway = await attemptAsync(() => findGateway(undefined, terminal));
   if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
@@ -96,7 +96,7 @@ async function checkNodes(_config: Config, terminal: Terminal): Promise<readonly
   return [ok(`the nodes at the database of ${gateway.url} have the same secret, version and settings`)];
 }
 
-/** Roles that users of a running gateway have, and templates that roles name, without a definition. */
+/** Finds roles that users of a running gateway have, and templates that roles name, without a definition. */
 async function checkRoles({ roles }: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
   const gateway = await attemptAsync(() => findGateway(undefined, terminal));
   if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
@@ -124,7 +124,7 @@ async function checkRoles({ roles }: Config, terminal: Terminal): Promise<readon
   return found.length > 0 ? found : [ok(`each role at ${gateway.url} is defined`)];
 }
 
-/** What is wrong with the views of a running gateway. */
+/** Finds the faults of the views of a running gateway. */
 async function checkViews(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
   const gateway = await attemptAsync(() => findGateway(undefined, terminal));
   if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];

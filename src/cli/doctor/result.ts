@@ -1,9 +1,9 @@
-// What a check of `stagedoor doctor` found.
+// The result of a check of `stagedoor doctor`.
 
 export interface CheckResult {
   readonly status: 'ok' | 'warn' | 'fail';
   readonly text: string;
-  /** What to do; null when nothing has to be done, or the text says it. */
+  /** The action that is needed; null when none is, or the text names it. */
   readonly advice: string | null;
 }
 
@@ -19,7 +19,7 @@ export function fail(text: string, advice: string | null): CheckResult {
   return { status: 'fail', text, advice };
 }
 
-/** What the work resolves with, or the error with which it rejects. */
+/** The result of the work, or the error with which it rejects. */
 export function attemptAsync<T>(work: () => Promise<T>): Promise<T | Error> {
   return work().catch((error: unknown) => {
     if (error instanceof Error) return error;

@@ -25,14 +25,14 @@ export interface ServerReport {
   }[];
 }
 
-/** Openings that fail in a row: the second one is without what the server did not know. */
+/** The number of openings that fail in a row: the second one omits the features that the server did not know. */
 const FAILURES = 2;
 const LOOK_MS = 100;
 
-/** A gateway examines its servers within the limits of its lists. */
+/** The longest wait for an examination, in ms: a gateway examines its servers within the limits of its lists. */
 const EXAMINED_MS = 300_000;
 
-/** Throws UsageError and CommandFailure. */
+/** Examines the server that the input names. Throws UsageError and CommandFailure. */
 export async function examineNamed(input: CommandInput, terminal: Terminal): Promise<ServerReport> {
   const [name, more] = input.positionals;
   const { program } = input;

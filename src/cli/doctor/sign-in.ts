@@ -13,9 +13,9 @@ import { type Fields, fields } from '../remote/answers.ts';
 import { certificateFault } from '../remote/certificate-fault.ts';
 import { type CheckResult, fail, ok, warn } from './result.ts';
 
-/** Longest wait for one answer, in ms. */
+/** The longest wait for one answer, in ms. */
 const ANSWER_MS = 5_000;
-/** Largest difference between the clocks of the gateway and of a provider with which a sign-in works. */
+/** The largest difference, in seconds, between the clocks of the gateway and of a provider with which a sign-in works. */
 const SKEW_SECONDS = 60;
 
 export async function checkSignIn(config: Config): Promise<readonly CheckResult[]> {
@@ -100,7 +100,10 @@ async function checkProvider(provider: ProviderSetting, address: string): Promis
   return [...clock, await checkClient(name, endpoint, { clientId, redirectUri })];
 }
 
-/** As sign-ins compare it: as a URL, and Microsoft names itself otherwise. Identity assertions compare the text. */
+/**
+ * Whether an issuer is that of the provider, in the comparison of sign-ins: as a URL, and Microsoft uses another
+ * name. Identity assertions compare the text.
+ */
 function isIssuer(said: string, { issuer, idJag }: ProviderSetting): boolean {
   if (said === issuer || idJag === true) return said === issuer;
   const { href, origin, hostname } = new URL(issuer);

@@ -4,9 +4,9 @@ import { readdirSync } from 'node:fs';
 import { flushCompileCache, getCompileCacheDir } from 'node:module';
 
 /**
- * Node keeps a second copy of all compiled code that it has read, 6 MB, until a flush writes the new part; later
- * loads reuse that memory. With an empty cache a flush would write two thousand files, 0.3 s of the first start;
- * then Node writes them at the end of the process, as usual. Does nothing without a cache. Never fails.
+ * Releases the second copy of all compiled code that Node has read, 6 MB: a flush writes the new part, and later
+ * loads reuse the memory. With an empty cache a flush would write two thousand files, 0.3 s of the first start; then
+ * Node writes them at the end of the process, as usual. Does nothing without a cache. Never fails.
  */
 export function releaseCompiledCode(): void {
   const folder = getCompileCacheDir();

@@ -15,7 +15,7 @@ export type EventLogger = Readonly<Record<Level, (fields: object, message: strin
   readonly isLevelEnabled: (level: Level) => boolean;
 };
 
-/** Interval of the lines about one instance that stays down, in ms. */
+/** The interval of the lines about one instance that stays down, in ms. */
 const STILL_DOWN_MS = 3_600_000;
 
 /** Subscribes until the events complete or the subscription is ended. Names of fields are snake_case. `now`: in ms, monotonic. */
@@ -24,7 +24,7 @@ export function logEvents(
   log: EventLogger,
   now: () => number = () => performance.now(),
 ): Subscription {
-  /** When the last line about each instance that is down was written, by server id. */
+  /** The time of the last line about each instance that is down, by server id. */
   const downSince = new Map<string, number>();
   const isKnown = (event: GatewayEvent): boolean => {
     if (
@@ -50,7 +50,7 @@ export function logEvents(
   });
 }
 
-/** Undefined for an event at debug level, whose text is its type. */
+/** The level and the text of an event; undefined at debug level, where the text is its type. */
 function wordsOf(event: GatewayEvent): Words | undefined {
   switch (event.type) {
     case 'session.ended':

@@ -28,8 +28,8 @@ export function createLog(
 }
 
 /**
- * Writes records with fields as pino does, in half the time and with little garbage: each request has such a
- * record. pino writes all others. The log has no other bindings, serializers or redaction that this would bypass.
+ * Writes records with fields like pino, in half the time and with little garbage: each request has such a record.
+ * pino writes all others. The log has no other bindings, serializers or redaction that this would bypass.
  */
 function writesFields(
   sink: LogSink,
@@ -51,7 +51,7 @@ type LogMethod = NonNullable<NonNullable<LoggerOptions['hooks']>['logMethod']>;
 
 const INFO = pino.levels.values.info;
 
-/** Undefined for anything but an object with fields, and for errors, which pino formats. */
+/** The JSON of an object with fields; undefined for anything else, and for errors, which pino formats. */
 function jsonOf(fields: unknown): string | undefined {
   if (typeof fields !== 'object' || fields === null || 'err' in fields || fields instanceof Error)
     return undefined;
@@ -81,13 +81,13 @@ export function humanLine(line: string): string {
 
 // --- the sink ----------------------------------------------------------------------------------------------
 
-/** Characters that are collected before they are written: one system call for many lines, and little to lose. */
+/** The number of characters that are collected before they are written: one system call for many lines, and little to lose. */
 const COLLECTED_CHARACTERS = 16 * 1024;
-/** Longest time a line waits to be written, in ms; also the interval of retries while nothing can be written. */
+/** The longest time for which a line waits to be written, in ms; also the interval of retries while nothing can be written. */
 const FLUSH_MS = 100;
-/** Most unwritten bytes and collected characters, together, that are kept while nothing can be written. */
+/** The most unwritten bytes and collected characters, together, that are kept while nothing can be written. */
 const LONGEST_BACKLOG = 1024 * 1024;
-/** Longest wait at the end of the process until everything is written, and the pause between two attempts, in ms. */
+/** The longest wait at the end of the process until everything is written, and the pause between two attempts, in ms. */
 const LAST_WAIT_MS = 200;
 const LAST_PAUSE_MS = 5;
 
@@ -96,7 +96,7 @@ export class LogSink {
   readonly #write: (bytes: Uint8Array) => number;
   /** Lines of which no write has begun. */
   #collected = '';
-  /** The unwritten rest of the last write. */
+  /** The part of the last write that is not written yet. */
   #unsent: Uint8Array = new Uint8Array();
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -127,7 +127,7 @@ export class LogSink {
     }
   }
 
-  /** At the end of the process: waits briefly for a slow reader. */
+  /** Writes what is left at the end of the process. Waits briefly for a slow reader. */
   close(): void {
     this.flushSync();
     const pause = new Int32Array(new SharedArrayBuffer(4));

@@ -21,19 +21,19 @@ import { listenForStop, type StopOptions, type StopReason, type StopSignals } fr
 
 export interface RunOptions {
   readonly isDemo: boolean;
-  /** Default: this process is the whole gateway. */
+  /** The worker that this process is. Default: this process is the whole gateway. */
   readonly worker?: ServerOptions['worker'];
   readonly firstPassword?: ServerOptions['firstPassword'];
   readonly terminal: Pick<Terminal, 'print' | 'paint' | 'columns'>;
-  /** Default: standard error, see log.ts. */
+  /** The log. Default: standard error, see log.ts. */
   readonly log?: Logger;
   readonly onReady?: (server: RunningServer) => void;
   readonly stop?: StopOptions;
-  /** Ends the process at once. Without a code: with process.exitCode. Default: see `endProcess`. */
+  /** Ends the process at once, with process.exitCode when no code is given. Default: see `endProcess`. */
   readonly exit?: (code?: number) => void;
 }
 
-/** Longest time for which a leaked handle may keep the process alive after the orderly end, in ms. */
+/** The longest time for which a leaked handle may keep the process alive after the orderly end, in ms. */
 const LAST_RESORT_MS = 2_000;
 
 /**
@@ -66,7 +66,7 @@ class GatewayRun {
   #gateway: Gateway | undefined;
   #demo: Demo | undefined;
 
-  /** Signals count from now on, so that a start that hangs (for example on a registry file that is a pipe) can be ended, too. */
+  /** Signals count from here on, so that a start that hangs (for example on a registry file that is a pipe) can be ended, too. */
   constructor(config: Config, options: ResolvedOptions, stop: StopSignals) {
     this.#config = config;
     this.#options = options;
@@ -75,7 +75,7 @@ class GatewayRun {
     void stop.urgent.then((code) => this.#endAtOnce(code));
   }
 
-  /** Undefined when a signal came before the end of the start. */
+  /** Starts the gateway. Undefined when a signal came before the end of the start. */
   async start(): Promise<RunningServer | undefined> {
     const { log, worker, firstPassword, terminal } = this.#options;
     const onGateway = (opened: Gateway): void => {
@@ -97,7 +97,7 @@ class GatewayRun {
     }
   }
 
-  /** Until a signal; resolves with the exit code when the server is closed. */
+  /** Serves until a signal. Resolves with the exit code when the server is closed. */
   async serve(server: RunningServer): Promise<number> {
     const { log, terminal, isDemo, onReady } = this.#options;
     const stopReleasing = releaseStartMemory();
@@ -119,7 +119,7 @@ class GatewayRun {
     }
   }
 
-  /** Says what happens now, and waits as long as balancers need to see that this gateway is not ready. */
+  /** Announces the stop, and waits as long as balancers need to see that this gateway is not ready. */
   async #announceStop(server: RunningServer, { cause, exitCode }: StopReason): Promise<void> {
     const { print } = this.#options.terminal;
     const { shutdownDelayMs, graceMs } = this.#config;
@@ -148,18 +148,19 @@ class GatewayRun {
 }
 
 /**
- * V8 allocates objects in the old generation when earlier objects of the same code lived long, which the start of
- * many instances or connections suggests for code that serves calls. One such object per call keeps all others of
- * its call alive until a full collection. Set before the first instance is opened, but after the modules were
- * loaded: cached code is valid only for the flags with which it was compiled. Source: ADR 79, 152.
+ * Makes V8 allocate all objects in the young generation. V8 allocates objects in the old one when earlier objects of
+ * the same code lived long, which the start of many instances or connections suggests for code that serves calls. One
+ * such object per call keeps all others of its call alive until a full collection. Set before the first instance is
+ * opened, but after the modules were loaded: cached code is valid only for the flags with which it was compiled.
+ * Source: ADR 79, 152.
  */
 function keepGarbageYoung(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
 }
 
 /**
- * V8 optimizes functions after a tenth of the usual number of calls: the first seconds of load then run less slow
- * code. It inlines three times as much: a call passes through many small functions. Set after the start, which
+ * Makes V8 optimize functions after a tenth of the usual number of calls, so that the first seconds of load run less
+ * slow code, and inline three times as much: a call passes through many small functions. Set after the start, which
  * would optimize code that never runs again. Source: ADR 140, 342.
  */
 function optimizeCalls(): void {
@@ -217,8 +218,9 @@ function announce(
 }
 
 /**
- * A code over 128 stands for a signal, which then ends the process: `process.exit` waits for busy threads, and a thread
- * that opens a pipe may be busy forever. Process 1 of a container, which its own signals do not end, exits with the code.
+ * Ends the process. A code over 128 stands for a signal, which then ends the process: `process.exit` waits for busy
+ * threads, and a thread that opens a pipe may be busy forever. Process 1 of a container, which its own signals do not
+ * end, exits with the code.
  */
 export function endProcess(code?: number): void {
   if (code !== undefined && code > 128 && process.platform !== 'win32') process.kill(process.pid, code - 128);

@@ -1,14 +1,14 @@
-// Returns the memory that only the start needed: half of the heap is garbage then, and an idle process never collects it.
+// Returns the memory that only the start needed: half of the heap is garbage then, which an idle process never collects.
 
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 const CHECK_MS = 1_000;
-/** Under load V8 collects by itself; after a minute it has. */
+/** The most checks, one each second: under load V8 has collected by itself after a minute. */
 const MAX_CHECKS = 60;
 /** The share of a second in which an idle event loop runs code. */
 const IDLE_SHARE = 0.05;
-/** A collection of a larger heap, of thousands of instances, would stop the process for longer than 50 ms. */
+/** The largest heap that is collected: with a larger one, of thousands of instances, the process would stop for over 50 ms. */
 const MAX_HEAP_BYTES = 100e6;
 
 /** Collects once, in the first idle second. Returns a function that cancels it. */
@@ -27,7 +27,10 @@ export function releaseStartMemory(): () => void {
   return () => clearInterval(timer);
 }
 
-/** The only way to V8's collector that needs no flag on the command line. V8 itself then shrinks the heap within ten seconds. */
+/**
+ * Collects garbage, in the only way that needs no flag on the command line. V8 itself then shrinks the heap within
+ * ten seconds.
+ */
 function collect(): void {
   setFlagsFromString('--expose-gc');
   const gc: () => void = runInNewContext('gc');

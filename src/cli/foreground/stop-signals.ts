@@ -8,14 +8,14 @@ import { isatty } from 'node:tty';
 const SAME_SIGNAL_MS = 500;
 
 export interface StopReason {
-  /** The name of a signal, or `an uncaught error`. */
+  /** The cause: the name of a signal, or `an uncaught error`. */
   readonly cause: string;
   readonly exitCode: number;
 }
 
 export interface StopOptions {
   readonly source?: Pick<NodeJS.EventEmitter, 'on' | 'off'>;
-  /** Monotonic clock in ms. */
+  /** A monotonic clock in ms. */
   readonly now?: () => number;
   /** Whether a hangup can mean that the terminal was closed. Default: whether a standard stream is a terminal. */
   readonly hasTerminal?: boolean;
@@ -23,7 +23,7 @@ export interface StopOptions {
 
 export type StopSignals = ReturnType<typeof listenForStop>;
 
-/** Most errors that are reported: a loop of errors must not fill a disk during the stop. */
+/** The most errors that are reported: a loop of errors must not fill a disk during the stop. */
 const MAX_REPORTED = 100;
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGBREAK'];
 

@@ -89,7 +89,7 @@ export class Placeholders {
     return this.#ask(known?.description ?? id, id, known);
   }
 
-  /** Hidden: most values are secrets, and none is asked for twice. */
+  /** Asks for a value with a hidden prompt: most values are secrets, and none is asked for twice. */
   async #ask(question: string, key: string, input?: ImportInput): Promise<string> {
     const known = this.#answers.get(key);
     if (known !== undefined) return known;
@@ -108,8 +108,8 @@ export class Placeholders {
 }
 
 /**
- * A digest of the entry as it is in the file, by which a later import sees that it is unchanged. Slow to guess: it
- * covers secrets.
+ * A digest of the entry in the file, by which a later import sees that it is unchanged. It is slow to guess, because
+ * it covers secrets.
  */
 export function entryDigestOf(entry: unknown, salt = randomBytes(12).toString('hex')): string {
   return `${salt}:${scryptSync(JSON.stringify(entry), salt, 24).toString('hex')}`;

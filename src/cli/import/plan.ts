@@ -1,5 +1,5 @@
-// What an import would change at a gateway: the template of each server, and whether it is new, changed or as it
-// was. It changes nothing.
+// The plan of an import: the template of each server, and whether it is new, changed or the same at the gateway. A plan
+// changes nothing.
 
 import { isDeepStrictEqual } from 'node:util';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
@@ -13,11 +13,11 @@ export interface PlannedImport {
   readonly server: ImportedServer;
   readonly template: string;
   readonly state: 'new' | 'changed' | 'unchanged';
-  /** True: the folder of templates defines the same server, so that only the instance is registered. */
+  /** True when the folder of templates defines the same server, so that only the instance is registered. */
   readonly isFiled?: boolean;
 }
 
-/** `gateway` undefined: nothing is known to be there. Throws CommandFailure. */
+/** The plan of an import. Without `gateway` nothing is known of its templates. Throws CommandFailure. */
 export async function planImport(
   servers: readonly ImportedServer[],
   gateway: Remote | undefined,
@@ -84,7 +84,7 @@ export function firstInstanceId(template: string): string {
   return `${template}-1`;
 }
 
-/** The command or the address, as it may be shown: without secrets. */
+/** The command or the address in a form without secrets. */
 export function shownTarget({ definition, instance }: ImportedServer): string {
   const { command, args, endpoint } = instance ?? definition;
   if (typeof command === 'string') {

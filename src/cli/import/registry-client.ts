@@ -1,4 +1,4 @@
-// Asks a registry of MCP servers that speaks the official API, v0.1: with a bound for every wait and every answer. It sends no
+// Asks a registry of MCP servers that speaks the official API, v0.1, with a bound for every wait and every answer. Sends no
 // credentials, and nothing but the words of the search.
 
 import { messageOf } from '../../domain/errors/errors.ts';
@@ -11,11 +11,11 @@ import { textWithin } from '../remote/answering-url.ts';
 import { type Fields, fields, objectsOf } from '../remote/answers.ts';
 
 const WAIT_MS = 15_000;
-/** Longest time of a search with all its pages, each of which may come late. */
+/** The longest time of a search with all its pages, each of which may come late, in ms. */
 const SEARCH_MS = 60_000;
 const MAX_BYTES = 8 * 1024 * 1024;
 const PAGE = 100;
-/** Pages of one search: a registry may answer with pages that have no servers, without end. */
+/** The most pages of one search: a registry may answer with pages without servers and without end. */
 const MAX_PAGES = 50;
 const MAX_REDIRECTS = 3;
 
@@ -93,7 +93,10 @@ async function asked(registry: string, path: string): Promise<unknown> {
   }
 }
 
-/** Redirects are followed at the origin of the registry only: another one, perhaps inside this network, was not named. */
+/**
+ * The answer of a registry. Redirects are followed at the origin of the registry only: the user did not name another
+ * one, which may be inside this network.
+ */
 async function answerOf(registry: string, address: string, init: RequestInit): Promise<Response> {
   let url = new URL(address);
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {

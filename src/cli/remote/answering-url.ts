@@ -24,13 +24,16 @@ export function answeringUrl(terminal: Pick<Terminal, 'folder' | 'busy'>): Promi
   });
 }
 
-/** Longest wait for the answer that shows whether a gateway is at an address, in ms. */
+/** The longest wait for the answer that shows whether a gateway is at an address, in ms. */
 export const SEEK_MS = 3_000;
 
 interface FoundGateway {
-  /** By https if the port speaks it; of `localhost` if its certificate is for that name and not for 127.0.0.1. */
+  /**
+   * The address that answered: by https if the port speaks it; with `localhost` if its certificate is for that name
+   * and not for 127.0.0.1.
+   */
   readonly url: string;
-  /** Headers of its answer; undefined if its certificate is refused. */
+  /** The headers of its answer; undefined if its certificate is refused. */
   readonly headers?: Headers;
 }
 

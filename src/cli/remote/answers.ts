@@ -21,7 +21,7 @@ export function instancesOf(registry: unknown): readonly Fields[] {
   );
 }
 
-/** The lines of an answer about the nodes that say what they should have in common and do not. */
+/** The lines of an answer that name the differences between nodes in the settings which they should have in common. */
 export function warningsOf(answer: unknown): readonly string[] {
   return elementsOf(fields(answer).warnings).map(String);
 }

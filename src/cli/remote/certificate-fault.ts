@@ -1,8 +1,9 @@
-// Why the certificate of a gateway is refused, in one line with what to do, and which addresses turn out to be https.
+// The reason why the certificate of a gateway is refused, in one line with an advice, and the addresses that turn out to be
+// https.
 
 import { codeOf } from '../../domain/errors/errors.ts';
 
-/** True for what a port of a gateway with TLS answers to plain HTTP. Source: server/secure-server.ts. */
+/** True for the answer of a port of a gateway with TLS to plain HTTP. Source: server/secure-server.ts. */
 export function speaksHttps(url: string, status: number, text: string): boolean {
   return url.startsWith('http:') && status === 400 && text.startsWith('This port speaks HTTPS');
 }
@@ -14,7 +15,7 @@ export function secured(url: string): string {
 
 export const OTHER_NAME = 'ERR_TLS_CERT_ALTNAME_INVALID';
 
-/** `error`: of fetch. Undefined for a failure that is not about the certificate. */
+/** The fault of the certificate in one line; undefined for a failure that has another cause. `error`: the one of fetch. */
 export function certificateFault(url: string, error: unknown): string | undefined {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   const code = codeOf(cause);
@@ -40,7 +41,7 @@ function namesOf(cause: unknown): readonly string[] {
 
 const MAX_NAMES = 3;
 
-/** Codes of OpenSSL for a chain of certificates that does not end at a known authority. */
+/** The codes of OpenSSL for a chain of certificates that does not end at a known authority. */
 const UNTRUSTED: readonly string[] = [
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
   'UNABLE_TO_GET_ISSUER_CERT',

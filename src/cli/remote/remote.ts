@@ -19,8 +19,8 @@ import { secured, speaksHttps } from './certificate-fault.ts';
 import { outcomeText, unreachable } from './unreachable.ts';
 
 /**
- * The gateway that `--url` or STAGEDOOR_URL names, whether it answers or not; else the first that answers at a usual address.
- * `isTrusted`: of --trust.
+ * The gateway that `--url` or STAGEDOOR_URL names, whether it answers or not; else the first one that answers at a
+ * usual address. `isTrusted`: whether --trust was given.
  */
 export async function findGateway(
   written: string | undefined,
@@ -52,9 +52,9 @@ export function namedUrl(written: string | undefined, env: Terminal['env']): str
 interface RemoteRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly body?: unknown;
-  /** Sent as a form, without credentials: a login. */
+  /** The fields that are sent as a form, without credentials: a login. */
   readonly form?: Readonly<Record<string, string>>;
-  /** Longest wait for the whole answer, in ms. Default: ANSWER_MS. */
+  /** The longest wait for the whole answer, in ms. Default: ANSWER_MS. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -62,36 +62,39 @@ interface RemoteRequest {
 export interface RemoteEvent {
   readonly name: string;
   readonly data: string;
-  /** Id of the event, or of the last event that had one; empty without. */
+  /** The id of the event, or of the last event that had one; empty without. */
   readonly id: string;
 }
 
 /** The connection ended, or was silent for longer than `SILENCE_MS`. */
 export class StreamBroken extends CommandFailure {}
 
-/** Longest wait for an answer unless the request says otherwise, in ms. The gateway waits up to 16 s for a silent database. */
+/**
+ * The longest wait for an answer unless the request says otherwise, in ms. The gateway waits up to 16 s for a silent
+ * database.
+ */
 export const GATEWAY_ANSWER_MS = 20_000;
-/** Longest silence of a stream: its gateway writes a comment every 15 s. */
+/** The longest silence of a stream: its gateway writes a comment every 15 s. */
 const SILENCE_MS = 60_000;
-/** Bytes of one event; the result of a tool may be as long as a message of a backend. */
+/** The most bytes of one event; the result of a tool may be as long as a message of a backend. */
 const EVENT_BYTES = 65 * 1024 * 1024;
-/** Bytes of one answer: a program at the address of a gateway may write without end. */
+/** The most bytes of one answer: a program at the address of a gateway may write without end. */
 const ANSWER_BYTES = 128 * 1024 * 1024;
 /** Nested arrays and objects of one answer; commands make texts of its fields. */
 const ANSWER_LEVELS = 1_000;
 
 /** One gateway and the credentials for it. */
 export class Remote {
-  /** Without a slash at its end. */
+  /** The address, without a slash at its end. */
   readonly url: string;
   readonly #credentials: RequestCredentials;
   readonly #busy: Terminal['busy'];
   readonly #note: Terminal['note'];
-  /** Nodes that were named as missing. */
+  /** The nodes that were named as missing. */
   #missing = '';
   #provenAtMs = Number.NEGATIVE_INFINITY;
 
-  /** `note`: names nodes that are missing in an answer about the deployment. Default: nothing does. */
+  /** `note` gets the names of nodes that are missing in an answer about the deployment. Default: they are not named. */
   constructor(
     url: string,
     credentials: RequestCredentials,
@@ -205,7 +208,7 @@ export class Remote {
     throw new CommandFailure(`${this.url} sent more than ${ANSWER_BYTES / 1024 / 1024} MiB in one answer`);
   }
 
-  /** Before a request with credentials: a token with some time left, and a gateway that knows it. */
+  /** Makes sure, before a request with credentials, that the token has some time left and that the gateway knows it. */
   async #prove(timeoutMs = GATEWAY_ANSWER_MS): Promise<void> {
     const { renew, prove } = this.#credentials;
     try {
@@ -218,14 +221,17 @@ export class Remote {
     this.#provenAtMs = performance.now();
   }
 
-  /** Throws UsageError for a name that would address another route. */
+  /** The URL of a path. Throws UsageError for a name that would address another route. */
   #addressOf(path: string): string {
     if (/\/\.{0,2}(?=\/|$)/.test(path.replace(/\?.*$/s, '')))
       throw new UsageError('a name must not be empty, "." or ".."');
     return this.url + path;
   }
 
-  /** Throws GatewayRefusal for a failure of the request, CommandFailure for an answer that is not JSON. */
+  /**
+   * The parsed body of an answer. Throws GatewayRefusal for a failure of the request, CommandFailure for an answer
+   * that is not JSON.
+   */
   #bodyOf(response: Response, text: string, { form }: RemoteRequest = {}): unknown {
     const { status, ok } = response;
     if (status === 204) return undefined;
@@ -242,7 +248,7 @@ export class Remote {
     throw new GatewayRefusal(this.#credentials.refused(reasonsOf(body)), fields(body).error_code);
   }
 
-  /** One line, once for the same nodes: a command may ask several questions. */
+  /** Names the nodes that did not answer in one line, once for the same nodes: a command may ask several questions. */
   #noteMissing(partial: unknown): void {
     const nodes = elementsOf(partial).map(String).join(', ');
     if (nodes === '' || nodes === this.#missing) return;
@@ -250,7 +256,7 @@ export class Remote {
     this.#note(`without the part of nodes that did not answer: ${nodes}`);
   }
 
-  /** Names the credentials that lack a permission: there may be several on a machine. */
+  /** The failure of a refused request. It names the credentials that lack a permission: there may be several on a machine. */
   #refusalOf(body: object, response: Response, form?: RemoteRequest['form']): GatewayRefusal {
     // A form has credentials of its own.
     const used = response.status === 403 && form === undefined ? `; ${this.#credentials.name} was used` : '';
@@ -273,7 +279,7 @@ function refusalOf(answer: object, { status, headers }: Response, used: string):
   return new GatewayRefusal(`${reasonsOf(answer)}${advice}${used} (${shownCode})`, code);
 }
 
-/** Longest reason and code that are shown of a refusal, in UTF-16 units; an answer may have 128 MiB. */
+/** The most UTF-16 units of a refusal's reason and code that are shown; an answer may have 128 MiB. */
 const SHOWN_REASON_UNITS = 32_768;
 const SHOWN_CODE_UNITS = 128;
 
@@ -296,12 +302,12 @@ export const CLIENT_OPTIONS: OptionTable = {
   '--json': 'Print the answer of the gateway as JSON',
 };
 
-/** For commands with many columns; see `table` in output.ts. */
+/** The option of commands with many columns; see `table` in output.ts. */
 export const WIDE_OPTION: OptionTable = {
   '--wide': 'Show every column, also those that are empty or zero in every row; always so in a pipe',
 };
 
-/** As `findGateway`, but throws CommandFailure when no gateway answers. */
+/** The gateway that `findGateway` finds. Throws CommandFailure when no gateway answers. */
 export async function requireGateway(input: CommandInput, terminal: Terminal): Promise<Remote> {
   const remote = await findGateway(input.text('url'), terminal, input.has('trust'));
   if (remote !== undefined) return remote;
@@ -316,14 +322,14 @@ export async function requireGateway(input: CommandInput, terminal: Terminal): P
   );
 }
 
-/** Entries of one answer. */
+/** The number of entries of one answer. */
 const PAGE = 500;
-/** Longest time of a list without progress: a program at the address of a gateway may answer with pages without end. */
+/** The longest time of a list without progress: a program at the address of a gateway may answer with pages without end. */
 const LIST_MS = 120_000;
 
 /**
- * At most `most` entries, from all pages. Throws as `ask`; CommandFailure when the pages take longer than `longestMs`, those with
- * entries not counted where `most` bounds their number.
+ * At most `most` entries, from all pages. Throws the errors of `request`, and CommandFailure when the pages take
+ * longer than `longestMs`, not counting those with entries where `most` bounds their number.
  */
 export async function pagedEntries(
   gateway: Remote,
@@ -349,7 +355,10 @@ export async function pagedEntries(
   return entries;
 }
 
-/** For a request about a template: the failure for an unknown name of it, of an instance or of a tool suggests a similar one. */
+/**
+ * Runs a request about a template. The failure for an unknown name of the template, of an instance or of a tool
+ * suggests a similar one.
+ */
 export async function ofTemplate<T>(
   gateway: Remote,
   template: string,
@@ -366,7 +375,7 @@ export async function ofTemplate<T>(
   }
 }
 
-/** A caller that may not read the names gets no suggestion. */
+/** The suggestion of a similar name; undefined for a caller that may not read the names. */
 async function guessOf(
   code: unknown,
   gateway: Remote,

@@ -7,10 +7,10 @@ import { type Fields, fields } from './answers.ts';
 import { CLIENT_OPTIONS, ofTemplate, requireGateway } from './remote.ts';
 
 interface RequestCommand extends Pick<Command, 'name' | 'positionals' | 'summary'> {
-  /** Method and path; the arguments are encoded. */
+  /** The method and the path of the request; the arguments are encoded. */
   readonly request: (template: string, id: string) => readonly ['POST' | 'DELETE', path: string];
   readonly textOf: (template: string, id: string, answer: Fields) => string;
-  /** What --json prints, with the names, in place of the answer. */
+  /** The record that --json prints, with the names, in place of the answer. */
   readonly record?: Fields;
 }
 

@@ -1,4 +1,4 @@
-// Why a gateway cannot be reached, as the failure of a command.
+// The reason why a gateway cannot be reached, as the failure of a command.
 
 import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 import { ownCommand } from '../../domain/version.ts';
@@ -22,10 +22,10 @@ export function unreachable(url: string, timeoutMs: number, error: unknown, meth
   return new CommandFailure(reason, { cause: error });
 }
 
-/** Connections that ended after they were made. */
+/** The codes of connections that ended after they were made. */
 const BROKEN: readonly string[] = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
 
-/** For a request that was sent and not answered. */
+/** The end of the message about a request that was sent and not answered. */
 export function outcomeText(method: string): string {
   return method === 'GET' ? '' : '; the request may have been carried out';
 }

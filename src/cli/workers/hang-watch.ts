@@ -4,12 +4,13 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 
-/** Wait for a sign of a worker whose supervisor is gone, in ms. */
+/** The wait for a sign of a worker whose supervisor is gone, in ms. */
 const HUNG_MS = 10_000;
 
 /**
- * Arguments: process id, and the two waits in seconds. A line before the end of the input: the worker has ended.
- * The time at which its process began, on Linux, shows that another one has not got its id.
+ * The script of the shell. Its arguments are a process id, and the two waits in seconds. A line before the end of the
+ * input says that the worker has ended. On Linux the time at which its process began shows that no other process has
+ * got its id.
  */
 const SCRIPT = `
 began() {
@@ -29,11 +30,14 @@ done
 export interface HangWatch {
   /** Process id of the shell, to which the worker sends SIGUSR1 when it ends in order. */
   readonly pid: number;
-  /** The worker has ended. */
+  /** Ends the watch: the worker has ended. */
   close(): void;
 }
 
-/** Undefined without /bin/sh: a worker that hangs then stays. `orderlyMs`: the longest stop of a worker. */
+/**
+ * Starts the watch of a worker; undefined without /bin/sh: a worker that hangs then stays. `orderlyMs`: the longest
+ * stop of a worker.
+ */
 export function watchForHang(worker: number | undefined, orderlyMs: number): HangWatch | undefined {
   if (worker === undefined || process.platform === 'win32') return undefined;
   const waits = [HUNG_MS, orderlyMs].map((ms) => String(Math.ceil(ms / 1_000)));
@@ -59,7 +63,7 @@ export function watchForHang(worker: number | undefined, orderlyMs: number): Han
   return pid === undefined ? undefined : { pid, close: () => shell.stdin?.end('ended\n') };
 }
 
-/** The worker with this watch has seen that its supervisor is gone, and ends in order. */
+/** Tells the watch that its worker has seen that the supervisor is gone, and ends in order. */
 export function endsInOrder(watch: number | undefined): void {
   try {
     if (watch !== undefined) process.kill(watch, 'SIGUSR1');

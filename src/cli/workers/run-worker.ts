@@ -15,10 +15,10 @@ import type { Terminal } from '../terminal.ts';
 import { endsInOrder } from './hang-watch.ts';
 import { type ToSupervisor, type ToWorker, WORKER_VARIABLE, type WorkerStart } from './messages.ts';
 
-/** Longest wait for the answers of other workers, in ms. */
+/** The longest wait for the answers of other workers, in ms. */
 const ANSWER_MS = 1_500;
 
-/** `settings` throws for those that have become wrong since the gateway was started. */
+/** Runs one worker. `settings` throws for settings that have become wrong since the gateway was started. */
 export async function runWorker(settings: () => Config, terminal: Terminal): Promise<number> {
   const start: WorkerStart = JSON.parse(process.env[WORKER_VARIABLE] ?? '');
   delete process.env[WORKER_VARIABLE];
@@ -60,9 +60,9 @@ async function serve(
   });
 }
 
-/** What the supervisor and this worker say to each other. */
+/** The messages between the supervisor and this worker. */
 class SupervisorLink {
-  /** What ends the worker: signals that the supervisor passes on, its end, and errors that nobody caught. */
+  /** The events that end the worker: signals that the supervisor passes on, its end, and errors that nobody caught. */
   readonly signals = new EventEmitter();
   readonly #number: number;
   #server: RunningServer | undefined;

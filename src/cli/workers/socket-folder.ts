@@ -5,9 +5,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Longest path of a socket file, in bytes: 107 on Linux, 103 on macOS. */
+/** The most bytes of the path of a socket file: 107 on Linux, 103 on macOS. */
 const MAX_BYTES = 103;
-/** Length of a slash and the name of a socket file, which is the number of a worker. */
+/** The length of a slash and the name of a socket file, which is the number of a worker. */
 const NAME_BYTES = 8;
 
 export interface SocketFolder {
@@ -15,7 +15,7 @@ export interface SocketFolder {
   remove(): void;
 }
 
-/** Undefined where there is none: on Windows, and without a folder for temporary files with a short enough path. */
+/** Makes the folder; undefined on Windows, and without a folder for temporary files with a short enough path. */
 export function openSocketFolder(roots: readonly string[] = [tmpdir(), '/tmp']): SocketFolder | undefined {
   if (process.platform === 'win32') return undefined;
   for (const root of roots) {
@@ -31,7 +31,7 @@ export function openSocketFolder(roots: readonly string[] = [tmpdir(), '/tmp']):
   return undefined;
 }
 
-/** It may be that this process can open no file any more: that is not a failure of the gateway. */
+/** Removes the folder. A failure is not one of the gateway: this process may be unable to open any more files. */
 function removeIfPossible(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });

@@ -19,28 +19,31 @@ import { openSocketFolder } from './socket-folder.ts';
 export interface SupervisorOptions {
   readonly count: number;
   readonly terminal: Pick<Terminal, 'print' | 'columns'>;
-  /** Default: standard error, see log.ts. */
+  /** The log. Default: standard error, see log.ts. */
   readonly log?: Logger;
   readonly onReady?: (gateway: { readonly urls: readonly string[] }) => void;
 }
 
-/** Longest wait for the answers of workers to a question of another one, in ms. */
+/** The longest wait for the answers of workers to a question of another one, in ms. */
 const ANSWER_MS = 1_000;
-/** Interval of the questions to each worker whether it is alive, in ms. */
+/** The interval in ms of the questions to each worker whether it is alive. */
 const PING_MS = 1_000;
-/** A worker that did not answer for this time, in ms, is killed: before its row expires, which other nodes would see. */
+/** The time in ms after which a silent worker is killed: before its row expires, which other nodes would see. */
 const SILENT_MS = 8_000;
 /**
- * Longest time, in ms, from the start of a worker to its first message, before which it loads its code: long on a
+ * The longest time, in ms, from the start of a worker to its first message, before which it loads its code: long on a
  * busy machine.
  */
 const FIRST_SIGN_MS = 60_000;
-/** A gap between two pings, in ms, after which this process slept itself. */
+/** The gap between two pings, in ms, that shows that this process slept itself. */
 const SLEPT_MS = 3_000;
-/** A worker that ended earlier than this after it was ready, in ms, is started again with a growing delay. */
+/**
+ * The time in ms after it was ready within which the end of a worker counts as a failure: it is started again with a
+ * growing delay.
+ */
 const STABLE_MS = 10_000;
 const [FIRST_DELAY_MS, LONGEST_DELAY_MS] = [1_000, 30_000];
-/** Time to end beyond the longest orderly stop, and after a signal that demands an immediate end, in ms. */
+/** The time to end beyond the longest orderly stop, and after a signal that demands an immediate end, in ms. */
 const [LAST_MS, URGENT_MS] = [20_000, 2_000];
 
 /**
@@ -77,9 +80,9 @@ export async function runSupervisor(config: Config, options: SupervisorOptions):
   }
 }
 
-/** Longest wait for the end of the channel of a worker that has ended, in ms. */
+/** The longest wait for the end of the channel of a worker that has ended, in ms. */
 const HEARD_MS = 1_000;
-/** Longest wait of a connection that came back for another worker, in ms: one that is silent is killed before. */
+/** The longest wait of a connection that came back for another worker, in ms: a silent worker is killed before. */
 const RETURNED_MS = 10_000;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const;
 
@@ -89,11 +92,14 @@ interface Slot {
   process: Worker | undefined;
   life: string | undefined;
   readyAtMs: number;
-  /** The last message, or the start of the process before the first one; undefined without a process that is waited for. */
+  /**
+   * The time of the last message, or of the start of the process before the first one; undefined while no process is
+   * waited for.
+   */
   heardAtMs: number | undefined;
   hasSpoken: boolean;
   isReady: boolean;
-  /** Ends in a row, each before it was ready, or shortly after. */
+  /** The number of ends in a row, each before it was ready, or shortly after. */
   failures: number;
   restart: NodeJS.Timeout | undefined;
 }
@@ -109,11 +115,11 @@ class Workers {
   readonly #sockets = openSocketFolder();
   readonly #ended = Promise.withResolvers<Error | undefined>();
   #isStopping = false;
-  /** Known once the first worker is ready. */
+  /** The data that all workers share; known once the first worker is ready. */
   #gateway: ServingGateway | undefined;
-  /** Questions of workers that wait for the answers of the others. */
+  /** The questions of workers that wait for the answers of the others. */
   readonly #questions = new Map<string, { hear(slot: Slot, answer?: string): void }>();
-  /** Why the first start failed. */
+  /** The error of the first start, if it failed. */
   #failure: Error | undefined;
   /** Connections that workers did not take, until another one gets them. */
   readonly #returned = new Set<Accepted>();
@@ -124,7 +130,7 @@ class Workers {
     this.#options = options;
   }
 
-  /** Resolves when all have ended; with an error when the first one could not start. */
+  /** Runs the workers. Resolves when all have ended; with an error when the first one could not start. */
   run(): Promise<Error | undefined> {
     // The first one creates the database, the secret and the first admin, and applies the registry file; the
     // others start after it.
@@ -136,7 +142,7 @@ class Workers {
     });
   }
 
-  /** Passes a signal on to all. From the first one on none is started. */
+  /** Passes a signal on to all workers. After the first signal no worker is started. */
   stop(signal: NodeJS.Signals): void {
     this.#isStopping = true;
     for (const slot of this.#slots) {
@@ -146,7 +152,7 @@ class Workers {
     this.#endIfOver();
   }
 
-  /** SIGKILL for those that are left after this time. */
+  /** Sends SIGKILL to the workers that are left after this time. */
   killAfter(ms: number): void {
     setTimeout(() => {
       for (const { process } of this.#slots) process?.process.kill('SIGKILL');
@@ -226,7 +232,7 @@ class Workers {
     }
   }
 
-  /** Asks the workers that are ready, and answers with what they say within a second. */
+  /** Asks the other workers that are ready, and answers with what they say within a second. */
   #askOthers(asker: Slot, { id, question }: Extract<ToSupervisor, { kind: 'question' }>): void {
     const waiting = new Set(this.#slots.filter((slot) => slot !== asker && slot.isReady));
     const answers: string[] = [];
@@ -284,7 +290,7 @@ class Workers {
     this.#tellProcesses();
   }
 
-  /** Workers do not judge each other. */
+  /** Tells each worker which lives run: workers do not judge each other. */
   #tellProcesses(gone?: string): void {
     const running = this.#slots.flatMap(({ life }) => life ?? []);
     for (const slot of this.#slots) tell(slot, { kind: 'processes', running, gone });
@@ -369,7 +375,7 @@ function watchConnections(
   return { passOn };
 }
 
-/** Also other internal messages, which have neither. */
+/** An acknowledgement of node:cluster, or another internal message, which has neither field. */
 interface Acknowledgement {
   readonly ack?: unknown;
   readonly accepted?: unknown;

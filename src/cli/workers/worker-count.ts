@@ -1,4 +1,4 @@
-// How many workers a gateway has.
+// The number of workers of a gateway.
 
 import { statfsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -7,10 +7,13 @@ import type { Config } from '../../config/config.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
 import { UsageError } from '../failures.ts';
 
-/** Each process of SQLite waits for the writes of all others. */
+/** The most workers on a SQLite file: each process waits for the writes of all others. */
 const MAX_ON_SQLITE = 8;
 
-/** By the numbers of Linux: file systems whose locks SQLite cannot trust. Others have other numbers, or none. Source: ADR 289. */
+/**
+ * The file systems whose locks SQLite cannot trust, by the numbers of Linux. Other systems have other numbers, or
+ * none. Source: ADR 289.
+ */
 const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
   [0x6969, 'NFS'],
   [0x517b, 'SMB'],
@@ -23,9 +26,9 @@ const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
 ]);
 
 /**
- * Throws UsageError for several workers on a database in memory, which no process shares, or on a SQLite file in a
- * network file system.
- * `fileSystemOf`: the number of the file system of a folder. Default: as the system says.
+ * The number of workers for these settings. Throws UsageError for several workers on a database in memory, which no
+ * process shares, or on a SQLite file in a network file system. `fileSystemOf`: the number of the file system of a
+ * folder. Default: the number that the system gives.
  */
 export function workerCount(
   { workers, databaseUrl, folder }: Pick<Config, 'workers' | 'databaseUrl' | 'folder'>,
@@ -51,7 +54,7 @@ export function workerCount(
   return workers;
 }
 
-/** Undefined for a local one, and where that is not known. */
+/** The name of the network file system of a folder; undefined for a local one, and where that is not known. */
 function networkOf(folder: string, fileSystemOf: (path: string) => number): string | undefined {
   if (process.platform !== 'linux') return undefined;
   try {
