@@ -45,7 +45,7 @@ export const CLUSTER = {
     defaultText: '`POD_IP`, else the address from which this gateway reaches its database',
     doc: 'Address at which the other gateways reach that listener: a name or an IP address, with a port if that differs. On loopback it serves plain HTTP, else TLS with a key derived from the secret.',
   }),
-  /** Absolute paths; all or none. */
+  /** The files of the certificates, as absolute paths; all or none. */
   tls: {
     cert: setting({
       key: 'cluster.tls.cert',

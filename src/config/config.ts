@@ -17,44 +17,47 @@ type ReadSettings = Omit<typeof SETTINGS, 'host' | 'port'>;
  * settings; properties that follow from several rows are declared here.
  */
 export interface Config extends ValuesOf<Omit<ReadSettings, 'nodeId'>> {
-  /** At least one. */
+  /** The addresses to listen on, at least one. */
   readonly listeners: readonly ListenAddress[];
   /** True when no port is set: then one port in use is a warning, and two are an error. */
   readonly portsDefaulted: boolean;
-  /** Name of this gateway among those on the same database. */
+  /** The name of this gateway among those on the same database. */
   readonly nodeId: string;
   /** The host name in `nodeId` when the system chooses the port: `nodeId` ends with 0 until the port is open. */
   readonly nodeHost: string | undefined;
   /** The working folder: base of relative paths, such as that of a SQLite file. */
   readonly folder: string;
-  /** Absolute paths of gateway.yaml and of the secret files that were read. */
+  /** The absolute paths of gateway.yaml and of the secret files that were read. */
   readonly files: readonly string[];
-  /** One line each, for the log: settings that have no effect. */
+  /** The warnings about settings that have no effect, one line each, for the log. */
   readonly warnings: readonly string[];
-  /** Every setting as `stagedoor config` prints it: the listeners, then one row per setting. */
+  /** Every setting in the form of `stagedoor config`: the listeners, then one row per setting. */
   readonly rows: readonly ConfigRow[];
 }
 
 /** A setting in effect. Secrets are masked. */
 export interface ConfigRow {
   readonly name: string;
-  /** As in gateway.yaml; of a listener, its address. */
+  /** The value as text, in the form of gateway.yaml; of a listener, its address. */
   readonly value: string;
-  /** For JSON: a number, in the unit of gateway.yaml, a boolean, a list, a text, or null for none; of a listener, all of it. */
+  /**
+   * The value for JSON: a number, in the unit of gateway.yaml, a boolean, a list, a text, or null for none; of a
+   * listener, all of it.
+   */
   readonly typed: unknown;
   /**
    * `default`, or the place of the value: `--port`, `GATEWAY_PORT`, `gateway.yaml, port`. A listener may have
    * two: `port: GATEWAY_PORT; host: default`.
    */
   readonly source: string;
-  /** For a listener the kind of its port, or of its host when only the host is set. */
+  /** The kind of the source; of a listener that of its port, or of its host when only the host is set. */
   readonly sourceKind: Found['kind'] | 'default';
-  /** Undefined for a listener, which has two rows of the table. */
+  /** The setting; undefined for a listener, which has two rows of the table. */
   readonly setting?: Setting<unknown>;
 }
 
 const MASK = '********';
-/** Characters of a value that an error repeats. */
+/** The most characters of a value that an error repeats. */
 const LONGEST_QUOTE = 60;
 
 /**
@@ -84,7 +87,10 @@ export function loadConfig(input: SourcesInput): Config {
   errors.check();
   return config;
 
-  /** A database file has one gateway, whatever its port; gateways on a server database are named by their address. */
+  /**
+   * The name of the node. A database file has one gateway, whatever its port; gateways on a server database are named
+   * by their address.
+   */
   function nodeOf(url: string, named: string | undefined): Pick<Config, 'nodeId' | 'nodeHost'> {
     if (named !== undefined || /^sqlite/i.test(url)) return { nodeId: named ?? 'local', nodeHost: undefined };
     const host = input.hostName ?? hostname();
@@ -115,7 +121,7 @@ function settingsOfRoles({ oauth: { issuers, providers } }: Pick<Config, 'oauth'
   ];
 }
 
-/** The host of `public_url` is an allowed host, its origin an allowed origin. */
+/** The settings with the host of `public_url` as an allowed host, and its origin as an allowed origin. */
 function withPublicUrl<T extends Pick<Config, 'publicUrl' | 'allowedHosts' | 'allowedOrigins'>>(
   values: T,
 ): T {
@@ -173,14 +179,17 @@ function cut(text: string): string {
 /** One address to listen on. `label` is its name in messages. */
 export interface ListenAddress {
   readonly host: string;
-  /** 0 means a free port. */
+  /** The port; 0 means a free one. */
   readonly port: number;
   readonly label: 'templates' | 'servers' | 'gateway' | 'metrics';
   /** The source of the port; undefined for a default and for `--port`. */
   readonly portSource?: string;
 }
 
-/** Without settings: templates on 8080, servers on 8000, as clients of the two parts of the API expect. Source: ADR 1. */
+/**
+ * The listeners without settings: templates on 8080, servers on 8000, as clients of the two parts of the API expect.
+ * Source: ADR 1.
+ */
 const DEFAULTS = [
   { label: 'templates', prefix: 'MCP_GATEWAY_', defaultPort: 8080 },
   { label: 'servers', prefix: 'GATEWAY_', defaultPort: 8000 },

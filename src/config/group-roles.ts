@@ -1,4 +1,4 @@
-// What settings say that the members of groups may do: their role, scopes, templates, views and tools.
+// The rights that settings give the members of groups: their role, scopes, templates, views and tools.
 
 import {
   isBuiltIn,
@@ -15,17 +15,17 @@ import { TEMPLATE_NAME } from '../domain/template-name.ts';
 const MAX_ROLES = 200;
 const TEMPLATE = new RegExp(`^${TEMPLATE_NAME}$`);
 
-/** What the members of a group may do. */
+/** The rights of the members of a group. */
 export interface GroupRole extends RightsLists {
   readonly role: Role;
-  /** Absent: all of the role. */
+  /** The scopes. Absent: all scopes of the role. */
   readonly scopes?: readonly Scope[];
 }
 
-/** Roles by group, in the order as written. */
+/** The roles by group, in the order of the setting. */
 export type GroupRoles = readonly (readonly [group: string, GroupRole])[];
 
-/** Ends the reading of an entry with what is wrong. */
+/** Ends the reading of an entry; `what` describes its fault. */
 export type Fail = (what: string) => never;
 
 export function rolesIn(value: unknown, fail: Fail): GroupRoles {

@@ -1,4 +1,5 @@
-// The setting of other authorization servers whose tokens are accepted: its form, and which faults it names. Source: ADR 207.
+// The setting of other authorization servers whose tokens are accepted: its form, and the faults that it names. Source: ADR
+// 207.
 
 import { definedFields, isJsonObject, jsonIn } from '../domain/json/json.ts';
 import { isLoopback } from '../domain/local-address.ts';
@@ -6,15 +7,15 @@ import { ConfigError } from './config-error.ts';
 import { type Fail, type GroupRoles, rolesIn, textsIn } from './group-roles.ts';
 import { type SettingType, setting } from './setting-types.ts';
 
-/** Names of claims, by what they mean; a name with dots may also be a path. */
+/** The names of claims by their meanings; a name with dots may also be a path. */
 export type ClaimNames<Name extends string> = { readonly [Each in Name]?: string };
 
 export interface IssuerSetting {
-  /** As in the claim `iss`, character by character. */
+  /** The issuer, equal to the claim `iss` character by character. */
   readonly issuer: string;
-  /** Absent: a resource of this gateway. */
+  /** The accepted audiences. Absent: a resource of this gateway. */
   readonly audience?: readonly string[];
-  /** Absent: named by the metadata of the issuer. */
+  /** The address of its keys. Absent: the one in the metadata of the issuer. */
   readonly jwksUri?: string;
   readonly claims: ClaimNames<(typeof CLAIMS)[number]>;
   /** Whether its identity assertions (ID-JAG) are exchanged for access tokens. Absent: no. */

@@ -2,7 +2,7 @@
 
 import { totalmem } from 'node:os';
 
-/** In bytes: the limit of the control group, or the memory of the machine. */
+/** The memory that this process may use, in bytes: the limit of the control group, or the memory of the machine. */
 export function availableMemoryBytes(): number {
   // 0 without a limit; some systems then report a number beyond all memory.
   const constrained = process.constrainedMemory();

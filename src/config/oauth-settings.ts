@@ -1,4 +1,4 @@
-// The settings of the sign-in of MCP clients: where clients reach the gateway, which clients may ask, and whose tokens count.
+// The settings of the sign-in of MCP clients: the address of the gateway, the clients that may ask, and the accepted tokens.
 
 import { ISSUERS } from './issuer-settings.ts';
 import { PROVIDERS } from './provider-settings.ts';
@@ -38,7 +38,7 @@ export const OAUTH = {
     default: 60,
     doc: 'Sign-ins that browsers of one address (IPv6: one /64 network) may begin in a minute, of MCP clients and at each identity provider; more where many users share an address.',
   }),
-  /** In CIDR form. */
+  /** The networks of clients, in CIDR form. */
   clientNetworks: setting({
     key: 'auth.client_networks',
     mustAgree: true,

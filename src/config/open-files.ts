@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 
-/** Left for nodes, backends, programs and the database when clients take all others. */
+/** The number of files left for nodes, backends, programs and the database when clients take all others. */
 const OTHERS = 1_024;
 
 /** The greatest number of a file that a connection of a client may have; a new file gets the lowest free number. */
@@ -11,7 +11,7 @@ export function lastClientFile(): number {
   return most - Math.min(OTHERS, Math.floor(most / 8));
 }
 
-/** Infinity where there is no limit, or none is known. */
+/** The most files that this process may have open; Infinity where there is no limit, or none is known. */
 function openFilesLimit(): number {
   if (process.platform !== 'linux') return Number.POSITIVE_INFINITY;
   try {

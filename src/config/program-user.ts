@@ -7,12 +7,12 @@ import { messageOf } from '../domain/errors/errors.ts';
 import type { ProgramUser } from '../domain/instances/command.ts';
 import { ConfigError } from './config-error.ts';
 
-/** The directory of users may be on another machine. */
+/** The longest wait for the directory of users, in ms: it may be on another machine. */
 const LONGEST_LOOKUP_MS = 10_000;
 
 /**
- * The user with this name or number. ConfigError unless this process is root and `getent` knows the user, which is not
- * root: a program must not keep rights that it was meant to lose.
+ * The user with this name or number. Throws ConfigError unless this process is root and `getent` knows the user,
+ * which is not root: a program must not keep rights that it was meant to lose.
  */
 export async function programUser(name: string, ownUid = process.getuid?.()): Promise<ProgramUser> {
   if (ownUid !== 0)

@@ -1,4 +1,5 @@
-// The setting of identity providers, with whose accounts users sign in: its form, and which faults it names. Source: ADR 214.
+// The setting of identity providers, with whose accounts users sign in: its form, and the faults that it names. Source: ADR
+// 214.
 
 import { definedFields, isJsonObject, jsonIn } from '../domain/json/json.ts';
 import { ConfigError } from './config-error.ts';
@@ -9,27 +10,27 @@ import { type SettingType, setting } from './setting-types.ts';
 const CLAIMS = ['subject', 'username', 'email', 'groups'] as const;
 
 export interface ProviderSetting {
-  /** In the path of its redirect URI: made from the issuer, because a label may change. */
+  /** The id in the path of its redirect URI, made from the issuer, because a label may change. */
   readonly id: string;
-  /** As in its metadata, character by character. */
+  /** The issuer, equal to the one in its metadata character by character. */
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** On the button: "Sign in with ...". */
+  /** The label on the button: "Sign in with ...". */
   readonly label: string;
   readonly claims: ClaimNames<(typeof CLAIMS)[number]>;
   readonly roles: GroupRoles;
-  /** Each of these claims must have, or contain, one of its values. */
+  /** The claims that a user must have: each must be, or contain, one of the values. */
   readonly require: readonly (readonly [claim: string, values: readonly string[]])[];
   /** The role of users whose groups have none. */
   readonly everyone?: GroupRole;
   /** Whether its identity assertions (ID-JAG) are exchanged for access tokens of the accounts. Absent: no. */
   readonly idJag?: true;
-  /** How long a sign-in counts when the provider cannot be asked again. */
+  /** The time in ms for which a sign-in counts when the provider cannot be asked again. */
   readonly sessionMs: number;
 }
 
-/** Below it the id of a provider: the redirect URI that is registered there. */
+/** The path of redirect URIs, which the id of a provider follows: the whole is registered at the provider. */
 export const CALLBACK = '/oauth/callback/';
 const MAX_PROVIDERS = 20;
 const HOUR_MS = 3_600_000;
@@ -39,7 +40,7 @@ const FIELDS = [
   ...['issuer', 'client_id', 'client_secret', 'label', 'claims', 'roles'],
   ...['require', 'everyone', 'session_hours', 'id_jag'],
 ];
-/** Paths at Microsoft Entra that let in any account of any company. */
+/** The paths at Microsoft Entra that let in any account of any company. */
 const ANYBODY = /^\/(?:common|organizations|consumers)(?:\/|$)/i;
 
 const providers: SettingType<readonly ProviderSetting[]> = {
@@ -109,7 +110,7 @@ function providerIn(value: unknown, place: string): ProviderSetting {
   };
 }
 
-/** Without roles, what `require` says is enough for the role `user`. */
+/** The role of users without one from their groups. Where no group has a role, the claims of `require` are enough for `user`. */
 function everyoneIn(value: unknown, hasNoRoles: boolean, fail: Fail): Pick<ProviderSetting, 'everyone'> {
   if (value !== undefined) return { everyone: roleIn(value, (what) => fail(`\`everyone\`: ${what}`)) };
   return hasNoRoles ? { everyone: { role: 'user' } } : {};

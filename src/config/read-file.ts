@@ -20,14 +20,14 @@ import { sleep, systemClock } from '../domain/time/clock.ts';
 
 const PIECE_BYTES = 65_536;
 const MOST_BYTES = 16 * 2 ** 20;
-/** A chain of certificates has some KiB. */
+/** The most bytes of a file of certificates: a chain has some KiB. */
 const MOST_PEM_BYTES = 2 ** 20;
-/** O_NONBLOCK: opening a pipe would wait for a writer. */
+/** The flags of opening; O_NONBLOCK, because opening a pipe would wait for a writer. */
 const AT_ONCE = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
-/** Between two looks into a pipe whose program has not written yet. */
+/** The pause between two looks into a pipe whose program has not written yet, in ms. */
 const PAUSE_MS = 5;
 const NO_FILE = 'not a file or a pipe';
-/** A program that opens the other end of a pipe is waited for this long. */
+/** The longest wait for a program that opens the other end of a pipe, in ms. */
 const WRITER_MS = 5_000;
 /** What a program writes into a pipe, or a user into a terminal, is read for this long. */
 const END_MS = 60_000;
@@ -78,8 +78,8 @@ export async function* filePieces(path: string, endMs = END_MS): AsyncGenerator<
 }
 
 /**
- * For files that are read again while the gateway runs: a pipe has its text only once. Rejects with the error of
- * the file system, or OperatorError.
+ * The text of a file that is read again while the gateway runs; not a pipe, which has its text only once. Rejects
+ * with the error of the file system, or OperatorError.
  */
 export async function readPemFile(path: string, check?: (stats: Stats) => void): Promise<string> {
   const file = await open(path, AT_ONCE);
@@ -95,7 +95,7 @@ export async function readPemFile(path: string, check?: (stats: Stats) => void):
   }
 }
 
-/** Undefined for a longer file. Files of the system have the size 0, whatever they contain. */
+/** The content of a file; undefined for a longer file. Files of the system have the size 0, whatever they contain. */
 export async function contentUpTo(mostBytes: number, file: FileHandle): Promise<Buffer | undefined> {
   const pieces: Buffer[] = [];
   for (let bytes = 0; bytes <= mostBytes; ) {
@@ -149,7 +149,7 @@ function isEmptyDevice(stats: Stats): boolean {
   return stats.isCharacterDevice() && stats.rdev === statSync(devNull).rdev;
 }
 
-/** Empty at the end, and before a program opens it; undefined when the program writes later. */
+/** The piece that a pipe has now; empty at the end, and before a program opens it; undefined when the program writes later. */
 function pieceNow(fd: number): Buffer | undefined {
   const piece = Buffer.allocUnsafe(PIECE_BYTES);
   try {

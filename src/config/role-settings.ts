@@ -1,4 +1,5 @@
-// The setting of roles besides `admin` and `user`: its form, and where roles that it does not define are named. Source: ADR 231.
+// The setting of roles besides `admin` and `user`: its form, and the settings that name roles without a definition. Source:
+// ADR 231.
 
 import {
   type DefinedRoles,

@@ -8,18 +8,18 @@ import { jsonIn } from '../domain/json/json.ts';
 import { isLoopback } from '../domain/local-address.ts';
 
 interface SettingRow<T> {
-  /** Path in gateway.yaml; also the name in documents and in `stagedoor config`. */
+  /** The path in gateway.yaml; also the name in documents and in `stagedoor config`. */
   readonly key: string;
   /**
-   * On the command line, without the dashes. Default: the key; none for a secret, because other users can read
-   * command lines. A secret with a flag refuses the secret part of its value there.
+   * The flag on the command line, without the dashes. Default: the key; none for a secret, because other users can
+   * read command lines. A secret with a flag refuses the secret part of its value there.
    */
   readonly flag?: string;
   /** The name after `MCP_GATEWAY_` or `GATEWAY_` in the environment. Default: the flag, else the key, in capitals. */
   readonly variable?: string;
-  /** Masked wherever it is shown; may also come from the file named by `<variable>_FILE`. */
+  /** True for a value that is masked wherever it is shown; it may also come from the file named by `<variable>_FILE`. */
   readonly secret?: true;
-  /** All nodes need the same value, because it decides about requests: differences are named. */
+  /** True when all nodes need the same value, because it decides about requests: differences are named. */
   readonly mustAgree?: true;
   readonly kind: SettingType<T>;
   readonly default: T;
@@ -71,7 +71,7 @@ function isSetting(row: Setting<unknown> | SettingGroup): row is Setting<unknown
 }
 
 export interface SettingType<T> {
-  /** Completes "expected ..." in errors and fills a column of the documentation. */
+  /** The words after "expected" in errors, and in a column of the documentation. */
   readonly type: string;
   /** The unit of the number that `show` writes: `seconds`. */
   readonly unit?: string;
@@ -103,11 +103,11 @@ export function secretText(leastBytes: number, mostBytes = 4096): SettingType<st
   };
 }
 
-/** Most keys at a time. */
+/** The most keys at a time. */
 const MAX_KEYS = 8;
 
 /**
- * A key, or several, separated by commas. A single key may contain commas, unless one of its parts could be a key:
+ * One key, or several, separated by commas. A single key may contain commas, unless one of its parts could be a key:
  * then all parts have to be keys. In a YAML list any key may contain commas.
  */
 export function secretKeys(leastBytes: number): SettingType<readonly string[]> {
@@ -146,22 +146,22 @@ export function url(type: string, schemes?: readonly string[]): SettingType<stri
   };
 }
 
-/** Text of this form. */
+/** A text of this form. */
 export function matching(type: string, pattern: RegExp): SettingType<string> {
   return text(type, (raw) => (pattern.test(raw) ? raw : undefined));
 }
 
-/** Text of at most this many UTF-16 units. */
+/** A text of at most this many UTF-16 units. */
 export function shortText(most: number): SettingType<string> {
   return text(`a text of at most ${most} characters`, (raw) => (raw.length <= most ? raw : undefined));
 }
 
-/** See domain/accounts/globs.ts. */
+/** A glob; see domain/accounts/globs.ts. */
 export const glob = text('globs such as github__*', (raw) =>
   globIssue(raw) === undefined ? raw : undefined,
 );
 
-/** Text that is shown as `read` returns it. `read` returns undefined for text of another type. */
+/** A text that is shown in the form that `read` gives it. `read` gives undefined for text of another type. */
 function text(type: string, read: (raw: string) => string | undefined): SettingType<string> {
   return { type, read: (raw) => (typeof raw === 'string' ? read(raw) : undefined), show: String };
 }
@@ -216,12 +216,12 @@ export function integerOrAuto(least: number, most: number): SettingType<number |
   };
 }
 
-/** Seconds as written, decimals allowed; the value is in whole milliseconds. */
+/** A number of seconds, decimals allowed; the value is in whole milliseconds. */
 export function seconds(least: number, most: number): SettingType<number> {
   return numbers('seconds', least, most, { scale: 1_000 });
 }
 
-/** Whole minutes; the value is in milliseconds. */
+/** A number of whole minutes; the value is in milliseconds. */
 export function minutes(least: number, most: number): SettingType<number> {
   return numbers('minutes', least, most, { scale: 60_000, isWhole: true });
 }
@@ -362,8 +362,8 @@ export const webAddress = text('an http or https URL', (raw) => {
 });
 
 /**
- * Which clients may sign users in: any, those that an admin added (`known`), or those of these hosts as well, which are in
- * lower case.
+ * The clients that may sign users in: any, those that an admin added (`known`), or those of these hosts as well,
+ * which are in lower case.
  */
 export type ClientRule = 'any' | 'known' | readonly string[];
 
@@ -378,7 +378,7 @@ export const clientRule: SettingType<ClientRule> = {
   show: (value) => (typeof value === 'string' ? value : value.join(', ')),
 };
 
-/** As `origin`, and `*` for all. */
+/** An origin, or `*` for all. See `origin`. */
 export const originOrAll: SettingType<string> = {
   ...origin,
   type: `* or ${origin.type}`,

@@ -21,10 +21,13 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 const MAX_REQUESTS = 1_000_000_000;
 
-/** UTF-16 units. */
+/** The most UTF-16 units of instructions. */
 const MAX_INSTRUCTIONS = 16_384;
 
-/** What the audit log keeps of a call's arguments. Default: `none`: a digest of short ones is as good as the arguments. */
+/**
+ * The forms in which the audit log keeps a call's arguments. Default: `none`: a digest of short ones is as good as
+ * the arguments.
+ */
 const AUDITED_ARGUMENTS = ['none', 'digest', 'full'] as const;
 
 export const SETTINGS = {
@@ -42,7 +45,7 @@ export const SETTINGS = {
     doc: 'Port to listen on; 0 picks a free port. When any port is set, only the ports that are set are used.',
   }),
   tls: PUBLIC_TLS,
-  /** An origin in lower case; undefined: the loopback address of the first port. */
+  /** The public origin in lower case; undefined: the loopback address of the first port. */
   publicUrl: PUBLIC_URL,
   logLevel: setting<LogLevel>({
     key: 'log_level',
@@ -170,7 +173,7 @@ export const SETTINGS = {
     default: ['*'],
     doc: 'Web origins that may call, besides the same origin. Of these only `*`, for all of them, is ignored while authentication is off or the host is loopback.',
   }),
-  /** In lower case. */
+  /** The allowed hosts, in lower case. */
   allowedHosts: setting({
     key: 'allowed_hosts',
     kind: types.commaSeparated(types.hostHeader),
@@ -184,7 +187,7 @@ export const SETTINGS = {
     default: [],
     doc: 'Further web origins like `cors_origins`; setting them leaves `*` there in force.',
   }),
-  /** In CIDR form, like `deniedNetworks`. */
+  /** The addresses of trusted proxies, in CIDR form, like `deniedNetworks`. */
   trustedProxies: setting({
     key: 'trusted_proxies',
     kind: types.commaSeparated(types.network),
@@ -247,7 +250,7 @@ export const SETTINGS = {
     default: 60 * 60_000,
     doc: 'Lifetime of a login token. Those of MCP clients have `auth.access_token_minutes`.',
   }),
-  /** The first signs, all verify; undefined: the gateway creates one. */
+  /** The keys of the secret. The first one signs, all verify; undefined: the gateway creates one. */
   secretKeys: setting<readonly string[] | undefined>({
     key: 'auth.secret_key',
     variable: 'SECRET_KEY',
@@ -348,7 +351,7 @@ export const SETTINGS = {
       doc: 'Age at which entries of the audit log, including changes and logins, are deleted, at most a tenth an hour; 0 keeps them.',
     }),
   },
-  /** May contain a password. */
+  /** The URL of Redis. It may contain a password. */
   redisUrl: setting<string | undefined>({
     key: 'redis_url',
     mustAgree: true,
@@ -358,7 +361,7 @@ export const SETTINGS = {
     defaultText: 'none',
     doc: 'Redis that counts requests for several gateways together and exactly; without it gateways on one database server share limits within 15 %.',
   }),
-  /** As written; see persistence/open.ts. May contain a password. */
+  /** The URL of the database as written; see persistence/open.ts. It may contain a password. */
   databaseUrl: setting({
     key: 'database_url',
     flag: 'database',
@@ -368,7 +371,7 @@ export const SETTINGS = {
     default: 'sqlite:///gateway.db',
     doc: 'Database of registry and accounts; `memory://` loses them when the gateway stops. See docs/guides/databases.md.',
   }),
-  /** The first key encrypts, all keys decrypt; undefined: only keys derived from the secret. */
+  /** The keys of encryption. The first one encrypts, all decrypt; undefined: only keys derived from the secret. */
   encryptionKeys: setting<readonly string[] | undefined>({
     key: 'encryption_key',
     secret: true,
@@ -377,7 +380,7 @@ export const SETTINGS = {
     defaultText: 'derived from the signing secret, unless that is in the database',
     doc: 'Encrypts secrets in the database, such as environment variables and headers of instances. To replace it, several: the first encrypts, all decrypt. See docs/guides/key-rotation.md.',
   }),
-  /** Absolute; undefined: beside the database. */
+  /** The folder of state, as an absolute path; undefined: beside the database. */
   stateFolder: setting({
     key: 'state_dir',
     kind: types.path,
@@ -399,7 +402,7 @@ export const SETTINGS = {
   cluster: CLUSTER,
   /** Registries of MCP servers. */
   registry: REGISTRY,
-  /** Absolute; undefined: the templates of the package. */
+  /** The folder of templates, as an absolute path; undefined: the templates of the package. */
   templatesFolder: setting({
     key: 'templates_dir',
     kind: types.path,
@@ -415,7 +418,7 @@ export const SETTINGS = {
     default: [],
     doc: 'Commands that may be registered without the scope `admin`: lists of words. `*name` stands for any one word; the caller that registers it chooses, for example, the folder that a file server serves.',
   }),
-  /** undefined: PASS_ENV. */
+  /** The variables of the environment that programs get; undefined: PASS_ENV. */
   passEnv: setting<readonly string[] | undefined>({
     key: 'stdio.pass_env',
     flag: 'pass-env',

@@ -16,13 +16,13 @@ export type Flags = Readonly<Record<string, string | boolean | undefined>>;
 
 export interface SourcesInput {
   readonly flags?: Flags;
-  /** An empty variable counts as not set. */
+  /** The environment. An empty variable counts as not set. */
   readonly env?: Variables;
   /** The folder of gateway.yaml, and the base of relative paths. */
   readonly cwd: string;
-  /** Text of a file, undefined when there is none. Default: the file system. */
+  /** Reads the text of a file, undefined when there is none. Default: from the file system. */
   readonly readFile?: (path: string) => string | undefined;
-  /** Host name of this machine. Default: the system's. */
+  /** The host name of this machine. Default: the one of the system. */
   readonly hostName?: string;
 }
 
@@ -37,10 +37,10 @@ export interface Found {
   readonly folder: string;
 }
 
-/** Bounds of a file of settings, which is parsed in one turn, before anything runs. */
+/** The bounds of a file of settings, which is parsed in one turn, before anything runs. */
 export const SETTINGS_FILE = {
   characters: 262_144,
-  /** Unknown keys that are named. */
+  /** The most unknown keys that are named. */
   unknownKeys: 100,
 } as const;
 const OWN_PREFIX = 'MCP_GATEWAY_';
@@ -66,7 +66,7 @@ export class Sources {
     this.#file = errors.attempt(() => this.#openFile(keys, errors), undefined);
   }
 
-  /** The first of flag, environment and file. */
+  /** The setting in the first of flag, environment and file. */
   find(names: SettingNames): Found | undefined {
     return this.flag(names) ?? this.environment(names) ?? this.file(names);
   }
@@ -154,7 +154,7 @@ function readTextFile(path: string): string | undefined {
   }
 }
 
-/** Kubernetes sets these in every pod beside a Service called "mcp-gateway" or "gateway". */
+/** The names of variables that Kubernetes sets in every pod beside a Service called "mcp-gateway" or "gateway". */
 const SERVICE_LINK = /^(SERVICE_(HOST|PORT(_.+)?)|PORT_\d+_.+)$/;
 
 /**
@@ -186,7 +186,7 @@ export function unknownVariables(environment: Variables, settings: readonly Sett
 
 interface FileValue {
   readonly value: unknown;
-  /** File and line, as compilers write them. */
+  /** The file and the line, in the form that compilers use. */
   readonly sourceLine: string;
 }
 

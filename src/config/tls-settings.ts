@@ -3,7 +3,7 @@
 import * as types from './setting-types.ts';
 import { setting } from './setting-types.ts';
 
-/** Both or none. */
+/** The certificate and its key; both or none. */
 export const PUBLIC_TLS = {
   cert: setting({
     key: 'tls.cert',

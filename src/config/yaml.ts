@@ -5,7 +5,7 @@
 import { createRequire } from 'node:module';
 import { codeOf, messageOf } from '../domain/errors/errors.ts';
 
-/** Each alias is looked for among all of them. */
+/** The most anchors: the parser looks for each alias among all of them. */
 export const MAX_ANCHORS = 10_000;
 
 /** Codes of the parser whose messages have text of the document in their midst, or name no fault of it. */
@@ -22,7 +22,7 @@ export interface YamlText {
   keyLines(): ReadonlyMap<string, number>;
 }
 
-/** Throws an Error whose message is one clause, with the place if the parser names it. */
+/** Reads a document. Throws an Error whose message is one clause, with the place if the parser names it. */
 export function readYaml(text: string): YamlText {
   // Loaded here and synchronously: most gateways have no file, and `--help` should not wait for a YAML parser.
   const yaml: typeof import('yaml') = createRequire(import.meta.url)('yaml');

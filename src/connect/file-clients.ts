@@ -21,7 +21,7 @@ const shellReference = (variable: string) => `\${${variable}}`;
 const envReference = (variable: string) => `\${env:${variable}}`;
 const secretReference = (variable: string) => `\${{ secrets.${variable} }}`;
 
-/** The step of clients that open it by themselves. */
+/** The step of the setup of clients that open the browser by themselves. */
 const BROWSER = 'The browser opens: sign in to the gateway, and allow the access.';
 
 export const FILE_CLIENTS: readonly ConnectKind[] = [
@@ -360,9 +360,9 @@ function jsonFile(locations: FileLocations, form: EntryForm, section = ['mcpServ
 }
 
 interface EntryForm {
-  /** Writes a reference to a variable; without it the key is a placeholder. */
+  /** Writes a reference to a variable. Without this function the key is a placeholder. */
   readonly reference?: (variable: string) => string;
-  /** First members of an entry of this transport, such as its type. */
+  /** The first members of an entry of this transport, such as its type. */
   readonly stdio?: Readonly<Record<string, unknown>>;
   readonly http?: Readonly<Record<string, unknown>>;
   readonly last?: Readonly<Record<string, unknown>>;
@@ -384,7 +384,7 @@ function serverEntry(
   return { ...stdio, command, args, ...unlessEmpty('env', env), ...last };
 }
 
-/** The content of a file that has only this server. Without a line end. */
+/** The content of a file that has only this server, without a line end. */
 export function configText(file: ConfigFile, target: ConnectTarget): string {
   const { format, section, entry, isList, preamble } = file;
   const { template } = target;

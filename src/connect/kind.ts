@@ -1,7 +1,7 @@
 // An integration of `stagedoor connect`: the setup of one kind of MCP client for a template. index.ts lists
 // all integrations; the command, docs/reference/clients.md and the specs are made from that table.
 
-/** What a client connects to: a program that it starts, or an endpoint. */
+/** The server that a client connects to: a program that it starts, or an endpoint. */
 export type ConnectTarget = ProgramTarget | EndpointTarget;
 
 interface CommonTarget {
@@ -11,18 +11,18 @@ interface CommonTarget {
   readonly key: Key | undefined;
 }
 
-/** The client starts a program and speaks to it over its standard input and output. */
+/** The target of a client that starts a program and speaks to it over its standard input and output. */
 export interface ProgramTarget extends CommonTarget {
   readonly transport: 'stdio';
   /** The bridge to the gateway, the registered command, or a command in a container. */
   readonly program: 'bridge' | 'command' | 'container';
   readonly command: string;
   readonly args: readonly string[];
-  /** Variables of the program in addition to the key. */
+  /** The variables of the program in addition to the key. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** The client sends requests to the MCP endpoint of the gateway. */
+/** The target of a client that sends requests to the MCP endpoint of the gateway. */
 export interface EndpointTarget extends CommonTarget {
   readonly transport: 'http';
   readonly endpoint: string;
@@ -30,11 +30,11 @@ export interface EndpointTarget extends CommonTarget {
   readonly isSignIn?: boolean;
 }
 
-/** How a client may reach one template. */
+/** The targets by which a client may reach one template. */
 export interface ConnectTargets {
   readonly stdio: ProgramTarget;
   readonly http: EndpointTarget;
-  /** Where the gateway lets users sign in: for clients that can, the default. */
+  /** The address at which the gateway lets users sign in: the default for clients that can. */
   readonly signIn?: EndpointTarget | undefined;
 }
 
@@ -63,7 +63,7 @@ export function remoteTargets(
   };
 }
 
-/** `endpoint`: undefined where no user can sign in. */
+/** The target for a client whose user signs in. `endpoint`: undefined where no user can sign in. */
 export function signInTarget(
   template: string,
   url: string,
@@ -77,7 +77,7 @@ export function signInTarget(
 export interface Key {
   /** The variable in the user's environment that holds the key. */
   readonly variable: string;
-  /** The key itself; only when the snippet is to contain it. */
+  /** The key itself, only when the snippet is to contain it. */
   readonly value?: string;
 }
 
@@ -133,13 +133,13 @@ export interface ConnectKind {
   readonly troubleshooting: readonly string[];
   readonly documentation: readonly string[];
   /**
-   * What the client puts before the names of tools, and the most characters that it or its models accept. Default:
+   * The prefix of the client for names of tools, and the most characters that it or its models accept. Default:
    * nothing is known.
    */
   readonly toolNames?: { readonly prefix: (server: string) => string; readonly most: number };
   /** True when the client sends requests to the HTTP API, and no MCP messages. */
   readonly usesApi?: boolean;
-  /** The client signs its user in where a server asks for it. How, as a step. */
+  /** The step by which the client signs its user in where a server asks for it. */
   readonly signIn?: string;
 }
 
@@ -154,7 +154,7 @@ export function overlongTools(
   return tools.filter((tool) => tool.length > left);
 }
 
-/** The target of this kind. `wanted`: by this transport only. Undefined when the client cannot use it. */
+/** The target of this kind; undefined when the client cannot use it. `wanted`: by this transport only. */
 export function targetOf(
   { transports, signIn }: Pick<ConnectKind, 'transports' | 'signIn'>,
   targets: ConnectTargets,
@@ -165,7 +165,7 @@ export function targetOf(
   return transports.includes(transport) ? targets[transport] : undefined;
 }
 
-/** Replaces the key where a client can read no variable. */
+/** The text in place of the key where a client can read no variable. */
 export const KEY_PLACEHOLDER = 'YOUR_API_KEY';
 
 /** The text for the key in a snippet. `reference` writes a variable in the client's syntax; without it: the placeholder. */

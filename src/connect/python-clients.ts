@@ -178,7 +178,7 @@ function pythonKind({
   };
 }
 
-/** Imports `os` only when the lines use it. */
+/** The text of the program. It imports `os` only when the lines use it. */
 function textOf({ imports, main }: PythonProgram): string {
   const usesEnvironment = main.some((line) => line.includes('os.environ'));
   return [
