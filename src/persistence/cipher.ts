@@ -14,15 +14,15 @@ import { OperatorError } from '../domain/errors/errors.ts';
 
 /** Encrypts and decrypts texts. A text that was encrypted for one purpose cannot be decrypted for another. */
 export interface Cipher {
-  /** `purpose`: template, instance and field of the text. */
+  /** Encrypts a text. `purpose`: template, instance and field of the text. */
   encrypt(text: string, purpose: string): string;
-  /** Throws CipherError when no key fits or the text was changed. */
+  /** Decrypts a text. Throws CipherError when no key fits or the text was changed. */
   decrypt(encrypted: string, purpose: string): string;
-  /** Whether the text names the key that encrypts. Says nothing about whether it can be decrypted. */
+  /** Whether the text names the key that encrypts. That does not show whether it can be decrypted. */
   isCurrent(encrypted: string): boolean;
 }
 
-/** Text that cannot be encrypted or decrypted. The message may name the key, never a part of the text. */
+/** The error of a text that cannot be encrypted or decrypted. The message may name the key, never a part of the text. */
 export class CipherError extends OperatorError {
   override readonly name = 'CipherError';
 }
@@ -30,7 +30,7 @@ export class CipherError extends OperatorError {
 const VERSION = 'v1';
 const CIPHER = 'aes-256-gcm';
 const KEY_BYTES = 32;
-/** Random for each text: collisions become likely after 2^32 texts under one key (NIST SP 800-38D, 8.3). */
+/** The bytes of the iv, random for each text: collisions become likely after 2^32 texts under one key (NIST SP 800-38D, 8.3). */
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const ENCRYPTED = /^v1\.([0-9a-f]{8})\.([A-Za-z0-9_-]+)$/;

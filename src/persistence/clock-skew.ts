@@ -9,7 +9,10 @@ import { ticks$, timer$ } from '../domain/time/clock-streams.ts';
 import type { Store } from './store.ts';
 
 const CHECK_MS = 3_600_000;
-/** Half the bound: of two nodes that differ by more than the bound, one differs from the database by more than this. */
+/**
+ * The difference that is warned of, half the bound: of two nodes that differ by more than the bound, one differs from
+ * the database by more than this.
+ */
 const WARNED_MS = LARGEST_SKEW_MS / 2;
 
 /**

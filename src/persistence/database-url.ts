@@ -9,12 +9,12 @@ import { postgresql } from './databases/postgresql.ts';
 import { sqlite } from './databases/sqlite.ts';
 import { StoreOpenError } from './store-errors.ts';
 
-/** In the order in which messages name them. */
+/** The kinds of databases, in the order in which messages name them. */
 export const DATABASES: readonly Database[] = [sqlite, postgresql, mysql, mssql, oracle];
 
 export interface DatabaseDescription {
   readonly kind: DatabaseKind | 'memory';
-  /** Memory ends with the process; only a server is shared by the gateways of several machines. */
+  /** The place of the database. Memory ends with the process; only a server is shared by the gateways of several machines. */
   readonly place: 'memory' | 'file' | 'server';
   /** The URL without password and options; of a file, its absolute path. */
   readonly printable: string;
@@ -30,7 +30,10 @@ export interface ParsedDatabaseUrl {
 
 const MEMORY = ':memory:';
 
-/** Undefined for `memory://`, which is not a database. `cwd`: base of a relative file. Throws StoreOpenError. */
+/**
+ * The parts of a URL; undefined for `memory://`, which is not a database. `cwd`: base of a relative file. Throws
+ * StoreOpenError.
+ */
 export function parseDatabaseUrl(url: string, cwd: string): ParsedDatabaseUrl | undefined {
   // A URL such as `postgresql+asyncpg` names a driver of another language.
   const [prefix = '', written = ''] = /^([a-z][a-z0-9]*)(?:\+[a-z0-9_.-]+)?:\/\//i.exec(url) ?? [];
@@ -61,7 +64,7 @@ export function describeDatabase(url: string, cwd: string): DatabaseDescription 
   );
 }
 
-/** Where a database server listens; `localhost` for a socket file. Undefined for a file, and for none. */
+/** The host on which a database server listens; `localhost` for a socket file. Undefined for a file, and without a database. */
 export function databaseHost(
   url: string,
   cwd: string,

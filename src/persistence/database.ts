@@ -13,7 +13,7 @@ export interface DatabaseAddress {
   readonly port: number;
   readonly user: string;
   readonly password: string;
-  /** Name of the database; the service, for Oracle; the file or `:memory:`, for SQLite. */
+  /** The name of the database; the service, for Oracle; the file or `:memory:`, for SQLite. */
   readonly name: string;
   readonly options: ReadonlyMap<string, string>;
 }
@@ -31,14 +31,15 @@ export type DatabaseFailure =
 
 export interface ConnectOptions {
   readonly address: DatabaseAddress;
-  /** Longest time of one statement and of one wait for a lock, in ms. */
+  /** The longest time of one statement and of one wait for a lock, in ms. */
   readonly statementTimeoutMs: number;
   /**
-   * How long a transaction may wait for its node between two statements, in ms: a node that stands still keeps the locks of
-   * its transaction for so long. Less than a statement of another node waits for them, which then succeeds.
+   * The longest time for which a transaction may wait for its node between two statements, in ms: a node that stands
+   * still keeps the locks of its transaction for so long. A statement of another node waits longer for them, and then
+   * succeeds.
    */
   readonly idleTransactionMs: number;
-  /** Longest time to open a connection, in ms. */
+  /** The longest time to open a connection, in ms. */
   readonly connectTimeoutMs: number;
   readonly connections: number;
   readonly sockets: Sockets;
@@ -53,31 +54,34 @@ export type Migrations = Readonly<Record<string, readonly string[]>>;
 export interface Database {
   readonly kind: DatabaseKind;
   readonly label: string;
-  /** Without `:`. */
+  /** The schemes of its URLs, without `:`. */
   readonly schemes: readonly string[];
   readonly driverPackage: string;
   readonly urlOptions: readonly string[];
   /** True for a file or memory: one connection and no server. */
   readonly isFile?: boolean;
-  /** Port of a URL without one; not used for a file. */
+  /** The port of a URL without one; not used for a file. */
   readonly defaultPort: number;
   /** True when a statement can insert only one row. */
   readonly insertsSingleRows?: true;
   driver(): Promise<NonNullable<Options['driver']>>;
-  /** See correctLiterals. Absent where MikroORM writes all literals as the database reads them. */
+  /**
+   * The correction of a text literal: see correctLiterals. Absent where MikroORM writes all literals as the database
+   * reads them.
+   */
   readonly correctLiteral?: (literal: string) => string;
   /**
-   * Options of MikroORM in addition to address and pool, or instead of them. Throws StoreOpenError for an option
+   * The options of MikroORM in addition to address and pool, or instead of them. Throws StoreOpenError for an option
    * with an invalid value.
    */
   options(connect: ConnectOptions): Partial<Options>;
-  /** Runs once on each new pool; `pool` is the pool of the driver. */
+  /** Prepares a new pool; called once on each. `pool`: the pool of the driver. */
   prepare?(execute: Execute, pool: unknown, connect: ConnectOptions): Promise<void>;
   migrations(): Promise<Migrations>;
   readonly lock: MigrationLock;
   /** A query for the time of the server, in ms since 1970. Absent for a file. */
   readonly timeQuery?: string;
-  /** How to create the database itself; absent where only an administrator can. */
+  /** The way to create the database itself; absent where only an administrator can. */
   readonly creation?: { readonly via: string; readonly sql: (quotedName: string) => string };
   /**
    * A function that runs statements with parameters by the driver's own client, on the connection of the open
@@ -90,7 +94,7 @@ export interface Database {
    * block the event loop. Absent for servers, which answer a commit when that is done.
    */
   synchronize?(file: string): Promise<void>;
-  /** Undefined when the error concerns the statement itself. */
+  /** The kind of a failure; undefined when the error concerns the statement itself. */
   failure(error: DriverError): DatabaseFailure | undefined;
 }
 
@@ -111,7 +115,7 @@ interface MigrationLock {
   readonly scope: 'around' | 'beside' | 'alone';
   /** Takes the lock or fails after `waitMs`; `database` distinguishes the locks of one server. */
   take(execute: Execute, waitMs: number, database: string): Promise<void>;
-  /** Absent where the end of the transaction releases it. */
+  /** Releases the lock. Absent where the end of the transaction releases it. */
   release?(execute: Execute, database: string): Promise<void>;
 }
 
@@ -131,7 +135,7 @@ export function booleanOption(
   throw urlRefused(`${name} must be true or false`);
 }
 
-/** What an error of a driver means, for any thrown value; undefined also for an error that no driver raised. */
+/** The kind of failure that a thrown value means; undefined also for an error that no driver raised. */
 export function failureOf({ failure }: Database, thrown: unknown): DatabaseFailure | undefined {
   const error = driverErrorOf(thrown);
   return error && failure(error);

@@ -10,7 +10,7 @@ export interface FileLock {
   release(): Promise<void>;
 }
 
-/** Undefined when this or another process has the lock. Throws errors of the file system and of the driver. */
+/** Locks a file; undefined when this or another process has the lock. Throws errors of the file system and of the driver. */
 export async function lockFile(path: string): Promise<FileLock | undefined> {
   // Only SQLite may open it: closing a second descriptor of this process would release the lock.
   await makeFile(path);

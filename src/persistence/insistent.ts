@@ -1,5 +1,5 @@
-// What cannot be got again, such as the successor of a refresh token that works once, is written again until the
-// database answers.
+// Writes values that cannot be got again, such as the successor of a refresh token that works once: repeats the write until
+// the database answers.
 
 import { hasCode } from '../domain/errors/errors.ts';
 import { type Clock, sleep } from '../domain/time/clock.ts';
@@ -7,7 +7,10 @@ import { type Clock, sleep } from '../domain/time/clock.ts';
 const ATTEMPTS = 60;
 const WAIT_MS = 500;
 
-/** Repeats what fails because the database does not answer, for 30 s at least. Rejects as the last attempt did. */
+/**
+ * Repeats work that fails because the database does not answer, for 30 s at least. Rejects with the error of the last
+ * attempt.
+ */
 export async function insistently<T>(clock: Clock, run: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1)
     try {

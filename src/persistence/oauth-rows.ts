@@ -11,7 +11,7 @@ export function oauthKey(kind: OAuthKind, id: string): string {
   return hash('sha256', `${kind}:${id}`, 'hex');
 }
 
-/** See OAuthRow.clientKey. */
+/** The hash of a client id: see OAuthRow.clientKey. */
 export function clientKeyOf(clientId: string): string {
   return oauthKey('client', clientId);
 }
@@ -38,7 +38,10 @@ export function rowReader<S extends TSchema>(schema: S): (row: NamedRow) => Stat
 
 type NamedRow = Pick<OAuthRow, 'kind' | 'key' | 'value' | 'grantId'>;
 
-/** Kind and key; of a grant or a client also its id, by which an admin removes it. The ids of all others are secrets, or hashes. */
+/**
+ * The name of a row: its kind and key; of a grant or a client also its id, by which an admin removes it. The ids of
+ * all others are secrets, or hashes.
+ */
 function nameOf({ kind, key, value, grantId }: NamedRow): string {
   const id = kind === 'client' ? idIn(value) : grantId;
   const isOwn = id !== undefined && (kind === 'client' || kind === 'grant') && oauthKey(kind, id) === key;
@@ -54,7 +57,10 @@ function idIn(value: string): string | undefined {
   }
 }
 
-/** What `read`, which a rowReader made, reads of these rows. A damaged one is left out, with a warning: the others can be used. */
+/**
+ * The values of the rows, read by `read`, which a rowReader made. A damaged row is left out, with a warning: the
+ * others can be used.
+ */
 export function readUndamaged<T>(
   rows: readonly OAuthRow[],
   read: (row: OAuthRow) => T,
@@ -71,7 +77,7 @@ export function readUndamaged<T>(
   });
 }
 
-/** Rows of which a start says whether they can be read, the newest. */
+/** The number of newest rows of which a start says whether they can be read. */
 const MAX_READ = 1_000;
 
 /** A warning about rows that no key decrypts; undefined when all of the newest can be read. */

@@ -1,6 +1,6 @@
 // The store of the authorization server and of connections to backends.
 
-/** What a row of the table `oauth` is. */
+/** The kinds of rows of the table `oauth`. */
 export const OAUTH_KINDS = [
   'key',
   'client',
@@ -23,26 +23,26 @@ export const OAUTH_KINDS = [
 ] as const;
 export type OAuthKind = (typeof OAUTH_KINDS)[number];
 
-/** One thing of the authorization server, or of a connection to a backend: a client, a grant, a code, a signing key. */
+/** One row of the authorization server, or of connections to backends: a client, a grant, a code, a signing key or the like. */
 export interface OAuthRow {
   readonly kind: OAuthKind;
-  /** SHA-256 of kind and id, in hex: most ids are credentials. */
+  /** The SHA-256 of kind and id, in hex: most ids are credentials. */
   readonly key: string;
-  /** The grant to which it belongs; of a grant its own id. All rows of a grant end with it. */
+  /** The grant to which the row belongs; of a grant its own id. All rows of a grant end with it. */
   readonly grantId?: string | undefined;
   readonly userId?: string | undefined;
-  /** SHA-256 of the id of the client, in hex: an id may be a long URL. */
+  /** The SHA-256 of the id of the client, in hex: an id may be a long URL. */
   readonly clientKey?: string | undefined;
   /** ISO 8601, as all times here. */
   readonly createdAt: string;
-  /** Undefined: never. */
+  /** The time of the last use. Undefined: never. */
   readonly usedAt?: string | undefined;
   readonly consumedAt?: string | undefined;
-  /** From then on a sweep deletes it. Undefined: never. */
+  /** The time from which on a sweep deletes it. Undefined: never. */
   readonly expiresAt?: string | undefined;
-  /** 1 at first, and 1 more with each `save` and `replace`. The store counts it. */
+  /** The version: 1 at first, and 1 more with each `save` and `replace`. The store counts it. */
   readonly version: number;
-  /** What it is, as text. It is encrypted in the database where there is a cipher. */
+  /** The value as text. It is encrypted in the database where there is a cipher. */
   readonly value: string;
 }
 
@@ -56,7 +56,7 @@ export interface OAuthFilter {
   readonly isUsed?: false | undefined;
 }
 
-/** Most keys of one operation of an OAuthStore, and most rows that a sweep deletes: databases limit the values in a list. */
+/** The most keys of one operation of an OAuthStore, and most rows that a sweep deletes: databases limit the values in a list. */
 export const MAX_OAUTH_ROWS = 500;
 
 /**
@@ -65,9 +65,9 @@ export const MAX_OAUTH_ROWS = 500;
  * verified again.
  */
 export interface OAuthStore {
-  /** Without rows that do not exist, and those that cannot be decrypted. */
+  /** The rows of these keys, without those that do not exist or cannot be decrypted. */
   find(kind: OAuthKind, keys: readonly string[]): Promise<OAuthRow[]>;
-  /** Newest first. */
+  /** The rows that the filter selects, newest first. */
   list(filter: OAuthFilter, limit: number): Promise<OAuthRow[]>;
   count(filter: OAuthFilter): Promise<number>;
   /** Inserts or replaces by kind and key. A row that was consumed stays so. */

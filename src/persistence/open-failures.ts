@@ -1,4 +1,4 @@
-// When a database cannot be opened: creates it on a server that lacks it, else makes the message for the
+// The cases in which a database cannot be opened: creates it on a server that lacks it, else makes the message for the
 // operator. Separate from open.ts, whose types embedding programs see: the types of a database are MikroORM's.
 
 import { existsSync } from 'node:fs';
@@ -76,7 +76,7 @@ function quoted(path: string): string {
   return /\s/.test(path) ? `'${path}'` : path;
 }
 
-/** One line, without the statement with which MikroORM begins some messages. */
+/** The reason in one line, without the statement with which MikroORM begins some messages. */
 function reasonOf({ code, message }: { readonly code: string; readonly message: string }): string {
   const line = message.split('\n').at(-1) ?? '';
   const words = line.split(' - ').at(-1) ?? '';

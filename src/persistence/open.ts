@@ -20,15 +20,15 @@ import { withTimeout } from './with-timeout.ts';
 export { DamagedFileError, StoreOpenError } from './store-errors.ts';
 
 export interface OpenStoreOptions {
-  /** Base of the relative path of a SQLite file. */
+  /** The base of the relative path of a SQLite file. */
   readonly cwd: string;
-  /** Without a cipher the store refuses instances with secrets. */
+  /** The cipher. Without one the store refuses instances with secrets. */
   readonly cipher?: Cipher | undefined;
   /** `apply` creates and migrates the database; `require` refuses a missing or outdated one. */
   readonly migrations: 'apply' | 'require';
-  /** What an operator does about a missing or outdated database that is required. Default: what makes or migrates one. */
+  /** The advice to an operator about a missing or outdated database that is required. Default: how to make or migrate one. */
   readonly advice?: string | undefined;
-  /** Longest time of one operation, in ms. Default: 5 000. DATABASE_UNAVAILABLE after it. */
+  /** The longest time of one operation, in ms. Default: 5 000. DATABASE_UNAVAILABLE after it. */
   readonly statementTimeoutMs?: number | undefined;
   /** Called with a line for the operator when the database was created, because its name may be a typing error. */
   readonly onNotice?: ((line: string) => void) | undefined;
@@ -41,22 +41,22 @@ export interface OpenStoreOptions {
   readonly onRefusal?: ((code: string, isOutOfSpace: boolean) => void) | undefined;
 }
 
-/** Longest wait for a connection, in ms. */
+/** The longest wait for a connection, in ms. */
 const CONNECT_MS = 5_000;
-/** Longest wait for another process that migrates, and longest statement of a migration, in ms. */
+/** The longest wait for another process that migrates, and longest statement of a migration, in ms. */
 const MIGRATION_WAIT_MS = 60_000;
 const MIGRATION_STATEMENT_MS = 600_000;
-/** Longest time of all migrations together, in ms. */
+/** The longest time of all migrations together, in ms. */
 const MIGRATION_MS = MIGRATION_WAIT_MS + MIGRATION_STATEMENT_MS;
-/** Longest wait for any other answer while a database is opened, in ms. */
+/** The longest wait for any other answer while a database is opened, in ms. */
 const ANSWER_MS = 10_000;
 const CONNECTIONS = 10;
-/** Permission bits of the group and of others. */
+/** The permission bits of the group and of others. */
 const OPEN_TO_OTHERS = 0o066;
 
 /**
- * Loads the hundreds of modules that `openStore` needs, in one turn of the event loop. What cannot be loaded,
- * `openStore` reports.
+ * Loads the hundreds of modules that `openStore` needs, in one turn of the event loop. Failures are left for
+ * `openStore` to report.
  */
 export async function loadStore(url: string, cwd: string): Promise<void> {
   const database = parseDatabaseUrl(url, cwd)?.database;
@@ -245,7 +245,10 @@ async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation)
   refuseUnknown(description.printable, await migrated(parsed, orm));
 }
 
-/** On separate connections, because the statements of the others have a time limit; SQLite has one connection and no limit. */
+/**
+ * Migrates the database on separate connections, because the statements of the others have a time limit; SQLite has
+ * one connection and no limit.
+ */
 async function migrated(parsed: ParsedDatabaseUrl, orm: Orm): Promise<MigrationStatus> {
   const { migrate } = await import('./orm/migrate.ts');
   const { database } = parsed;

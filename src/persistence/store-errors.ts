@@ -1,13 +1,13 @@
-// Errors of databases: those for the operator when a store cannot be opened, and the properties of a driver's error.
+// The errors of databases: those for the operator when a store cannot be opened, and the properties of a driver's error.
 
 import { OperatorError } from '../domain/errors/errors.ts';
 
-/** An unusable database. The message is one line, with the problem and its remedy, and without a password. */
+/** The error of an unusable database. The message is one line, with the problem and its remedy, and without a password. */
 export class StoreOpenError extends OperatorError {
   override readonly name: string = 'StoreOpenError';
 }
 
-/** The file is not a database, or its content cannot be read. */
+/** The error of a file that is not a database, or whose content cannot be read. */
 export class DamagedFileError extends StoreOpenError {
   override readonly name = 'DamagedFileError';
 
@@ -20,7 +20,10 @@ export class DamagedFileError extends StoreOpenError {
   }
 }
 
-/** The record of a row. StoreOpenError with table and id when the row cannot be read; without its values, which may be secret. */
+/**
+ * The record of a row. Throws StoreOpenError with table and id when the row cannot be read; without its values, which
+ * may be secret.
+ */
 export function readRow<T>(table: string, id: string | (() => string), read: () => T): T {
   try {
     return read();
@@ -35,7 +38,7 @@ export function readRow<T>(table: string, id: string | (() => string), read: () 
 
 export const NO_SPACE = 'the database has no space left: its disk or its quota is full';
 
-/** A change was refused for lack of space. `code`: of the driver's error. */
+/** The error of a change that was refused for lack of space. `code`: that of the driver's error. */
 export class FullError extends Error {
   override readonly name = 'FullError';
   readonly code: string;
@@ -52,9 +55,9 @@ export function urlRefused(rule: string): StoreOpenError {
 }
 
 export interface DriverError {
-  /** `ECONNREFUSED`, an SQLSTATE, `SQLITE_BUSY`; '' without. */
+  /** The code: `ECONNREFUSED`, an SQLSTATE, `SQLITE_BUSY`; '' without one. */
   readonly code: string;
-  /** Number of the error; 0 without. */
+  /** The number of the error; 0 without one. */
   readonly number: number;
   /** True when the driver reports that the connection was closed, or not opened. */
   readonly isFatal: boolean;
@@ -95,7 +98,10 @@ function textOf(error: Error, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** `errno` of mysql2, `number` of tedious, `errorNum` of oracledb; Node's own `errno` is negative and adds nothing to `code`. */
+/**
+ * The number of an error: `errno` of mysql2, `number` of tedious, `errorNum` of oracledb; Node's own `errno` is
+ * negative and adds nothing to `code`.
+ */
 function numberOf(error: Error): number {
   for (const name of ['number', 'errorNum', 'errno']) {
     const value: unknown = Reflect.get(error, name);
@@ -104,7 +110,10 @@ function numberOf(error: Error): number {
   return 0;
 }
 
-/** `severity` of pg, `fatal` of mysql2; an error of mysql2 with an SQL state and without a statement is a refused connection. */
+/**
+ * True when `severity` of pg or `fatal` of mysql2 says so; an error of mysql2 with an SQL state and without a
+ * statement is a refused connection.
+ */
 function isFatal(error: Error): boolean {
   // MikroORM gives every error the field; only mysql2 fills it.
   const isRefusal = textOf(error, 'sqlState') !== '' && Reflect.get(error, 'sql') === undefined;
@@ -113,7 +122,7 @@ function isFatal(error: Error): boolean {
   );
 }
 
-/** Error codes of Node's own sockets, the same for every driver. */
+/** The error codes of Node's own sockets, the same for every driver. */
 const SOCKET_CODES: ReadonlySet<string> = new Set([
   ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'EHOSTDOWN'],
   ...['ENETUNREACH', 'ENETDOWN', 'EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EACCES'],

@@ -20,13 +20,14 @@ import type { StoredView } from '../domain/views/view.ts';
 import type { OAuthStore } from './oauth-store.ts';
 
 /**
- * Every method rejects with DATABASE_UNAVAILABLE within a bounded time when its database does not answer;
- * `delivered` tells whether a change may have been made. Changes of the registry resolve with the revision that they made.
+ * All stored data. Every method rejects with DATABASE_UNAVAILABLE within a bounded time when its database does not
+ * answer; `delivered` tells whether a change may have been made. Changes of the registry resolve with the revision
+ * that they made.
  */
 export interface Store {
-  /** `memory` or the name of the database. */
+  /** The kind: `memory` or the name of the database. */
   readonly kind: string;
-  /** Absolute path of its file; undefined for a server and for memory. */
+  /** The absolute path of its file; undefined for a server and for memory. */
   readonly file?: string | undefined;
   readonly templates: TemplateStore;
   readonly instances: InstanceStore;
@@ -41,15 +42,19 @@ export interface Store {
   readonly definitions: DefinitionStore;
   readonly approvals: ApprovalStore;
   readonly views: ViewStore;
-  /** Changes with each change of the registry or the accounts on any node, and only then. */
+  /** The revision: it changes with each change of the registry or the accounts on any node, and only then. */
   revision(): Promise<number>;
   /**
-   * Encrypts with the present key what another key encrypted, or none. Other processes may use the database meanwhile: a row is
-   * locked while it is changed, and its content of that moment is kept. May be repeated after a failure. `onProgress` gets the
-   * number of texts that were seen so far. CONFIG_INCOMPLETE without a cipher.
+   * Encrypts the texts again, with the present key, that another key or none encrypted. Other processes may use the
+   * database meanwhile: a row is locked while it is changed, and its content of that moment is kept. May be repeated
+   * after a failure. `onProgress` gets the number of texts that were seen so far. Rejects with CONFIG_INCOMPLETE
+   * without a cipher.
    */
   rekey(onProgress?: (texts: number) => void): Promise<RekeyResult>;
-  /** Ms since 1970 by the clock of a database server; undefined for a file and for memory, which have no own clock. */
+  /**
+   * The time by the clock of a database server, in ms since 1970; undefined for a file and for memory, which have no
+   * own clock.
+   */
   serverTimeMs(): Promise<number | undefined>;
   /** Resolves when the store answers and, if it was unavailable for the last change, accepts changes again. */
   ping(): Promise<void>;
@@ -58,38 +63,45 @@ export interface Store {
 
 /** The settings of templates. Each change is one of the revision. */
 export interface TemplateStore {
-  /** In the order of the first save. */
+  /** The settings of all templates, in the order of their first save. */
   list(): Promise<TemplateSettings[]>;
   /** Merges the settings into those of the template, which it creates if there is none. One transaction. */
   save(change: TemplateChange): Promise<number>;
-  /** Undefined when there was no such template, or it has instances. */
+  /** Deletes the settings of a template. Undefined when there was no such template, or it has instances. */
   delete(name: string): Promise<number | undefined>;
 }
 
 /** The definitions of instances. Each change is one of the revision. */
 export interface InstanceStore {
   /**
-   * In the order of the first save. An instance whose secrets cannot be decrypted is returned without them, with the reason in
-   * `locked`.
+   * All instances, in the order of their first save. An instance whose secrets cannot be decrypted is given without
+   * them, with the reason in `locked`.
    */
   list(): Promise<InstanceDefinition[]>;
   /**
-   * Inserts or replaces by template and id, and deletes its tombstone; resolves when it is durable. DUPLICATE_SERVER when another
-   * instance has its server id, CONFIG_INCOMPLETE when it is locked, or has secrets and there is no cipher. Changes nothing and
-   * resolves with undefined when the stored instance is not `before`; null: there must be none. Default: any, or none.
+   * Inserts or replaces by template and id, and deletes its tombstone; resolves when it is durable. Rejects with
+   * DUPLICATE_SERVER when another instance has its server id, with CONFIG_INCOMPLETE when it is locked, or has
+   * secrets and there is no cipher. Changes nothing and resolves with undefined when the stored instance is not
+   * `before`; null: there must be none. Default: any, or none.
    */
   save(definition: InstanceDefinition, before?: InstanceDefinition | null): Promise<number | undefined>;
-  /** As `save`, for several instances in one transaction: all are saved, or none. */
+  /** Saves several instances, each as in `save`, in one transaction: all are saved, or none. */
   saveMany(saves: readonly InstanceSave[]): Promise<number | undefined>;
-  /** Undefined when there was none. `fingerprint`: of an entry of a file or of sync, which leaves a tombstone. */
+  /**
+   * Deletes an instance. Undefined when there was none. `fingerprint`: that of an entry of a file or of sync, which
+   * leaves a tombstone.
+   */
   delete(template: string, id: string, fingerprint?: string): Promise<number | undefined>;
-  /** Without tombstones. Undefined when there was none of them. At most MAX_ROWS ids. */
+  /** Deletes several instances, without tombstones. Undefined when there was none of them. At most MAX_ROWS ids. */
   deleteMany(template: string, ids: readonly string[]): Promise<number | undefined>;
-  /** Fingerprints, by id, of entries that were deleted through the API and stay so until they change. At most MAX_ROWS ids. */
+  /**
+   * The fingerprints, by id, of entries that were deleted through the API and stay so until they change. At most
+   * MAX_ROWS ids.
+   */
   findTombstones(template: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }
 
-/** Views, in the order of their creation. Each change is one of the revision. */
+/** The views, in the order of their creation. Each change is one of the revision. */
 export interface ViewStore {
   list(): Promise<StoredView[]>;
   /**
@@ -97,20 +109,23 @@ export interface ViewStore {
    * `before`; null: there must be none.
    */
   save(view: StoredView, before: StoredView | null): Promise<number | undefined>;
-  /** Undefined when there was none. `fingerprint`: of an entry of a file, which leaves a tombstone in VIEWS. */
+  /**
+   * Deletes a view. Undefined when there was none. `fingerprint`: that of an entry of a file, which leaves a
+   * tombstone in VIEWS.
+   */
   delete(id: string, fingerprint?: string): Promise<number | undefined>;
 }
 
-/** In place of the template of the tombstones of views: no template has such a name. */
+/** The text in place of the template of the tombstones of views: no template has such a name. */
 export const VIEWS = '/views';
 
-/** Numbers of stored texts: an instance has up to two. */
+/** The numbers of stored texts: an instance has up to two. */
 export interface RekeyResult {
   readonly done: number;
-  /** The present key had encrypted them before. */
+  /** The number of texts that the present key had encrypted before. */
   readonly current: number;
   readonly unreadable: number;
-  /** A line for each unreadable text, without its content; at most MAX_REKEY_REASONS. */
+  /** The lines for unreadable texts, one each, without the content; at most MAX_REKEY_REASONS. */
   readonly reasons: readonly string[];
 }
 
@@ -118,7 +133,7 @@ export const MAX_REKEY_REASONS = 100;
 
 export interface InstanceSave {
   readonly definition: InstanceDefinition;
-  /** As of `save`. */
+  /** The expected instance: see `save`. */
   readonly before?: InstanceDefinition | null | undefined;
 }
 
@@ -128,96 +143,97 @@ export interface StoredDefinition {
   readonly value: JsonObject;
 }
 
-/** Template definitions that were stored through the API. */
+/** The template definitions that were stored through the API. */
 export interface DefinitionStore {
-  /** In the order of the first save. */
+  /** All definitions, in the order of their first save. */
   list(): Promise<StoredDefinition[]>;
   /** Inserts or replaces by id. */
   save(definition: StoredDefinition): Promise<number>;
-  /** Undefined when there was none. */
+  /** Deletes a definition. Undefined when there was none. */
   delete(id: string): Promise<number | undefined>;
 }
 
-/** Most rows of one `append`, `delete` or `find`: databases limit the values in a list. */
+/** The most rows of one `append`, `delete` or `find`: databases limit the values in a list. */
 export const MAX_ROWS = 500;
 
 /** The definitions of tools that an admin has approved, of templates and views that are pinned. */
 export interface ApprovalStore {
-  /** All, in no order. */
+  /** All approvals, in no order. */
   list(): Promise<Approval[]>;
   /** The definitions of a template or a view, by tool. */
   definitionsOf(scope: string): Promise<ReadonlyMap<string, JsonObject>>;
-  /** Inserts or replaces them, and resolves with the revision: a change of the registry. At most MAX_ROWS. */
+  /** Inserts or replaces the approvals, and resolves with the revision: a change of the registry. At most MAX_ROWS. */
   save(approvals: readonly NewApproval[]): Promise<number>;
-  /** Deletes those of a template or a view. Undefined when there was none. */
+  /** Deletes the approvals of a template or a view. Undefined when there was none. */
   deleteOf(scope: string): Promise<number | undefined>;
 }
 
-/** Lists of templates as they were read last, so that a gateway has them before its instances are healthy. */
+/** The lists of templates as they were read last, so that a gateway has them before its instances are healthy. */
 export interface ListStore {
-  /** Undefined when there is none, or it cannot be decrypted. */
+  /** The list with this key. Undefined when there is none, or it cannot be decrypted. */
   find(key: string): Promise<StoredList | undefined>;
-  /**
-   * Inserts or replaces it, and drops what is too much: see MAX_STORED_LISTS and MAX_LIST_DAYS. Never a change of the revision.
-   */
+  /** Inserts or replaces a list, and drops those beyond MAX_STORED_LISTS and MAX_LIST_DAYS. Never a change of the revision. */
   save(list: StoredList): Promise<void>;
 }
 
 export interface StoredList {
-  /** Up to 64 ASCII characters. */
+  /** The key: up to 64 ASCII characters. */
   readonly key: string;
   readonly template: string;
-  /** Encrypted in the database where there is a cipher. */
+  /** The items as text. It is encrypted in the database where there is a cipher. */
   readonly value: string;
   /** ISO 8601. */
   readonly readAt: string;
 }
 
-/** Most lists of one template. The oldest ones make room. */
+/** The most lists of one template. The oldest ones make room. */
 export const MAX_STORED_LISTS = 32;
-/** A list that was not saved again for so long is dropped when another one is saved. */
+/** The age in days after which a list that was not saved again is dropped when another one is saved. */
 export const MAX_LIST_DAYS = 30;
 
-/** Users and API keys. User names are unique without regard to case. */
+/** The users and API keys. User names are unique without regard to case. */
 export interface AccountStore {
   /** The ids of all users, in the order of their creation. */
   userIds(): Promise<readonly CreatedId[]>;
-  /** As `userIds`. */
+  /** The ids of all API keys, in the order of their creation. */
   apiKeyIds(): Promise<readonly CreatedId[]>;
-  /** The existing ones of these ids, or all in the order of their creation. */
+  /** The existing users of these ids, or all in the order of their creation. */
   findUsers(ids?: readonly string[]): Promise<User[]>;
-  /** Without regard to case. */
+  /** The user with this name, without regard to case. */
   findUserByName(username: string): Promise<User | undefined>;
-  /** DUPLICATE_USERNAME. */
+  /** Inserts a user. Rejects with DUPLICATE_USERNAME. */
   insertUser(user: User): Promise<void>;
   /**
-   * One transaction. Increases a `credentialsChangedAt` that is not later than the previous one; with
-   * another one all tokens are void, and the ended ones are forgotten.
-   * USER_NOT_FOUND; LAST_ADMIN when no active admin of all templates would be left.
+   * Changes a user in one transaction. Increases a `credentialsChangedAt` that is not later than the previous one;
+   * with another one all tokens are void, and the ended ones are forgotten. Rejects with USER_NOT_FOUND, and with
+   * LAST_ADMIN when no active admin of all templates would be left.
    */
   changeUser(id: string, change: UserChange): Promise<User>;
-  /** One transaction, together with the user's API keys and rows of `oauth`. USER_NOT_FOUND, LAST_ADMIN. */
+  /**
+   * Deletes a user in one transaction, together with the user's API keys and rows of `oauth`. Rejects with
+   * USER_NOT_FOUND and LAST_ADMIN.
+   */
   deleteUser(id: string): Promise<void>;
   /**
-   * One transaction: records an ended token of a user, and drops expired ones if there is no room. Changes nothing and resolves
-   * with false when there is none then.
+   * Records an ended token of a user in one transaction, and drops expired ones if there is no room. Changes nothing
+   * and resolves with false when there is no room then.
    */
   endToken(userId: string, token: EndedToken, nowMs: number): Promise<boolean>;
   /** True while a token of a user is recorded as ended. */
   isTokenEnded(userId: string, tokenId: string): Promise<boolean>;
-  /** As `findUsers`. */
+  /** The existing API keys of these ids, or all in the order of their creation. */
   findApiKeys(ids?: readonly string[]): Promise<ApiKey[]>;
-  /** One transaction. USER_NOT_FOUND when its owner does not exist. */
+  /** Inserts a key in one transaction. Rejects with USER_NOT_FOUND when its owner does not exist. */
   insertApiKey(key: ApiKey): Promise<void>;
-  /** One transaction. Undefined when there is none. */
+  /** Changes a key in one transaction. Undefined when there is none. */
   changeApiKey(id: string, change: ApiKeyChange): Promise<ApiKey | undefined>;
-  /** False when there was none. */
+  /** Deletes a key. False when there was none. */
   deleteApiKey(id: string): Promise<boolean>;
   /** Sets `lastUsedAt` (ISO 8601) by key id; unknown ids are ignored. Not a change of the revision. */
   touchApiKeys(lastUsedAt: ReadonlyMap<string, string>): Promise<void>;
 }
 
-/** Values shared by all nodes, such as the signing secret of a server database. */
+/** The values that all nodes share, such as the signing secret of a server database. */
 export interface SettingStore {
   read(name: string): Promise<string | undefined>;
   /** Compare and swap: replaces `before` by `after`; `undefined` means no value. False when there is another value. */
@@ -226,44 +242,45 @@ export interface SettingStore {
 
 /** A stored session of a client, and its holder: only this life may change the row. */
 export interface StoredSession extends NodeLife {
-  /** SHA-256 of the id of the session, in hex: the id is a credential. */
+  /** The SHA-256 of the id of the session, in hex: the id is a credential. */
   readonly key: string;
-  /** 1 at first, and 1 more with each claim. */
+  /** The generation: 1 at first, and 1 more with each claim. */
   readonly generation: number;
-  /** What the session is, as text. It is encrypted in the database where there is a cipher. */
+  /** The session as text. It is encrypted in the database where there is a cipher. */
   readonly value: string;
-  /** When the row was written last, ISO 8601. */
+  /** The time at which the row was written last, ISO 8601. */
   readonly usedAt: string;
 }
 
 export type SessionChange = Pick<StoredSession, 'key' | 'value' | 'usedAt'>;
 
-/** Most rows of one operation of a SessionStore: databases limit the values in a list. */
+/** The most rows of one operation of a SessionStore: databases limit the values in a list. */
 export const MAX_SESSION_ROWS = 100;
 
 /**
- * Sessions of clients, which outlive their node. No change is one of the revision. On a file the changes do not wait for the
- * disk: they survive the end of the process, and a power failure loses those of the last second. At most MAX_SESSION_ROWS in each
- * operation.
+ * The sessions of clients, which outlive their node. No change is one of the revision. On a file the changes do not
+ * wait for the disk: they survive the end of the process, and a power failure loses those of the last second. At most
+ * MAX_SESSION_ROWS in each operation.
  */
 export interface SessionStore {
-  /** Ignores rows that are stored: the answer to an earlier attempt may be lost. */
+  /** Inserts rows. Ignores those that are stored: the answer to an earlier attempt may be lost. */
   insert(rows: readonly StoredSession[]): Promise<void>;
   /**
    * Changes the rows that the life holds. Resolves with the life that holds each row, by key, without the keys that have no row.
    */
   update(life: string, changes: readonly SessionChange[]): Promise<ReadonlyMap<string, string>>;
-  /** Without rows that do not exist, and those that cannot be decrypted. */
+  /** The rows of these keys, without those that do not exist or cannot be decrypted. */
   read(keys: readonly string[]): Promise<StoredSession[]>;
   /**
-   * Makes `holder` the holder of the rows whose holder is as it was read. Resolves with those that it holds now, as they are now.
+   * Makes `holder` the holder of the rows whose holder is still the one that was read. Resolves with the rows that it
+   * holds now, in their present state.
    */
   claim(rows: readonly StoredSession[], holder: NodeLife): Promise<StoredSession[]>;
   /** Deletes the rows that the life holds. */
   delete(life: string, keys: readonly string[]): Promise<void>;
   /**
-   * Deletes rows of other lives of the node, all but the `keep` that were used last. Resolves with their number: 0 when it is
-   * done.
+   * Deletes rows of other lives of the node, except the `keep` that were used last. Resolves with their number: 0
+   * when it is done.
    */
   trim(holder: NodeLife, keep: number): Promise<number>;
 }
@@ -272,27 +289,27 @@ export interface SessionStore {
 export interface StoredLife {
   readonly life: string;
   readonly node: string;
-  /** Each heartbeat adds one. */
+  /** The number of heartbeats. */
   readonly counter: number;
-  /** What stays the same for the whole life, as text. */
+  /** The part that stays the same for the whole life, as text. */
   readonly profile: string;
-  /** What each heartbeat writes, as text. */
+  /** The part that each heartbeat writes, as text. */
   readonly state: string;
   readonly end: LifeEnd | undefined;
 }
 
-/** Most lives that are read: of 64 nodes, with those that ended within the last half hour. */
+/** The most lives that are read: of 64 nodes, with those that ended within the last half hour. */
 export const MAX_LIVES = 1_000;
 
 /**
- * The lives of the nodes. A change names what was read, so that one that comes late, or twice, changes nothing; none is one of
- * the revision. The simulation has them as functions: spec/cluster/rules/updates.ts.
+ * The lives of the nodes. Each change names the values that were read, so that one that comes late, or twice, changes
+ * nothing; none is a change of the revision. The simulation has them as functions: spec/cluster/rules/updates.ts.
  */
 export interface NodeStore {
   list(): Promise<StoredLife[]>;
-  /** Ignores a life that is stored: the answer to an earlier attempt may be lost. */
+  /** Inserts a life. Ignores one that is stored: the answer to an earlier attempt may be lost. */
   insert(life: StoredLife): Promise<void>;
-  /** A heartbeat. False when there is no such life, or it has ended. */
+  /** Writes a heartbeat. False when there is no such life, or it has ended. */
   beat(life: string, state: string): Promise<boolean>;
   /**
    * Ends a life whose counter is still this one, or any if undefined; or frees all of one that had ended for its sessions. False
@@ -307,17 +324,17 @@ export interface NodeStore {
  * The lease of a program that any node may run: see ProgramRow in cluster/rules. A program without a row has the generation 0.
  */
 export interface StoredProgram {
-  /** Server id of the instance. */
+  /** The server id of the instance. */
   readonly program: string;
   /** The holder; undefined while there is none. */
   readonly life: string | undefined;
-  /** Each lease adds one. */
+  /** The generation: each lease adds one. */
   readonly generation: number;
-  /** Which nodes could not start it, as text. */
+  /** The nodes that could not start it, as text. */
   readonly marks: string;
 }
 
-/** The leases of programs. Their changes are as those of the lives. */
+/** The leases of programs. They are changed in the same way as the lives. */
 export interface ProgramStore {
   list(): Promise<StoredProgram[]>;
   /**
@@ -325,21 +342,24 @@ export interface ProgramStore {
    * changed.
    */
   take(program: string, generation: number, life: string): Promise<boolean>;
-  /** Ends this lease. False when it was not that of the program. */
+  /** Ends this lease. False when it was not the lease of the program. */
   release(lease: StoredProgram): Promise<boolean>;
-  /** Deletes rows that are as they were read. */
+  /** Deletes rows that have not changed since they were read. */
   delete(rows: readonly StoredProgram[]): Promise<void>;
 }
 
 /** The audit log: append-only, except for the removal of its oldest entries. */
 export interface AuditStore {
   /**
-   * At most MAX_ROWS changes and logins. Ignores stored ones, as does `appendCalls`: the answer to an earlier attempt may be
-   * lost.
+   * Appends at most MAX_ROWS changes and logins. Ignores stored ones, like `appendCalls`: the answer to an earlier
+   * attempt may be lost.
    */
   append(changes: readonly AuditEntry[]): Promise<void>;
   appendCalls(block: CallBlock): Promise<void>;
-  /** Newest first. A search over many entries is done in parts, each by `inTurn`. Default: one after the other. */
+  /**
+   * The entries of a page, newest first. A search over many entries is done in parts, each by `inTurn`. Default: one
+   * after the other.
+   */
   list(page: AuditPage, inTurn?: InTurn): Promise<AuditEntry[]>;
   trim(bounds: AuditBounds): Promise<void>;
 }
@@ -349,26 +369,26 @@ export type InTurn = <T>(part: () => Promise<T>) => Promise<T>;
 
 export interface AuditPage extends AuditFilter {
   readonly limit: number;
-  /** Only entries with smaller ids: the id of the last entry of the previous page. */
+  /** The id that the entries must be before: that of the last entry of the previous page. */
   readonly before?: string | undefined;
-  /** Only entries with this id or greater ones. */
+  /** The least id of the entries. */
   readonly from?: string | undefined;
 }
 
-/** Bounds of the kept entries; older entries are deleted. */
+/** The bounds of the kept entries; older entries are deleted. */
 export interface AuditBounds {
-  /** Newest changes and logins. */
+  /** The number of newest changes and logins that are kept. */
   readonly changes: number;
-  /** Newest calls, and the others of their oldest block. */
+  /** The number of newest calls that are kept; the others of their oldest block are kept, too. */
   readonly calls: number;
-  /** Entries with smaller ids are too old: the oldest are deleted, at most `mostExpired`. Default: none is. */
+  /** The least id of entries that are not too old: older ones are deleted, at most `mostExpired`. Default: none is. */
   readonly from?: string | undefined;
 }
 
-/** Migrations of a database by name, in the order in which they are applied. */
+/** The migrations of a database by name, in the order in which they are applied. */
 export interface MigrationStatus {
   readonly applied: readonly string[];
   readonly pending: readonly string[];
-  /** Applied by another program: see isOfOlderBuild. */
+  /** The migrations that another program applied: see isOfOlderBuild. */
   readonly unknown: readonly string[];
 }

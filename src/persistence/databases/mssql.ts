@@ -4,7 +4,7 @@ import { booleanOption, type Database } from '../database.ts';
 import { withoutContinuedLines } from '../orm/mikro-orm-patches.ts';
 import { isNetworkError } from '../store-errors.ts';
 
-/** Number of the error when another process holds the migration lock. */
+/** The number of the error when another process holds the migration lock. */
 const LOCK_HELD = 51_000;
 
 export const mssql: Database = {
@@ -71,7 +71,7 @@ export const mssql: Database = {
   },
 };
 
-/** Shutting down, out of memory or connections, read only, moved, not now (Azure). */
+/** The errors of a server that is unavailable: shutting down, out of memory or connections, read only, moved, not now (Azure). */
 const UNAVAILABLE: ReadonlySet<number> = new Set([
   596, 701, 802, 845, 924, 942, 3906, 6005, 8645, 8651, 10928, 10929, 17142, 40197, 40501, 40613, 40615,
   49918, 49919, 49920,

@@ -75,13 +75,19 @@ export const mysql: Database = {
   },
 };
 
-/** Too many connections, shutting down, gone, killed, read only, out of resources, too slow. */
+/**
+ * The errors of a server that is unavailable: too many connections, shutting down, gone, killed, read only, out of
+ * resources, too slow.
+ */
 const UNAVAILABLE: ReadonlySet<number> = new Set([
   1026, 1037, 1038, 1040, 1041, 1053, 1077, 1079, 1080, 1129, 1130, 1152, 1158, 1159, 1160, 1161, 1184, 1203,
   1226, 1290, 1317, 1792, 1836, 1927, 1969, 2002, 2003, 2006, 2013, 3024, 4031,
 ]);
 
-/** Names of locks belong to the whole server and have at most 64 characters. A hexadecimal text is read alike in every mode. */
+/**
+ * The name of the lock. Names of locks belong to the whole server and have at most 64 characters. A hexadecimal text
+ * is read alike in every mode.
+ */
 function lockName(database: string): string {
   return `concat('stagedoor.', sha1(x'${Buffer.from(database).toString('hex')}'))`;
 }

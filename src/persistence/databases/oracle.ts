@@ -68,13 +68,16 @@ async function createLockTable(execute: Execute): Promise<void> {
   }
 }
 
-/** Too many sessions or processes, starting or stopping, lost, killed, read only, listener away. */
+/**
+ * The errors of a server that is unavailable: too many sessions or processes, starting or stopping, lost, killed,
+ * read only, listener away.
+ */
 const UNAVAILABLE: ReadonlySet<number> = new Set([
   18, 19, 20, 28, 257, 1012, 1033, 1034, 1089, 1090, 1092, 2396, 3113, 3114, 3135, 3136, 12170, 12203, 12500,
   12516, 12518, 12519, 12520, 12528, 12537, 12541, 12545, 12547, 12560, 12571, 16000, 25408,
 ]);
 
-/** A quota, a table, an index, a partition, a document or the undo space cannot grow. */
+/** The errors of missing space: a quota, a table, an index, a partition, a document or the undo space cannot grow. */
 const NO_SPACE: ReadonlySet<number> = new Set([1536, 1653, 1654, 1688, 1691, 30036]);
 
 interface Session {

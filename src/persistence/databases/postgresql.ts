@@ -4,7 +4,7 @@ import type { Database } from '../database.ts';
 import { runOn } from '../orm/mikro-orm-patches.ts';
 import { isNetworkError, urlRefused } from '../store-errors.ts';
 
-/** Key of the advisory lock: "stag" in ASCII. Databases of one server have separate locks. */
+/** The key of the advisory lock: "stag" in ASCII. Databases of one server have separate locks. */
 const LOCK_KEY = 0x73746167;
 
 export const postgresql: Database = {
@@ -65,7 +65,10 @@ export const postgresql: Database = {
   },
 };
 
-/** As libpq reads it. `prefer` and `allow` are refused: an attacker in between could turn encryption off. */
+/**
+ * The TLS options of a mode, like in libpq. `prefer` and `allow` are refused: an attacker in between could turn
+ * encryption off.
+ */
 function sslOf(mode: string | undefined): false | { rejectUnauthorized: boolean } {
   if (mode === undefined || mode === 'disable') return false;
   if (mode === 'require' || mode === 'no-verify') return { rejectUnauthorized: false };

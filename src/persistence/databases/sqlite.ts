@@ -6,7 +6,7 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Database, type Execute, retryConflicts, type Statement, type Value } from '../database.ts';
 
 /**
- * Longest wait inside SQLite for another process, in ms. It blocks the event loop, so it is short; to wait
+ * The longest wait inside SQLite for another process, in ms. It blocks the event loop, so it is short; to wait
  * longer, the statement is repeated.
  */
 const BUSY_TIMEOUT_MS = 25;
@@ -76,7 +76,7 @@ function run(statement: Compiled, values: readonly Value[]): ReturnType<Statemen
   return { rows: [], changes: statement.run(values).changes };
 }
 
-/** Statements that are kept, for each connection; the oldest makes room. */
+/** The most statements that are kept for each connection; the oldest makes room. */
 const KEPT = 100;
 
 function compiled(

@@ -17,7 +17,7 @@ import { duplicateUsername, lastAdmin, userNotFound } from '../../domain/errors/
 import type { OAuthStore } from '../oauth-store.ts';
 import type { AccountStore } from '../store.ts';
 
-/** `changed` is called after each change that counts for the revision. Grants end with their user. */
+/** The accounts. `changed` is called after each change that counts for the revision. Grants end with their user. */
 export class MemoryAccounts implements AccountStore {
   readonly #users = new Map<string, User>();
   readonly #keys = new Map<string, ApiKey>();

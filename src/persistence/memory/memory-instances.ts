@@ -25,7 +25,7 @@ export function memoryTemplates(
   };
 }
 
-/** `instances` and `tombstones`: by `entryKey`. */
+/** The stores of templates and instances. `instances` and `tombstones`: by `entryKey`. */
 export function memoryInstances(
   instances: Map<string, InstanceDefinition>,
   tombstones: Map<string, string>,
@@ -77,7 +77,7 @@ export function memoryInstances(
   };
 }
 
-/** Unique, because template names contain no slash. */
+/** The key of an instance. It is unique, because template names contain no slash. */
 export function entryKey(template: string, id: string): string {
   return `${template}/${id}`;
 }

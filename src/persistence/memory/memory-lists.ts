@@ -1,4 +1,4 @@
-// What is known of the lists of servers, in the store without a database: lists as they were read last, and approved tools.
+// The lists of servers in the store without a database: the last read ones, and the approved tools.
 
 import type { NewApproval } from '../../domain/views/approval.ts';
 import {
@@ -25,7 +25,7 @@ export function memoryLists(): ListStore {
   };
 }
 
-/** `changed` counts a change of the registry, and returns its revision. */
+/** The store of approvals. `changed` counts a change of the registry, and gives its revision. */
 export function memoryApprovals(changed: () => number): ApprovalStore {
   const rows = new Map<string, NewApproval>();
   const rowsOf = (scope: string) => [...rows].filter(([, row]) => row.scope === scope);

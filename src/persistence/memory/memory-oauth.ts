@@ -2,7 +2,7 @@
 
 import type { OAuthFilter, OAuthKind, OAuthRow, OAuthStore } from '../oauth-store.ts';
 
-/** `changed` is called after each change that counts for the revision. */
+/** The store of these rows. `changed` is called after each change that counts for the revision. */
 export function memoryOAuth(changed: () => void): OAuthStore {
   const rows = new Map<string, OAuthRow>();
   const found = (kind: OAuthKind, key: string): OAuthRow | undefined => {

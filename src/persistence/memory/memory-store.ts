@@ -145,7 +145,7 @@ function memoryAudit(): AuditStore {
   };
 }
 
-/** For specs: a gateway with this store keeps no sessions, since nothing would outlive it. */
+/** The sessions of the store, for specs: a gateway with this store keeps no sessions, since nothing would outlive it. */
 function memorySessions(rows: Map<string, StoredSession>): SessionStore {
   const stored = (keys: readonly string[]) => keys.flatMap((key) => rows.get(key) ?? []);
   const holdersOf = (keys: readonly string[]) => new Map(stored(keys).map(({ key, life }) => [key, life]));
@@ -181,7 +181,7 @@ function memorySessions(rows: Map<string, StoredSession>): SessionStore {
   };
 }
 
-/** For specs: no other node reaches this store. */
+/** The nodes of the store, for specs: no other node reaches this store. */
 function memoryNodes(sessions: Map<string, StoredSession>): NodeStore {
   const rows = new Map<string, StoredLife>();
   const change = (row: StoredLife | undefined, changes: Partial<StoredLife>): boolean => {

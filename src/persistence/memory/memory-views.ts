@@ -4,7 +4,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { StoredView } from '../../domain/views/view.ts';
 import type { ViewStore } from '../store.ts';
 
-/** `changed`: notes a change of the revision, and returns the new one. `setTombstone`: of a view; undefined deletes it. */
+/**
+ * The store of views. `changed`: notes a change of the revision, and gives the new one. `setTombstone`: of a view;
+ * undefined deletes it.
+ */
 export function memoryViews(
   changed: () => number,
   setTombstone: (id: string, fingerprint: string | undefined) => void,

@@ -11,7 +11,7 @@ export type Tables = ReturnType<typeof tablesFor>;
 export function tablesFor(kind: DatabaseKind) {
   const { id, text, document, number, counter, flag, time } = columnsFor(kind);
   return {
-    /** Templates with settings that differ from the defaults. */
+    /** The settings of templates that differ from the defaults. */
     templates: defineEntity({
       name: 'Template',
       tableName: 'templates',
@@ -19,23 +19,23 @@ export function tablesFor(kind: DatabaseKind) {
         name: id(128).primary(),
         loadBalancer: document(),
         auth: document().nullable(),
-        /** Revision of the insert; lists are in this order. */
+        /** The revision of the insert; lists are in this order. */
         position: counter(),
       },
     }),
-    /** Template definitions that were stored through the API. */
+    /** The template definitions that were stored through the API. */
     definitions: defineEntity({
       name: 'Definition',
       tableName: 'definitions',
       properties: {
         id: id(128).primary(),
-        /** See StoredDefinition. */
+        /** The document: see StoredDefinition. */
         value: document(),
-        /** Revision of the insert; lists are in this order. */
+        /** The revision of the insert; lists are in this order. */
         position: counter(),
       },
     }),
-    /** Values for queries and for database tools have columns; the others are in documents. */
+    /** The instances. Values for queries and for database tools have columns; the others are in documents. */
     instances: defineEntity({
       name: 'Instance',
       tableName: 'instances',
@@ -49,9 +49,9 @@ export function tablesFor(kind: DatabaseKind) {
         source: id(16),
         nodeId: id(255).nullable(),
         fingerprint: id(128).nullable(),
-        /** `endpoint`, `command`, `args`, `workingDir`, `era`, `force`, `secretEnv`, `container`. */
+        /** The fields `endpoint`, `command`, `args`, `workingDir`, `era`, `force`, `secretEnv`, `container`. */
         target: document(),
-        /** Encrypted; null when there is none. */
+        /** The variables, encrypted; null when there are none. */
         env: document().nullable(),
         headers: document().nullable(),
         auth: document().nullable(),
@@ -98,7 +98,7 @@ export function tablesFor(kind: DatabaseKind) {
         usernameKey: id(64).unique(),
         position: counter(),
         email: text(),
-        /** 'defined' for a role of the settings, which `definedRole` names: the column is too short for it. */
+        /** The role; 'defined' for a role of the settings, which `definedRole` names: the column is too short for it. */
         role: id(16),
         definedRole: id(32).nullable(),
         scopes: document().nullable(),
@@ -112,7 +112,7 @@ export function tablesFor(kind: DatabaseKind) {
         updatedAt: time(),
       },
     }),
-    /** API keys, without their secrets. */
+    /** The API keys, without their secrets. */
     apiKeys: defineEntity({
       name: 'ApiKey',
       tableName: 'api_keys',
@@ -162,10 +162,10 @@ export function tablesFor(kind: DatabaseKind) {
       name: 'CallBlock',
       tableName: CALL_BLOCKS,
       properties: {
-        /** Id of its newest entry. */
+        /** The id of its newest entry. */
         id: id(64).primary(),
         calls: number(),
-        /** See CallBlock. */
+        /** The calls: see CallBlock. */
         entries: document(),
       },
     }),
@@ -174,13 +174,13 @@ export function tablesFor(kind: DatabaseKind) {
       name: 'Session',
       tableName: 'sessions',
       properties: {
-        /** SHA-256 of the id, in hex. */
+        /** The SHA-256 of the id, in hex. */
         key: id(64).primary(),
         /** The holder: node and life. */
         node: id(255).index(),
         life: id(16),
         generation: number(),
-        /** See StoredSession. Encrypted where there is a cipher. */
+        /** The session: see StoredSession. Encrypted where there is a cipher. */
         value: document(),
         usedAt: time(),
       },
@@ -193,7 +193,7 @@ export function tablesFor(kind: DatabaseKind) {
         life: id(16).primary(),
         node: id(255),
         counter: counter(),
-        /** See StoredLife. */
+        /** The profile: see StoredLife. */
         profile: document(),
         state: document(),
         endCause: id(16).nullable(),
@@ -205,12 +205,12 @@ export function tablesFor(kind: DatabaseKind) {
       name: 'Program',
       tableName: 'programs',
       properties: {
-        /** Server id of the instance. */
+        /** The server id of the instance. */
         program: id(260).primary(),
         /** The holder; null while there is none. */
         life: id(16).nullable(),
         generation: number(),
-        /** See StoredProgram. */
+        /** The marks: see StoredProgram. */
         marks: document(),
       },
     }),
@@ -219,23 +219,23 @@ export function tablesFor(kind: DatabaseKind) {
       name: 'OAuth',
       tableName: 'oauth',
       properties: {
-        /** SHA-256 of kind and id, in hex. */
+        /** The SHA-256 of kind and id, in hex. */
         key: id(64).primary(),
         kind: id(16),
         grantId: id(64).nullable().index(),
         userId: id(64).nullable().index(),
-        /** SHA-256 of the id of the client, in hex. */
+        /** The SHA-256 of the id of the client, in hex. */
         clientKey: id(64).nullable().index(),
         createdAt: time(),
         usedAt: time().nullable(),
         consumedAt: time().nullable(),
         expiresAt: time().nullable().index(),
         version: number(),
-        /** Encrypted where there is a cipher. */
+        /** The value, encrypted where there is a cipher. */
         value: document(),
       },
     }),
-    /** Lists of templates as they were read last. */
+    /** The lists of templates as they were read last. */
     lists: defineEntity({
       name: 'List',
       tableName: 'lists',
@@ -243,7 +243,7 @@ export function tablesFor(kind: DatabaseKind) {
         key: id(64).primary(),
         template: id(128).index(),
         readAt: time().index(),
-        /** Encrypted where there is a cipher. */
+        /** The list, encrypted where there is a cipher. */
         value: document(),
       },
     }),
@@ -252,17 +252,17 @@ export function tablesFor(kind: DatabaseKind) {
       name: 'Approval',
       tableName: 'approvals',
       properties: {
-        /** SHA-256 of scope and tool, in hex. */
+        /** The SHA-256 of scope and tool, in hex. */
         key: id(64).primary(),
         scope: id(128).index(),
         tool: document(),
         digests: document(),
-        /** See NewApproval. */
+        /** The definition: see NewApproval. */
         definition: document(),
       },
     }),
     /**
-     * One row that counts the changes of registry and accounts. Each change updates it first, which locks it for
+     * The one row that counts the changes of registry and accounts. Each change updates it first, which locks it for
      * other writers.
      */
     revision: defineEntity({
@@ -285,10 +285,10 @@ export type NodeTableRow = InferEntity<Tables['nodes']>;
 export type ProgramTableRow = InferEntity<Tables['programs']>;
 export type OAuthTableRow = InferEntity<Tables['oauth']>;
 
-/** All columns of a row but its position, which a change keeps. */
+/** The columns of a row without its position, which a change keeps. */
 export type Columns<Row> = { [Name in Exclude<keyof Row & string, 'position'>]-?: Row[Name] };
 
-/** Longest free text of a short column, in UTF-16 units: at least LIMITS.auditTextUnits. */
+/** The most UTF-16 units of free text in a short column: at least LIMITS.auditTextUnits. */
 const TEXT_LENGTH = 512;
 
 function columnsFor(kind: DatabaseKind) {
@@ -297,38 +297,41 @@ function columnsFor(kind: DatabaseKind) {
   // It counts lengths in bytes, the others in characters.
   const bytesPerCharacter = isOracle ? 3 : 1;
   return {
-    /** Identifier: ASCII, compared and ordered by code points. */
+    /** An identifier: ASCII, compared and ordered by code points. */
     id: (length: number) => {
       const column = p.string().length(length);
       return collation === undefined ? column : column.collation(collation);
     },
-    /** Short text of any script. Oracle stores an empty text as null, so a column that may be empty is nullable. */
+    /** A short text of any script. Oracle stores an empty text as null, so a column that may be empty is nullable. */
     text: () => p.string().length(TEXT_LENGTH * bytesPerCharacter),
-    /** JSON or encrypted text: ASCII, up to megabytes. */
+    /** A JSON or encrypted text: ASCII, up to megabytes. */
     document: () => (isOracle ? p.text().type(ClobType) : p.text().columnType(DOCUMENTS[kind] ?? 'text')),
     number: () => p.integer(),
-    /** Oracle's integers have ten digits: a longer type would always show up as a difference between schemas. */
+    /**
+     * A number that grows. Oracle's integers have ten digits: a longer type would always show up as a difference
+     * between schemas.
+     */
     counter: () => p.bigint('number').columnType(isOracle ? 'number(10, 0)' : 'bigint'),
-    /** 0 or 1: the type boolean is unknown to Oracle before 23. */
+    /** A flag, 0 or 1: the type boolean is unknown to Oracle before 23. */
     flag: () => p.integer(),
-    /** To the millisecond: without a length MySQL drops the fraction of the second. */
+    /** A time to the millisecond: without a length MySQL drops the fraction of the second. */
     time: () => p.datetime().length(3),
   };
 }
 
-/** Binary comparison, where neither the database nor the table (MySQL) compares so by default. */
+/** The binary comparison, where neither the database nor the table (MySQL) compares so by default. */
 const COLLATIONS: Readonly<Partial<Record<DatabaseKind, string>>> = {
   postgresql: 'C',
   mssql: 'Latin1_General_BIN2',
 };
 
-/** Long text, where it is not `text`. Documents are ASCII: varchar takes half the space of nvarchar. */
+/** The type of a long text, where it is not `text`. Documents are ASCII: varchar takes half the space of nvarchar. */
 const DOCUMENTS: Readonly<Partial<Record<DatabaseKind, string>>> = {
   mysql: 'longtext',
   mssql: 'varchar(max)',
 };
 
-/** Oracle's limit for a literal is 4,000 bytes; a character may count as two. */
+/** The most characters of a literal: Oracle's limit is 4,000 bytes, and a character may count as two. */
 const LITERAL_CHARACTERS = 1_990;
 
 /** A `clob` column of ASCII text, written as a concatenation of literals. */
@@ -354,7 +357,7 @@ export function toDocument(value: unknown): string {
   return documentOf(JSON.stringify(value));
 }
 
-/** As `toDocument`, for what JSON.stringify made of the value: it has no other control character than DEL. */
+/** The document of a value that JSON.stringify has written: it has no other control character than DEL. See `toDocument`. */
 export function documentOf(json: string): string {
   if (!/['$\x7f]/.test(json) && Buffer.byteLength(json) === json.length) return json;
   // No u flag: a surrogate pair is two UTF-16 units.
@@ -369,7 +372,7 @@ export function fromDocument(text: string): unknown {
   return JSON.parse(text);
 }
 
-/** Columns with a time, and columns with a document for one field of a record. */
+/** The names of columns with a time, and of those with a document for one field of a record. */
 const TIMES = ['at', 'createdAt', 'updatedAt', 'credentialsChangedAt', 'expiresAt', 'lastUsedAt'] as const;
 const VALUES = [
   ...(['permissions', 'scopes', 'templates', 'views', 'tools'] as const),

@@ -7,7 +7,7 @@ import type { Database, Execute } from '../database.ts';
 import type { MigrationStatus } from '../store.ts';
 import { MIGRATIONS_TABLE, type Orm } from './orm.ts';
 
-/** One query. Throws the driver's error. */
+/** The status of the migrations, with one query. Throws the driver's error. */
 export async function readMigrationStatus(
   database: Database,
   { orm, connection }: Orm,

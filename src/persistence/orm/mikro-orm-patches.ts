@@ -21,13 +21,16 @@ export function correctLiterals(platform: LiteralWriter, correct: Correction): v
   };
 }
 
-/** Oracle: MikroORM's driver replaces `$1` by `:0` also within a text, and a bcrypt hash begins with `$2b$12$`. */
+/**
+ * The correction for Oracle: MikroORM's driver replaces `$1` by `:0` also within a text, and a bcrypt hash begins
+ * with `$2b$12$`.
+ */
 export const withoutVariables: Correction = (literal) => {
   const cut = literal.replaceAll(/\$(?=\d)/g, `$$' || '`);
   return cut === literal ? literal : `(${cut})`;
 };
 
-/** SQL Server drops a backslash at the end of a line together with the line break. */
+/** The correction for SQL Server, which drops a backslash at the end of a line together with the line break. */
 export const withoutContinuedLines: Correction = (literal) => {
   const prefix = literal.startsWith('N') ? 'N' : '';
   const cut = literal.replaceAll(/\\(?=\r?\n)/g, `\\' + ${prefix}'`);

@@ -32,9 +32,12 @@ import {
 import type { OrmOperations } from './orm-operations.ts';
 import { TableRows } from './table-rows.ts';
 
-/** Keys in one write, which a distant database must finish within the timeout of one operation. */
+/** The most keys in one write, which a distant database must finish within the timeout of one operation. */
 const TOUCH_BATCH = 100;
-/** Rows of one query: each may have 48 Ki characters of rights, and all of them are parsed in one turn of the event loop. */
+/**
+ * The most rows of one query: each may have 48 Ki characters of rights, and all of them are parsed in one turn of the
+ * event loop.
+ */
 const ID_BATCH = 32;
 
 export function ormAccounts(operations: OrmOperations): AccountStore {
@@ -138,7 +141,7 @@ export function ormAccounts(operations: OrmOperations): AccountStore {
   };
 }
 
-/** One statement for all keys: `set last_used_at = case id when .. then .. end`. */
+/** Sets the last uses of all keys with one statement: `set last_used_at = case id when .. then .. end`. */
 function touch(
   operations: OrmOperations,
   touches: readonly (readonly [id: string, at: string])[],
@@ -162,7 +165,7 @@ async function createdIds<Row extends { readonly id: string; readonly createdAt:
   });
 }
 
-/** Finds the rows with these ids. A file answers within the turn that asks. */
+/** Finds the rows with these ids, in batches. A file answers within the turn that asks. */
 async function inBatches<T>(
   wanted: readonly string[] | Promise<readonly CreatedId[]>,
   find: (where: { readonly id: readonly string[] }) => Promise<readonly T[]>,
@@ -185,7 +188,7 @@ async function userWhere(
   return row === null ? undefined : userOf(row);
 }
 
-/** USER_NOT_FOUND. */
+/** The user with this id. Throws USER_NOT_FOUND. */
 async function existingUser(em: SqlEntityManager, tables: Tables, id: string): Promise<User> {
   const user = await userWhere(em, tables, { id });
   if (user === undefined) throw userNotFound(id);
@@ -208,7 +211,7 @@ async function endedTokensOf(
     : readRow('settings', row.name, () => fromDocument(row.value) as EndedToken[]);
 }
 
-/** As `isActiveAdmin`. */
+/** The columns of an active admin: see `isActiveAdmin`. */
 const ACTIVE_ADMIN = {
   role: 'admin',
   isActive: 1,
@@ -218,7 +221,7 @@ const ACTIVE_ADMIN = {
   tools: null,
 } as const;
 
-/** LAST_ADMIN when the change would leave no active admin of all templates. */
+/** Throws LAST_ADMIN when the change would leave no active admin of all templates. */
 async function keepAnAdmin(
   em: SqlEntityManager,
   { users }: Tables,
@@ -238,7 +241,7 @@ function rowOfUser(user: User): Columns<UserTableRow> {
   return columnsOf({ ...lists, ...user, ...role, usernameKey: usernameKey(user.username) });
 }
 
-/** An earlier version finds no rights for it. */
+/** The role in the column of a user with a defined role. An earlier version finds no rights for it. */
 const DEFINED = 'defined';
 
 function userOf({ usernameKey: _, definedRole, ...row }: UserTableRow): User {

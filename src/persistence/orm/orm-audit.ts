@@ -35,11 +35,11 @@ import {
 import type { OrmOperations, Work } from './orm-operations.ts';
 import { TableRows } from './table-rows.ts';
 
-/** Rows that one operation deletes. */
+/** The most rows that one operation deletes. */
 const BATCH = 500;
-/** Changes that one operation reads: about 4 ms on a file. */
+/** The most changes that one operation reads: about 4 ms on a file. */
 const WINDOW = 5_000;
-/** Calls, approximately, that one operation reads or deletes, and their rows. */
+/** The approximate number of calls that one operation reads or deletes, and the number of their rows. */
 const CALL_WINDOW = 2_500;
 const BLOCK_WINDOW = 500;
 
@@ -51,7 +51,7 @@ export class OrmAudit implements AuditStore {
     this.#operations = operations;
   }
 
-  /** Changes are on the disk when this resolves. */
+  /** Appends the changes, which are on the disk when this resolves. */
   async append(changes: readonly AuditEntry[]): Promise<void> {
     try {
       await this.#operations.write((em, { audit }) => this.#insert(em, audit, changes));
@@ -72,7 +72,7 @@ export class OrmAudit implements AuditStore {
     await this.#operations.insertRows(em, audit, changes.map(rowOfChange));
   }
 
-  /** A block whose answer was lost is written again, although it may be stored. */
+  /** Appends a block. One whose answer was lost is written again, although it may be stored. */
   async appendCalls({ id, calls, entries }: CallBlock): Promise<void> {
     const row = { id, calls, entries: documentOf(entries) };
     await this.#operations.writeWithoutSync(
@@ -149,8 +149,8 @@ export class OrmAudit implements AuditStore {
   }
 
   /**
-   * In slices, for the same reason as the windows. It finds the boundary from the old end: a count of all
-   * rows is cheaper than a walk over all kept rows.
+   * Deletes the oldest changes, in slices, for the same reason as the windows. It finds the boundary from the old
+   * end: a count of all rows is cheaper than a walk over all kept rows.
    */
   async #trimChanges(keep: number): Promise<void> {
     await this.#deleteOldest((stored) => stored - keep, {});
@@ -160,7 +160,7 @@ export class OrmAudit implements AuditStore {
     await this.#deleteOldest(mostExpired, { $lt: from });
   }
 
-  /** Deletes those that match among the oldest changes, as many as `number` makes of the number of all. */
+  /** Deletes matching rows among the oldest changes; `number` makes their number of the number of all. */
   async #deleteOldest(number: (stored: number) => number, ids: { readonly $lt?: string }): Promise<void> {
     const last = await this.#operations.run(async (em, { audit }) => {
       const most = number(await em.count(audit));
@@ -199,7 +199,7 @@ export class OrmAudit implements AuditStore {
 
 const LAST = '~';
 
-/** A file is read in one turn. */
+/** Reads each part in its own turn of the event loop: a file is read within one. */
 const inNextTurn: InTurn = async (part) => {
   await nextTurn();
   return part();
@@ -216,12 +216,12 @@ function nth(number: number, order: 'asc' | 'desc') {
   return { orderBy: { id: order }, offset: number - 1, limit: 1, fields: ['id'] } as const;
 }
 
-/** The texts fit: AuditLog cuts them to LIMITS.auditTextUnits. */
+/** The row of a change. The texts fit: AuditLog cuts them to LIMITS.auditTextUnits. */
 function rowOfChange({ call: _, ...change }: AuditEntry): Columns<AuditTableRow> {
   return columnsOf({ address: undefined, requestId: undefined, suppressed: undefined, ...change });
 }
 
-/** Oracle stores an empty text as null. */
+/** The change in a row. Oracle stores an empty text as null. */
 function changeOf(row: AuditTableRow): AuditEntry {
   return { actorName: '', subject: '', ...recordOf<Omit<AuditEntry, 'actorName' | 'subject' | 'call'>>(row) };
 }
@@ -274,8 +274,8 @@ async function countCalls(em: SqlEntityManager, { callBlocks }: Tables): Promise
 }
 
 /**
- * Deletes the oldest blocks with those ids that together have at most this number of calls; not all of them at
- * once. Resolves with the number of calls.
+ * Deletes the oldest blocks with those ids that together have at most this number of calls; never all blocks at once.
+ * Resolves with the number of calls.
  */
 async function deleteBlocks(
   em: SqlEntityManager,

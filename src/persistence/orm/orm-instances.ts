@@ -19,7 +19,7 @@ import {
 import type { OrmOperations } from './orm-operations.ts';
 import { purposeOfInstance, SECRET_FIELDS, type SecretField } from './sealed.ts';
 
-/** Without a cipher it refuses instances with secrets. */
+/** The InstanceStore of a database. Without a cipher it refuses instances with secrets. */
 export function ormInstances(operations: OrmOperations, cipher: Cipher | undefined): InstanceStore {
   return {
     list: async () => {
@@ -54,7 +54,7 @@ export function ormInstances(operations: OrmOperations, cipher: Cipher | undefin
   };
 }
 
-/** Few statements for all of them: each one takes longer than the rest of the work for an instance. */
+/** Saves several instances with few statements: each statement takes longer than the rest of the work for an instance. */
 async function saveMany(
   operations: OrmOperations,
   cipher: Cipher | undefined,
@@ -97,7 +97,7 @@ async function saveMany(
   }, writes.length);
 }
 
-/** An empty field is not encrypted. */
+/** The encrypted columns of an instance. An empty field is not encrypted. */
 function encrypted(definition: InstanceDefinition, cipher: Cipher | undefined) {
   const column = (field: SecretField) => {
     if (Object.keys(definition[field] ?? {}).length === 0) return null;
@@ -107,7 +107,7 @@ function encrypted(definition: InstanceDefinition, cipher: Cipher | undefined) {
   return { env: column('env'), headers: column('headers'), auth: column('auth') };
 }
 
-/** A field that cannot be decrypted locks the instance. */
+/** The secrets in a row. A field that cannot be decrypted locks the instance. */
 function secretsOf(
   row: InstanceTableRow,
   cipher: Cipher | undefined,
@@ -140,7 +140,7 @@ type TargetFields = Pick<
   'endpoint' | 'command' | 'args' | 'workingDir' | 'era' | 'force' | 'secretEnv' | 'container'
 >;
 
-/** Without the key. */
+/** The row of an instance, without the key and the secrets. */
 function rowOfInstance(
   definition: InstanceDefinition,
 ): Omit<Columns<InstanceTableRow>, SecretField | 'template' | 'id'> {
@@ -150,7 +150,7 @@ function rowOfInstance(
   return columnsOf({ nodeId: undefined, fingerprint: undefined, ...own, target });
 }
 
-/** The cast is the type that `rowOfInstance` wrote. */
+/** The instance in a row. The cast is the type that `rowOfInstance` wrote. */
 function instanceOf(
   { target, env: _, headers: __, auth: ___, ...row }: InstanceTableRow,
   secrets: Pick<InstanceDefinition, SecretField | 'locked'>,

@@ -1,4 +1,4 @@
-// The authorization server in a database: one table for all that it keeps. Each change that may happen once is one conditional
+// The authorization server in a database: one table for all of its rows. Each change that may happen once is one conditional
 // update, since other nodes do the same. Source: ADR 201.
 
 import { type FilterQuery, raw } from '@mikro-orm/core';
@@ -17,7 +17,10 @@ import type { OrmOperations, Work } from './orm-operations.ts';
 import { opened, purposeOfOAuth, sealed } from './sealed.ts';
 import { TableRows } from './table-rows.ts';
 
-/** What every sign-in replaces. As with `save`, a power failure may lose the last second of it: clients sign in again. */
+/**
+ * The kinds of rows that every sign-in replaces. A power failure may lose the last second of them, as with `save`:
+ * clients sign in again.
+ */
 const BEHIND: ReadonlySet<OAuthKind> = new Set<OAuthKind>(['grant', 'code', 'refresh']);
 
 export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined): OAuthStore {
@@ -94,10 +97,10 @@ export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined):
   };
 }
 
-/** Keys in one write, which a distant database must finish within the timeout of one operation. */
+/** The most keys in one write, which a distant database must finish within the timeout of one operation. */
 const TOUCH_BATCH = 100;
 
-/** One statement for all rows, as of API keys. */
+/** Sets the last uses of all rows with one statement, as for API keys. */
 function touch(
   operations: OrmOperations,
   kind: OAuthKind,
@@ -132,7 +135,7 @@ function columnsOf(row: Omit<OAuthRow, 'version'>, cipher: Cipher | undefined) {
   };
 }
 
-/** Rows that cannot be decrypted are as if they were not there. */
+/** The domain rows. Those that cannot be decrypted are left out. */
 function rowsOf(rows: readonly OAuthTableRow[], cipher: Cipher | undefined): OAuthRow[] {
   return rows.flatMap((row) => {
     const kind = OAUTH_KINDS.find((known) => known === row.kind);

@@ -25,17 +25,17 @@ export const REVISION = 'registry';
 
 /** The row of the table `settings` that a probe writes and deletes. */
 const PROBE = 'probe';
-/** Bytes of that row, which are 64 kB as text: about the size of a large row. */
+/** The size of that row in bytes, which are 64 kB as text: about the size of a large row. */
 const PROBE_BYTES = 48 * 1024;
 
-/** Longest pause before a statement is repeated after a conflict, in ms. */
+/** The longest pause before a statement is repeated after a conflict, in ms. */
 const LONGEST_PAUSE_MS = 50;
 /**
- * An alarm that is late by this time, in ms, rings in a process that stood still: the answers of that time are
- * read within as long.
+ * The delay in ms that shows that the process of an alarm stood still: the answers of that time are read within the
+ * same time.
  */
 const STOOD_STILL_MS = 1_000;
-/** Longest wait of close() for earlier operations, in ms: a server that does not answer must not delay the end. */
+/** The longest wait of close() for earlier operations, in ms: a server that does not answer must not delay the end. */
 const CLOSE_MS = 2_000;
 
 export interface OrmOperationsDeps {
@@ -43,7 +43,7 @@ export interface OrmOperationsDeps {
   readonly orm: Orm;
   /** Opens another `orm`. Absent for a database in memory, which would be empty afterwards. */
   readonly reconnect?: (() => Promise<Orm>) | undefined;
-  /** Longest time of one operation, including its wait in the queue, in ms. */
+  /** The longest time of one operation, including its wait in the queue, in ms. */
   readonly timeoutMs: number;
   readonly file?: string | undefined;
   readonly onRefusal?: ((code: string, isOutOfSpace: boolean) => void) | undefined;
@@ -54,34 +54,34 @@ type ChangeWork<T> = (em: SqlEntityManager, tables: Tables, revision: number) =>
 
 interface Operation {
   startedAt: number | undefined;
-  /** True when the caller already got an error: the operation must not change anything from now on. */
+  /** True when the caller already got an error: from now on the operation must not change anything. */
   hasEnded: boolean;
-  /** `unknown` once a commit was sent. */
+  /** Whether the operation reached the database: `unknown` once a commit was sent. */
   delivered: Delivered;
 }
 
 /** The connections of a store to its database, from the first operation to `close`. */
 export class OrmOperations {
   readonly #deps: OrmOperationsDeps;
-  /** For a file: true while the path names the file that was opened. */
+  /** True while the path names the file that was opened; undefined without a file. */
   readonly #isSameFile: (() => boolean) | undefined;
-  /** The writers of this process wait here: waiting for the row of the revision, they would hold connections. */
+  /** The queue of the writers of this process: while they wait for the row of the revision, they would hold connections. */
   readonly #writers = new SerialQueue();
-  /** Set for a file, whose driver answers at once: the event loop would not turn while one operation follows another. */
+  /** The turns of operations on a file, whose driver answers at once: without them the event loop would not turn in between. */
   readonly #turns: TaskScheduler | undefined;
   #orm: Orm | undefined;
   #connecting: Promise<Orm> | undefined;
   /** True after a lost connection, which is never returned to its pool: closing the pool would wait for it. */
   #hasLostConnection = false;
   /**
-   * The last change failed, perhaps for lack of space, or because the server is read-only now: an answer to a
-   * query does not prove that changes succeed again.
+   * True when the last change failed, perhaps for lack of space, or because the server is read-only now: an answer to
+   * a query does not prove that changes succeed again.
    */
   #refusesChanges = false;
-  /** Time of the end of the last operation that succeeded, by `performance.now()`, in ms. */
+  /** The time of the end of the last operation that succeeded, by `performance.now()`, in ms. */
   #succeededAt = 0;
   #isClosed = false;
-  /** Set for a file: its changes are acknowledged after it. */
+  /** The synchronization of a file, after which its changes are acknowledged; undefined for a server. */
   readonly #synchronization: FileSynchronization | undefined;
 
   constructor(deps: OrmOperationsDeps) {
@@ -130,9 +130,9 @@ export class OrmOperations {
   }
 
   /**
-   * As `writeWithoutSync`; on a server it does not wait for the other writers, as one of them may wait for the row of
-   * the revision, which a frozen node holds. For callers that send one after the other: each one that runs has a
-   * connection.
+   * Runs a transaction like `writeWithoutSync`. On a server it does not wait for the other writers, as one of them
+   * may wait for the row of the revision, which a frozen node holds. Only for callers that send one operation after
+   * the other: each one that runs has a connection.
    */
   writeUnqueued<T>(work: Work<T>): Promise<T> {
     if (this.database.isFile) return this.writeWithoutSync(work);
@@ -150,10 +150,10 @@ export class OrmOperations {
   }
 
   /**
-   * As `write`, but on a file it does not wait for the disk. Transactions survive the end of this process; a power
-   * failure loses those of the last second, and of the time that the disk needs. `isAtomic`: false where each
-   * statement of the work may happen without the others; on a file it has then no transaction, which costs as much
-   * as a statement.
+   * Runs a transaction like `write`, but on a file it does not wait for the disk. Transactions survive the end of
+   * this process; a power failure loses those of the last second, and of the time that the disk needs. `isAtomic`:
+   * false where each statement of the work may happen without the others; on a file it has then no transaction, which
+   * costs as much as a statement.
    */
   async writeWithoutSync<T>(work: Work<T>, isAtomic = true): Promise<T> {
     if (!this.database.isFile) return this.write(work);
@@ -178,8 +178,8 @@ export class OrmOperations {
   }
 
   /**
-   * As `change`, but rolls back, including the revision, when the work returns false because it changed
-   * nothing. Resolves with the new revision, undefined when nothing was changed.
+   * Runs a change like `change`, but rolls back, including the revision, when the work returns false because it
+   * changed nothing. Resolves with the new revision, undefined when nothing was changed.
    */
   async changeIf(work: ChangeWork<boolean>, count = 1): Promise<number | undefined> {
     const unchanged = new Error('nothing was changed');
@@ -214,7 +214,7 @@ export class OrmOperations {
     await this.write((em, { settings }) => em.nativeDelete(settings, { name: PROBE }));
   }
 
-  /** See Store. */
+  /** The time of the server: see Store. */
   async serverTimeMs(): Promise<number | undefined> {
     const { timeQuery } = this.database;
     if (timeQuery === undefined) return undefined;
@@ -222,7 +222,7 @@ export class OrmOperations {
     return Number(Object.values(row)[0]);
   }
 
-  /** Earlier writes are finished first, within 2 s. */
+  /** Closes the connections. Earlier writes are finished first, within 2 s. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -239,7 +239,7 @@ export class OrmOperations {
     this.#orm = undefined;
   }
 
-  /** `isQueued`: after other writers. `withoutSync`: it does not wait for the disk. */
+  /** Runs a change. `isQueued`: after other writers. `withoutSync`: it does not wait for the disk. */
   async #changing<T>(
     work: OperationWork<T>,
     {
@@ -263,7 +263,7 @@ export class OrmOperations {
     }
   }
 
-  /** `finish`: what is to be done after the work, no longer in the queue. */
+  /** Runs an operation within its time. `finish`: the part after the work, no longer in the queue. */
   async #within<T>(
     queue: SerialQueue | undefined,
     work: OperationWork<T>,
@@ -350,8 +350,9 @@ export class OrmOperations {
   }
 
   /**
-   * The next operation opens a new connection. After SQLITE_FULL or SQLITE_IOERR the old connection is unusable: SQLite has
-   * rolled back, the rollback of the driver fails, and every later statement would wait for the end of that transaction.
+   * Drops the connection, so that the next operation opens a new one. After SQLITE_FULL or SQLITE_IOERR the old
+   * connection is unusable: SQLite has rolled back, the rollback of the driver fails, and every later statement would
+   * wait for the end of that transaction.
    */
   #dropConnection(): void {
     if (this.#deps.reconnect === undefined) return;
@@ -379,7 +380,7 @@ export class OrmOperations {
   }
 }
 
-/** After a commit: others use the connection meanwhile. */
+/** Resolves when a committed change may be acknowledged. Other operations use the connection meanwhile. */
 async function acknowledgeable(synchronization: FileSynchronization): Promise<void> {
   try {
     await synchronization.now();
@@ -415,7 +416,10 @@ async function timeOf(timeoutMs: number, signal: AbortSignal): Promise<void> {
 
 type OperationWork<T> = (em: SqlEntityManager, tables: Tables, operation: Operation) => Promise<T>;
 
-/** Without a reason each operation would make a DOMException with its stack, at a cost of a query on a file. */
+/**
+ * The reason of aborted waits. Without one each operation would make a DOMException with its stack, at a cost of a
+ * query on a file.
+ */
 const ENDED = new Error('the operation has ended');
 const CLOSED = 'the store is closed';
 const DROPPED = 'its connections were closed';
@@ -430,7 +434,10 @@ function fileIdentity(path: string): () => boolean {
   return () => identityOf(path) === opened;
 }
 
-/** Undefined without a file. Synchronous, so that nothing happens between the check and the statement; 3 us. */
+/**
+ * The identity of a file; undefined without one. Synchronous, so that nothing happens between the check and the
+ * statement; 3 us.
+ */
 function identityOf(path: string): string | undefined {
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stats === undefined ? undefined : `${stats.dev}:${stats.ino}`;

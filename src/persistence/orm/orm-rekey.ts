@@ -1,4 +1,4 @@
-// Encrypts again, with the first key, what is stored: `stagedoor db rekey`. Loaded only for it. Source: ADR 212.
+// Encrypts stored texts again, with the first key: `stagedoor db rekey`. Loaded only for that. Source: ADR 212.
 
 import type { EntitySchema } from '@mikro-orm/core';
 import type { QBFilterQuery, SqlEntityManager } from '@mikro-orm/sql';
@@ -15,26 +15,26 @@ import {
   SECRET_FIELDS,
 } from './sealed.ts';
 
-/** Rows of one query: each may have some 100 kB. */
+/** The number of rows of one query: each may have some 100 kB. */
 const GROUP = 100;
 
-/** What is read of a row: its identity, and columns with encrypted text or null. */
+/** The columns of a row that are read: its identity, and columns with encrypted text or null. */
 type Row = Readonly<Record<string, string | null>>;
 
 /** A column with encrypted texts. */
 interface Encrypted {
   readonly table: 'instances' | 'lists' | 'oauth' | 'sessions';
   readonly column: string;
-  /** Rows are found, and read in the order of, this unique column. */
+  /** The unique column by which rows are found and ordered. */
   readonly key: string;
-  /** Other columns for `purpose` and `name`. */
+  /** The other columns for `purpose` and `name`. */
   readonly others: readonly string[];
   purpose(row: Row): string;
-  /** For people. */
+  /** The name of the row for people. */
   name(row: Row): string;
 }
 
-/** Every column with encrypted texts. */
+/** All columns with encrypted texts. */
 const ALL: readonly Encrypted[] = [
   ...SECRET_FIELDS.map(
     (column): Encrypted => ({
@@ -73,7 +73,7 @@ const ALL: readonly Encrypted[] = [
   },
 ];
 
-/** See Store. */
+/** Encrypts all texts again: see Store. */
 export async function rekey(
   operations: OrmOperations,
   cipher: Cipher,
@@ -102,8 +102,8 @@ export async function rekey(
 }
 
 /**
- * Undefined when there is nothing encrypted in the row. One transaction per row: a group of locked rows would be
- * in the way of the writers of gateways. Throws CipherError.
+ * Encrypts the text of one row again; undefined when the row has none. One transaction per row: a group of locked
+ * rows would be in the way of the writers of gateways. Throws CipherError.
  */
 async function rekeyRow(
   operations: OrmOperations,
@@ -131,7 +131,7 @@ async function rekeyRow(
   });
 }
 
-/** By their keys, not by an offset, which rows that come and go meanwhile would shift. */
+/** The rows in groups by their keys, not by an offset, which rows that come and go meanwhile would shift. */
 async function* groupsOf(operations: OrmOperations, encrypted: Encrypted): AsyncGenerator<readonly Row[]> {
   const { key } = encrypted;
   let after: Row | undefined;
@@ -155,7 +155,7 @@ function query(em: SqlEntityManager, entity: EntitySchema<Row>, { key, others, c
   return em.createQueryBuilder(entity).select([key, ...others, column]);
 }
 
-/** With the columns that are read here, all of which are texts. */
+/** The entity of a table, as one with the columns that are read here, all of which are texts. */
 function entityOf(tables: Tables, { table }: Encrypted): EntitySchema<Row> {
   const entity: EntitySchema = tables[table];
   return entity;

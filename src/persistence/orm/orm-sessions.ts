@@ -97,7 +97,7 @@ export function ormSessions(operations: OrmOperations, cipher: Cipher | undefine
   };
 }
 
-/** One statement for all rows. */
+/** Updates all rows with one statement. */
 async function updateTogether(
   em: SqlEntityManager,
   { sessions }: Tables,
@@ -118,7 +118,7 @@ async function updateTogether(
   await em.nativeUpdate(sessions, where, { value, usedAt: new Date(newest) });
 }
 
-/** Without entities, which take as long as the query. */
+/** The rows of these keys, not as entities, which take as long as the query. */
 async function rowsOf(
   em: SqlEntityManager,
   { sessions }: Tables,
@@ -148,7 +148,10 @@ function encoded(key: string, value: string, cipher: Cipher | undefined): string
   return sealed(value, purposeOfSession(key), cipher);
 }
 
-/** Undefined when the value cannot be read: its key is gone. The session cannot be continued, as without a row. */
+/**
+ * The session in a row; undefined when the value cannot be read, because its key is gone. Such a session cannot be
+ * continued, as without a row.
+ */
 function storedOf(
   { value, usedAt, ...row }: SessionEntity,
   cipher: Cipher | undefined,

@@ -20,7 +20,7 @@ import { ormSessions } from './orm-sessions.ts';
 import { ormTemplates } from './orm-templates.ts';
 import { ormViews } from './orm-views.ts';
 
-/** `kind` and `file`: see Store. Without a cipher it refuses instances with secrets. */
+/** The Store of a database. `kind` and `file`: see Store. Without a cipher it refuses instances with secrets. */
 export function ormStore(
   kind: string,
   operations: OrmOperations,

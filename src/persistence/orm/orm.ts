@@ -12,8 +12,8 @@ export interface Orm {
   readonly connection: AbstractSqlConnection;
   close(): Promise<void>;
   /**
-   * Closes its sockets at once, which rejects running queries. Oracle's driver exposes none: its queries end at
-   * their timeout.
+   * Closes the sockets at once, which rejects running queries. Oracle's driver exposes none: its queries end at their
+   * timeout.
    */
   destroy(): void;
 }

@@ -3,12 +3,12 @@
 import { type Cipher, CipherError } from '../cipher.ts';
 import { fromDocument, toDocument } from './entities.ts';
 
-/** A column of `document`: the text as JSON without a cipher. */
+/** The text for a column of type `document`: encrypted, or as JSON without a cipher. */
 export function sealed(text: string, purpose: string, cipher: Cipher | undefined): string {
   return cipher === undefined ? toDocument(text) : cipher.encrypt(text, purpose);
 }
 
-/** Undefined when the text cannot be read: its key is gone. */
+/** The text in such a column; undefined when it cannot be read, because its key is gone. */
 export function opened(column: string, purpose: string, cipher: Cipher | undefined): string | undefined {
   try {
     return plainOf(column) ?? cipher?.decrypt(column, purpose);
@@ -37,7 +37,7 @@ function plainOf(column: string): string | undefined {
   return column.startsWith('"') ? String(fromDocument(column)) : undefined;
 }
 
-/** Secrets of an instance, each in a column of its own. */
+/** The secret fields of an instance, each in a column of its own. */
 export const SECRET_FIELDS = ['env', 'headers', 'auth'] as const;
 export type SecretField = (typeof SECRET_FIELDS)[number];
 

@@ -11,7 +11,7 @@ import type { Statement, Value } from '../database.ts';
 import type { OrmOperations } from './orm-operations.ts';
 
 type FieldValue = Value | Date | undefined;
-/** By property. A list: one of these. Null: without a value. */
+/** The wanted values by property. A list: one of these. Null: rows without a value. */
 type Where<Row> = Readonly<{
   [Name in keyof Row & string]?: Exclude<FieldValue, undefined> | readonly string[];
 }>;
@@ -38,7 +38,7 @@ export class TableRows<Row extends object> {
     this.#statement = statement;
   }
 
-  /** `order`: ascending by this column. */
+  /** The rows that have these values. `order`: ascending by this column. */
   find(where: Where<Row>, order?: keyof Row & string): Promise<Row[]> {
     return this.#select(where, order);
   }
@@ -72,7 +72,7 @@ export class TableRows<Row extends object> {
     return rows as Row[];
   }
 
-  /** False when a row with this key is there. */
+  /** Inserts a row. False when a row with this key is there. */
   async insert(row: FieldValues<Row>): Promise<boolean> {
     if (this.#statement === undefined) {
       try {
@@ -90,7 +90,7 @@ export class TableRows<Row extends object> {
     return (await this.#run(sql, values)).changes > 0;
   }
 
-  /** Resolves with the number of rows. `counter`: a column that is increased by one. */
+  /** Changes the rows that have these values. Resolves with their number. `counter`: a column that is increased by one. */
   async update(where: Where<Row>, changes: FieldValues<Row>, counter?: keyof Row & string): Promise<number> {
     if (this.#statement === undefined) {
       const next = counter === undefined ? {} : { [counter]: raw('?? + 1', [counter]) };
@@ -135,9 +135,9 @@ function tableOf({ tableName, props }: EntityMetadata): Table {
 
 interface Table {
   readonly name: string;
-  /** By property. */
+  /** The names of the columns by property. */
   readonly columns: ReadonlyMap<string, string>;
-  /** Properties that are a Date here, and milliseconds in a file. */
+  /** The properties that are a Date here, and milliseconds in a file. */
   readonly times: readonly string[];
 }
 
