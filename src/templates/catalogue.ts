@@ -12,11 +12,11 @@ import { readTemplate, type TemplateDefinition, TemplateError } from './definiti
 
 export interface Catalogue {
   readonly templates: readonly TemplateDefinition[];
-  /** One line per fault, with the path inside the folder: `weather/template.json: version: is missing`. */
+  /** The faults, one line each, with the path inside the folder: `weather/template.json: version: is missing`. */
   readonly problems: readonly string[];
 }
 
-/** Most files that are open at a time: a process may have some thousand, with the connections of its clients. */
+/** The most files that are open at a time: a process may have some thousand, with the connections of its clients. */
 const AT_ONCE = 16;
 /** The templates of this package, the servers of `gateway start --demo`. */
 const BUNDLED_TEMPLATES = fileURLToPath(new URL('templates', PACKAGE_ROOT));
@@ -68,7 +68,7 @@ async function readMember(
 const MAX_TEMPLATE_BYTES = 1024 * 1024;
 const PIECE_BYTES = 16 * 1024;
 
-/** The text of the file. Throws TemplateError; its issue completes "<path>: ". */
+/** The text of a template.json. Throws TemplateError; its issue completes "<path>: ". */
 export async function readTemplateText(path: string): Promise<string> {
   try {
     // O_NONBLOCK: opening a pipe would wait for a writer.
@@ -88,7 +88,10 @@ export async function readTemplateText(path: string): Promise<string> {
   }
 }
 
-/** The size of a file says little: it may grow meanwhile, and some file systems say 0. */
+/**
+ * The text of a file of at most this size. A size that the file system gives says little: a file may grow meanwhile,
+ * and some file systems say 0.
+ */
 async function readAtMost(file: FileHandle, mostBytes: number): Promise<string> {
   const pieces: Buffer[] = [];
   for (let bytes = 0; ; ) {

@@ -53,7 +53,7 @@ function optionOf(option: unknown): string {
   return String(isJsonObject(option) ? option.value : option);
 }
 
-/** Fields that say how a server is reached, and have no counterpart here. */
+/** The fields that say how a server is reached, and have no counterpart here. */
 const UNREAD: Readonly<Record<string, string>> = {
   envFile: 'names an envFile, which is not read: write its variables into "env"',
   headersHelper: 'gets its headers from a program (headersHelper): register it with "--auth" or "--header"',
@@ -136,14 +136,14 @@ function problemOf({ command, args, env, headers, cwd, endpoint }: JsonObject): 
   return undefined;
 }
 
-/** A command that is a whole line is split where it has a secret. */
+/** The words of a command. One that is a whole line is split where it has a secret. */
 function wordsOf(command: string, args: readonly string[]): readonly string[] {
   const split = splitCommand(command);
   const isSplit = 'words' in split && withoutSecretWord(command) !== command;
   return [...(isSplit ? split.words : [command]), ...args];
 }
 
-/** Numbers and switches as texts; null, which clients use for "not set", is left out. */
+/** The values as texts; null, which clients use for "not set", is left out. */
 function textsOf(written: unknown): Record<string, string> {
   const entries = Object.entries(isJsonObject(written) ? written : {});
   return Object.fromEntries(entries.flatMap(([name, text]) => (text === null ? [] : [[name, String(text)]])));
@@ -195,7 +195,7 @@ function hasPlaceholder(text: string): boolean {
   return PLACEHOLDER.test(text);
 }
 
-/** Values that the file leaves open: placeholders by their names, and secrets that are only hints, such as `<your token>`. */
+/** The names of values that the file leaves open: placeholders, and secrets that are only hints, such as `<your token>`. */
 function neededBy({ command = '', args = [], env_vars = {}, endpoint = '', headers = {} }: ImportedInstance) {
   const texts = [command, endpoint, ...args];
   const named = Object.entries({ ...env_vars, ...headers });

@@ -16,9 +16,9 @@ import { createWalk, type Location, type Look, lookAt, type Walk } from './path-
 /** A file or a folder that no command may get; it need not exist. */
 export interface ProtectedPath {
   readonly path: string;
-  /** Completes "is ..." and "is a folder that holds ...": `the database of this gateway`. */
+  /** The words that complete "is ..." and "is a folder that holds ...": `the database of this gateway`. */
   readonly what: string;
-  /** A folder of which no command may get a part either. */
+  /** True for a folder of which no command may get a part either. */
   readonly isWhole?: true;
 }
 
@@ -32,7 +32,7 @@ const STEP_MS = 250;
 const SILENT_STEPS = 8;
 const MAX_STEPS = 40;
 
-/** Characters of texts that are walked in one turn of the event loop: 5 ms if the file system answers at once. */
+/** The most characters of texts that are walked in one turn of the event loop: 5 ms if the file system answers at once. */
 const TURN_CHARACTERS = 16_384;
 
 export function protectedDatabase(file: string): ProtectedPath[] {
@@ -51,24 +51,24 @@ export interface ExposureOptions {
   /** The folder of the gateway. Default: that of this process. */
   readonly from?: string;
   /**
-   * The user that programs run as, if it is not that of the gateway: a program without a working folder starts in
-   * its home folder.
+   * The user that programs run as, if that is not the user of the gateway: a program without a working folder starts
+   * in its home folder.
    */
   readonly user?: Pick<ProgramUser, 'home'> | undefined;
   readonly look?: Look;
 }
 
 export interface Exposure {
-  /** One sentence. */
+  /** The reason, as one sentence. */
   readonly reason: string;
-  /** False: the check did not end, and a later one may allow the command. */
+  /** False when the check did not end, so that a later one may allow the command. */
   readonly isFound: boolean;
 }
 
 /**
- * Why the command may not be started; undefined when it may. Checks its working folder, if any, and every text in
- * its words and variables that may be a path, from that folder (default: where the program starts). No path may
- * end at one of `paths` or at a folder above one of them, nor pass through one that is whole, such as /proc:
+ * The reason why the command may not be started; undefined when it may. Checks its working folder, if any, and every
+ * text in its words and variables that may be a path, from that folder (default: where the program starts). No path
+ * may end at one of `paths` or at a folder above one of them, nor pass through one that is whole, such as /proc:
  * neither as the kernel walks it, nor with each `..` removed first, as many programs do. Source: ADR 87, 133.
  */
 export async function exposureOf(
@@ -118,7 +118,7 @@ export function homeFolder(env: Variables): string {
   }
 }
 
-/** Folders that show the memory, the environment, the open files and the folders of every process of the same user. */
+/** The folders that show the memory, the environment, the open files and the folders of every process of the same user. */
 const SYSTEM_FOLDERS: readonly ProtectedPath[] = (
   process.platform === 'win32' ? [] : ['/proc', '/sys', '/dev']
 ).map((path) => ({
@@ -201,10 +201,16 @@ function found(name: string, finding: string): Exposure {
   return { reason: `${name} ${finding}: ${REMEDY}`, isFound: true };
 }
 
-/** A shell replaces `~`, `~+` (the current folder) and `~user`; each user counts as that of the gateway. */
+/**
+ * The `~` at the start of a path. A shell replaces `~`, `~+` (the current folder) and `~user`; each user counts as
+ * that of the gateway.
+ */
 const HOME_AT_START = /^~\+?[\w.-]*(?=[/\\]|$)/;
 
-/** The protected paths and all folders above them, as written and with links followed; of two the first counts. */
+/**
+ * The protected paths and all folders above them, as written and with links followed. Where two have one identity,
+ * the first counts.
+ */
 async function foldersAbove(paths: readonly ProtectedPath[], walk: Walk): Promise<PathMeanings> {
   const found = new Map<string, string>();
   for (const { path, what } of paths)

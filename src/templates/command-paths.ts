@@ -1,16 +1,16 @@
-// Which parts of a word may be paths: programs read lists, options with a value, URLs, encoded text and shell commands in a word.
-// It finds too many rather than too few, and does not look at the file system.
+// The parts of a word that may be paths: programs read lists, options with a value, URLs, encoded text and shell commands in a
+// word. They are too many rather than too few, and found without a look at the file system.
 
-/** No system opens a longer path; a program may remove each `..` first. */
+/** The most characters of a path: no system opens a longer one; a program may remove each `..` first. */
 export const PATH_CHARACTERS = 4_096;
 /**
- * Bounds of the cost of one word: the first and the last `=` of a text after which a path is looked for, and what
- * variables add.
+ * The bounds of the cost of one word: the first and the last `=` of a text after which a path is looked for, and the
+ * characters that variables add.
  */
 const EQUALS = 32;
 const FILLED_CHARACTERS = 65_536;
 
-/** Characters that separate paths in a word. A path may contain some of them, so each kind also separates alone. */
+/** The characters that separate paths in a word. A path may contain some of them, so each kind also separates alone. */
 const SEPARATORS = [/(?!)/, /,/, /[:;]/, /\s+/, /['"`]/, /[\s'"`,:;=|&<>(){}[\]!?#@$^]+/];
 
 /**
@@ -36,7 +36,7 @@ export function pathTextsIn(word: string, variables: Readonly<Record<string, str
   return texts;
 }
 
-/** The text; what follows each `=` or the letter of an option in it; and the path of a URL. */
+/** The text; the parts of it after each `=` or the letter of an option; and the path of a URL. */
 function* valuesIn(text: string): Generator<string> {
   yield text;
   const equals = Array.from(text.matchAll(/=/g), ({ index }) => index);
@@ -51,14 +51,14 @@ function* valuesIn(text: string): Generator<string> {
   if (relative !== undefined) yield relative; // sqlite:///gateway.db, sqlite://gateway.db
 }
 
-/** With the escapes of JSON replaced: `\u002e`, and `\x2e` of other languages. */
+/** The text without escapes of JSON, such as `\u002e`, and `\x2e` of other languages. */
 function unescaped(text: string): string {
   return text.replaceAll(/\\(?:u([0-9a-f]{4})|x([0-9a-f]{2})|(.))/gi, (_, unit, byte, other) =>
     other === undefined ? String.fromCharCode(Number.parseInt(unit ?? byte, 16)) : other,
   );
 }
 
-/** With the variables replaced, as a shell does, until that would make it too long. */
+/** The text with the variables replaced, like in a shell, until that would make it too long. */
 function filled(text: string, variables: Readonly<Record<string, string>>): string {
   let left = FILLED_CHARACTERS;
   return text.replaceAll(/\$(?:(\w+)|\{(\w+)\})/g, (all, name, braced) => {
@@ -69,7 +69,7 @@ function filled(text: string, variables: Readonly<Record<string, string>>): stri
   });
 }
 
-/** Without `%2e` and the like; other `%` stay. */
+/** The text without `%2e` and the like; other `%` stay. */
 function decoded(text: string): string {
   return text.replaceAll(/(?:%[0-9a-f]{2})+/gi, (code) =>
     Buffer.from(code.replaceAll('%', ''), 'hex').toString(),

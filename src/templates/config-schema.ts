@@ -44,7 +44,7 @@ export function configFieldsOf(definition: Schemas | undefined): readonly Config
   });
 }
 
-/** Names of the variables that the template's settings declare as secret. */
+/** The names of the variables that the template's settings declare as secret. */
 export function secretVariables(definition: Schemas | undefined): string[] {
   return configFieldsOf(definition).flatMap(({ isSecret, variable }) =>
     isSecret && variable !== undefined ? [variable] : [],
@@ -135,13 +135,13 @@ function text(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** Lists with their separator, by default that of most variables; other structures as JSON. */
+/** The text of a value: a list with its separator, by default that of most variables; other structures as JSON. */
 function textOf(value: unknown, separator = ','): string {
   if (Array.isArray(value) && value.every((item) => typeof item !== 'object')) return value.join(separator);
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
-/** A switch is its option alone. */
+/** The words of a value and its option. A switch is its option alone. */
 function wordsOf(value: unknown, option: string, separator: string | undefined): string[] {
   if (typeof value === 'boolean' && option !== '') return value ? [option] : [];
   return partsOf(value, separator).flatMap((part) =>

@@ -18,9 +18,9 @@ const Texts = Type.Array(Type.String());
 const Text = Type.String({ minLength: 1 });
 
 /**
- * The file. `command`, `args`, `transport`, `endpoint`, `docker_image` and `config_schema` tell how an
- * instance is reached. Unknown fields are accepted and dropped. `command`, `args` and `environment` may
- * contain placeholders.
+ * The form of the file. `command`, `args`, `transport`, `endpoint`, `docker_image` and `config_schema` tell how an
+ * instance is reached. Unknown fields are accepted and dropped. `command`, `args` and `environment` may contain
+ * placeholders.
  */
 export const TemplateFile = Type.Object({
   id: TemplateId,
@@ -28,10 +28,10 @@ export const TemplateFile = Type.Object({
   description: Text,
   version: Type.String({ pattern: '^\\d+\\.\\d+\\.\\d+$' }),
   author: Type.Optional(Type.String()),
-  /** Runtime requirements, such as `node>=20`. */
+  /** The requirements at run time, such as `node>=20`. */
   requires: Type.Optional(Texts),
   ports: Type.Optional(Type.Array(Type.Integer({ minimum: 1, maximum: 65_535 }))),
-  /** Default environment of the command. */
+  /** The default environment of the command. */
   environment: Type.Optional(
     Type.Record(Type.String({ pattern: '^[A-Z][A-Z0-9_]*$' }), Type.String(), {
       additionalProperties: false,
@@ -43,13 +43,13 @@ export const TemplateFile = Type.Object({
   args: Type.Optional(Texts),
   transport: Type.Optional(Type.Enum(TRANSPORT_NAMES)),
   endpoint: Type.Optional(Text),
-  /** Image, with its tag, of the containers in which `command` runs instead of on this machine. */
+  /** The image, with its tag, of the containers in which `command` runs instead of on this machine. */
   docker_image: Type.Optional(Text),
-  /** Defaults of the template, over those of the gateway. */
+  /** The defaults of the template, over those of the gateway. */
   load_balancer: Type.Optional(LoadBalancerSettings),
-  /** How instances of the template without an own `auth` reach their server. Without credentials: those are of an instance. */
+  /** The authentication of instances of the template without an own `auth`. It has no credentials: those are of an instance. */
   auth: Type.Optional(TemplateAuth),
-  /** JSON Schema of the settings of an instance; not changed. */
+  /** The JSON Schema of the settings of an instance; not changed. */
   config_schema: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 });
 export type TemplateDefinition = Static<typeof TemplateFile>;
@@ -91,7 +91,7 @@ export function readTemplate(text: string, folder?: string): TemplateDefinition 
   return definitionOf(parseTemplate(text), folder);
 }
 
-/** As `readTemplate`, for the value of the text. */
+/** The definition in the value of such a text. See `readTemplate`. */
 export function definitionOf(written: unknown, folder?: string): TemplateDefinition {
   const { value } = tolerated(written, folder);
   if (!templateFile.accepts(value)) throw new TemplateError(issueLines(templateFile.issues(value)));
@@ -101,7 +101,7 @@ export function definitionOf(written: unknown, folder?: string): TemplateDefinit
   return Object.fromEntries(known) as TemplateDefinition;
 }
 
-/** Rules that the schema cannot express: unmatched quotes, and placeholders without a value. */
+/** The faults of a command by rules that the schema cannot express: unmatched quotes, and placeholders without a value. */
 function faultsOfCommand(definition: TemplateDefinition): string[] {
   const { command = '', args = [], environment = {} } = definition;
   const issues: string[] = [];
@@ -132,7 +132,7 @@ function faultsOfAuth({ auth }: TemplateDefinition): string[] {
   }
 }
 
-/** The schema checks settings; a pattern that is not a regular expression cannot be compiled. */
+/** The faults of the schema, which checks settings: a pattern that is not a regular expression cannot be compiled. */
 function faultsOfSchema({ config_schema = {} }: TemplateDefinition): string[] {
   try {
     Compile(Type.Unsafe(config_schema));

@@ -29,7 +29,7 @@ export class DefinitionsInForce {
     return this.#stored.get(id);
   }
 
-  /** Ids of the folder's. */
+  /** The ids of the definitions of the folder. */
   folderIds(): string[] {
     return [...this.#folder.keys()];
   }

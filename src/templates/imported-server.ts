@@ -4,7 +4,7 @@
 import type { JsonObject } from '../domain/json/json.ts';
 import { isTemplateId } from '../domain/template-name.ts';
 
-/** As `POST /gateway/register` takes it, with placeholders of the client in its texts. */
+/** An instance in the form of `POST /gateway/register`, with placeholders of the client in its texts. */
 export interface ImportedInstance {
   readonly command?: string | undefined;
   readonly args?: readonly string[];
@@ -17,15 +17,15 @@ export interface ImportedInstance {
 }
 
 export interface ImportedServer {
-  /** Name of the server in the file. */
+  /** The name of the server in the file. */
   readonly name: string;
   /** The id that it would have if it were alone. */
   readonly id: string;
   /** A template.json without its id, and without secrets. */
   readonly definition: JsonObject;
-  /** Undefined: the file says what the server needs, not what it gets. */
+  /** The instance; undefined when the file says what the server needs, and not the values. */
   readonly instance?: ImportedInstance;
-  /** Values that it needs beyond those that the file has: names of variables, headers and words. */
+  /** The names of values that it needs beyond those in the file: of variables, headers and words. */
   readonly needs: readonly string[];
 }
 
@@ -33,11 +33,11 @@ export interface ImportedServer {
 export interface RefusedEntry {
   readonly name: string;
   readonly problem: string;
-  /** True: its owner wants it so. */
+  /** True when the owner of the file has turned it off. */
   readonly isDisabled?: boolean;
 }
 
-/** `${input:<id>}` of VS Code: a value that is asked for. */
+/** A value that is asked for: `${input:<id>}` of VS Code. */
 export interface ImportInput {
   readonly id: string;
   readonly description: string;
@@ -52,7 +52,7 @@ export interface ImportedFile {
   readonly inputs: readonly ImportInput[];
 }
 
-/** Lower case, other characters as `-`. */
+/** The id for a name: in lower case, other characters as `-`. */
 export function idOf(name: string): string {
   const id = name
     .normalize('NFKD')
@@ -65,7 +65,10 @@ export function idOf(name: string): string {
   return isTemplateId(named) ? named : 'server';
 }
 
-/** The ids in the order of the servers: `isTaken` for one that another server has; the first free number is added. */
+/**
+ * The wanted id, or, where another server has it (`isTaken`), that id with the first free number. Ids are made in the
+ * order of the servers.
+ */
 export function freeId(wanted: string, isTaken: (id: string) => boolean): string {
   if (!isTaken(wanted)) return wanted;
   for (let number = 2; ; number += 1) {
@@ -74,7 +77,7 @@ export function freeId(wanted: string, isTaken: (id: string) => boolean): string
   }
 }
 
-/** What makes two definitions of one name the same server: its program and package, or its address. */
+/** The text that is equal for two definitions of the same server: its program and package, or its address. */
 export function identityOf({ command, args, endpoint }: JsonObject): string {
   if (typeof command !== 'string') return String(endpoint);
   const [program, ...words] = [

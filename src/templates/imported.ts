@@ -1,5 +1,5 @@
-// Reads files that name MCP servers: those of clients (client-config.ts), and server.json of registries
-// (server-json.ts). Pure: the command line fills the placeholders in what they give.
+// Reads files that name MCP servers: those of clients (client-config.ts), and server.json of registries (server-json.ts).
+// Pure: the command line fills the placeholders in the result.
 
 import { type ParseError, parse, printParseErrorCode } from 'jsonc-parser';
 import { isDeeper, isJsonObject, jsonIn } from '../domain/json/json.ts';
@@ -9,7 +9,7 @@ import { TemplateError } from './definition.ts';
 import type { ImportedFile } from './imported-server.ts';
 import { isServerJson, readServerJson } from './server-json.ts';
 
-/** Most servers of one file. */
+/** The most servers of one file. */
 const MAX_SERVERS = 500;
 
 /**
@@ -27,7 +27,7 @@ export function readImported(text: string, source: string): ImportedFile {
   return file;
 }
 
-/** JSON as it is; comments and trailing commas only where the text has them. */
+/** The value of JSON; comments and trailing commas are removed only where the text has them. */
 function jsoncOf(written: string): unknown {
   const text = written.replace(/^\uFEFF/, '');
   const json = jsonIn(text);

@@ -55,7 +55,7 @@ interface Launch {
 }
 
 export interface LaunchOptions {
-  /** Folder from which node_modules folders are searched upwards. Default: that of this file. */
+  /** The folder from which node_modules folders are searched upwards. Default: that of this file. */
   readonly from?: string;
   /** The Node that runs the program. Default: this one. */
   readonly node?: string;

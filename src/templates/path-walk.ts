@@ -5,9 +5,12 @@ import { lstat, readlink } from 'node:fs/promises';
 import { dirname, isAbsolute, join, parse, sep } from 'node:path';
 
 export interface Location {
-  /** Absolute, without links as far as it exists. */
+  /** The path, absolute, and without links as far as it exists. */
   readonly path: string;
-  /** Device and inode: the same for a hard link, a bind mount or another case of letters. undefined: it does not exist. */
+  /**
+   * The device and the inode: the same for a hard link, a bind mount or another case of letters. undefined: it does
+   * not exist.
+   */
   readonly identity: string | undefined;
 }
 
@@ -25,10 +28,10 @@ interface Entry extends Location {
   readonly target?: string;
 }
 
-/** Linux refuses a path with more links. */
+/** The most links in a path: Linux refuses a path with more. */
 const MAX_LINKS = 40;
 
-/** What is at an absolute path. */
+/** The entry at an absolute path. */
 export type Look = (path: string) => Promise<Entry>;
 
 /** A walk that looks at each location once, and at none below one that does not exist. */
@@ -69,7 +72,7 @@ export function createWalk(look: Look): Walk {
   };
 }
 
-/** Last part first. */
+/** The parts of a path, the last one first. */
 function partsOf(path: string): string[] {
   return path
     .slice(parse(path).root.length)
@@ -77,7 +80,7 @@ function partsOf(path: string): string[] {
     .reverse();
 }
 
-/** Looks at the file system. */
+/** The entry in the file system. */
 export async function lookAt(path: string): Promise<Entry> {
   const stats = await lstat(path, { bigint: true }).catch(() => undefined); // it does not exist, or this user may not see it
   if (stats === undefined) return { path, identity: undefined };

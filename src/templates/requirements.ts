@@ -5,10 +5,10 @@ import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 import type { ProgramUser } from '../domain/instances/command.ts';
 
-/** Runtimes that report their version. */
+/** The runtimes that report their version. */
 const RUNTIMES: readonly string[] = ['node', 'python', 'uv', 'deno', 'bun', 'docker', 'podman', 'git'];
 
-/** `node`, `node>=20`, `python >= 3.10`. */
+/** The form of a requirement that can be checked: `node`, `node>=20`, `python >= 3.10`. */
 const FORM = /^([a-z]+)(?:\s*>=\s*(\d+(?:\.\d+){0,3}))?$/;
 
 const ANSWER_MS = 5_000;
@@ -61,7 +61,7 @@ async function problemOf(
 }
 
 interface Requirement {
-  /** Names of the program of the runtime. */
+  /** The names of the program of the runtime. */
   readonly names: readonly string[];
   readonly least: readonly number[];
 }
@@ -85,7 +85,7 @@ function isAtLeast(version: readonly number[], least: readonly number[]): boolea
   return index === -1 || (version[index] ?? 0) > (least[index] ?? 0);
 }
 
-/** Never rejects. */
+/** The version that a program reports. Never rejects. */
 function versionOf(program: string, env: ProgramVariables, user?: ProgramUser): Promise<Version> {
   if (program === process.execPath) return Promise.resolve(numbersOf(process.versions.node));
   const limits = { timeout: ANSWER_MS, killSignal: 'SIGKILL', windowsHide: true } as const;

@@ -52,7 +52,7 @@ function hideNamed(text: string, start: string, named: string, value: string): s
   return isSecretName(named.replace(/[^\w.-].*$/s, '')) ? start + named + masked(value) : text;
 }
 
-/** Unchanged if it has nothing but placeholders. */
+/** The value as `***`; unchanged if it has nothing but placeholders. */
 function masked(value: string): string {
   const rest = value.replaceAll(/\$\{[^}]{1,200}\}/g, '').replace(/^\s*Bearer/i, '');
   return rest.trim() === '' ? value : '***';

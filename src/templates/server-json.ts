@@ -16,7 +16,7 @@ export function isServerJson(value: JsonObject): boolean {
 
 const NAME = /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/;
 
-/** Throws TemplateError for a document that is not of the schema. */
+/** Reads a document. Throws TemplateError for one that is not of the schema. */
 export function readServerJson(server: JsonObject): ImportedFile {
   const { name, description, version, packages = [], remotes = [] } = server;
   const faults = [
@@ -125,7 +125,7 @@ function addressOf(url: string, variables: JsonObject): string {
   return address;
 }
 
-/** What one runtime makes of a package; `options` are the arguments of the runtime. */
+/** The command that one runtime makes of a package; `options` are the arguments of the runtime. */
 type Runtime = (about: {
   readonly name: string;
   readonly version: string | undefined;
@@ -221,7 +221,7 @@ function localAddress(written: JsonObject, variables: readonly JsonObject[]): st
 
 interface Input {
   readonly name: string;
-  /** A value that no one changes: a variable of the environment. */
+  /** The fixed value of a variable of the environment, which no one changes. */
   readonly value?: string;
   readonly setting?: JsonObject;
   readonly isRequired?: boolean;

@@ -6,14 +6,15 @@ import { definedFields, isJsonObject, type JsonObject, type JsonValue } from '..
 import { isTemplateId } from '../domain/template-name.ts';
 
 export interface Remark {
-  /** JSON pointer; empty for the whole document. */
+  /** The JSON pointer; empty for the whole document. */
   readonly pointer: string;
-  /** Completes "<pointer> ": `is read as [7071]`. */
+  /** The words that complete "<pointer> ": `is read as [7071]`. */
   readonly message: string;
 }
 
-/** The definition in the form of the schema, as far as its values can be converted; those that have it stay unchanged. `folder` is
- * the name of the definition's folder, the default of the id.
+/**
+ * The definition in the form of the schema, as far as its values can be converted; those that have it stay unchanged.
+ * `folder`: the name of the definition's folder, the default of the id.
  */
 export function tolerated(value: unknown, folder?: string): { value: unknown; readings: readonly Remark[] } {
   if (!isJsonObject(value)) return { value, readings: [] };
@@ -34,7 +35,7 @@ function id(definition: JsonObject, note: Note, folder?: string): JsonObject {
   return { id: folder, ...definition };
 }
 
-/** `{ "8080": 7071 }`: host and container port. */
+/** Converts ports of the form `{ "8080": 7071 }`, host and container port. */
 function ports(definition: JsonObject, note: Note): JsonObject {
   if (!isJsonObject(definition.ports)) return definition;
   const numbers = Object.entries(definition.ports).map(([host, container]) =>
@@ -49,7 +50,7 @@ function ports(definition: JsonObject, note: Note): JsonObject {
 
 const CAPABILITIES: readonly unknown[] = ['read', 'write', 'tools', 'resources', 'prompts'];
 
-/** Descriptions of abilities, such as `{ "name": "greeting" }`, are descriptions of tools. */
+/** Converts capabilities that describe abilities, such as `{ "name": "greeting" }`, to descriptions of tools. */
 function capabilities(definition: JsonObject, note: Note): JsonObject {
   const { capabilities: written } = definition;
   if (!Array.isArray(written) || !written.some(isJsonObject)) return definition;
@@ -73,7 +74,7 @@ function image(definition: JsonObject, note: Note): JsonObject {
   return { ...rest, docker_image: whole };
 }
 
-/** A list of words. An empty list means the command of the image. */
+/** Converts a command that is a list of words. An empty list means the command of the image. */
 function command(definition: JsonObject, note: Note): JsonObject {
   const { command: written, ...rest } = definition;
   // A value that is not a word is a fault of the definition.
@@ -104,7 +105,7 @@ function transport(definition: JsonObject, note: Note): JsonObject {
   };
 }
 
-/** `required: true` in a property is not JSON Schema; it belongs in the list of the schema. */
+/** Converts `required: true` in a property, which is not JSON Schema, to the list of the schema. */
 function settings(definition: JsonObject, note: Note): JsonObject {
   const { config_schema: schema } = definition;
   if (!isJsonObject(schema) || !isJsonObject(schema.properties)) return definition;

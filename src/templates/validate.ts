@@ -15,15 +15,15 @@ const TEMPLATE_SCHEMA = fileURLToPath(new URL('schemas/template.schema.json', PA
 
 export interface Validation {
   readonly violations: readonly Remark[];
-  /** Properties that have no effect. */
+  /** The remarks on properties that have no effect. */
   readonly warnings: readonly Remark[];
-  /** Values that were converted from the form of another platform; only with `isTolerant`. */
+  /** The remarks on values that were converted from the form of another platform; only with `isTolerant`. */
   readonly readings: readonly Remark[];
 }
 
 /**
- * Throws TemplateError for a text that is not JSON. `isTolerant`: forms of other platforms are converted, as the
- * gateway does.
+ * Checks a text. Throws TemplateError for one that is not JSON. `isTolerant`: forms of other platforms are converted,
+ * as in the gateway.
  */
 export async function validateTemplate(
   text: string,
@@ -52,7 +52,7 @@ export async function validateTemplate(
   return { violations, warnings, readings };
 }
 
-/** Rules that a schema cannot express: quotes of a command, placeholders. */
+/** The faults by rules that a schema cannot express: quotes of a command, placeholders. */
 function beyondSchema(text: string, folder: string | undefined): Remark[] {
   try {
     readTemplate(text, folder);

@@ -17,16 +17,16 @@ import {
 import { SystemLookups } from '../net/system-lookups.ts';
 import { OutsideHandshakes } from '../net/tls/outside-handshakes.ts';
 
-/** Metadata of large servers has some 10 kB. */
+/** The most bytes of a body: metadata of large servers has some 10 kB. */
 const MAX_BYTES = 64 * 1024;
-/** Most bytes of a body that is read partly. */
+/** The most bytes of a body that is read partly. */
 const MAX_PARTLY_BYTES = 8 * 1024 * 1024;
 const TIMEOUT_MS = 10_000;
-/** Characters that are shown of the issuer that a backend names. */
+/** The most characters that are shown of the issuer that a backend names. */
 const SHOWN_CHARACTERS = 200;
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
 
-/** Why a request failed, as a clause with own words: nothing of the answer is in it. */
+/** The failure of a request. Its message is a clause in own words: it contains nothing of the answer. */
 export class BackendFetchFailure extends Error {
   override readonly name: string = 'BackendFetchFailure';
 }
@@ -44,11 +44,11 @@ export class ServerChanged extends BackendFetchFailure {
 
 export interface BackendFetchOptions {
   readonly clock: Clock;
-  /** Addresses that no endpoint may have. */
+  /** Whether no endpoint may have an address. */
   readonly isDenied: AddressCheck;
-  /** System look-ups of the process. Default: own ones. */
+  /** The system look-ups of the process. Default: new ones. */
   readonly systemLookups?: SystemLookups | undefined;
-  /** Networks that are reached although they are not public, in CIDR form. */
+  /** The networks that are reached although they are not public, in CIDR form. */
   readonly openNetworks: readonly string[];
 }
 
@@ -58,15 +58,18 @@ export interface BackendFetchRequest {
   readonly body?: string;
   /** True when only the status and the headers are needed. */
   readonly isBodyIgnored?: boolean;
-  /** Set for a body that may never end: the part of it that came counts. */
+  /** The rules for reading a body that may never end: the part of it that came counts. */
   readonly partly?: PartlyRead;
 }
 
-/** Reads a body to its end; or until nothing came for `restMs` and `isEnough` holds for it; or for the time that is allowed. */
+/**
+ * The rules for reading a part of a body: to its end; or until nothing came for `restMs` and `isEnough` holds for it;
+ * or for the time that is allowed.
+ */
 interface PartlyRead {
   readonly isEnough: (body: Buffer) => boolean;
   readonly restMs: number;
-  /** The body had not ended. */
+  /** Called when the body had not ended. */
   readonly onLeftOpen: () => void;
 }
 
@@ -91,7 +94,7 @@ export class BackendFetch {
     this.#isOpen = addressesIn(options.openNetworks);
   }
 
-  /** `endpoint`: of the backend that caused it. Rejects with BackendFetchFailure. */
+  /** Sends a request. `endpoint`: that of the backend that caused it. Rejects with BackendFetchFailure. */
   async send(endpoint: string, address: string, request: BackendFetchRequest = {}): Promise<Response> {
     const url = readUrl(address);
     const isAllowed = this.#ruleFor(new URL(endpoint), url);
@@ -122,7 +125,7 @@ export class BackendFetch {
     }
   }
 
-  /** Which addresses may be reached. Throws BackendFetchFailure for a URL that none of them makes right. */
+  /** The rule for the addresses that may be reached. Throws BackendFetchFailure for a URL that no address makes right. */
   #ruleFor(endpoint: URL, url: URL): AddressCheck {
     const { isDenied } = this.#options;
     if (url.origin === endpoint.origin) return (address) => !isDenied(address);
@@ -136,7 +139,7 @@ export class BackendFetch {
     const host = hostOf(url);
     const refused = new BackendFetchFailure(`the server ${url.host} has no address that may be asked`);
     if (isIP(host) !== 0 && !isAllowed(host)) throw refused;
-    /** All addresses must be allowed: another look-up would choose any of them. */
+    /** The look-up that checks addresses. All of them must be allowed: another look-up would choose any of them. */
     const guarded: LookupFunction = (hostname, options, callback) => {
       this.#lookup(hostname, Number(options.family ?? 0)).then(
         (found) => {
@@ -171,7 +174,7 @@ export class BackendFetch {
     return responseOf(answer);
   }
 
-  /** Some names are known to the system only, such as those below its search domains. */
+  /** Looks a name up. Some names are known to the system only, such as those below its search domains. */
   async #lookup(hostname: string, family: number): Promise<LookupAddress[]> {
     const { now } = this.#options.clock;
     const beganAtMs = now();
@@ -184,8 +187,8 @@ export class BackendFetch {
 }
 
 /**
- * What came is looked at in pauses only, and kept in one piece: many small pieces take no more work, and no
- * more memory, than a large one.
+ * Reads a body in part. It looks at the received bytes in pauses only, and keeps them in one piece: many small pieces
+ * take no more work, and no more memory, than a large one.
  */
 function readPartly(
   response: IncomingMessage,

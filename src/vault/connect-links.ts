@@ -12,7 +12,7 @@ import type { Clock } from '../domain/time/clock.ts';
 import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 
-/** What is to be connected, and for whom. */
+/** The account that is to be connected, and its owner. */
 export interface ConnectGoal {
   readonly template: string;
   readonly instanceId: string;
@@ -29,14 +29,14 @@ export interface ConnectLinksOptions {
   readonly clock: Clock;
   /** Whether there is a connection. */
   readonly isConnected: (goal: ConnectGoal) => Promise<boolean>;
-  /** Where browsers reach the gateway. */
+  /** The address at which browsers reach the gateway. */
   readonly base: () => string;
 }
 
 interface Awaited extends ConnectGoal {
   readonly link: ConnectLink;
   readonly beganAtMs: number;
-  /** Ids of the elicitations of this address, and of earlier ones. */
+  /** The ids of the elicitations of this address, and of earlier ones. */
   readonly elicitationIds: readonly string[];
   readonly waiting: Set<() => void>;
 }
@@ -46,9 +46,9 @@ export interface Connected extends ConnectGoal {
 }
 
 const LIFE_MS = 10 * 60_000;
-/** An address is given again while this much of its life is left. */
+/** The part of its life that an address must have left to be given again, in ms. */
 const LEFT_MS = 5 * 60_000;
-/** Interval at which the database is asked, because another node may have made the connection; in ms. */
+/** The interval in ms at which the database is asked, because another node may have made the connection. */
 const CHECK_MS = 2_000;
 const MAX_AWAITED = 1_000;
 const MAX_IDS = 8;
@@ -56,11 +56,11 @@ const ID = /^[\w-]{43}$/;
 
 /**
  * Makes the addresses for connecting in the middle of a call, and waits for the connections. An address is for one
- * owner and one instance, for ten minutes; no other user can use it. What waits for a connection goes on when its owner
- * has made it, at any node. Source: ADR 221.
+ * owner and one instance, for ten minutes; no other user can use it. A call that waits for a connection goes on when
+ * its owner has made it, at any node. Source: ADR 221.
  */
 export class ConnectLinks {
-  /** Hot, no replay: connections that clients of this node wait for. */
+  /** The connections that clients of this node wait for. Hot, no replay. */
   readonly connected$ = new Subject<Connected>();
   readonly #options: ConnectLinksOptions;
   readonly #awaited = new LruMap<Awaited>(MAX_AWAITED, ({ waiting }) => release(waiting));
@@ -72,12 +72,12 @@ export class ConnectLinks {
     this.#options = options;
   }
 
-  /** The address for this owner, a new one if need be. DATABASE_UNAVAILABLE. */
+  /** The address for this owner, a new one if need be. Rejects with DATABASE_UNAVAILABLE. */
   async linkFor(goal: ConnectGoal): Promise<ConnectLink> {
     return (await this.#awaitedFor(goal)).link;
   }
 
-  /** What an address is for; undefined for an unknown one, and after its life. */
+  /** The goal of an address; undefined for an unknown one, and after its life. */
   async find(id: string): Promise<ConnectGoal | undefined> {
     const { store, clock } = this.#options;
     const [row] = ID.test(id) ? await store.find('visit', [oauthKey('visit', id)]) : [];
@@ -104,7 +104,7 @@ export class ConnectLinks {
     }
   }
 
-  /** A connection was made here; those of other nodes are noticed within two seconds. */
+  /** Notes that a connection was made here; those of other nodes are noticed within two seconds. */
   connected({ template, instanceId, owner }: ConnectGoal): void {
     const key = goalKey({ template, instanceId, owner });
     const awaited = this.#awaited.get(key);

@@ -11,25 +11,25 @@ export interface StoredConnection {
   readonly owner: string;
   readonly issuer: string;
   readonly resource: string;
-  /** The endpoint by which it was made: for requests to its authorization server. */
+  /** The endpoint by which it was made, for requests to its authorization server. */
   readonly endpoint: string;
   readonly clientId: string;
-  /** Secret of a client that the gateway has registered. */
+  /** The secret of a client that the gateway has registered. */
   readonly clientSecret?: string;
   readonly accessToken: string;
   readonly refreshToken?: string | undefined;
   /** The end of the access token, in ms since 1970; undefined when it is used until a 401. */
   readonly expiresAtMs?: number | undefined;
-  /** From this time on the token is renewed before it is sent. */
+  /** The time from which on the token is renewed before it is sent, in ms since 1970. */
   readonly dueAtMs?: number | undefined;
   readonly scopes: readonly string[];
-  /** Scopes to ask for when the account is connected again. */
+  /** The scopes to ask for when the account is connected again. */
   readonly wanted?: readonly string[] | undefined;
-  /** Why it has to be connected again, as a clause. It has no tokens then. */
+  /** The reason why it has to be connected again, as a clause. It has no tokens then. */
   readonly ended?: string | undefined;
   /**
-   * One node refreshes it until then, by the wall clock. `tries`: leases in a row that have ended without a new
-   * token. `life`: of that node, if it has one.
+   * The lease of the node that refreshes it, which ends at `untilMs` by the wall clock. `tries`: leases in a row that
+   * have ended without a new token. `life`: that of the node, if it has one.
    */
   readonly lease?:
     | { readonly untilMs: number; readonly tries: number; readonly life?: string | undefined }
@@ -60,7 +60,7 @@ const readValue: (row: OAuthRow) => StoredConnection = rowReader(
 
 /** The nodes of the deployment, each in one of its lives. */
 export interface Lives {
-  /** The present one of this node. */
+  /** The present life of this node. */
   readonly life: () => string | undefined;
   /** True once it is certain that the process of the life has ended. */
   readonly hasEnded: (life: string) => boolean;
@@ -81,9 +81,9 @@ export interface ConnectionsOptions {
   readonly warn: (line: string) => void;
 }
 
-/** Most connections of one list, the newest. */
+/** The most connections of one list, the newest. */
 const MAX_LISTED = 1_000;
-/** The sweep deletes a connection that was ended, or not used, for this time. */
+/** The time after which the sweep deletes a connection that was ended, or not used, in ms. */
 const KEPT_MS = 180 * 24 * 3_600_000;
 
 export function connectionKey(
@@ -106,7 +106,7 @@ export class Connections {
     return row === undefined ? undefined : readConnection(row);
   }
 
-  /** Newest first, without damaged ones. `owner`: only those of this one. */
+  /** The connections, newest first, without damaged ones. `owner`: only those of this one. */
   async list(owner?: string): Promise<readonly ReadConnection[]> {
     return readUndamaged(await this.#rows(owner), readConnection, this.#options.warn);
   }
@@ -186,5 +186,5 @@ export function shownConnection({ key, connectedAt, value }: ReadConnection): Ac
   };
 }
 
-/** Characters of the key that the API shows as the id: enough to tell connections apart. */
+/** The number of characters of the key that the API shows as the id: enough to tell connections apart. */
 const SHOWN_DIGITS = 32;

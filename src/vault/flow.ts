@@ -1,5 +1,5 @@
-// The way from "connect" to a connection: the authorization request, with PKCE and a state that is a row, and the code
-// that comes back.
+// The steps from "connect" to a connection: the authorization request, with PKCE and a state that is a row, and the code that
+// comes back.
 
 import { hash } from 'node:crypto';
 import Type from 'typebox';
@@ -14,14 +14,14 @@ import type { OAuthRequests } from './oauth-requests.ts';
 import type { OwnClients } from './own-clients.ts';
 import { tokensIn } from './refreshes.ts';
 
-/** The callback belongs to no request of this browser, or to one that is over. */
+/** The state of a callback that belongs to no request of this browser, or to one that is over. */
 export class UnknownState extends Error {
   override readonly name = 'UnknownState';
 }
 
 interface Stored extends Pick<BeginRequest, 'owner' | 'returnTo'> {
   readonly target: Target;
-  /** SHA-256 of the value that binds the flow to its browser. */
+  /** The SHA-256 of the value that binds the flow to its browser. */
   readonly binding: string;
   readonly verifier: string;
   readonly issuer: string;
@@ -73,8 +73,8 @@ const MAX_SCOPES = 100;
 const STATE = /^[\w-]{43}$/;
 
 /**
- * Begins the way to a connection, and ends it, for all users. A state is used once, within ten minutes, by the browser
- * and the user that began. Source: RFC 6749, RFC 7636, RFC 8707, RFC 9207, ADR 218.
+ * The authorization of connections, from the request to the code, for all users. A state is used once, within ten
+ * minutes, by the browser and the user that began. Source: RFC 6749, RFC 7636, RFC 8707, RFC 9207, ADR 218.
  */
 export class Flow {
   readonly #options: FlowOptions;
@@ -83,7 +83,7 @@ export class Flow {
     this.#options = options;
   }
 
-  /** The URL at the authorization server to which the browser is sent. BackendFetchFailure. */
+  /** The URL at the authorization server to which the browser is sent. Rejects with BackendFetchFailure. */
   async begin(target: Target, { owner, binding, returnTo }: BeginRequest): Promise<string> {
     const { backends, clients, store, clock } = this.#options;
     const oauth = await import('oauth4webapi');

@@ -7,7 +7,7 @@ import type { Vault, VaultOptions } from './vault.ts';
 
 /** The vault before it is needed: `open` loads it, and its changes can be followed before. */
 export class LazyVault {
-  /** Hot, no replay. Changes that other nodes make are seen by `Vault.find`. */
+  /** The changes of connections on this node; `Vault.find` sees changes that other nodes make. Hot, no replay. */
   readonly changes$ = new Subject<ConnectionChange>();
   readonly open: () => Promise<Vault>;
 

@@ -1,4 +1,4 @@
-// What a backend says about its authorization server: found by its 401 and the documents that it names, stored, and
+// The facts about the authorization server of a backend: found by its 401 and the documents that it names, stored, and
 // compared at each opening.
 
 import Type from 'typebox';
@@ -11,7 +11,7 @@ import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import { type BackendFetch, BackendFetchFailure } from './backend-fetch.ts';
 
-/** An instance with `auth`. */
+/** An instance with `auth`, as the target of a connection. */
 export type Target = Pick<InstanceDefinition, 'template' | 'id'> & {
   readonly endpoint: string;
   readonly auth: InstanceAuth;
@@ -19,15 +19,15 @@ export type Target = Pick<InstanceDefinition, 'template' | 'id'> & {
 
 /** A connection that is to be made. */
 export interface BeginRequest {
-  /** SHARED, or the id of a user. */
+  /** The owner: SHARED, or the id of a user. */
   readonly owner: string;
-  /** What proves that the callback comes to the browser and the user that began: a secret of its sign-in. */
+  /** The secret of the sign-in which proves that the callback comes to the browser and the user that began. */
   readonly binding: string;
   /** An id of the caller, which `finish` returns: never a URL. */
   readonly returnTo?: string | undefined;
 }
 
-/** What `finish` has done. */
+/** The result of `finish`. */
 export interface Finished {
   readonly target: Target;
   readonly owner: string;
@@ -49,12 +49,12 @@ export type ServerMetadata = {
 };
 
 export interface OAuthBackend {
-  /** The URL for which its tokens are: its endpoint, or a parent path. */
+  /** The URL for which its tokens are valid: its endpoint, or a parent path. */
   readonly resource: string;
   readonly server: ServerMetadata;
   /** The scopes that it asked for. */
   readonly scopes: readonly string[];
-  /** Another server that the backend named later, and that an admin has not confirmed. */
+  /** The issuer of another server that the backend named later, and that an admin has not confirmed. */
   readonly changedTo?: string | undefined;
 }
 
@@ -99,7 +99,7 @@ const FIRST_REQUEST = JSON.stringify({
 });
 
 /**
- * Discovers what backends say about their authorization servers, stores it, and compares. A backend that names another
+ * Discovers the authorization servers that backends name, stores them, and compares. A backend that names another
  * server later is not used until an admin agrees: the new one would get the accounts of users. Source: RFC 9728, RFC
  * 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 basic/authorization, ADR 218.
  */
@@ -117,8 +117,8 @@ export class OAuthBackends {
   }
 
   /**
-   * Asks the backend, and stores what it says when nothing is stored, or `confirmed` is true or the issuer that it
-   * names. What differs is noted in `changedTo`, and the stored one is returned. BackendFetchFailure.
+   * Asks the backend, and stores the facts when none are stored, or `confirmed` is true or the issuer that it names.
+   * A difference is noted in `changedTo`, and the stored facts are returned. Rejects with BackendFetchFailure.
    */
   async discover(target: Target, confirmed: boolean | string = false): Promise<OAuthBackend> {
     const found = await this.#found(target);
@@ -138,7 +138,7 @@ export class OAuthBackends {
     return next;
   }
 
-  /** The answer of the backend to a request without an account. BackendFetchFailure when there is none. */
+  /** The answer of the backend to a request without an account. Rejects with BackendFetchFailure when there is none. */
   async ask({ endpoint }: Pick<Target, 'endpoint'>): Promise<Response> {
     const answer = await this.#options.fetch.send(endpoint, endpoint, {
       method: 'POST',
@@ -218,7 +218,7 @@ export class OAuthBackends {
   }
 }
 
-/** What must not change by itself. */
+/** A text of the parts of a backend that must not change by themselves. */
 function partsOf({ resource, server }: OAuthBackend): string {
   const { issuer, authorization_endpoint, token_endpoint, registration_endpoint, revocation_endpoint } =
     server;
@@ -228,7 +228,7 @@ function partsOf({ resource, server }: OAuthBackend): string {
   ]);
 }
 
-/** Another resource would be another server, which must not get its tokens. */
+/** The resource that a document names. Throws for another resource, which would be another server and must not get its tokens. */
 function resourceIn(document: JsonObject, endpoint: string): string {
   const { resource } = document;
   const url = typeof resource === 'string' ? URL.parse(resource) : null;

@@ -1,5 +1,4 @@
-// Asks an authorization server by the library, through the guarded requests, and makes one kind of failure of all that
-// can go wrong.
+// Asks an authorization server by the library, through the guarded requests, and makes one kind of failure of all errors.
 
 import { type BackendFetch, BackendFetchFailure } from './backend-fetch.ts';
 
@@ -24,7 +23,7 @@ export class OAuthRequests {
     this.#fetch = fetch;
   }
 
-  /** `endpoint`: of the backend. Rejects with OAuthRefusal, and with BackendFetchFailure. */
+  /** Runs a function of the library. `endpoint`: that of the backend. Rejects with OAuthRefusal, and with BackendFetchFailure. */
   async ask<T>(endpoint: string, run: (options: AskOptions) => Promise<T>): Promise<T> {
     const options = await optionsFor((url, { method, headers, body }) =>
       this.#fetch.send(endpoint, url, { method, headers, ...(body == null ? {} : { body: String(body) }) }),
@@ -37,7 +36,7 @@ export class OAuthRequests {
   }
 }
 
-/** What may be asked without TLS is decided by BackendFetch. */
+/** The options of the library. BackendFetch decides which addresses may be asked without TLS. */
 async function optionsFor(send: (url: string, sent: Sent) => Promise<Response>) {
   const { customFetch, allowInsecureRequests } = await import('oauth4webapi');
   return { [customFetch]: send, [allowInsecureRequests]: true };

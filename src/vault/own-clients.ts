@@ -17,7 +17,7 @@ import type { OAuthRequests } from './oauth-requests.ts';
 export interface OwnClient {
   readonly id: string;
   readonly secret?: string | undefined;
-  /** Ms since 1970; undefined: its secret does not expire. */
+  /** The end of its secret, in ms since 1970; undefined: it does not expire. */
   readonly expiresAtMs?: number | undefined;
 }
 
@@ -33,17 +33,17 @@ export interface OwnClientsOptions {
   readonly clock: Clock;
   readonly store: Pick<OAuthStore, 'find' | 'save' | 'replace'>;
   readonly requests: OAuthRequests;
-  /** Where the gateway is reached: an origin. */
+  /** The address at which the gateway is reached: an origin. */
   readonly base: () => string;
   /** Whether authorization servers elsewhere can read its document. */
   readonly isPublic: () => boolean;
 }
 
-/** How long a registration is kept after its last use, in ms. A use is written once a day. */
+/** The time for which a registration is kept after its last use, in ms. A use is written once a day. */
 const DAY_MS = 24 * 3_600_000;
 const KEPT_MS = 180 * DAY_MS;
 
-/** Paths of the gateway below its base. */
+/** The paths of the gateway below its base. */
 const CLIENT_DOCUMENT = '/connections/client.json';
 const CALLBACK = '/connections/callback';
 
@@ -59,19 +59,19 @@ export class OwnClients {
     return `${this.#options.base()}${CALLBACK}`;
   }
 
-  /** How the gateway can be known at a server; undefined when an admin has to give an id. */
+  /** The way in which the gateway can be known at a server; undefined when an admin has to give an id. */
   wayAt(target: Pick<Target, 'auth'>, server: ServerMetadata): WayToBeKnown | undefined {
     if (target.auth.clientId !== undefined) return 'given';
     if (server.client_id_metadata_document_supported === true && this.#hasDocument) return 'document';
     return server.registration_endpoint === undefined ? undefined : 'registration';
   }
 
-  /** What an authorization server reads at the address that is the id of the gateway there. */
+  /** The document that an authorization server reads at the address that is the id of the gateway there. */
   document(): object {
     return { client_id: `${this.#options.base()}${CLIENT_DOCUMENT}`, ...this.#metadata() };
   }
 
-  /** Registers the gateway when it is not yet. BackendFetchFailure. */
+  /** The client of the gateway at a server, which it registers if need be. Rejects with BackendFetchFailure. */
   async at(target: Target, { server }: Pick<OAuthBackend, 'server'>): Promise<OwnClient> {
     const { store } = this.#options;
     const { clientId, clientSecret } = target.auth;
@@ -113,7 +113,7 @@ export class OwnClients {
     };
   }
 
-  /** When its row may go if it is not used again, in ms since 1970. */
+  /** The time at which its row may be deleted if it is not used again, in ms since 1970. */
   #endOf({ expiresAtMs = Number.POSITIVE_INFINITY }: OwnClient): number {
     return Math.min(this.#options.clock.wall() + KEPT_MS, expiresAtMs);
   }
@@ -140,7 +140,7 @@ export class OwnClients {
     return [{ client_id: client.id }, auth];
   }
 
-  /** Registrations belong to the address of the gateway, too. */
+  /** The key of the row of a registration, which belongs to the address of the gateway, too. */
   #keyAt({ issuer }: ServerMetadata): string {
     return oauthKey('own-client', JSON.stringify([issuer, this.redirectUri]));
   }

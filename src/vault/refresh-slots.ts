@@ -2,12 +2,12 @@
 
 import type { Clock } from '../domain/time/clock.ts';
 
-/** Fewer than all requests that one server may get, so that new accounts can be connected meanwhile. */
+/** The most refreshes at one server: fewer than the requests that it may get, so that new accounts can be connected meanwhile. */
 const AT_ONE_SERVER = 15;
 
 interface ServerSlots {
   running: number;
-  /** First come, first served. */
+  /** The refreshes that wait: first come, first served. */
   readonly waiting: Set<() => void>;
 }
 
@@ -32,7 +32,7 @@ export class RefreshSlots {
     return () => this.#end(name, server);
   }
 
-  /** The slot passes to the next, so the number of those that run stays. */
+  /** Ends a refresh. The slot passes to the next one, so the number of those that run stays. */
   #end(name: string, server: ServerSlots): void {
     const [next] = server.waiting;
     if (next !== undefined) {

@@ -19,28 +19,28 @@ import { OAuthRefusal, type OAuthRequests } from './oauth-requests.ts';
 import type { OwnClients } from './own-clients.ts';
 import { RefreshSlots } from './refresh-slots.ts';
 
-/** Longest refresh of one node: the time for one answer of the authorization server, and for the database. */
+/** The longest refresh of one node, in ms: the time for one answer of the authorization server, and for the database. */
 const LEASE_MS = 30_000;
-/** Longest wait for another node, or for other refreshes at the same server. */
+/** The longest wait for another node, or for other refreshes at the same server, in ms. */
 const WAIT_MS = 10_000;
 const CHECK_MS = 100;
-/** A row is read again after this time: another node may have ended the connection. */
+/** The time after which a row is read again, in ms: another node may have ended the connection. */
 const FRESH_MS = 10_000;
-/** A token is renewed this time before it expires, or in the last quarter of its life. */
+/** The time before its end at which a token is renewed, in ms; or in the last quarter of its life. */
 const MARGIN_MS = 30_000;
-/** Leases in a row that may end without a new token. */
+/** The most leases in a row that may end without a new token. */
 const MAX_TRIES = 2;
 const MAX_KNOWN = 10_000;
-/** A longer token counts as several: an authorization server may name tokens of 60 kB. */
+/** The most characters of a token that counts as one: an authorization server may name tokens of 60 kB. */
 const USUAL_TOKEN = 4_096;
 /** Times that other nodes may change a row between its reading and the taking of its lease. */
 const MAX_CHANGES = 20;
-/** A token in memory is used while the database does not answer, at most for this time. */
+/** The longest use of a token in memory while the database does not answer, in ms. */
 const LONGEST_UNREAD_MS = 15 * 60_000;
-/** After a failure the authorization server is not asked for this time. */
+/** The time after a failure in which the authorization server is not asked, in ms. */
 const AGAIN_MS = 5_000;
 
-/** There is no usable token: `why` says whether there was a connection. */
+/** The failure of a call without a usable token: `why` says whether there was a connection. */
 export class NotConnected extends Error {
   override readonly name = 'NotConnected';
   readonly why: WhyNotConnected;
@@ -53,18 +53,18 @@ export class NotConnected extends Error {
 
 interface KnownToken extends Pick<StoredConnection, 'expiresAtMs' | 'dueAtMs'> {
   readonly token: string;
-  /** On the monotonic clock. */
+  /** The time at which the row was read, by the monotonic clock. */
   readonly readAtMs: number;
 }
 
 export interface RefreshesOptions {
   readonly clock: Clock;
-  /** Undefined on the only node. */
+  /** The lives of the nodes; undefined on the only node. */
   readonly lives?: Lives | undefined;
   readonly connections: Connections;
   readonly clients: OwnClients;
   readonly requests: OAuthRequests;
-  /** The connection has ended by itself; `reason` is a clause. */
+  /** Called when the connection has ended by itself; `reason` is a clause. */
   readonly onEnded: (value: StoredConnection, reason: string) => void;
 }
 
@@ -103,7 +103,7 @@ export class Refreshes {
     this.#failed.delete(key);
   }
 
-  /** All callers of this node share one reading. Rejects with NotConnected, and with BackendFetchFailure. */
+  /** The token; all callers of this node share one reading. Rejects with NotConnected, and with BackendFetchFailure. */
   token(target: Target, backend: OAuthBackend, owner: string, refused?: string): Promise<string> {
     const key = connectionKey(owner, backend);
     const name = `${key} ${refused ?? ''}`;
@@ -206,7 +206,10 @@ export class Refreshes {
     }
   }
 
-  /** True while the lease holds. That of a node that has ended counts as over: it will not store what it asked for. */
+  /**
+   * True while the lease holds. That of a node that has ended counts as over: the node will not store the token that
+   * it asked for.
+   */
   #isHeld(lease: StoredConnection['lease']): boolean {
     const { lives, clock } = this.#options;
     if (lease === undefined || lease.untilMs <= clock.wall()) return false;
@@ -218,7 +221,10 @@ export class Refreshes {
     return token;
   }
 
-  /** Takes the lease, unless another node did; the row says what came of it. True when it has a token that was just made. */
+  /**
+   * Takes the lease and refreshes the token, unless another node did: the row has the result. True when it has a
+   * token that was just made.
+   */
   async #refresh(
     target: Target,
     backend: OAuthBackend,
@@ -252,8 +258,8 @@ export class Refreshes {
   }
 
   /**
-   * The refresh token before is used up: what came in its place must not be lost, whatever else changes the row,
-   * or the database does.
+   * Stores the new tokens. The earlier refresh token is used up, so they must not be lost, whatever else changes the
+   * row, or the database does.
    */
   async #store(taken: ReadConnection, changes: Partial<StoredConnection>): Promise<void> {
     const { connections } = this.#options;
@@ -297,7 +303,7 @@ export class Refreshes {
   }
 }
 
-/** Errors after which the same refresh never succeeds. Source: RFC 6749 section 5.2. */
+/** The errors after which the same refresh never succeeds. Source: RFC 6749 section 5.2. */
 const FINAL: ReadonlySet<string> = new Set([
   'invalid_grant',
   'invalid_client',
@@ -305,10 +311,13 @@ const FINAL: ReadonlySet<string> = new Set([
   'invalid_scope',
 ]);
 
-/** A year. A server may name times that are not dates; a token that is renewed too early is not a loss. */
+/**
+ * The longest life of a token, in ms: a year. A server may name times that are not dates; a token that is renewed too
+ * early is not a loss.
+ */
 const LONGEST_LIFE_MS = 365 * 24 * 3_600_000;
 
-/** A token answer as it is stored. */
+/** The tokens of an answer in the form in which they are stored. */
 export function tokensIn(
   answer: {
     readonly access_token: string;

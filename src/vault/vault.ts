@@ -38,26 +38,26 @@ export interface VaultOptions {
   readonly store: OAuthStore;
   readonly isDenied: AddressCheck;
   readonly systemLookups?: SystemLookups | undefined;
-  /** Networks of authorization servers that are reached although they are not public, in CIDR form. */
+  /** The networks of authorization servers that are reached although they are not public, in CIDR form. */
   readonly openNetworks?: readonly string[];
-  /** Where browsers and other servers reach the gateway. */
+  /** The address at which browsers and other servers reach the gateway. */
   readonly address: { readonly issuer: string; readonly isPublic: boolean };
   readonly changes$: Subject<ConnectionChange>;
   readonly lives?: Lives | undefined;
-  /** Called with what an operator has to correct. Default: a warning of the process. */
+  /** Called with a fault that an operator has to correct. Default: a warning of the process. */
   readonly warn?: (line: string) => void;
 }
 
-/** What is known of the authorization server of a backend. */
+/** The known facts about the authorization server of a backend. */
 export interface Discovered {
   readonly backend: OAuthBackend;
-  /** How the gateway is known there; undefined: not at all, until an admin gives an id. */
+  /** The way in which the gateway is known there; undefined: not at all, until an admin gives an id. */
   readonly way: WayToBeKnown | undefined;
 }
 
 /**
- * What the gateway and the routes use of the vault. It finds the authorization server of a backend, makes connections,
- * and gives their tokens for calls. Source: ADR 218.
+ * The face of the vault for the gateway and the routes. It finds the authorization server of a backend, makes
+ * connections, and gives their tokens for calls. Source: ADR 218.
  */
 export class Vault {
   readonly #options: VaultOptions;
@@ -99,8 +99,8 @@ export class Vault {
   }
 
   /**
-   * Asks the backend which authorization server it wants, and stores it. `confirmed`: also another one than
-   * before; an issuer: only this one. BackendFetchFailure.
+   * Asks the backend which authorization server it wants, and stores it. `confirmed`: also another one than before;
+   * an issuer: only this one. Rejects with BackendFetchFailure.
    */
   async discover(target: Target, confirmed: boolean | string = false): Promise<Discovered> {
     const backend = await this.#backends.discover(target, confirmed);
@@ -116,8 +116,8 @@ export class Vault {
   }
 
   /**
-   * Uses the authorization server that the backend names now; with `issuer` only this one. Resolves with what is in force then.
-   * BACKEND_UNAVAILABLE.
+   * Uses the authorization server that the backend names now; with `issuer` only this one. Resolves with the facts in
+   * force then. Rejects with BACKEND_UNAVAILABLE.
    */
   confirm(target: Target, issuer?: string): Promise<OAuthBackend> {
     return this.#backends.discover(target, issuer ?? true).catch(refuse);
@@ -170,7 +170,7 @@ export class Vault {
     };
   }
 
-  /** What is stored stays in force while the servers do not answer. */
+  /** Checks the backend before an opening. Stored facts stay in force while the servers do not answer. */
   async #checkToOpen(target: Target): Promise<void> {
     try {
       await this.#compare(target);
@@ -185,7 +185,7 @@ export class Vault {
     if (changedTo !== undefined) throw new ServerChanged(changedTo);
   }
 
-  /** Newest first, at most 1,000. `owner`: only those of this one. */
+  /** The connections, newest first, at most 1,000. `owner`: only those of this one. */
   async list(owner?: string): Promise<readonly AccountConnection[]> {
     return (await this.#connections.list(owner)).map(shownConnection);
   }
@@ -243,7 +243,7 @@ class VaultTokens implements BearerTokens {
   readonly #owner: string;
   readonly #backends: OAuthBackends;
   readonly #refreshes: Refreshes;
-  /** The backend, after the first use. A change of it ends the transport. */
+  /** The backend, from its first use on. A change of it ends the transport. */
   #backend: OAuthBackend | undefined;
   #key = '';
 
