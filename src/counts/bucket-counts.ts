@@ -1,13 +1,13 @@
 // Durations, counted in the buckets of a Prometheus histogram. duration-histogram.ts has finer ones, for percentiles.
 
-/** Upper bounds of the buckets, in seconds. Longer durations are only in the number and the sum. */
+/** The upper bounds of the buckets, in seconds. Longer durations are only in the number and the sum. */
 export const BUCKET_SECONDS = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
 
 /** The counts of one Prometheus histogram: durations by bucket, their number and their sum. */
 export class BucketCounts {
-  /** Per bucket, not cumulative. */
+  /** The number of durations in each bucket, not cumulative. */
   readonly #counts = new Float64Array(BUCKET_SECONDS.length);
   count = 0;
   sumSeconds = 0;
@@ -20,7 +20,7 @@ export class BucketCounts {
     if (bucket >= 0) this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
   }
 
-  /** For each bound, the number of durations up to it. */
+  /** The numbers of durations up to each bound. */
   cumulative(): number[] {
     let sum = 0;
     return Array.from(this.#counts, (count) => {

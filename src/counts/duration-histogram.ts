@@ -1,14 +1,14 @@
 // Counts in buckets that grow by a fixed factor, so that a percentile is exact to within 3 % and recording costs a
 // few nanoseconds.
 
-/** Buckets for each doubling of the duration. */
+/** The number of buckets for each doubling of the duration. */
 const PER_OCTAVE = 16;
-/** The first bucket ends at this duration, in ms. */
+/** The duration at which the first bucket ends, in ms. */
 const SHORTEST_MS = 0.01;
-/** Up to about an hour and a half; longer durations are in the last bucket. */
+/** The number of buckets, up to about an hour and a half; longer durations are in the last bucket. */
 const BUCKETS = 29 * PER_OCTAVE;
 
-/** Durations, for percentiles. */
+/** The counts of durations, for percentiles. */
 export class DurationHistogram {
   readonly #counts: Uint32Array;
 
@@ -42,7 +42,7 @@ export class DurationHistogram {
     return sum;
   }
 
-  /** In ms; null when nothing was recorded. `share`: 0.95 for the 95th percentile. */
+  /** A percentile in ms; null when nothing was recorded. `share`: 0.95 for the 95th percentile. */
   percentile(share: number): number | null {
     const total = this.#counts.reduce((sum, count) => sum + count, 0);
     if (total === 0) return null;

@@ -1,4 +1,5 @@
-// Counts the traffic by its events: calls, failures, times and probes; what MCP clients have open, and how it ended.
+// Counts the traffic by its events: calls, failures, times and probes; the sessions and processes of MCP clients, and their
+// ends.
 
 import type { Observable } from 'rxjs';
 import { type CallOutcome, isAnswered } from '../domain/calls/exchange-event.ts';
@@ -14,18 +15,18 @@ import type { Clock } from '../domain/time/clock.ts';
 import { BucketCounts } from './bucket-counts.ts';
 import { DurationHistogram } from './duration-histogram.ts';
 
-/** Measurements since the gateway started. Times in ms, rates 0 to 1. */
+/** The measurements since the gateway started. Times in ms, rates 0 to 1. */
 export interface MetricsSummary {
   readonly uptimeSeconds: number;
-  /** All calls, with or without an instance for them. */
+  /** The number of all calls, with or without an instance for them. */
   readonly totalRequests: number;
-  /** Share of ended exchanges and refused calls that failed. An error answer of a backend counts. */
+  /** The share of ended exchanges and refused calls that failed. An error answer of a backend counts. */
   readonly errorRate: number;
   readonly averageResponseTimeMs: number;
   readonly p50Ms: number;
   readonly p95Ms: number;
   readonly p99Ms: number;
-  /** By server id, of instances that ever got a call. */
+  /** The metrics of instances that ever got a call, by server id. */
   readonly instances: Readonly<Record<string, InstanceMetrics>>;
   readonly probes: { readonly total: number; readonly passed: number; readonly lastAtMs: number | null };
 }
@@ -34,19 +35,19 @@ export interface InstanceMetrics {
   readonly requests: number;
   readonly errorRate: number;
   readonly averageResponseTimeMs: number;
-  /** How often it was ejected from the pool because of its calls. */
+  /** The number of times that its calls ejected it from the pool. */
   readonly ejections: number;
 }
 
 /** The open sessions and dedicated processes of clients at one instance. */
 export interface InstanceClients {
-  /** Sessions that are bound to it, idle ones included. */
+  /** The number of sessions that are bound to it, idle ones included. */
   readonly sessions: number;
-  /** Processes that run for single clients, with or without a session. */
+  /** The number of processes that run for single clients, with or without a session. */
   readonly ownProcesses: number;
 }
 
-/** Since the gateway started; `open` and `running` are present numbers. */
+/** The counts of clients since the gateway started; `open` and `running` are present numbers. */
 export interface ClientCounts {
   readonly sessions: {
     readonly open: number;
@@ -54,7 +55,7 @@ export interface ClientCounts {
     readonly lost: number;
     readonly moved: number;
   };
-  /** Processes of single clients. `lost`: they ended by themselves. */
+  /** The processes of single clients. `lost`: they ended by themselves. */
   readonly ownProcesses: { readonly running: number; readonly started: number; readonly lost: number };
 }
 
@@ -73,21 +74,21 @@ export interface TemplateCounts {
   readonly requests: Map<string, Map<RequestOutcome, BucketCounts>>;
   /** The times of those requests that ended at an instance and were not cancelled. */
   readonly times: DurationHistogram;
-  /** Ended requests without an answer. */
+  /** The ended requests without an answer, by code. */
   readonly failures: Map<ErrorCode, number>;
   readonly retries: Map<ErrorCode, number>;
-  /** Ended requests that came through a view, by its id. */
+  /** The ended requests that came through a view, by its id. */
   readonly views: Map<string, Map<RequestOutcome, number>>;
-  /** Times until a request was sent to its first instance, or ended before. */
+  /** The times until a request was sent to its first instance, or ended before. */
   readonly waits: BucketCounts;
 }
 
 export interface InstanceCounts {
-  /** Exchanges with it by outcome: a request that was tried at two instances counts at both. */
+  /** The exchanges with it by outcome: a request that was tried at two instances counts at both. */
   readonly exchanges: Map<CallOutcome, number>;
   /** The sum of the times of exchanges with an answer. */
   answeredMs: number;
-  /** `failure`: after one. `request`: as planned. */
+  /** The restarts by their causes. `failure`: after a failure. `request`: as planned. */
   readonly restarts: Record<'failure' | 'request', number>;
   readonly probes: Record<'passed' | 'failed', number>;
   ejections: number;
@@ -107,17 +108,17 @@ export class TrafficCounts {
   readonly #hasView: (view: string) => boolean;
   readonly #now: Clock['now'];
   readonly #startedAtMs: number;
-  /** Times of exchanges with an answer. */
+  /** The times of exchanges with an answer. */
   readonly #times = new DurationHistogram();
   readonly #templates = new Map<string, TemplateCounts>();
-  /** By server id, of registered instances that ever ran here. */
+  /** The counts of registered instances that ever ran here, by server id. */
   readonly #instances = new Map<string, InstanceCounts>();
   readonly #all = newInstanceCounts();
-  /** By template. That of a deleted template is kept while clients have anything open there. */
+  /** The tallies of clients by template. That of a deleted template is kept while clients have anything open there. */
   readonly #clients = new Map<string, ClientTally>();
-  /** Instances where clients have anything open, by server id. */
+  /** The instances where clients have anything open, by server id. */
   readonly #present = new Map<string, InstanceClients>();
-  /** Calls under way that were tried at an instance. */
+  /** The calls under way that were tried at an instance. */
   readonly #attempted = new Set<number>();
   #started = 0;
   #refused = 0;
@@ -143,7 +144,7 @@ export class TrafficCounts {
     return Math.floor((this.#now() - this.#startedAtMs) / 1000);
   }
 
-  /** Times of all exchanges with an answer. */
+  /** The times of all exchanges with an answer. */
   get times(): DurationHistogram {
     return this.#times.since();
   }
@@ -165,17 +166,17 @@ export class TrafficCounts {
     };
   }
 
-  /** Undefined when it had no request. */
+  /** The counts of a template; undefined when it had no request. */
   template(template: string): TemplateCounts | undefined {
     return this.#templates.get(template);
   }
 
-  /** Since the registration; undefined for an instance that never ran here. */
+  /** The counts of an instance since its registration; undefined for one that never ran here. */
   instance(serverId: string): InstanceCounts | undefined {
     return this.#instances.get(serverId);
   }
 
-  /** By template, of those that had a session or a process of a client since they were created. */
+  /** The counts of clients, by template, for templates that had a session or a process of a client since they were created. */
   clients(): ReadonlyMap<string, ClientCounts> {
     return new Map([...this.#clients].map(([template, tally]) => [template, summedClients([tally])]));
   }
@@ -280,7 +281,7 @@ export class TrafficCounts {
     if (serverId !== undefined && outcome !== 'cancelled') counts?.times.record(waitMs + durationMs);
   }
 
-  /** Once for each call: at the end of its first attempt, or of a call without one. */
+  /** Counts the wait of a call once: at the end of its first attempt, or of a call without one. */
   #countWait({ template, call, waitMs, isLast }: WaitedCall): void {
     if (!this.#attempted.delete(call)) this.#template(template)?.waits.observe(waitMs);
     if (!isLast) this.#attempted.add(call);
@@ -301,7 +302,7 @@ export class TrafficCounts {
     return counts;
   }
 
-  /** Undefined for a name that is not a template: a caller of the embedding API may use any. */
+  /** The counts of a template; undefined for a name that is not a template: a caller of the embedding API may use any. */
   #template(template: string): TemplateCounts | undefined {
     const known = this.#templates.get(template);
     if (known !== undefined || !this.#hasTemplate(template)) return known;
@@ -360,8 +361,8 @@ function newInstanceCounts(): InstanceCounts {
 }
 
 /**
- * Requests, and how many of them failed: by an error answer, without an answer, or because no instance could take them. An error
- * that a tool reports in its result is not a failure of the instance.
+ * The number of requests, and of those that failed: by an error answer, without an answer, or because no instance
+ * could take them. An error that a tool reports in its result is not a failure of the instance.
  */
 export function tallyOf(outcomes: Iterable<readonly [RequestOutcome, number]>): Tally {
   let [requests, failures] = [0, 0];

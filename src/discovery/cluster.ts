@@ -13,13 +13,16 @@ import { type Credential, type DiscoveryContext, linesOf, SourceError } from './
 import { readSourceFile } from './source-file.ts';
 
 export interface ClusterAccess {
-  /** Without a slash at its end. */
+  /** The address of the server, without a slash at its end. */
   readonly server: string;
-  /** Always says whether the server is verified: else NODE_TLS_REJECT_UNAUTHORIZED, meant for others, would decide. */
+  /**
+   * The options of TLS. They always say whether the server is verified: else NODE_TLS_REJECT_UNAUTHORIZED would
+   * decide, which is meant for others.
+   */
   readonly tls: Pick<ConnectionOptions, 'ca'> & { readonly rejectUnauthorized: boolean };
   /**
-   * Called before each request, because tokens of pods are renewed, and once more with the credential that the server refused.
-   * A token may have a line break at its end.
+   * The present credential. Called before each request, because tokens of pods are renewed, and once more with the
+   * credential that the server refused. A token may have a line break at its end.
    */
   readonly credential: (refused?: Credential) => Promise<Credential>;
 }
@@ -30,15 +33,18 @@ export interface Resource {
   readonly labelSelector?: string;
 }
 
-/** Longest wait for one page of a list, in ms. */
+/** The longest wait for one page of a list, in ms. */
 const PAGE_MS = 5_000;
 const PAGE_ITEMS = 500;
-/** Servers end a watch after this time, in s; then a new one continues it. */
+/** The time after which servers end a watch, in s; then a new one continues it. */
 const WATCH_SECONDS = 290;
-/** Longest silence of a watch, which gets bookmarks, until the connection counts as lost, in ms. */
+/** The longest silence of a watch, in ms, until the connection counts as lost; the server sends bookmarks. */
 const SILENCE_MS = (WATCH_SECONDS + 30) * 1_000;
 
-/** The cluster of KUBECONFIG, else of this pod, else of the kubeconfig at home; undefined when there is none. SourceError. */
+/**
+ * The cluster of KUBECONFIG, else of this pod, else of the kubeconfig at home; undefined when there is none. Throws
+ * SourceError.
+ */
 export async function clusterAccess(context: DiscoveryContext): Promise<ClusterAccess | undefined> {
   const { env } = context;
   const { KUBECONFIG: named, KUBERNETES_SERVICE_HOST: host } = env;
@@ -149,7 +155,7 @@ function textOf(path: string): string {
   return readSourceFile(path).toString('utf8');
 }
 
-/** The cluster as a login program gets it. */
+/** The data of the cluster in the form that a login program gets. */
 function clusterInfo(fields: JsonObject, ca: string | undefined): JsonObject {
   const extensions = Array.isArray(fields.extensions) ? fields.extensions : [];
   const config = extensions.find((each) => Object(each).name === 'client.authentication.k8s.io/exec');
@@ -199,8 +205,8 @@ export class Cluster {
   }
 
   /**
-   * Reports every change after the version until the signal aborts, or the server has forgotten the version. SourceError when the
-   * server is lost.
+   * Reports every change after the version until the signal aborts, or the server has forgotten the version. Rejects
+   * with SourceError when the server is lost.
    */
   async watch(resource: Resource, version: string, onChange: () => void, signal: AbortSignal): Promise<void> {
     let at = version;

@@ -25,17 +25,17 @@ import {
 } from './provider.ts';
 import { readSourceFile } from './source-file.ts';
 
-/** Label that makes a container an instance of the template it names. */
+/** The label that makes a container an instance of the template it names. */
 const TEMPLATE = 'stagedoor.template';
 const PORT = 'stagedoor.port';
-/** Program to run in the container; it speaks MCP on its standard input and output. */
+/** The label with a program to run in the container; it speaks MCP on its standard input and output. */
 const COMMAND = 'stagedoor.command';
-/** The convention of other tools. */
+/** The convention of other tools: a label with its value, and the label with the template. */
 const MANAGED = { label: 'managed-by=mcp-template', template: 'template' } as const;
 
-/** Longest wait for one answer of a listing, and for all of them, in ms. */
+/** The longest wait for one answer of a listing, and for all of them, in ms. */
 const [ANSWER_MS, LIST_MS] = [5_000, 50_000];
-/** Containers that are inspected at the same time. */
+/** The most containers that are inspected at the same time. */
 const INSPECTED_AT_A_TIME = 16;
 
 /** The engine at the named address; without a name those at the existing default sockets, like the engines' tools. */
@@ -171,7 +171,7 @@ function endpointOf(details: ContainerInspectInfo, wanted: number | undefined, e
   return `its port ${port} is not published, and it has no address of its own`;
 }
 
-/** Events that may add or remove an instance. Podman also calls an end `died` in its own API. */
+/** The events that may add or remove an instance. Podman also calls an end `died` in its own API. */
 const ACTIONS = /^(start|die|died|pause|unpause|health_status)\b/;
 
 async function watch(
@@ -212,7 +212,10 @@ export const podman: Provider = async (context) => {
 
 // --- the connection to an engine ---------------------------------------------------------------------------
 
-/** `unix:///path`, `tcp://host:port`, `http://...` or `https://...`. Throws SourceError for anything else. */
+/**
+ * The address if it has one of the forms `unix:///path`, `tcp://host:port`, `http://...` and `https://...`. Throws
+ * SourceError for any other.
+ */
 function checkedAddress(written: string): string {
   if (/^unix:\/\/\/.+/.test(written)) return written;
   const [, scheme] = /^(tcp|https?):\/\/./.exec(written) ?? [];

@@ -11,7 +11,7 @@ import { connectEngine, isAboutRemoved } from './containers.ts';
 
 const VARIABLE = 'STAGEDOOR_PROGRAM';
 
-/** Signals every process of the container whose environment contains the variable. It needs only a shell. */
+/** The script that signals every process of the container whose environment contains the variable. It needs only a shell. */
 const SIGNAL_SCRIPT = `
 for file in /proc/[0-9]*/environ; do
   while IFS= read -r line || [ -n "$line" ]; do
@@ -23,13 +23,13 @@ done 2>/dev/null
 exit 0
 `;
 
-/** Checks for the id of a process that was just started. */
+/** The most checks for the id of a process that was just started. */
 const START_CHECKS = 10;
 const START_CHECK_MS = 20;
-/** An engine reports the end of a process shortly after the end of its stream. */
+/** The most checks for the end of a process, which an engine reports shortly after the end of its stream. */
 const END_CHECKS = 10;
 const END_CHECK_MS = 50;
-/** Longest wait for an engine while the program runs, in ms. */
+/** The longest wait for an engine while the program runs, in ms. */
 const ENGINE_MS = 5_000;
 
 export const runInContainer: RunInContainer = async ({ engine: address, id }, words, output, abortSignal) => {
@@ -128,7 +128,7 @@ async function reasonOf(exec: Docker.Exec, within: () => AbortSignal): Promise<s
   }
 }
 
-/** Undefined for a process of another user, and on another machine or system. */
+/** The environment of a process; undefined for a process of another user, and on another machine or system. */
 function environmentOf(pid: number): string | undefined {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'latin1');

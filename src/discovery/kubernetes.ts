@@ -10,9 +10,9 @@ import { isTemplateId } from '../domain/template-name.ts';
 import { Cluster, clusterAccess, type Resource } from './cluster.ts';
 import type { DiscoveryContext, Provider, Source } from './provider.ts';
 
-/** Label of a Service: its pods are instances of that template. */
+/** The label of a Service: its pods are instances of that template. */
 const TEMPLATE = 'stagedoor/template';
-/** Names of the port of a Service with several ports, best first. */
+/** The names of the port of a Service with several ports, best first. */
 const PORT_NAMES: readonly unknown[] = ['mcp', 'http'];
 /** A convention of another platform: the label of its Deployments, and the label with the template. */
 const MANAGED = 'app.kubernetes.io/managed-by=mcp-platform';
@@ -133,7 +133,7 @@ function isSliceOf(slice: JsonObject, service: JsonObject): boolean {
   return isAddress && namespace === owner.namespace && labels['kubernetes.io/service-name'] === owner.name;
 }
 
-/** A pod with addresses of both families is in two slices; IPv4 first. */
+/** Orders slices of addresses, IPv4 first: a pod with addresses of both families is in two slices. */
 function byAddressType(one: JsonObject, other: JsonObject): number {
   return String(one.addressType).localeCompare(String(other.addressType));
 }

@@ -1,6 +1,6 @@
-// Logs in to a cluster with the program that a kubeconfig names (`exec`), as kubectl does: runs it, reads the
-// credential that it prints, and keeps that until shortly before it expires. Source: ADR 98; the Kubernetes
-// reference, "client-go credential plugins".
+// Logs in to a cluster with the program that a kubeconfig names (`exec`), like kubectl: runs it, reads the credential that it
+// prints, and keeps that until shortly before it expires. Source: ADR 98; the Kubernetes reference, "client-go credential
+// plugins".
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { dirname, resolve } from 'node:path';
@@ -13,14 +13,17 @@ import { cutText } from '../domain/text.ts';
 import { settlesWithin, systemClock, timeLimit } from '../domain/time/clock.ts';
 import { type Credential, type Login, SourceError } from './provider.ts';
 
-/** Longest run of the program, in ms: it may ask a cloud, which takes seconds. */
+/** The longest run of the program, in ms: it may ask a cloud, which takes seconds. */
 export const RUN_MS = 30_000;
-/** Longest wait for the end of its output after its exit, in ms. */
+/** The longest wait for the end of its output after its exit, in ms. */
 const DRAIN_MS = 500;
 export const OUTPUT_BYTES = 256 * 1024;
-/** The part of its standard error that is kept. */
+/** The most characters of its standard error that are kept. */
 const ERROR_CHARACTERS = 1_000;
-/** A credential is renewed this long before it expires, in ms; a short-lived one after nine tenths of its life. */
+/**
+ * The time before its end at which a credential is renewed, in ms; a short-lived one is renewed after nine tenths of
+ * its life.
+ */
 const RENEW_MS = 60_000;
 /**
  * The settings of the programs for EKS, GKE and AKS, which the program gets besides those that every child of the
@@ -54,7 +57,7 @@ const Answer = Type.Object({
 });
 
 export interface LoginOptions {
-  /** The cluster, as its program gets it if it wants to; it has no credential. */
+  /** The cluster as data for the program, if the program wants it; without a credential. */
   readonly cluster: JsonObject & { readonly server: string };
   /** The kubeconfig: a command such as `./login` is relative to its folder. */
   readonly file: string;
@@ -70,7 +73,7 @@ export class LoginProgram implements Login {
   #kept: { readonly credential: Credential; readonly renewAtMs: number } | undefined;
   #running: Promise<Credential> | undefined;
 
-  /** SourceError for a field `exec` that cannot be used. */
+  /** Throws SourceError for a field `exec` that cannot be used. */
   constructor(exec: unknown, options: LoginOptions) {
     this.#options = options;
     if (!Check(Exec, exec))

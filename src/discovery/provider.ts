@@ -9,7 +9,7 @@ export interface TemplateHints extends Pick<InstanceInput, 'command' | 'args' | 
   readonly ports?: readonly number[];
 }
 
-/** What a client shows to the API server of a cluster. Certificate and key are PEM. */
+/** The credential that a client shows to the API server of a cluster. Certificate and key are PEM. */
 export interface Credential {
   readonly token?: string | undefined;
   readonly cert?: string | undefined;
@@ -17,10 +17,7 @@ export interface Credential {
 }
 
 export interface Login {
-  /**
-   * A credential other than `refused`, which the server no longer accepts, if there is another. SourceError when
-   * there is none.
-   */
+  /** The credential; when the server no longer accepts `refused`, another one. Rejects with SourceError when there is none. */
   readonly credential: (refused?: Credential) => Promise<Credential>;
 }
 
@@ -29,7 +26,7 @@ export interface DiscoveryContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The hints of a template; undefined when it has no definition. */
   readonly hintsOf: (template: string) => TemplateHints | undefined;
-  /** Kubernetes namespace to search; `*` for all. */
+  /** The Kubernetes namespace to search; `*` for all. */
   readonly namespace: string;
   /** The logins of kubeconfigs, kept from one search to the next. */
   readonly logins: Map<string, Login>;
@@ -40,10 +37,10 @@ export interface DiscoveryContext {
 export type OnChange = (endedContainer?: string) => void;
 
 export interface Source {
-  /** For display: `unix:///run/podman/podman.sock`. No credentials. */
+  /** The address for display, without credentials: `unix:///run/podman/podman.sock`. */
   readonly address: string;
   readonly origin: string;
-  /** Rejects with a SourceError when the source does not answer. */
+  /** Lists the instances of the source. Rejects with a SourceError when it does not answer. */
   list(): Promise<SourceListing>;
   /**
    * Reports changes until the signal of the context aborts, with the id of a container that ended; the source must

@@ -1,15 +1,15 @@
-// The files that sync reads at each turn: kubeconfigs, and what they name.
+// The files that sync reads at each turn: kubeconfigs, and the files that they name.
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { SourceError } from './provider.ts';
 
-/** Certificates and configurations have some kB. */
+/** The most bytes of a file: certificates and configurations have some kB. */
 const MOST_BYTES = 16 * 2 ** 20;
 const PIECE_BYTES = 65_536;
 
 /**
- * Throws the error of the file system, and SourceError for a pipe or a device, which would stop the process, and
- * has its text once only.
+ * The content of a file. Throws the error of the file system, and SourceError for a pipe or a device, which would
+ * stop the process, and has its text once only.
  */
 export function readSourceFile(path: string): Buffer {
   // O_NONBLOCK: opening a pipe would wait for a writer.
@@ -24,7 +24,10 @@ export function readSourceFile(path: string): Buffer {
   }
 }
 
-/** Undefined for a file that is too long. Files of the system have the size 0, whatever they contain. */
+/**
+ * The content of an open file; undefined for one that is too long. Files of the system have the size 0, whatever they
+ * contain.
+ */
 function contentOf(fd: number): Buffer | undefined {
   const pieces: Buffer[] = [];
   for (let bytes = 0; bytes <= MOST_BYTES; ) {

@@ -4,7 +4,7 @@
 /** The beginning of a metric: the line HELP, after which comes the line TYPE. */
 const BEGIN = '# HELP ';
 
-/** In the order of the first text. The series of different texts differ in a label. */
+/** The metrics of all texts, in the order of the first one. The series of different texts differ in a label. */
 export function joinedMetrics(texts: readonly string[]): string {
   const metrics = new Map<string, string[]>();
   for (const text of texts)

@@ -17,7 +17,7 @@ export interface HistoryPoint {
 
 /** A point for another node, or to be added to those of others. */
 export interface HistoryPart extends HistoryPoint {
-  /** Clocks of nodes are not compared. */
+  /** The age of the point in ms: clocks of nodes are not compared. */
   readonly age_ms: number;
   /** The buckets of the percentiles. */
   readonly durations: readonly [bucket: number, count: number][];
@@ -30,7 +30,7 @@ export class LoadHistory {
   readonly #clock: Clock;
   readonly #points: KeptPoint[] = [];
 
-  /** `isAdded`: to the history of other nodes. */
+  /** `isAdded`: whether the history is added to that of other nodes. */
   constructor(gateway: SampledGateway, { isAdded = false } = {}) {
     const { clock } = gateway.internals;
     this.#clock = clock;
@@ -43,12 +43,15 @@ export class LoadHistory {
     gateway.events$.subscribe({ complete: () => stop() });
   }
 
-  /** Oldest first. None for a viewer of some templates, because percentiles of all templates say nothing about these. */
+  /**
+   * The points, oldest first. None for a viewer of some templates, because percentiles of all templates say nothing
+   * about these.
+   */
   read(viewer: Principal): readonly HistoryPoint[] {
     return this.#visible(viewer, ({ point }) => point);
   }
 
-  /** As `read`, in parts that can be added to those of other nodes. */
+  /** The points in parts that can be added to those of other nodes. See `read`. */
   parts(viewer: Principal): readonly HistoryPart[] {
     return this.#visible(viewer, ({ point, atMs, elsewhere, durations = [] }) => ({
       ...point,

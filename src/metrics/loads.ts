@@ -1,10 +1,10 @@
-// The load of templates and instances in one interval, and how that of several nodes is added up. Source: ADR 177.
+// The load of templates and instances in one interval, and the sum of the loads of several nodes. Source: ADR 177.
 
 import { DurationHistogram } from '../counts/duration-histogram.ts';
 import type { Tally } from '../counts/traffic-counts.ts';
 import { type InstanceState, worstState } from '../domain/instances/instance.ts';
 
-/** `times`: only for a template. */
+/** The load in one interval. `times`: only for a template. */
 export interface Load extends Tally {
   readonly times?: DurationHistogram | undefined;
 }
@@ -20,18 +20,18 @@ export interface InstanceLoad extends Tally {
   readonly inFlight: number;
 }
 
-/** What the other nodes said since the last sample. */
+/** The loads that the other nodes reported since the last sample. */
 export interface TakenLoads {
-  /** By name. */
+  /** The loads of templates, by name. */
   readonly templates: ReadonlyMap<string, TemplateLoad>;
-  /** By server id. */
+  /** The loads of instances, by server id. */
   readonly instances: ReadonlyMap<string, InstanceLoad>;
-  /** Ids of nodes that said nothing. */
+  /** The ids of nodes that reported nothing. */
   readonly partial: readonly string[];
 }
 
 export interface OtherLoads {
-  /** Undefined while there are no other nodes. */
+  /** Takes the loads since the last call; undefined while there are no other nodes. */
   take(): TakenLoads | undefined;
 }
 

@@ -16,9 +16,9 @@ export interface MetricsReading {
   readonly traffic: Pick<TrafficCounts, 'isRegistryCurrent' | 'instance' | 'template'>;
   readonly http: { statuses: ReadonlyMap<number, number>; errors: ReadonlyMap<ErrorCode, number> };
   readonly isDatabaseConnected: boolean;
-  /** Counts of sessions that outlive the gateway; undefined where none do. */
+  /** The counts of sessions that outlive the gateway; undefined where none do. */
   readonly kept: KeeperCounts | undefined;
-  /** Undefined without other nodes. */
+  /** The counts between nodes; undefined without other nodes. */
   readonly cluster: ClusterCounts | undefined;
 }
 
@@ -29,10 +29,10 @@ type Series<V> = readonly [labels: Labels, value: V];
 
 interface MetricBase<V> {
   readonly name: string;
-  /** A sentence without a full stop. */
+  /** The help text: a sentence without a full stop. */
   readonly help: string;
   readonly labels: readonly string[];
-  /** Each is read when it is needed: there may be thousands of instances. */
+  /** Reads the series one by one when they are needed: there may be thousands of instances. */
   readonly read: (reading: MetricsReading) => Iterable<Series<V>>;
 }
 
@@ -356,7 +356,7 @@ function runsHere({ state }: InstanceSnapshot): boolean {
   return state !== 'stopped';
 }
 
-/** All states, so that a graph keeps the line of a state without instances. */
+/** The number of instances in each state. All states are there, so that a graph keeps the line of a state without instances. */
 function statesOf(template: string, instances: readonly InstanceSnapshot[]): Series<number>[] {
   return INSTANCE_STATES.map((state) => [
     { template, state },

@@ -25,19 +25,19 @@ type Viewer = Pick<Principal, 'templates' | 'tools'>;
 /** The format that every Prometheus reads. */
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** Gauges with names of counters, which Prometheus rejects; each is the sum of a gauge that is kept. */
+/** The gauges with names of counters, which Prometheus rejects; each is the sum of a gauge that is kept. */
 const MISNAMED = ['handles', 'requests', 'resources'].map((each) => `nodejs_active_${each}_total`);
 
-/** Lines of one metric that are made in one turn of the event loop. */
+/** The most lines of one metric that are made in one turn of the event loop. */
 const LINES_AT_ONCE = 1_000;
 /** The lines of prom-client about the metric. */
 const HEADING = /^(?:# .*\n)+/;
 
 type Lag = ReturnType<typeof monitorEventLoopDelay>;
 
-/** As prom-client measures it, in ms. */
+/** The resolution of the lag of the event loop, in ms: that of prom-client. */
 const LAG_RESOLUTION_MS = 10;
-/** Interval of prom-client's own measurement, in ms: it would begin at the first scrape, is replaced, and never ticks. */
+/** The interval of prom-client's own measurement, in ms: it would begin at the first scrape, is replaced, and never ticks. */
 const NEVER_MS = 2 ** 31;
 
 /** The lag of the event loop since the previous scrape, the first time since the start; 0 before the first measurement. */
@@ -53,17 +53,17 @@ const LAG: readonly (readonly [name: string, help: string, ns: (histogram: Lag) 
 
 /** The metrics of one gateway. It counts HTTP answers from its construction on. */
 export class Prometheus {
-  /** HTTP answers of the app by status, and by error code: bounded by their catalogues. */
+  /** The numbers of HTTP answers of the app by status, and by error code: bounded by their catalogues. */
   readonly #http = { statuses: new Map<number, number>(), errors: new Map<ErrorCode, number>() };
   readonly #gateway: Gateway;
-  /** Labels of every series. */
+  /** The labels of every series. */
   readonly #labels: Readonly<Record<string, string>>;
   readonly #cluster: ClusterCounts | undefined;
   /** The texts that are being made, by the rights of their viewers; concurrent scrapes share them. */
   readonly #making = new Map<string, Promise<string>>();
-  /** Texts for viewers with limited rights are made one at a time. */
+  /** The queue in which texts for viewers with limited rights are made one at a time. */
   readonly #limited = new SerialQueue();
-  /** Metrics of the process. Its collectors observe the garbage collector after the first scrape. */
+  /** The metrics of the process. Their collectors observe the garbage collector after the first scrape. */
   #process: Registry | undefined;
   readonly #lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS });
 
@@ -173,7 +173,7 @@ function* valuesOf(
     yield* histogramValues(metric.name, { ...own, ...common }, counts);
 }
 
-/** Read at once: what is counted while other lines are made must not be in some of these alone. */
+/** The values of a histogram, all read at once: what is counted while other lines are made must not be in some of these alone. */
 function histogramValues(name: string, labels: MetricValue['labels'], counts: BucketCounts): MetricValue[] {
   const metricName = `${name}_bucket`;
   const buckets = counts.cumulative().map((value, bucket): MetricValue => {

@@ -39,11 +39,11 @@ const INTERVAL_MS = 1_000;
 
 export interface SampleSelection {
   readonly viewer: Principal;
-  /** Only this template. Default: all that the viewer may use. */
+  /** The only template of the samples. Default: all that the viewer may use. */
   readonly template?: string | undefined;
 }
 
-/** What a sample without instances needs. */
+/** The parts of a gateway that a sample without instances needs. */
 export type SampledGateway = Pick<Gateway, 'events$' | 'snapshot'> & {
   readonly internals: Pick<GatewayInternals, 'clock' | 'traffic'>;
 };
@@ -51,14 +51,14 @@ export type SampledGateway = Pick<Gateway, 'events$' | 'snapshot'> & {
 type GatewayOfInstances = SampledGateway &
   Pick<Gateway, 'templates' | 'eachServer'> & { readonly internals: Pick<GatewayInternals, 'scheduler'> };
 
-/** What samples are of. Default: of this node alone, for clients. */
+/** The scope of samples. Default: this node alone, for clients. */
 export interface SampleScope {
   /**
-   * True for another node, which adds the sample to its own: with durations instead of percentiles, without calls at
+   * True for a sample that another node adds to its own: with durations instead of percentiles, without calls at
    * instances of other nodes.
    */
   readonly isPart?: boolean;
-  /** The other nodes, which are added. */
+  /** The loads of the other nodes, which are added. */
   readonly others?: OtherLoads | undefined;
 }
 
@@ -90,8 +90,8 @@ export class Samples {
   }
 
   /**
-   * Cold: the samples as text until the gateway is closed; the first comes at once and has all parts. While
-   * `reader` is behind it gets none, and the next one has all changes.
+   * The samples as text until the gateway is closed. Cold: the first comes at once and has all parts. While `reader`
+   * is behind it gets none, and the next one has all changes.
    */
   read(selection: SampleSelection, reader: { readonly isBehind: boolean }): Observable<string> {
     return defer(() => {
@@ -108,7 +108,7 @@ export class Samples {
   }
 }
 
-/** `sessions`: for admins only. */
+/** The totals of all templates. `sessions`: for admins only. */
 export interface Totals {
   readonly requests: number;
   readonly failures: number;
@@ -140,7 +140,7 @@ interface SampleOptions {
   readonly others?: TakenLoads | undefined;
 }
 
-/** Instances in a sample for another node; further changes are not sent. */
+/** The most instances in a sample for another node; further changes are not sent. */
 const MAX_PART_INSTANCES = 5_000;
 
 /** The load at one time, and since the sample before; without `addInstances` the totals alone. */
@@ -148,14 +148,14 @@ export class Sample {
   readonly number: number;
   readonly atMs: number;
   readonly parts: ReadonlyMap<string, TemplatePart>;
-  /** Totals so far, by their count objects, which are replaced with their template or instance. */
+  /** The totals so far, by their count objects, which are replaced with their template or instance. */
   readonly counted = new Map<object, Load>();
   readonly #traffic: GatewayInternals['traffic'];
   readonly #options: SampleOptions;
   readonly #at: string;
   readonly #intervalMs: number;
   #elsewhere = 0;
-  /** Texts by viewer, template and last sample: equal readers share one. */
+  /** The texts by viewer, template and last sample: equal readers share one. */
   readonly #texts = new Map<string, string>();
 
   constructor(gateway: SampledGateway, before: Sample | undefined, options: SampleOptions = {}) {
@@ -204,8 +204,9 @@ export class Sample {
   }
 
   /**
-   * A point of the history: all templates together, with what only admins see. `isAdded`: with what other nodes need,
-   * the calls at instances of other nodes, which count them, too, and durations as buckets and counts, alternating.
+   * A point of the history: all templates together, with the numbers that only admins see. `isAdded`: with the
+   * numbers that other nodes need, which are the calls at instances of other nodes, which count them, too, and
+   * durations as buckets and counts, alternating.
    */
   kept(isAdded: boolean) {
     const parts = [...this.parts.values()];
@@ -332,7 +333,7 @@ function partSample(
   return { server_id: serverId, state, in_flight: inFlight, requests, failures };
 }
 
-/** In tenths of a ms; null without a duration. */
+/** A percentile in tenths of a ms; null without a duration. */
 export function percentileOf(times: DurationHistogram | undefined, share: number): number | null {
   return tenths(times?.percentile(share) ?? null);
 }

@@ -21,9 +21,9 @@ import { settlesWithin, systemClock } from '../domain/time/clock.ts';
 import { VERSION } from '../domain/version.ts';
 import { isRegistered } from './tracing.ts';
 
-/** Longest wait for the collector to accept the last spans at a stop, in ms. */
+/** The longest wait for the collector to accept the last spans at a stop, in ms. */
 const FLUSH_MS = 2_000;
-/** Shortest time between two log lines about problems of the export, in ms. */
+/** The shortest time between two log lines about problems of the export, in ms. */
 const REPORT_MS = 60_000;
 
 type Log = Pick<Logger, 'warn'>;
@@ -65,7 +65,7 @@ export async function startOtlp(env: Variables, log: Log) {
 
 type Reader = (name: `OTEL_${string}`) => string | undefined;
 
-/** `http/protobuf` unless JSON is requested. */
+/** The class of the exporter: that for `http/protobuf` unless JSON is requested. */
 async function exporterClass(read: Reader, warn: Report): Promise<new () => SpanExporter> {
   const protocol = read('OTEL_EXPORTER_OTLP_TRACES_PROTOCOL') ?? read('OTEL_EXPORTER_OTLP_PROTOCOL');
   if (protocol === 'http/json')
@@ -75,7 +75,10 @@ async function exporterClass(read: Reader, warn: Report): Promise<new () => Span
   return (await import('@opentelemetry/exporter-trace-otlp-proto')).OTLPTraceExporter;
 }
 
-/** Source: OpenTelemetry, environment variable specification, "General SDK configuration". */
+/**
+ * The sampler that the variables name. Source: OpenTelemetry, environment variable specification, "General SDK
+ * configuration".
+ */
 function samplerOf(read: Reader, warn: Report): Sampler {
   const name = read('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on';
   const root = rootSampler(name.replace(/^parentbased_/, ''), read, warn);
@@ -110,7 +113,7 @@ function batching(read: Reader) {
 
 type Report = (message: string) => void;
 
-/** Only the first line of a message: the rest may be a stack, or the answer of a collector. */
+/** A report of the first line of a message, as a warning: the rest may be a stack, or the answer of a collector. */
 function warningOf(log: Log): Report {
   return (message) => {
     // The SDK reports an error as JSON.
@@ -120,7 +123,7 @@ function warningOf(log: Log): Report {
   };
 }
 
-/** For problems that repeat, unlike those of the configuration. */
+/** A report that is made once a minute at most, for problems that repeat, unlike those of the configuration. */
 function oncePerMinute(warn: Report): Report {
   let quietUntilMs = Number.NEGATIVE_INFINITY;
   return (message) => {

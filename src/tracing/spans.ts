@@ -32,10 +32,10 @@ import type { HttpHeaders } from '../domain/text.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { VERSION } from '../domain/version.ts';
 
-/** Longest name of a tool or prompt in a span, in UTF-16 units: clients choose these names. */
+/** The most UTF-16 units of the name of a tool or prompt in a span: clients choose these names. */
 const NAME_UNITS = 128;
 
-/** For calls of an embedding program: its active span is the parent of the attempts. */
+/** The trace of calls of an embedding program: its active span is the parent of the attempts. */
 export function embeddedTrace(): RequestTrace {
   const parent = context.active();
   return { attempt: (details) => attemptSpan(new SpanSource(), parent, details) };
@@ -129,7 +129,7 @@ export class RequestSpan implements RequestTrace {
     return span;
   }
 
-  /** Undefined before `begin`. */
+  /** The id of the trace; undefined before `begin`. */
   get traceId(): string | undefined {
     return this.#span?.spanContext().traceId;
   }
@@ -224,7 +224,7 @@ function postSpan(source: SpanSource, parent: Context, origin: string): PostTrac
 
 // --- attributes --------------------------------------------------------------------------------------------
 
-/** Source: semantic conventions for MCP, "Recording MCP transport". */
+/** The attributes of a transport. Source: semantic conventions for MCP, "Recording MCP transport". */
 function networkOf(transport: TransportKind): Attributes {
   const { isNetworked, hasProcesses } = TRANSPORT_TRAITS[transport];
   if (isNetworked) return { 'network.transport': 'tcp', 'network.protocol.name': 'http' };
@@ -242,7 +242,7 @@ function nameOf(method: string, name: string | undefined): string {
   return withoutCredentials(text, 2 * NAME_UNITS);
 }
 
-/** Whole characters: half of a surrogate pair is not valid text for a collector. */
+/** The shown part of a text, in whole characters: half of a surrogate pair is not valid text for a collector. */
 function shown(text: string): string {
   return withoutCredentials(text, NAME_UNITS);
 }
@@ -265,13 +265,13 @@ function fail(span: Span, error: string | number): void {
 // --- W3C Trace Context, without the registered propagator: MCP reserves exactly its names in `_meta`. Baggage is ignored.
 // Source: https://www.w3.org/TR/trace-context/; SEP-414; ADR 76.
 
-/** Version, trace id, parent id, flags; a later version may add fields. */
+/** The form of a `traceparent`: version, trace id, parent id, flags; a later version may add fields. */
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
-/** Longest `traceparent` and `tracestate` that are read. Source: section 3.3.1.5 for the latter. */
+/** The most characters of `traceparent` and `tracestate` that are read. Source: section 3.3.1.5 for the latter. */
 const LONGEST_PARENT = 128;
 const LONGEST_STATE = 512;
 
-/** Undefined for anything but a valid context. */
+/** The context in `traceparent` and `tracestate`; undefined unless it is valid. */
 export function readTrace(parent: unknown, state?: unknown): SpanContext | undefined {
   if (typeof parent !== 'string' || parent.length > LONGEST_PARENT) return undefined;
   const [, version, traceId = '', spanId = '', flags = '', more] = TRACEPARENT.exec(parent.trim()) ?? [];

@@ -12,7 +12,7 @@ const REGISTRY: unique symbol = Symbol.for('opentelemetry.js.api.1');
 export class Tracing {
   #spans: Spans | undefined;
 
-  /** Undefined while no provider is registered, and while the API is loading after that. */
+  /** The spans; undefined while no provider is registered, and while the API is loading after that. */
   get spans(): Spans | undefined {
     if (!isRegistered()) return undefined;
     if (this.#spans === undefined) void this.ready();
