@@ -151,7 +151,7 @@ export function minute(value: unknown): string {
 }
 
 /**
- * Text of a backend on one line, unable to move the cursor, change the order of letters or recolour the terminal;
+ * The text of a backend on one line, unable to move the cursor, change the order of letters or recolour the terminal;
  * our own colours stay.
  */
 export function printable(text: string): string {

@@ -60,7 +60,7 @@ export const LIMITS = {
   /** Calls that wait for their client: of modern clients in all, of sessions at one instance. Over it: QUEUE_FULL. */
   callsAwaitingClient: 1_000,
   /**
-   * Part of a shared total that one owner may hold: sessions, processes and conversations of an instance, calls that wait
+   * The part of a shared total that one owner may hold: sessions, processes and conversations of an instance, calls that wait
    * for their client. Over it: SESSION_LIMIT, QUEUE_FULL.
    */
   ownerShare: 0.25,
@@ -117,7 +117,7 @@ export interface DedicatedBounds {
   /** Programs of the instance that run for single clients. Over it: QUEUE_FULL. Default: LIMITS.dedicatedProcesses. */
   readonly processes?: number;
   /**
-   * Part of these processes, and of other conversations, that one owner may hold: above 0, and 1 for all. Default
+   * The part of these processes, and of other conversations, that one owner may hold: above 0, and 1 for all. Default
    * LIMITS.ownerShare.
    */
   readonly share?: number;

@@ -39,7 +39,7 @@ export function nearName(written: string, names: Iterable<string>, isShown?: IsS
   return nearMiss(written, similar.slice(0, MAX_COMPARED), isShown);
 }
 
-/** Names that a misspelt one is compared with, and its UTF-16 units. */
+/** The names that a misspelt one is compared with, and its UTF-16 units. */
 const MAX_COMPARED = 1_000;
 const LONGEST_MISSPELT = 100;
 

@@ -128,7 +128,7 @@ interface Part {
 
 interface TemplatePart extends Part {
   readonly load: TemplateLoad;
-  /** Ids of instances that another node runs. */
+  /** The ids of instances that another node runs. */
   readonly elsewhere: ReadonlySet<string>;
   readonly instances: Map<string, Part>;
 }

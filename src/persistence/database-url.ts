@@ -18,7 +18,7 @@ export interface DatabaseDescription {
   readonly place: 'memory' | 'file' | 'server';
   /** The URL without password and options; of a file, its absolute path. */
   readonly printable: string;
-  /** Absolute path of the SQLite file; absent for memory and servers. */
+  /** The absolute path of the SQLite file; absent for memory and servers. */
   readonly file?: string;
 }
 

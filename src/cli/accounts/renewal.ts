@@ -18,7 +18,7 @@ import {
 export const RENEWED_MS = 60_000;
 
 interface Renewal {
-  /** Path of the file with the tokens. */
+  /** The path of the file with the tokens. */
   readonly path: string;
   readonly url: string;
   readonly needsProof: boolean;

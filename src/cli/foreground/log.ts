@@ -138,7 +138,7 @@ export class LogSink {
     clearTimeout(this.#timer);
   }
 
-  /** Number of bytes that were written. */
+  /** The number of bytes that were written. */
   #taken(): number {
     try {
       return this.#write(this.#unsent);

@@ -28,7 +28,7 @@ done
 `;
 
 export interface HangWatch {
-  /** Process id of the shell, to which the worker sends SIGUSR1 when it ends in order. */
+  /** The process id of the shell, to which the worker sends SIGUSR1 when it ends in order. */
   readonly pid: number;
   /** Ends the watch: the worker has ended. */
   close(): void;

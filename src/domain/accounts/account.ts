@@ -6,7 +6,7 @@ import { LIMITS } from '../limits.ts';
 import { isCleanText, NOT_UNICODE } from '../text.ts';
 import { isRestricted, type Rights, type RightsLists } from './rights.ts';
 
-/** Permission scopes. Source: ADR 20. */
+/** The permission scopes. Source: ADR 20. */
 export const SCOPES = ['gateway:read', 'gateway:write', 'tools:call', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];
 
@@ -20,7 +20,7 @@ export function isBuiltIn(role: Role): role is BuiltInRole {
   return ROLES.some((each) => each === role);
 }
 
-/** Names of defined roles, with the built-in ones. */
+/** The names of defined roles, with the built-in ones. */
 export const ROLE_PATTERN = '^[a-z][a-z0-9-]{0,30}$';
 
 /** The scopes and lists that a role gives at most. */
@@ -138,9 +138,9 @@ export interface ApiKey extends RightsLists {
   readonly permissions: readonly Scope[];
   /** ISO 8601; absent = never. */
   readonly expiresAt?: string;
-  /** Id of the user who created it; absent for the operator without an account. The key is deleted with its owner. */
+  /** The id of the user who created it; absent for the operator without an account. The key is deleted with its owner. */
   readonly ownerId?: string;
-  /** SHA-256 of the secret part, hexadecimal. */
+  /** The SHA-256 of the secret part, hexadecimal. */
   readonly secretHash: string;
   readonly createdAt: string;
   readonly lastUsedAt?: string;

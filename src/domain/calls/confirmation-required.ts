@@ -9,7 +9,7 @@ import { itemKey } from '../views/approval.ts';
 /** The time for which a question may be answered, and an answer be used. */
 export const CONFIRM_MS = 10 * 60_000;
 
-/** Key of the input request. */
+/** The key of the input request. */
 export const CONFIRM = 'confirm';
 
 /** Bytes of the question. */

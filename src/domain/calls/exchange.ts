@@ -10,11 +10,11 @@ import type { AttemptTrace, RequestTrace } from './request-trace.ts';
 /** The facts that the gateway knows about the call of a request. None of them is sent. */
 interface CallContext {
   /**
-   * Id of the calling principal, if any. It selects the receivers of messages that a shared backend does not
+   * The id of the calling principal, if any. It selects the receivers of messages that a shared backend does not
    * address to one client.
    */
   readonly callerId?: string | undefined;
-  /** Id of the view through which it came, for events. */
+  /** The id of the view through which it came, for events. */
   readonly view?: string | undefined;
   /** The tools that the caller may call. Absent: all. */
   readonly tools?: ToolRights | undefined;
@@ -33,7 +33,7 @@ interface CallContext {
   readonly canceller?: Canceller;
   /** Is updated with the instance that works on the request. */
   readonly tracker?: Tracker;
-  /** Id of the HTTP request, for events. */
+  /** The id of the HTTP request, for events. */
   readonly requestId?: string | undefined;
   /**
    * Asked before it is sent again, and when it has waited for a connection. False, after a freeze: another node may serve
@@ -81,14 +81,14 @@ export interface Tracker {
   sentTo?: SentTo | undefined;
   /** The span of the request, if it is traced. */
   readonly trace?: RequestTrace | undefined;
-  /** Number of instances that were tried in its latest round. */
+  /** The number of instances that were tried in its latest round. */
   attempts?: number;
-  /** Name of the called tool at its instance. */
+  /** The name of the called tool at its instance. */
   tool?: string | undefined;
   /** The template that the latest round is for, and the view through which it came. */
   template?: string | undefined;
   view?: string | undefined;
-  /** Arguments of that tool, where the request named another one. */
+  /** The arguments of that tool, where the request named another one. */
   arguments?: JsonFields[string];
 }
 
@@ -108,12 +108,12 @@ export function cancellation(requestId: number, reason = 'no caller waits for th
   return { requestId, reason };
 }
 
-/** Id of the principal for which a request is counted. */
+/** The id of the principal for which a request is counted. */
 export function ownerIdOf({ callerId = ANONYMOUS.id }: Pick<ExchangeRequest, 'callerId'>): string {
   return callerId;
 }
 
-/** Name of the tool that a request calls, if any. */
+/** The name of the tool that a request calls, if any. */
 export function toolOf({ method, params }: Pick<ExchangeRequest, 'method' | 'params'>): string | undefined {
   return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
 }
@@ -125,7 +125,7 @@ export interface SourcedEvent {
   readonly serverId: string;
   /** The answer is from a cache: no backend was asked, and the instance may be gone. */
   readonly isRemembered?: true;
-  /** Age of a cached answer that is no longer fresh, in ms, when no backend could be asked. */
+  /** The age of a cached answer that is no longer fresh, in ms, when no backend could be asked. */
   readonly staleMs?: number;
   /** The confirmation of the request, if it needed one. */
   readonly confirmed?: string;

@@ -14,7 +14,7 @@ export interface AuditEntry {
   /** `Principal.id`, `local` for the command line on the database, or `unknown` before a login. */
   readonly actor: string;
   readonly actorName: string;
-  /** Method and path pattern; a command on the database is recorded like the equivalent request. */
+  /** The method and path pattern; a command on the database is recorded like the equivalent request. */
   readonly action: string;
   /** The subject of the action: a path of the API. */
   readonly subject: string;
@@ -47,7 +47,7 @@ export interface AuditedCall {
   readonly outcome: CallOutcome;
   readonly durationMs: number;
   readonly attempts: number;
-  /** SHA-256 of the received arguments, hexadecimal; absent without arguments. */
+  /** The SHA-256 of the received arguments, hexadecimal; absent without arguments. */
   readonly digest?: string | undefined;
   /** The beginning of the arguments, if the setting audit.arguments is `full`. */
   readonly arguments?: string | undefined;
@@ -107,7 +107,7 @@ export function timeOfId(id: string): number {
 }
 
 export interface CallBlock {
-  /** Id of the newest call. */
+  /** The id of the newest call. */
   readonly id: string;
   readonly calls: number;
   /** A BlockDocument as JSON. */

@@ -21,16 +21,16 @@ export interface InstanceFields {
 interface SessionFields extends InstanceFields {
   /** See sessionFingerprint: the id of a session is a credential. */
   readonly session: string;
-  /** Id of the principal that opened it. */
+  /** The id of the principal that opened it. */
   readonly principal: string;
 }
 
 /** A conversation that an instance dedicates to one client: over stdio a process, else a session of the backend. */
 interface ConversationFields extends InstanceFields {
   readonly transport: TransportKind;
-  /** Id of the principal that it serves. */
+  /** The id of the principal that it serves. */
   readonly principal: string;
-  /** Process id, if it is a process. */
+  /** The process id, if it is a process. */
   readonly pid?: number;
   /** True when another node runs the instance: that node emits the same event, and counts the process. */
   readonly isElsewhere?: true;
@@ -48,16 +48,16 @@ interface PinnedToolFields {
 }
 
 interface CallFields {
-  /** Number of the call in this run of the gateway: the same in all of its events. */
+  /** The number of the call in this run of the gateway: the same in all of its events. */
   readonly call: number;
   readonly method: string;
   /** The name of the tool, for `tools/call`. */
   readonly tool?: string | undefined;
-  /** Id of the view through which it came, if any. */
+  /** The id of the view through which it came, if any. */
   readonly view?: string | undefined;
-  /** Id of the caller; `anonymous` without credentials. */
+  /** The id of the caller; `anonymous` without credentials. */
   readonly principal: string;
-  /** Id of its HTTP request, if any. */
+  /** The id of its HTTP request, if any. */
   readonly requestId?: string | undefined;
 }
 

@@ -70,7 +70,7 @@ export interface WantedCommand {
 
 export interface CommandRules {
   readonly allowed: readonly AllowedCommand[];
-  /** Names of variables that the template declares. */
+  /** The names of variables that the template declares. */
   readonly declaredNames: readonly string[];
 }
 
@@ -170,7 +170,7 @@ export const PASS_ENV: readonly string[] = [
   ...['REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE', 'PIP_CERT', 'UV_SYSTEM_CERTS', 'UV_NATIVE_TLS'],
 ];
 
-/** Variables of an environment, by name. */
+/** The variables of an environment, by name. */
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 const COMMON_VARIABLES = ['PATH', 'HOME', 'LANG'];
@@ -202,7 +202,7 @@ export function childEnvironment(
   return { ...environment, ...own };
 }
 
-/** Names of PASS_ENV that the gateway has and a program with these variables does not get, ignoring case. */
+/** The names of PASS_ENV that the gateway has and a program with these variables does not get, ignoring case. */
 export function missingVariables(
   own: Readonly<Record<string, string>>,
   passEnv?: readonly string[],
@@ -217,6 +217,6 @@ export function missingVariables(
 export interface ProgramUser {
   readonly uid: number;
   readonly gid: number;
-  /** Absolute path of a folder that exists. Programs without a working folder run here. */
+  /** The absolute path of a folder that exists. Programs without a working folder run here. */
   readonly home: string;
 }

@@ -5,7 +5,7 @@ import type { ContainerRef, InstanceInput } from './instance.ts';
 /** A container or pod that can be an instance. */
 export interface FoundInstance {
   readonly template: string;
-  /** Id of the instance. */
+  /** The id of the instance. */
   readonly id: string;
   /** Name for people: the name of the container or pod. */
   readonly name: string;
@@ -46,7 +46,7 @@ export interface SyncOptions {
 export interface SyncedInstance {
   readonly template: string;
   readonly id: string;
-  /** Name of its container or pod; absent when that is gone, and for entries of the registry file. */
+  /** The name of its container or pod; absent when that is gone, and for entries of the registry file. */
   readonly name?: string;
 }
 
@@ -81,7 +81,7 @@ export interface ProgramOutput {
 
 /** A program that an engine runs in a container. src/discovery/exec.ts implements it. */
 export interface ContainerProgram {
-  /** Process id on this machine; undefined when the engine is on another machine, or the id is unknown. */
+  /** The process id on this machine; undefined when the engine is on another machine, or the id is unknown. */
   readonly pid: number | undefined;
   /** The reason of its end, as a clause; by then all its output was passed on. Never rejects. */
   readonly exited: Promise<string>;

@@ -59,13 +59,13 @@ export const TemplateAuth = Type.Object(
 );
 export type TemplateAuth = Static<typeof TemplateAuth>;
 
-/** Fields of an instance as a caller writes them. Source: ADR 6. */
+/** The fields of an instance as a caller writes them. Source: ADR 6. */
 export const InstanceInput = Type.Object(
   {
     id: Type.Optional(InstanceId),
     /** URL of a server over HTTP; without a path that of its transport is added: `/mcp`, or `/sse` for `sse`. */
     endpoint: Type.Optional(Type.String({ minLength: 1, maxLength: 2048 })),
-    /** Program to start; when `args` is absent, with its arguments: split into words, without a shell. */
+    /** The program to start; when `args` is absent, with its arguments: split into words, without a shell. */
     command: Type.Optional(Type.String({ minLength: 1, maxLength: 8192 })),
     args: Type.Optional(Type.Array(Type.String({ maxLength: 8192 }), { maxItems: 256 })),
     working_dir: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
@@ -75,7 +75,7 @@ export const InstanceInput = Type.Object(
         maxProperties: MAX_VARIABLES,
       }),
     ),
-    /** Names of variables whose values are secret: no error and no line of output shows them. Others: ADR 154. */
+    /** The names of variables whose values are secret: no error and no line of output shows them. Others: ADR 154. */
     secret_env_vars: Type.Optional(
       Type.Array(Type.String({ pattern: VARIABLE_NAME }), { maxItems: MAX_VARIABLES }),
     ),
@@ -148,7 +148,7 @@ export interface InstanceDefinition {
   readonly args: readonly string[];
   readonly workingDir?: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Names of variables whose values are secret whatever they are called. */
+  /** The names of variables whose values are secret whatever they are called. */
   readonly secretEnv?: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
   /** The authentication of callers, when the server wants OAuth. */
@@ -223,7 +223,7 @@ export interface InstanceSnapshot {
   } | null;
   readonly restarts: number;
   readonly era: string | null;
-  /** Process id of the child, when the gateway runs one. */
+  /** The process id of the child, when the gateway runs one. */
   readonly pid: number | null;
   /** The last lines of the child's standard error; without a child those of the last one. */
   readonly stderr: readonly string[];

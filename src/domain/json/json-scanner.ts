@@ -36,7 +36,7 @@ export interface Scanned {
   /** The JSON as text, if that is short and plain ASCII, so that indexes are equal; else empty. */
   readonly text: string;
   readonly levels: number;
-  /** Number of further values that are accepted. */
+  /** The number of further values that are accepted. */
   left: number;
   /** The exceeded bound, if that is why NONE was returned. */
   excess: Excess | undefined;

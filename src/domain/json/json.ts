@@ -64,7 +64,7 @@ export function valuesIn(value: unknown, most: number): number {
   return count;
 }
 
-/** JSON of the value, independent of the order of its keys. */
+/** The JSON of the value, independent of the order of its keys. */
 export function canonicalText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalText).join()}]`;
   if (!isJsonObject(value)) return JSON.stringify(value ?? null);
@@ -297,7 +297,7 @@ export function fieldValue(field: JsonFields[string]): unknown {
   return field instanceof JsonText ? field.exactValue : field;
 }
 
-/** JSON of an object; fields that are kept as text are inserted unchanged. */
+/** The JSON of an object; fields that are kept as text are inserted unchanged. */
 export function writeFields(fields: JsonFields): string {
   let text = '';
   for (const key of Object.keys(fields)) {

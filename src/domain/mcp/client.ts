@@ -131,7 +131,7 @@ export interface ClientQuestion {
 export interface ShownSession {
   /** Names it in logs and events; the id that its client sends is a credential. */
   readonly id: string;
-  /** Id of the principal that opened it. */
+  /** The id of the principal that opened it. */
   readonly ownerId: string;
   /** `name` and `version`, as the client declared them. */
   readonly clientInfo: JsonObject;

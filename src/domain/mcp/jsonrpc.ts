@@ -259,5 +259,5 @@ const JSONRPC = Buffer.from('"jsonrpc"');
 const VERSION = Buffer.from('"2.0"');
 const ID = Buffer.from('"id"');
 const RESULT = Buffer.from('"result"');
-/** Ids of the gateway are short; a longer one is left to the parser. */
+/** The ids of the gateway are short; a longer one is left to the parser. */
 const LONGEST_ID = 256;

@@ -147,7 +147,7 @@ export function pathWarnings({
 
 /** One start of a node. */
 export interface NodeLife {
-  /** Id of the node. */
+  /** The id of the node. */
   readonly node: string;
   readonly life: string;
 }

@@ -73,7 +73,7 @@ export function clockDoubt(
   };
 }
 
-/** Age of a call at which its stream begins without a message, so that client and proxies see that it is under way. */
+/** The age of a call at which its stream begins without a message, so that client and proxies see that it is under way. */
 export const SLOW_MS = 1_000;
 
 type Runner = { readonly run: (task: () => void) => void };

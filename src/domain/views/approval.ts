@@ -4,12 +4,12 @@
 import type { JsonObject } from '../json/json.ts';
 
 export interface Approval {
-  /** Id of a template or a view, which share their names. */
+  /** The id of a template or a view, which share their names. */
   readonly scope: string;
   /** The template's own name for it; in a view after the id of the template and `/`. */
   readonly tool: string;
   /**
-   * SHA-256 of the approved definitions, the newest last: at most MAX_DIGESTS. Any of them passes, so that servers
+   * The SHA-256 of the approved definitions, the newest last: at most MAX_DIGESTS. Any of them passes, so that servers
    * can be upgraded one by one.
    */
   readonly digests: readonly string[];
