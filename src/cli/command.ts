@@ -35,7 +35,7 @@ export function optionsOf({ options }: Pick<Command, 'options'>): readonly Optio
 export interface Command {
   /** A noun and a verb, `instance list`, or the one word of a command that is about no single thing. Source: ADR 378. */
   readonly name: string;
-  /** Another name for the command, without the group. */
+  /** A second name, which stays: of one word, or with a group, whose help shows it, too. */
   readonly alias?: string;
   /** The positional arguments in the notation of cac: `<template> <id>`. Default: none. */
   readonly positionals?: string;

@@ -2,7 +2,6 @@
 // neither help nor completion shows them.
 
 const FORMER_NAMES: Readonly<Record<string, string>> = {
-  'gateway register': 'instance register',
   'gateway deregister': 'instance deregister',
   'gateway list': 'instance list',
   'gateway drain': 'instance drain',
@@ -16,12 +15,10 @@ const FORMER_NAMES: Readonly<Record<string, string>> = {
   'gateway drain-node': 'node drain',
   'gateway resume-node': 'node resume',
   'gateway users': 'user list',
-  'gateway create-user': 'user create',
   'gateway set-password': 'user set-password',
   'gateway delete-user': 'user delete',
   users: 'user',
   'gateway api-keys': 'api-key list',
-  'gateway create-api-key': 'api-key create',
   'gateway revoke': 'api-key revoke',
   'gateway clients add': 'client add',
   'gateway clients remove': 'client remove',

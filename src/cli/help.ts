@@ -28,7 +28,7 @@ export function overview(
     ),
     rowSection('Options', [HELP, VERSION], columns),
     rowSection('Environment', [URL, CREDENTIALS], columns),
-    `Help for a command: ${ownCommand('instance --help')}, ${ownCommand('instance list --help')}`,
+    `Help for a command: ${ownCommand('instance list --help')}`,
   ].join('\n\n');
 }
 
@@ -42,10 +42,15 @@ export function groupHelp(
   columns?: number,
 ): string {
   const shown = ofGroup(commands, group);
+  const others = commands.flatMap((command): HelpRow[] =>
+    command.alias?.startsWith(`${group} `)
+      ? [[usage({ ...command, name: command.alias }), `The same as "${command.name}"`]]
+      : [],
+  );
   return [
     `${about}.`,
     section('Usage', [`stagedoor ${group} <command> [options]`]),
-    rowSection('Commands', shown.map(overviewRow), columns),
+    rowSection('Commands', [...shown.map(overviewRow), ...others], columns),
     rowSection('Options', [HELP], columns),
     ...(shown.some(talksToGateway) ? [rowSection('Environment', [URL, CREDENTIALS], columns)] : []),
     `Help for a command: ${ownCommand(`${shown[0]?.name ?? ''} --help`)}`,
@@ -76,7 +81,7 @@ export function commandHelp(command: Command, columns?: number): string {
   ];
   return [
     wrapLines(`${summary}.`, columns ?? Number.POSITIVE_INFINITY).join('\n'),
-    section('Usage', [`stagedoor ${usage(command)} [options]`]),
+    section('Usage', usages(command)),
     ...[...titles].map((title) => rowSection(title, rowsOf(title), columns)),
     ...(settingsOf === undefined
       ? []
@@ -98,8 +103,16 @@ const CREDENTIALS: HelpRow = [
 const HELP: HelpRow = ['-h, --help', 'Show this help'];
 const VERSION: HelpRow = ['-v, --version', 'Show the version'];
 
-function usage({ name, positionals = '' }: Command): string {
+function usage({ name, positionals = '' }: Pick<Command, 'name' | 'positionals'>): string {
   return `${name} ${positionals}`.trim();
+}
+
+/** The line of each name. */
+export function usages(command: Command): readonly string[] {
+  const { name, alias = name } = command;
+  return [...new Set([name, alias])].map(
+    (each) => `stagedoor ${usage({ ...command, name: each })} [options]`,
+  );
 }
 
 function section(title: string, lines: readonly string[]): string {

@@ -2,6 +2,7 @@
 
 import { type Command, type OptionDefinition, optionFlag, optionsOf } from '../../src/cli/command.ts';
 import { COMMAND_BLOCKS, COMMANDS } from '../../src/cli/commands/index.ts';
+import { usages } from '../../src/cli/help.ts';
 import { SETTING_OPTIONS } from '../../src/cli/setting-options.ts';
 import { code, item, linked, plain, wrap } from './markdown.ts';
 
@@ -17,7 +18,7 @@ export function cliReference(): string {
 }
 
 function section(command: Command): string {
-  const { name, positionals, summary, examples = [] } = command;
+  const { name, summary, examples = [] } = command;
   const own = optionsOf(command).filter((option) => optionFlag(option) !== '--quiet');
   const hasSettings = own.filter((option) => ofSettings.has(optionFlag(option))).length > 10;
   const listed = own.filter((option) => !hasSettings || !ofSettings.has(optionFlag(option)));
@@ -25,7 +26,7 @@ function section(command: Command): string {
   return [
     `## ${name}`,
     wrap(`${plain(summary)}.`),
-    `\`\`\`\n${['stagedoor', name, positionals, own.length > 0 ? '[options]' : ''].filter(Boolean).join(' ')}\n\`\`\``,
+    `\`\`\`\n${usages(command).join('\n')}\n\`\`\``,
     ...(items.length > 0 ? [items.join('\n')] : []),
     ...(examples.length > 0
       ? [`\`\`\`sh\n${examples.map((example) => `stagedoor ${example}`).join('\n')}\n\`\`\``]

@@ -51,9 +51,9 @@ for (const [shell, harness] of Object.entries(HARNESS)) {
     assert.equal(complete('gat'), ['gateway']);
     assert.equal(complete('do'), ['doctor']);
     assert.equal(complete('gateway', 'st').sort(), ['start', 'stats', 'status', 'stop']);
-    const group = COMMANDS.filter(({ name }) => name.startsWith('gateway '));
+    const names = COMMANDS.flatMap(({ name, alias = name }) => [name, alias]);
     const found = complete('gateway', '').sort();
-    const words = group.map(({ name }) => name.replace('gateway ', ''));
+    const words = names.flatMap((name) => (name.startsWith('gateway ') ? name.slice('gateway '.length) : []));
     assert.equal(found, [...new Set(words)].sort());
     assert.equal(complete('grant', '').sort(), ['list', 'revoke']);
     assert.equal(complete('grant', 'list', '--js'), ['--json']);

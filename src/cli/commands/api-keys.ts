@@ -47,6 +47,7 @@ function keyState({ is_active: isActive, expires_at: expiresAt }: Fields): strin
 /** Creates a key. In a pipe, standard output is the key and nothing else. */
 export const createApiKey: Command = {
   name: 'api-key create',
+  alias: 'gateway create-api-key',
   positionals: '<name>',
   summary: 'Create an API key and print it, only this once; in a pipe, the key and nothing else',
   options: {

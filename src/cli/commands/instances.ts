@@ -18,6 +18,7 @@ import type { Terminal } from '../terminal.ts';
 
 export const register: Command = {
   name: 'instance register',
+  alias: 'gateway register',
   positionals: '<template>',
   summary:
     'Register an instance: an HTTP endpoint, a program that the gateway runs, or both: the program serves the endpoint',

@@ -56,6 +56,7 @@ const userColumns = (found: readonly Fields[]): TableColumns<Fields> => ({
 
 export const createUser: Command = {
   name: 'user create',
+  alias: 'gateway create-user',
   positionals: '<username>',
   summary: 'Create a user who can log in',
   options: {

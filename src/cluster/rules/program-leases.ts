@@ -37,7 +37,7 @@ export type ProgramAction =
       readonly generation: number;
       readonly life: string;
     }
-  /** Start the program through the reaper, which must know the group before the program runs. */
+  /** Starts the program through the reaper, which must know the group before the program runs. */
   | { readonly type: 'start'; readonly program: string; readonly start: number }
   /** Ends the program in steps; its calls wait as for a starting instance. */
   | { readonly type: 'stopProgram'; readonly program: string }

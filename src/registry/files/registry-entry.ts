@@ -33,7 +33,7 @@ export interface EntrySource {
   readonly path: string;
   readonly template: string;
   readonly key: string | undefined;
-  /** Authorization of its template: that of an entry without an own one. */
+  /** Authorization of its template: that of an entry without its own. */
   readonly auth?: TemplateAuth;
   /** The values of placeholders: the environment of this program. */
   readonly variables: Variables;
