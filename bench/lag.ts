@@ -6,8 +6,8 @@ import { appendFileSync } from 'node:fs';
 import { PerformanceObserver } from 'node:perf_hooks';
 
 const EVERY_MS = 2;
-const LEAST_MS = 20;
-const LEAST_COLLECTION_MS = 1;
+const MIN_MS = 20;
+const MIN_COLLECTION_MS = 1;
 
 const file = process.env.LAG_FILE;
 if (file === undefined) throw new Error('LAG_FILE is not set');
@@ -17,14 +17,14 @@ setInterval(() => {
   const now = performance.now();
   const stretchMs = now - last;
   const stretch = `${stretchMs.toFixed(1)} ${(cpuMs() - lastCpuMs).toFixed(1)}`;
-  if (stretchMs >= LEAST_MS) appendFileSync(file, `${Date.now()} ${stretch}\n`);
+  if (stretchMs >= MIN_MS) appendFileSync(file, `${Date.now()} ${stretch}\n`);
   last = performance.now();
   lastCpuMs = cpuMs();
 }, EVERY_MS).unref();
 
 const collections = new PerformanceObserver((list) => {
   for (const { startTime, duration } of list.getEntries())
-    if (duration > LEAST_COLLECTION_MS) {
+    if (duration > MIN_COLLECTION_MS) {
       const endMs = Date.now() - performance.now() + startTime + duration;
       appendFileSync(file, `gc ${endMs.toFixed(1)} ${duration.toFixed(1)}\n`);
     }

@@ -42,7 +42,7 @@ const LAG = new URL('lag.ts', import.meta.url).href;
 const SMALL_PROGRAM = fileURLToPath(new URL('backends/small.sh', import.meta.url));
 const HTTP_BACKEND = fileURLToPath(new URL('backends/http.ts', import.meta.url));
 const PORTS = 50;
-const LONGEST_PHASE_MS = 180_000;
+const MAX_PHASE_MS = 180_000;
 const MASS: Bars = { turnMs: 100, livezMs: 1_000 };
 const FALL: Bars = { turnMs: 50, livezMs: 1_000, seconds: 1 };
 /** Instances that fall, with all their slots in use, and the calls that wait. */
@@ -157,14 +157,14 @@ class StallBench {
           MCP_GATEWAY_REGISTRY_FILE: this.#path('registry.json'),
         },
         workingFolder: this.#folder,
-        timeoutMs: LONGEST_PHASE_MS,
+        timeoutMs: MAX_PHASE_MS,
       },
     );
     await this.healthy(instances);
   }
 
   async stop(): Promise<void> {
-    await this.#gateway?.stop(LONGEST_PHASE_MS);
+    await this.#gateway?.stop(MAX_PHASE_MS);
     this.#gateway = undefined;
   }
 
@@ -224,9 +224,9 @@ class StallBench {
   }
 
   async #until(what: string, isTrue: () => Promise<boolean>): Promise<void> {
-    const deadlineMs = performance.now() + LONGEST_PHASE_MS;
+    const deadlineMs = performance.now() + MAX_PHASE_MS;
     while (!(await isTrue())) {
-      if (performance.now() > deadlineMs) throw new Error(`no ${what} within ${LONGEST_PHASE_MS / 1_000} s`);
+      if (performance.now() > deadlineMs) throw new Error(`no ${what} within ${MAX_PHASE_MS / 1_000} s`);
       await delay(50);
     }
   }

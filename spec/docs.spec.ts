@@ -14,7 +14,7 @@ const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf
   .filter((name) => name.endsWith('.md'))
   .map((name) => `docs/${name.split(sep).join('/')}`);
 const PAGES = [...inDocs, 'src/README.md', ...readdirSync(root).filter((name) => name.endsWith('.md'))];
-const LONGEST_LINE = 200;
+const MAX_LINE_LENGTH = 200;
 const MAX_WORDS = 1_500;
 /** Pages whose code blocks are output of the program. */
 const OUTPUT = new Set(['docs/reference/clients.md', 'docs/guides/command-line-tour.md']);
@@ -97,7 +97,7 @@ test('have no line of more than 200 characters', () => {
   const long = PAGES.filter((page) => !maps.includes(page) && !page.startsWith('docs/adr/')).flatMap((page) =>
     textOf(page, { withCode: !OUTPUT.has(page) })
       .split('\n')
-      .filter((line) => line.length > LONGEST_LINE)
+      .filter((line) => line.length > MAX_LINE_LENGTH)
       .map((line) => `${page}: ${line.slice(0, 60)}`),
   );
   assert.equal(long, []);

@@ -68,6 +68,7 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
     ['src/cli/a.ts', 'interface A {}'],
     ['src/index.ts', ''],
   ],
+  'the name of a bound begins with MAX or MIN': [['src/a.ts', 'const MOST_CALLS = 1;']],
   'nothing is left for later in a comment': [['src/a.ts', '// TODO mend']],
   'timers are set and clocks are read by Clock only': [['src/actors/a.ts', 'timer(1).subscribe(f);']],
   'a kind of transport is asked for by its traits, not by its name': [

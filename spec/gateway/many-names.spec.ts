@@ -59,21 +59,21 @@ async function namesLeft(): Promise<number> {
   for await (const chunk of getHeapSnapshot()) {
     const text = `${rest}${chunk}`;
     for (const [name] of text.matchAll(/name-\d+/g)) names.add(name);
-    rest = text.slice(-LONGEST_NAME);
+    rest = text.slice(-MAX_NAME_LENGTH);
   }
   return names.size;
 }
 
-const LONGEST_NAME = 'name-000'.length;
+const MAX_NAME_LENGTH = 'name-000'.length;
 /** The engine keeps texts of its own for a while, such as the last one that a regular expression matched. */
-const MOST_LEFT = 15;
+const MAX_LEFT = 15;
 
 test('names that were registered, used and deleted leave no object and no text', async () => {
   const before = await objectsAfter(0, 200);
   const perName = ((await objectsAfter(200, 300)) - before) / 300;
   assert.ok(perName < 0.5, `${perName} objects per name`);
   const left = await namesLeft();
-  assert.ok(left < MOST_LEFT, `${left} of 500 names are left in texts`);
+  assert.ok(left < MAX_LEFT, `${left} of 500 names are left in texts`);
 });
 
 test.run();

@@ -18,7 +18,7 @@ import {
   CredentialCache,
   ENTRIES,
   entryCountOf,
-  LONGEST_UNCHECKED_MS,
+  MAX_UNCHECKED_MS,
   SharedRights,
   type StoreChange,
   type Verified,
@@ -36,9 +36,9 @@ import {
 } from './permissions.ts';
 
 /** The longest credential, in characters: tokens have about 400, API keys 63. */
-const LONGEST_CREDENTIAL = 4_096;
+const MAX_CREDENTIAL_LENGTH = 4_096;
 /** The longest credential where other issuers are trusted, whose tokens may contain many groups. */
-const LONGEST_FOREIGN = 12 * 1_024;
+const MAX_FOREIGN_LENGTH = 12 * 1_024;
 const SCHEME = 'bearer ';
 /** The longest wait of a known caller for a store that was silent before, in ms. */
 const SILENT_MS = 1_500;
@@ -220,7 +220,7 @@ export class Authenticator {
     const { wall, now } = this.#options.clock;
     if (cached === undefined) {
       const refused = this.#refused.get(digest);
-      const isRefused = refused?.epoch === this.#epoch && now() - refused.atMs < LONGEST_UNCHECKED_MS;
+      const isRefused = refused?.epoch === this.#epoch && now() - refused.atMs < MAX_UNCHECKED_MS;
       if (isRefused) throw new GatewayError('INVALID_CREDENTIALS', refused.message);
       return this.#verifyOnce(digest, () => this.#verify(digest, credential, undefined, address()));
     }
@@ -372,7 +372,7 @@ export class Authenticator {
   #bearerOf(authorization: string): string {
     return bearerOf(
       authorization,
-      this.#options.issuers === undefined ? LONGEST_CREDENTIAL : LONGEST_FOREIGN,
+      this.#options.issuers === undefined ? MAX_CREDENTIAL_LENGTH : MAX_FOREIGN_LENGTH,
     );
   }
 
@@ -400,7 +400,7 @@ function bearerOf(authorization: string, longest: number): string {
 }
 
 function apiKeyIn(apiKey: string): string {
-  const key = apiKey.length > LONGEST_CREDENTIAL ? '' : apiKey.trim();
+  const key = apiKey.length > MAX_CREDENTIAL_LENGTH ? '' : apiKey.trim();
   if (!isKey(key)) throw invalidCredentials(WRONG_KEY);
   return key;
 }

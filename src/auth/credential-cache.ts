@@ -19,9 +19,9 @@ export interface Verified {
 export type Freshness = 'fresh' | 'stale' | 'expired';
 
 /** The longest age without a query, so that changes of other nodes take effect even if none is reported. */
-export const LONGEST_UNCHECKED_MS = 10_000;
+export const MAX_UNCHECKED_MS = 10_000;
 /** The longest use of an entry after the last confirmation by the store. */
-const LONGEST_UNAVAILABLE_MS = 15 * 60_000;
+const MAX_UNAVAILABLE_MS = 15 * 60_000;
 export const ENTRIES = 10_000;
 
 /** The verified callers. A change of the store makes all of them stale at once. */
@@ -49,8 +49,8 @@ export class CredentialCache<V extends Verified> {
 
   freshnessOf(entry: V, nowMs: number): Freshness {
     const ageMs = nowMs - this.#confirmedAtMs(entry);
-    if (this.#isUnavailable) return ageMs > LONGEST_UNAVAILABLE_MS ? 'expired' : 'fresh';
-    return entry.staleSinceMs === undefined && ageMs <= LONGEST_UNCHECKED_MS ? 'fresh' : 'stale';
+    if (this.#isUnavailable) return ageMs > MAX_UNAVAILABLE_MS ? 'expired' : 'fresh';
+    return entry.staleSinceMs === undefined && ageMs <= MAX_UNCHECKED_MS ? 'fresh' : 'stale';
   }
 
   /**
@@ -58,7 +58,7 @@ export class CredentialCache<V extends Verified> {
    * know yet.
    */
   isSilent(nowMs: number): boolean {
-    return nowMs - (this.#lastAnswerMs ?? nowMs) > LONGEST_UNCHECKED_MS;
+    return nowMs - (this.#lastAnswerMs ?? nowMs) > MAX_UNCHECKED_MS;
   }
 
   /** Time at which the store last confirmed the entry. */

@@ -27,7 +27,7 @@ const EJECTED_SHARE = 0.5;
  * that undoes one doubling.
  */
 const FIRST_OUT_MS = 5_000;
-const LONGEST_OUT_MS = 60_000;
+const MAX_OUT_MS = 60_000;
 const FORGIVEN_MS = 60_000;
 /** For this time after a suspension, in ms, only a repeatable call may be the trial. */
 const REPEATABLE_TRIAL_MS = 1_000;
@@ -285,8 +285,8 @@ export class Outliers<C extends object> {
     const now = this.#options.clock.now();
     if (!this.#out.has(candidate))
       record.doublings = Math.max(0, record.doublings - Math.floor((now - inSinceMs) / FORGIVEN_MS));
-    const forMs = Math.min(FIRST_OUT_MS * 2 ** record.doublings, LONGEST_OUT_MS);
-    if (forMs < LONGEST_OUT_MS) record.doublings += 1;
+    const forMs = Math.min(FIRST_OUT_MS * 2 ** record.doublings, MAX_OUT_MS);
+    if (forMs < MAX_OUT_MS) record.doublings += 1;
     const untilMs = now + forMs;
     const out = { reason, untilMs, isAvoided, offerAtMs: untilMs, trial: undefined };
     this.#out.set(candidate, out);

@@ -126,13 +126,13 @@ function rowSection(title: string, rows: readonly HelpRow[], columns: number | u
 const INDENT = '  ';
 const GAP = '  ';
 /** The most characters of a line: longer ones are hard to read, even if the terminal is wider. */
-const LONGEST_LINE = 110;
+const MAX_LINE_LENGTH = 110;
 /** The largest share of a line for names; the text for a longer name begins on the next line. */
 const NAME_SHARE = 0.4;
 
 /** Names and their texts in two columns, within `columns` characters; without `columns`, as in a pipe, each row is one line. */
 export function rowLines(rows: readonly HelpRow[], columns?: number): string[] {
-  const width = columns === undefined ? Number.POSITIVE_INFINITY : Math.min(columns, LONGEST_LINE);
+  const width = columns === undefined ? Number.POSITIVE_INFINITY : Math.min(columns, MAX_LINE_LENGTH);
   const fitting = rows.map(([name]) => name.length).filter((length) => length <= width * NAME_SHARE);
   const nameWidth = Math.max(0, ...fitting);
   return rows.flatMap(([name, text]) => {

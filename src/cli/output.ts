@@ -95,7 +95,7 @@ const BLANK = /^(-|0(\.0+)?( %)?)?$/;
 
 /** The number of characters between two columns, and the least width of a column on a narrow terminal. */
 const GAP = 2;
-const LEAST_WIDTH = 5;
+const MIN_WIDTH = 5;
 
 function fittingWidths(columns: number, cells: readonly (readonly string[])[]): readonly number[] {
   const [headings = []] = cells;
@@ -103,11 +103,11 @@ function fittingWidths(columns: number, cells: readonly (readonly string[])[]): 
   const mayShrink = headings.map((_, at) => !cells.some((row) => row[at]?.includes('\u001b')));
   const widths = headings.map((_, at) => {
     const natural = cells.reduce((most, row) => Math.max(most, widthOf(row[at] ?? '')), 0);
-    return mayShrink[at] ? Math.min(natural, Math.max(columns, LEAST_WIDTH)) : natural;
+    return mayShrink[at] ? Math.min(natural, Math.max(columns, MIN_WIDTH)) : natural;
   });
   while (widths.reduce((sum, width) => sum + width + GAP, -GAP) > columns) {
     const widest = Math.max(...widths.filter((_, index) => mayShrink[index]));
-    if (widest <= LEAST_WIDTH) break;
+    if (widest <= MIN_WIDTH) break;
     widths[widths.findIndex((width, index) => width === widest && mayShrink[index])] = widest - 1;
   }
   return widths;

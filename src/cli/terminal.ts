@@ -144,7 +144,7 @@ export function showBusy(stream: NodeJS.WriteStream = process.stderr): Busy {
 
 // --- standard input: without a deadline, since the program at the other end of a pipe may ask a question itself
 
-const LONGEST_LINE = 64 * 1024;
+const MAX_LINE_LENGTH = 64 * 1024;
 
 /**
  * The text up to the first line end; undefined when it is longer than 64 KiB or no UTF-8. Only a terminal can be read again: a
@@ -156,10 +156,10 @@ export async function readFirstLine(
   let read = Buffer.alloc(0);
   for await (const chunk of input.iterator({ destroyOnReturn: input.isTTY !== true })) {
     read = Buffer.concat([read, Buffer.from(chunk)]);
-    if (read.includes('\n') || read.length > LONGEST_LINE) break;
+    if (read.includes('\n') || read.length > MAX_LINE_LENGTH) break;
   }
   input.pause();
-  if (read.length > LONGEST_LINE && !read.includes('\n')) return undefined;
+  if (read.length > MAX_LINE_LENGTH && !read.includes('\n')) return undefined;
   try {
     return utf8Text(read).split(/\r?\n/, 1)[0];
   } catch {

@@ -58,7 +58,7 @@ export interface ConfigRow {
 
 const MASK = '********';
 /** The most characters of a value that an error repeats. */
-const LONGEST_QUOTE = 60;
+const MAX_QUOTE_LENGTH = 60;
 
 /**
  * Reads all settings. A flag takes precedence over the environment, the environment over gateway.yaml,
@@ -169,7 +169,7 @@ function shorten(raw: unknown): string {
 }
 
 function cut(text: string): string {
-  return JSON.stringify(text.length > LONGEST_QUOTE ? `${text.slice(0, LONGEST_QUOTE)}...` : text);
+  return JSON.stringify(text.length > MAX_QUOTE_LENGTH ? `${text.slice(0, MAX_QUOTE_LENGTH)}...` : text);
 }
 
 // --- the addresses of the gateway: each listener serves all routes; the two defaults, for calls by template and for

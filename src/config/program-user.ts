@@ -8,7 +8,7 @@ import type { ProgramUser } from '../domain/instances/command.ts';
 import { ConfigError } from './config-error.ts';
 
 /** The longest wait for the directory of users, in ms: it may be on another machine. */
-const LONGEST_LOOKUP_MS = 10_000;
+const MAX_LOOKUP_MS = 10_000;
 
 /**
  * The user with this name or number. Throws ConfigError unless this process is root and `getent` knows the user,
@@ -17,7 +17,7 @@ const LONGEST_LOOKUP_MS = 10_000;
 export async function programUser(name: string, ownUid = process.getuid?.()): Promise<ProgramUser> {
   if (ownUid !== 0)
     throw new ConfigError(`stdio.user: only root can start programs as another user (${name})`);
-  const asked = promisify(execFile)('getent', ['passwd', '--', name], { timeout: LONGEST_LOOKUP_MS });
+  const asked = promisify(execFile)('getent', ['passwd', '--', name], { timeout: MAX_LOOKUP_MS });
   const { stdout } = await asked.catch((error) => {
     throw new ConfigError(`stdio.user: there is no user "${name}" (${messageOf(error).trim()})`, error);
   });

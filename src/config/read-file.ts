@@ -19,9 +19,9 @@ import { codeOf, OperatorError } from '../domain/errors/errors.ts';
 import { sleep, systemClock } from '../domain/time/clock.ts';
 
 const PIECE_BYTES = 65_536;
-const MOST_BYTES = 16 * 2 ** 20;
+const MAX_BYTES = 16 * 2 ** 20;
 /** The most bytes of a file of certificates: a chain has some KiB. */
-const MOST_PEM_BYTES = 2 ** 20;
+const MAX_PEM_BYTES = 2 ** 20;
 /** The flags of opening; O_NONBLOCK, because opening a pipe would wait for a writer. */
 const AT_ONCE = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 /** The pause between two looks into a pipe whose program has not written yet, in ms. */
@@ -85,9 +85,9 @@ export async function readPemFile(path: string, check?: (stats: Stats) => void):
   const file = await open(path, AT_ONCE);
   try {
     const stats = await file.stat();
-    if (!stats.isFile() || stats.size > MOST_PEM_BYTES) throw new OperatorError('it is not a file in PEM');
+    if (!stats.isFile() || stats.size > MAX_PEM_BYTES) throw new OperatorError('it is not a file in PEM');
     check?.(stats);
-    const content = await contentUpTo(MOST_PEM_BYTES, file);
+    const content = await contentUpTo(MAX_PEM_BYTES, file);
     if (content === undefined) throw new OperatorError('it is not a file in PEM');
     return content.toString('utf8');
   } finally {
@@ -114,7 +114,7 @@ function wholeNow(read: Iterable<Buffer | undefined>): Buffer {
     if (piece === undefined) pause();
     else pieces.push(piece);
     bytes += piece?.length ?? 0;
-    if (bytes > MOST_BYTES) throw coded('too long');
+    if (bytes > MAX_BYTES) throw coded('too long');
   }
   return Buffer.concat(pieces);
 }

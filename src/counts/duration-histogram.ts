@@ -4,7 +4,7 @@
 /** The number of buckets for each doubling of the duration. */
 const PER_OCTAVE = 16;
 /** The duration at which the first bucket ends, in ms. */
-const SHORTEST_MS = 0.01;
+const MIN_MS = 0.01;
 /** The number of buckets, up to about an hour and a half; longer durations are in the last bucket. */
 const BUCKETS = 29 * PER_OCTAVE;
 
@@ -17,7 +17,7 @@ export class DurationHistogram {
   }
 
   record(durationMs: number): void {
-    const bucket = Math.ceil(Math.log2(durationMs / SHORTEST_MS) * PER_OCTAVE);
+    const bucket = Math.ceil(Math.log2(durationMs / MIN_MS) * PER_OCTAVE);
     this.#count(Math.min(Math.max(bucket, 0), BUCKETS - 1), 1);
   }
 
@@ -52,7 +52,7 @@ export class DurationHistogram {
       seen += count;
       return seen >= wanted;
     });
-    return SHORTEST_MS * 2 ** ((bucket - 0.5) / PER_OCTAVE);
+    return MIN_MS * 2 ** ((bucket - 0.5) / PER_OCTAVE);
   }
 
   #count(bucket: number, count: number): void {

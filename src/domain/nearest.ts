@@ -5,7 +5,7 @@
  * candidates.
  */
 export function nearest(written: string, candidates: readonly string[]): string {
-  return closest(written.slice(0, LONGEST_MISSPELT), candidates).word;
+  return closest(written.slice(0, MAX_MISSPELT_LENGTH), candidates).word;
 }
 
 /**
@@ -34,14 +34,14 @@ export function didYouMean(written: string, candidates: readonly string[]): stri
 
 /** The near miss of a name that a caller sent, among names of servers: of any length, and of any number. See `nearMiss`. */
 export function nearName(written: string, names: Iterable<string>, isShown?: IsShown): string | undefined {
-  if (written.length > LONGEST_MISSPELT) return undefined;
+  if (written.length > MAX_MISSPELT_LENGTH) return undefined;
   const similar = [...names].filter((name) => Math.abs(name.length - written.length) <= MAX_UNITS_APART);
   return nearMiss(written, similar.slice(0, MAX_COMPARED), isShown);
 }
 
 /** The names that a misspelt one is compared with, and its UTF-16 units. */
 const MAX_COMPARED = 1_000;
-const LONGEST_MISSPELT = 100;
+const MAX_MISSPELT_LENGTH = 100;
 
 const MAX_SLIPS = 2;
 const MAX_UNITS_APART = 2 * MAX_SLIPS;

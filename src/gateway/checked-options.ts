@@ -56,12 +56,12 @@ const PROGRAMS = {
 } satisfies Group<'programs'>;
 
 /** Bounds are those of the settings, see config/settings.ts. */
-const LONGEST_GRACE_MS = 600_000;
-const LONGEST_IDLE_MS = 604_800_000;
+const MAX_GRACE_MS = 600_000;
+const MAX_IDLE_MS = 604_800_000;
 
 const SESSIONS = {
   max: wholeNumber(1, 1_000_000),
-  idleMs: milliseconds(1, LONGEST_IDLE_MS),
+  idleMs: milliseconds(1, MAX_IDLE_MS),
   recover: Type.Boolean(),
   processes: wholeNumber(1, 10_000),
   share: Type.Number({ exclusiveMinimum: 0, maximum: 1 }),
@@ -79,7 +79,7 @@ const OPTIONS = {
   programs: optional(PROGRAMS),
   maxCallMs: milliseconds(1, LIMITS.callHardBoundMs),
   callLimiter: KNOWN,
-  graceMs: milliseconds(0, LONGEST_GRACE_MS),
+  graceMs: milliseconds(0, MAX_GRACE_MS),
   sessions: optional(SESSIONS),
   stateKeys: KNOWN,
   memoryBytes: wholeNumber(1, Number.MAX_SAFE_INTEGER),

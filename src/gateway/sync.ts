@@ -44,7 +44,7 @@ const PROVIDERS: Readonly<Record<string, Provider>> = { docker, podman, kubernet
 const DEFAULT_NAMESPACE = 'mcp-servers';
 /** Waits before a lost source is followed again, in ms. */
 const FIRST_WAIT_MS = 500;
-const LONGEST_WAIT_MS = 30_000;
+const MAX_WAIT_MS = 30_000;
 /** Interval of the search for new engines, in ms. */
 const FIND_SOURCES_MS = 30_000;
 const NOTHING_FOUND = 'no container engine and no Kubernetes cluster is configured or found on this machine';
@@ -210,7 +210,7 @@ export class Sync {
           this.#notice(`sync: ${messageOf(thrown)}; its instances are left unchanged`);
         isLost = true;
       }
-      waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
+      waitMs = Math.min(waitMs * 2, MAX_WAIT_MS);
     } while (await this.#waited(waitMs / 2));
     listings.unsubscribe();
   }

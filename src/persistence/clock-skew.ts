@@ -4,7 +4,7 @@
 import type { Logger } from 'pino';
 import { exhaustMap, merge, type Subscription } from 'rxjs';
 import { asGatewayError } from '../domain/errors/errors.ts';
-import { LARGEST_SKEW_MS, systemClock } from '../domain/time/clock.ts';
+import { MAX_SKEW_MS, systemClock } from '../domain/time/clock.ts';
 import { ticks$, timer$ } from '../domain/time/clock-streams.ts';
 import type { Store } from './store.ts';
 
@@ -13,7 +13,7 @@ const CHECK_MS = 3_600_000;
  * The difference that is warned of, half the bound: of two nodes that differ by more than the bound, one differs from
  * the database by more than this.
  */
-const WARNED_MS = LARGEST_SKEW_MS / 2;
+const WARNED_MS = MAX_SKEW_MS / 2;
 
 /**
  * Warns when the clock of this node and that of the database differ, at the start and once an hour. Does nothing for a database

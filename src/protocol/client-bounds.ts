@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { type JsonFields, type JsonObject, valuesIn } from '../domain/json/json.ts';
 import { listOf, METHODS } from '../domain/mcp/mcp.ts';
 import { caseless } from '../domain/text.ts';
-import { isTaskId, isTaskMethod, LONGEST_TASK_ID } from './task-log.ts';
+import { isTaskId, isTaskMethod, MAX_TASK_ID_LENGTH } from './task-log.ts';
 
 /** Bytes of a stream that a client of the MCP endpoint may leave unread before messages are dropped. */
 export const MAX_UNREAD_BYTES = 1024 * 1024;
@@ -49,7 +49,7 @@ export function badReferenceIn(method: string, params: JsonFields = {}): string 
       if (!READ_HERE.has(field) && READ_CASELESS.has(caseless(field)))
         return `"${field}" is not a field: upper and lower case count`;
   if (isTaskMethod(method) && method !== 'tasks/list' && !isTaskId(taskId))
-    return `taskId must be a string of at most ${LONGEST_TASK_ID} characters`;
+    return `taskId must be a string of at most ${MAX_TASK_ID_LENGTH} characters`;
   if (ABOUT_RESOURCES.has(method)) return badText('uri', uri);
   if (METHODS[method]?.nameField === 'name' && typeof name !== 'string') return 'name must be a string';
   // In other methods this field means nothing, but may have any length.

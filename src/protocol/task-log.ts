@@ -17,7 +17,7 @@ export const OWNERS = 100;
 /** The most remembered instances that gave one owner the same task id. */
 const MAX_INSTANCES = 8;
 /** The longest id that is remembered, in characters. */
-export const LONGEST_TASK_ID = 1_024;
+export const MAX_TASK_ID_LENGTH = 1_024;
 
 /** The owner of a request, and the name in its path, of a template or a view; undefined at the path of all templates. */
 export interface TaskScope {
@@ -181,7 +181,7 @@ function taskKey({ owner, pathName }: TaskScope, taskId: string): string {
 }
 
 export function isTaskId(taskId: unknown): taskId is string {
-  return typeof taskId === 'string' && taskId.length <= LONGEST_TASK_ID;
+  return typeof taskId === 'string' && taskId.length <= MAX_TASK_ID_LENGTH;
 }
 
 /** True for methods that name a task by `taskId`. In other methods that field has no meaning. */

@@ -37,10 +37,10 @@ import { withListNotices } from './list-notices.ts';
 
 /** The most bytes of the stored lists of all templates, and of one stored list, as JSON. Parsed values come on top. */
 export const CACHE_BYTES = 32 * 1024 * 1024;
-const LARGEST_LIST_BYTES = 1024 * 1024;
+const MAX_LIST_BYTES = 1024 * 1024;
 /** The time for which a list without `ttlMs` stays fresh, in ms. Servers of the legacy era send a notice when it changes. */
 const DEFAULT_FRESH_MS = 30_000;
-const LONGEST_FRESH_MS = 60 * 60_000;
+const MAX_FRESH_MS = 60 * 60_000;
 /** The time after its storing in which a list may be served while no instance answers, in ms. */
 const MAX_STALE_MS = 10 * 60_000;
 
@@ -254,7 +254,7 @@ function finalOf(load: () => Observable<SourcedEvent>): Observable<SourcedEvent>
 }
 
 function isLarge({ event }: SourcedEvent): boolean {
-  return event.kind === 'result' && event.result.bytes.byteLength > LARGEST_LIST_BYTES;
+  return event.kind === 'result' && event.result.bytes.byteLength > MAX_LIST_BYTES;
 }
 
 /**
@@ -266,7 +266,7 @@ function cachingOf({ bytes }: JsonText): { readonly freshMs: number; readonly is
   const cacheScope = memberText(bytes, 'cacheScope');
   const isGiven = ttlMs >= 0;
   return {
-    freshMs: isGiven ? Math.min(ttlMs, LONGEST_FRESH_MS) : DEFAULT_FRESH_MS,
+    freshMs: isGiven ? Math.min(ttlMs, MAX_FRESH_MS) : DEFAULT_FRESH_MS,
     isPublic: cacheScope === 'public',
   };
 }

@@ -7,7 +7,7 @@ import { SerialQueue } from '../domain/time/serial-queue.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 
 /** The longest wait behind changes that fail because the database is unavailable, in ms. */
-const LONGEST_WAIT_MS = 1_000;
+const MAX_WAIT_MS = 1_000;
 
 /** The steps of the registry for a change of one of its parts. */
 export interface RegistrySteps {
@@ -39,7 +39,7 @@ export class ChangeQueue {
 
   /**
    * Runs `work` when earlier changes have ended, and settles like it. While the database is unavailable, a queued
-   * change that waited for LONGEST_WAIT_MS fails with DATABASE_UNAVAILABLE before it begins. `isReload`: its
+   * change that waited for MAX_WAIT_MS fails with DATABASE_UNAVAILABLE before it begins. `isReload`: its
    * failure does not mean that the database is unavailable, because a read may wait for an old connection.
    */
   take<T>(work: () => Promise<T>, isReload = false): Promise<T> {
@@ -47,7 +47,7 @@ export class ChangeQueue {
     return this.#changes.take(async () => {
       await this.#scheduler.turn();
       const beganAtMs = this.#now();
-      if (beganAtMs - Math.max(askedAtMs, this.#failingSinceMs) >= LONGEST_WAIT_MS)
+      if (beganAtMs - Math.max(askedAtMs, this.#failingSinceMs) >= MAX_WAIT_MS)
         throw databaseUnavailable(new Error('the database did not answer in time'), 'no');
       const failingSinceMs = Math.min(beganAtMs, this.#failingSinceMs);
       this.#failingSinceMs = Number.POSITIVE_INFINITY;

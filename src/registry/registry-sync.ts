@@ -79,7 +79,7 @@ interface WantedInstance extends Pick<FoundInstance, 'template' | 'id' | 'input'
 
 /** Instances that one change of the store adds, changes or removes: few enough for one turn of the event loop. */
 const SAVED_TOGETHER = 8;
-const LEAST_TOGETHER = 2;
+const MIN_TOGETHER = 2;
 
 /**
  * Adds new instances, changes others, removes missing ones. Skips one that cannot be registered, with the reason. Instances that
@@ -233,7 +233,7 @@ async function eachSavedGroup<T>(
 ): Promise<void> {
   for (let start = 0; start < all.length; ) {
     await scheduler.turn();
-    const end = start + Math.max(LEAST_TOGETHER, Math.floor(SAVED_TOGETHER / scheduler.slowness));
+    const end = start + Math.max(MIN_TOGETHER, Math.floor(SAVED_TOGETHER / scheduler.slowness));
     await work(all.slice(start, end));
     start = end;
   }

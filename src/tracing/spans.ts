@@ -268,15 +268,15 @@ function fail(span: Span, error: string | number): void {
 /** The form of a `traceparent`: version, trace id, parent id, flags; a later version may add fields. */
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 /** The most characters of `traceparent` and `tracestate` that are read. Source: section 3.3.1.5 for the latter. */
-const LONGEST_PARENT = 128;
-const LONGEST_STATE = 512;
+const MAX_PARENT_LENGTH = 128;
+const MAX_STATE_LENGTH = 512;
 
 /** The context in `traceparent` and `tracestate`; undefined unless it is valid. */
 export function readTrace(parent: unknown, state?: unknown): SpanContext | undefined {
-  if (typeof parent !== 'string' || parent.length > LONGEST_PARENT) return undefined;
+  if (typeof parent !== 'string' || parent.length > MAX_PARENT_LENGTH) return undefined;
   const [, version, traceId = '', spanId = '', flags = '', more] = TRACEPARENT.exec(parent.trim()) ?? [];
   if (version === undefined || version === 'ff' || (version === '00' && more !== undefined)) return undefined;
-  const hasState = typeof state === 'string' && state !== '' && state.length <= LONGEST_STATE;
+  const hasState = typeof state === 'string' && state !== '' && state.length <= MAX_STATE_LENGTH;
   const context: SpanContext = {
     traceId,
     spanId,

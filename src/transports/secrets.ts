@@ -6,9 +6,9 @@ import { isSecretName } from '../domain/instances/secret-names.ts';
 import type { JsonRpcError } from '../domain/mcp/jsonrpc.ts';
 
 /** A shorter value is not hidden, since it stands in many texts. */
-const SHORTEST_SECRET = 3;
+const MIN_SECRET_LENGTH = 3;
 /** A shorter value is hidden only as a whole word, since it may be a part of other words. */
-const SHORTEST_PART = 5;
+const MIN_PART_LENGTH = 5;
 const NO_SECRETS: ReadonlySet<string> = new Set(['true', 'false', 'null', 'none', 'yes', 'off']);
 
 /** The text with `***` for each secret. */
@@ -31,7 +31,7 @@ export function longestOf(secrets: readonly string[]): number {
 }
 
 function patternOf(secret: string): string | RegExp {
-  if (secret.length >= SHORTEST_PART) return secret;
+  if (secret.length >= MIN_PART_LENGTH) return secret;
   return new RegExp(`(?<![A-Za-z0-9])${secret.replace(/[^A-Za-z0-9]/g, '\\$&')}(?![A-Za-z0-9])`, 'g');
 }
 
@@ -91,7 +91,7 @@ export function shortSecrets({ env, secretEnv = [] }: ProgramVariables): string[
 }
 
 function isHidden(value: string): boolean {
-  return value.length >= SHORTEST_SECRET && !NO_SECRETS.has(value);
+  return value.length >= MIN_SECRET_LENGTH && !NO_SECRETS.has(value);
 }
 
 /**
@@ -139,7 +139,7 @@ function itemsOf(value: string): readonly string[] {
     } catch {
       // it only begins like JSON
     }
-  return [...items, ...inJson].filter(({ length }) => length >= SHORTEST_PART);
+  return [...items, ...inJson].filter(({ length }) => length >= MIN_PART_LENGTH);
 }
 
 function partsOf(header: string): string[] {

@@ -36,7 +36,7 @@ const USUAL_TOKEN = 4_096;
 /** Times that other nodes may change a row between its reading and the taking of its lease. */
 const MAX_CHANGES = 20;
 /** The longest use of a token in memory while the database does not answer, in ms. */
-const LONGEST_UNREAD_MS = 15 * 60_000;
+const MAX_UNREAD_MS = 15 * 60_000;
 /** The time after a failure in which the authorization server is not asked, in ms. */
 const AGAIN_MS = 5_000;
 
@@ -198,7 +198,7 @@ export class Refreshes {
         hasCode(thrown, 'DATABASE_UNAVAILABLE') &&
         before !== undefined &&
         before.token !== refused &&
-        clock.now() - before.readAtMs < LONGEST_UNREAD_MS &&
+        clock.now() - before.readAtMs < MAX_UNREAD_MS &&
         (before.expiresAtMs === undefined || before.expiresAtMs > clock.wall());
       if (!isUsable) throw thrown;
       this.#known.set(key, before);
@@ -315,7 +315,7 @@ const FINAL: ReadonlySet<string> = new Set([
  * The longest life of a token, in ms: a year. A server may name times that are not dates; a token that is renewed too
  * early is not a loss.
  */
-const LONGEST_LIFE_MS = 365 * 24 * 3_600_000;
+const MAX_LIFE_MS = 365 * 24 * 3_600_000;
 
 /** The tokens of an answer in the form in which they are stored. */
 export function tokensIn(
@@ -333,7 +333,7 @@ export function tokensIn(
     refreshToken,
     ...(seconds === undefined
       ? { expiresAtMs: undefined, dueAtMs: undefined }
-      : timesOf(Math.min(seconds * 1_000, LONGEST_LIFE_MS), nowMs)),
+      : timesOf(Math.min(seconds * 1_000, MAX_LIFE_MS), nowMs)),
     scopes: scope === undefined ? undefined : scopesIn(scope),
   };
 }

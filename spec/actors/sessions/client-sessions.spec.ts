@@ -13,7 +13,7 @@ import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import type { EndReason } from '../../../src/domain/errors/session-ends.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { profileBytes } from '../../../src/domain/mcp/client.ts';
-import { LEAST_SHARE } from '../../../src/domain/memory/user-shares.ts';
+import { MIN_SHARE } from '../../../src/domain/memory/user-shares.ts';
 import { type AnySessionValue, SESSION_VERSION } from '../../../src/domain/sessions/session-value.ts';
 import {
   ASKABLE,
@@ -330,7 +330,7 @@ test('of many sessions that continue at once, none ends another one that was awa
 
 test('where the share of a caller is full, only an absent client of that caller makes room', async () => {
   await harness.close();
-  const [share, most] = [LEAST_SHARE, 2 * LEAST_SHARE];
+  const [share, most] = [MIN_SHARE, 2 * MIN_SHARE];
   harness = new Harness({ maxSessions: most, own: { processes: 1, share: 0.1 } });
   await harness.add('a');
   const other = await harness.openSession(PLAIN, 'bob');

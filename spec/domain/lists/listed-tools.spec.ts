@@ -18,7 +18,7 @@ const test = suite('listed tools');
 const listReader = new ListReader();
 const TOOLS = Array.from({ length: 10_000 }, (_, index) => ({ name: `tool_${10_000 + index}` }));
 /** Of names of 10 characters, more than a task may match. */
-const MOST_IN_TASK = 200;
+const MAX_IN_TASK = 200;
 const EVEN = ['t/*0', 't/*2', 't/*4', 't/*6', 't/*8'];
 
 /** Counts the names that are matched, and those of the largest task. */
@@ -73,7 +73,7 @@ for (const [which, list] of Object.entries(DOORS)) {
     const allowed = await list(rights, scheduler);
     assert.is(allowed.length, TOOLS.length / 2 - 1);
     assert.equal(allowed[0], { name: 'tool_10002' });
-    assert.ok(Math.max(...tasks) <= MOST_IN_TASK, `${Math.max(...tasks)} in one task`);
+    assert.ok(Math.max(...tasks) <= MAX_IN_TASK, `${Math.max(...tasks)} in one task`);
   });
 
   test(`tools ${which} are matched once for equal rights, also at the same time, as long as their names are the same`, async () => {
@@ -168,7 +168,7 @@ test('the tools of a pinned template are compared and removed in several tasks; 
   assert.is(trusted.event.kind === 'result' && trusted.event.result.text, text);
   assert.is(waiting?.size, TOOLS.length);
   const [ofNames = 0, ofItems = 0] = tasks;
-  assert.ok(ofNames >= TOOLS.length / MOST_IN_TASK && ofItems > 2, String(tasks));
+  assert.ok(ofNames >= TOOLS.length / MAX_IN_TASK && ofItems > 2, String(tasks));
   const none = await withTrustedTools(answerOf(), { ...trust, isApproved: () => false }, scheduler);
   assert.is(
     none.trusted.event.kind === 'result' && none.trusted.event.result.text,

@@ -17,7 +17,7 @@ const NAME = 'tool_'.padEnd(60, 'x');
 /** At most 25 tools are digested in a turn. */
 const TURNS = TOOLS / 25;
 /** More than the tasks of one turn match: 25 of 1,024 characters. */
-const MOST_AT_ONCE = 500;
+const MAX_AT_ONCE = 500;
 
 let gateway: Gateway;
 test.before(async () => {
@@ -60,7 +60,7 @@ for (const [name, run, leastTurns] of [
   test(`a pinned view with many tools: ${name}`, async () => {
     const { turns, mostAtOnce } = await watched(run);
     assert.ok(turns >= leastTurns, `${turns} turns`);
-    assert.ok(mostAtOnce > 0 && mostAtOnce <= MOST_AT_ONCE, `${mostAtOnce} at once`);
+    assert.ok(mostAtOnce > 0 && mostAtOnce <= MAX_AT_ONCE, `${mostAtOnce} at once`);
   });
 }
 

@@ -231,6 +231,11 @@ export const rules: readonly Rule[] = [
       );
     },
   },
+  inCode(
+    'the name of a bound begins with MAX or MIN',
+    everywhere,
+    /\b(?:MOST|LONGEST|LARGEST|DEEPEST|LEAST|SHORTEST|SMALLEST)_[A-Z_]+/g,
+  ),
   inComments('nothing is left for later in a comment', everywhere, /\b(?:TODO|FIXME|XXX)\b/g),
   inCode(
     'timers are set and clocks are read by Clock only',

@@ -20,10 +20,10 @@ import { suite } from '../../helpers/suite.ts';
 
 const LASTS_MS = 5_000;
 const CLIENTS = 24;
-const LARGEST_TEXT = 900_000;
+const MAX_TEXT_LENGTH = 900_000;
 /** The minimum of the setting: all bodies may hold 8 MiB, those of one caller as much as the largest body. */
 const MEMORY_BYTES = 64 * 1024 * 1024;
-const LARGEST_BODY = 4 * 1024 * 1024;
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
 const TEMPLATES = ['stdio', 'http', 'sse'] as const;
 type Headers = Readonly<Record<string, string>>;
 
@@ -78,7 +78,7 @@ async function abortEverywhere(redisUrl: string | undefined): Promise<void> {
 /** A call whose client disconnects at a random byte or moment; resolves with the place, or with the status that came first. */
 async function leaveSomewhere(url: string, credentials: Headers, dice: Dice): Promise<string> {
   const template = dice.pick(TEMPLATES);
-  const text = 'x'.repeat(dice.next() < 0.5 ? 10 : dice.below(LARGEST_TEXT));
+  const text = 'x'.repeat(dice.next() < 0.5 ? 10 : dice.below(MAX_TEXT_LENGTH));
   const tool =
     dice.next() < 0.5
       ? { name: 'echo', arguments: { text } }
@@ -137,7 +137,7 @@ async function assertNothingIsHeld({ admin, url }: McpHarness, keys: readonly He
   // The largest body fits only if nothing of its caller is held; both together fit only if nothing at all is held.
   for (const template of TEMPLATES) {
     const empty = JSON.stringify({ name: 'sleep', arguments: { ms: 1_000, text: '' } });
-    const text = 'x'.repeat(LARGEST_BODY - empty.length);
+    const text = 'x'.repeat(MAX_BODY_BYTES - empty.length);
     const body = { name: 'sleep', arguments: { ms: 1_000, text } };
     const calls = keys.map((headers) => caller(url, headers)(`POST /mcp/${template}/tools/call`, body));
     assert.equal(

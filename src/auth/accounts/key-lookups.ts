@@ -20,7 +20,7 @@ const WRONG_KEYS = 100;
 const WINDOW_SECONDS = 10;
 const COUNTED_ADDRESSES = 10_000;
 /** Age of the list of ids in memory: the longest time until a key of another node is found. */
-const LONGEST_LIST_MS = 10_000;
+const MAX_LIST_MS = 10_000;
 const KNOWN_IDS = 10_000;
 
 /** The same text for unknown, revoked and wrong keys, so that it does not reveal which ids exist. */
@@ -70,7 +70,7 @@ export class KeyLookups {
 
   async #exists(id: string): Promise<boolean> {
     const nowMs = this.#now();
-    if (this.#list === undefined || nowMs - this.#list.fromMs >= LONGEST_LIST_MS) {
+    if (this.#list === undefined || nowMs - this.#list.fromMs >= MAX_LIST_MS) {
       const ids = this.#accounts.apiKeyIds().then((keys) => new Set(keys.map(({ id }) => id)));
       const list = { fromMs: nowMs, ids };
       this.#list = list;

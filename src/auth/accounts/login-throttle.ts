@@ -18,7 +18,7 @@ const windows = () => new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: C
 /** Attempts that wait for the counts of other nodes at a time. Over it a node admits its share of the limits. */
 const MAX_ASKING_ATTEMPTS = 64;
 /** A window of another node that ends within this time is not joined: a window of nearly no length would bound nothing. In ms. */
-const LEAST_JOINED_MS = 1_000;
+const MIN_JOINED_MS = 1_000;
 
 export interface CountedAttempt {
   readonly network: string;
@@ -212,7 +212,7 @@ class Counted {
 
   /** The windows of all nodes end together: that of the first failure counts. */
   join({ count, endsInMs }: Window, askedAtMs: number): void {
-    if (count > 0 && endsInMs >= LEAST_JOINED_MS)
+    if (count > 0 && endsInMs >= MIN_JOINED_MS)
       this.#counter.shorten(this.#key, this.#atMs, askedAtMs + endsInMs);
   }
 

@@ -16,7 +16,7 @@ const TIMEOUT_MS = 2_500;
 /** Keys are fetched again after this time. */
 const FRESH_MS = 10 * 60_000;
 /** Tokens that were verified before are accepted with keys of at most this age, while their server does not answer. */
-const LONGEST_UNAVAILABLE_MS = 15 * 60_000;
+const MAX_UNAVAILABLE_MS = 15 * 60_000;
 /** A failure is remembered, and unknown keys cause one request, for this time. */
 const AGAIN_MS = 60_000;
 /** Verifying takes longer with longer lists. */
@@ -61,8 +61,7 @@ export class IssuerKeys {
     const ageMs = known === undefined ? Number.POSITIVE_INFINITY : this.#options.clock.now() - known.atMs;
     if (known !== undefined && ageMs <= FRESH_MS) return known.set;
     const fetched = this.#fetch();
-    if (known === undefined || !isKnown || ageMs > FRESH_MS + LONGEST_UNAVAILABLE_MS)
-      return (await fetched).set;
+    if (known === undefined || !isKnown || ageMs > FRESH_MS + MAX_UNAVAILABLE_MS) return (await fetched).set;
     fetched.catch(() => {
       // Logged; the next request asks again.
     });

@@ -39,11 +39,11 @@ const SKEW_SECONDS = 60;
 /** Type and longest life of identity assertions. Source: draft-ietf-oauth-identity-assertion-authz-grant. */
 const ASSERTION = 'oauth-id-jag+jwt';
 const ASSERTION_SECONDS = 300;
-const LONGEST_ID = 500;
+const MAX_ID_LENGTH = 500;
 /** Sessions stay open for so long after their last token, because many clients renew a token only after a 401, in ms. */
 const SESSION_REST_MS = 5 * 60_000;
 /** Names for people, in characters. */
-const LONGEST_NAME = 100;
+const MAX_NAME_LENGTH = 100;
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
 export interface IssuersOptions {
@@ -174,7 +174,7 @@ export class Issuers implements ForeignTokens {
     if (exp - iat > ASSERTION_SECONDS)
       throw invalidCredentials(`The assertion is valid for longer than ${ASSERTION_SECONDS} s`);
     if (client !== clientId) throw invalidCredentials('The assertion is for another client');
-    if (typeof jti !== 'string' || jti === '' || jti.length > LONGEST_ID)
+    if (typeof jti !== 'string' || jti === '' || jti.length > MAX_ID_LENGTH)
       throw invalidCredentials('The assertion has no usable id');
     const { scopes: allowed, user } =
       provider === undefined
@@ -339,5 +339,5 @@ function scopesIn(payload: JWTPayload, name: string | undefined) {
 }
 
 function shown(text: string): string {
-  return cutText(text.replace(UNSEEN, '').trim(), LONGEST_NAME);
+  return cutText(text.replace(UNSEEN, '').trim(), MAX_NAME_LENGTH);
 }

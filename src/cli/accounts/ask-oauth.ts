@@ -9,7 +9,7 @@ import { unreachable } from '../remote/unreachable.ts';
 
 /** The longest wait for an answer, in ms: the gateway waits up to 16 s for a silent database. */
 const ANSWER_MS = 20_000;
-const LONGEST_REASON = 200;
+const MAX_REASON_LENGTH = 200;
 
 interface OAuthRequest {
   /** The form to post; without it the request is a GET. */
@@ -45,6 +45,6 @@ export async function askOAuth(
   if (ok) return answer;
   const { error, error_code: code = error ?? `status ${status}` } = answer;
   const { error_description: description, detail = description ?? 'no reason given' } = answer;
-  const reason = plainLine(String(detail).slice(0, LONGEST_REASON)).replace(/\.$/, '');
+  const reason = plainLine(String(detail).slice(0, MAX_REASON_LENGTH)).replace(/\.$/, '');
   throw new GatewayRefusal(`${reason} (${code})`, code);
 }

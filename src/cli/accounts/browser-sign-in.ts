@@ -113,12 +113,12 @@ export async function signInByDevice(
 }
 
 const STEP_MS = 5_000;
-const LONGEST_STEP_MS = 60_000;
+const MAX_STEP_MS = 60_000;
 
 /** The time between two questions that the gateway names. */
 function stepIn({ interval }: Fields): number | undefined {
   const namedMs = Number(interval) * 1_000;
-  return namedMs > 0 ? Math.min(namedMs, LONGEST_STEP_MS) : undefined;
+  return namedMs > 0 ? Math.min(namedMs, MAX_STEP_MS) : undefined;
 }
 
 /** The codes after which the next question may get another answer. */

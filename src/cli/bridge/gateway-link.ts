@@ -15,7 +15,7 @@ const [AWAY_MS, BUSY_MS] = [60_000, 10_000];
 /** The most bytes of an answer: a message, and what the gateway adds to it. */
 const MAX_ANSWER = 2 * LIMITS.backendMessageBytes;
 /** The waits between two attempts, in ms: the first, and the longest. */
-const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [100, 2_000];
+const [FIRST_WAIT_MS, MAX_WAIT_MS] = [100, 2_000];
 
 /** The request may have reached the gateway: whether it took effect is unknown. */
 export class LostRequest extends Error {}
@@ -59,7 +59,7 @@ export class GatewayLink {
    */
   async send(request: LinkRequest): Promise<Response> {
     const beganAtMs = performance.now();
-    for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+    for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, MAX_WAIT_MS)) {
       const reason = await this.#try(request);
       const pastMs = performance.now() + waitMs - beganAtMs;
       if (reason instanceof Response) {

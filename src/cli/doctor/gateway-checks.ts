@@ -38,7 +38,7 @@ async function checkInstances(_config: Config, terminal: Terminal): Promise<read
   if (registry instanceof Error) return [ok(`not checked: ${registry.message}`)];
   const records = instancesOf(registry);
   const unhealthy = records.filter((record) => shownStateOf(record) !== 'healthy');
-  const named = unhealthy.slice(0, MOST_NAMED).map((record) => {
+  const named = unhealthy.slice(0, MAX_NAMED).map((record) => {
     const { template_name: template, id } = record;
     const because = shownReasonOf(record);
     const advice = `"${ownCommand(`doctor ${template}`)}" asks its servers`;
@@ -54,7 +54,7 @@ async function checkInstances(_config: Config, terminal: Terminal): Promise<read
 }
 
 /** The most instances that have a line of their own. */
-const MOST_NAMED = 10;
+const MAX_NAMED = 10;
 
 /** Finds items that a running gateway leaves out of its lists at `/mcp`. */
 async function checkLists(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {

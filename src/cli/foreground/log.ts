@@ -86,7 +86,7 @@ const COLLECTED_CHARACTERS = 16 * 1024;
 /** The longest time for which a line waits to be written, in ms; also the interval of retries while nothing can be written. */
 const FLUSH_MS = 100;
 /** The most unwritten bytes and collected characters, together, that are kept while nothing can be written. */
-const LONGEST_BACKLOG = 1024 * 1024;
+const MAX_BACKLOG = 1024 * 1024;
 /** The longest wait at the end of the process until everything is written, and the pause between two attempts, in ms. */
 const LAST_WAIT_MS = 200;
 const LAST_PAUSE_MS = 5;
@@ -107,7 +107,7 @@ export class LogSink {
   }
 
   write(line: string): void {
-    if (this.#collected.length + this.#unsent.length >= LONGEST_BACKLOG) this.#dropped += 1;
+    if (this.#collected.length + this.#unsent.length >= MAX_BACKLOG) this.#dropped += 1;
     else this.#collected += line;
     // While bytes are unsent, only the timer tries again: an attempt for each line would cost what collecting saves.
     if (this.#unsent.length === 0 && this.#collected.length >= COLLECTED_CHARACTERS) this.flushSync();

@@ -42,7 +42,7 @@ const SLEPT_MS = 3_000;
  * growing delay.
  */
 const STABLE_MS = 10_000;
-const [FIRST_DELAY_MS, LONGEST_DELAY_MS] = [1_000, 30_000];
+const [FIRST_DELAY_MS, MAX_DELAY_MS] = [1_000, 30_000];
 /** The time to end beyond the longest orderly stop, and after a signal that demands an immediate end, in ms. */
 const [LAST_MS, URGENT_MS] = [20_000, 2_000];
 
@@ -278,7 +278,7 @@ class Workers {
     slot.failures = isStable ? 0 : slot.failures + 1;
     // The first time at once.
     const exponent = slot.failures - 2;
-    const delayMs = exponent < 0 ? 0 : Math.min(FIRST_DELAY_MS * 2 ** exponent, LONGEST_DELAY_MS);
+    const delayMs = exponent < 0 ? 0 : Math.min(FIRST_DELAY_MS * 2 ** exponent, MAX_DELAY_MS);
     const when = delayMs === 0 ? 'at once' : `in ${delayMs / 1_000} s`;
     log.error(`worker ${number} has ended (${how}); it is started again ${when}`);
     slot.restart = setTimeout(() => this.#fork(slot), delayMs);

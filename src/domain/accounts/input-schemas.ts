@@ -2,13 +2,13 @@
 // commands need those two, but not typebox, which is half of the time of their start.
 
 import Type from 'typebox';
-import { LONGEST_TEMPLATE, TEMPLATE_PATTERN } from '../template-name.ts';
+import { MAX_TEMPLATE_LENGTH, TEMPLATE_PATTERN } from '../template-name.ts';
 import { ROLE_PATTERN, SCOPES } from './account.ts';
 import { RIGHTS_LIMITS, TOOL_ENTRY } from './rights.ts';
 
 export const TemplateId = Type.String({
   pattern: TEMPLATE_PATTERN,
-  maxLength: LONGEST_TEMPLATE,
+  maxLength: MAX_TEMPLATE_LENGTH,
   examples: ['everything'],
 });
 

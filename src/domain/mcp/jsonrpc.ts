@@ -109,7 +109,7 @@ export function readBatch(whole: Buffer): readonly BackendMessage[] {
   const buffer = withoutMark(whole);
   let at = skipSpace(buffer, 0);
   if (buffer[at] !== OPEN_BRACKET) return [];
-  const source = scanned(buffer, { levels: DEEPEST_ANSWER, values: buffer.length });
+  const source = scanned(buffer, { levels: MAX_ANSWER_DEPTH, values: buffer.length });
   const messages: BackendMessage[] = [];
   do {
     const start = skipSpace(buffer, at + 1);
@@ -132,7 +132,7 @@ function classifyMessage(message: unknown): BackendMessage | undefined {
   const id = readId(message.id);
   if (typeof method === 'string') {
     const params = isJsonObject(message.params) ? message.params : {};
-    if (isDeeper(params, DEEPEST_PARAMS)) return undefined;
+    if (isDeeper(params, MAX_PARAMS_DEPTH)) return undefined;
     if (message.id === undefined) return { kind: 'notification', method, params };
     return id === undefined ? undefined : { kind: 'request', id, method, params };
   }
@@ -145,7 +145,7 @@ function classifyMessage(message: unknown): BackendMessage | undefined {
  * The deepest params of notifications and requests of a backend, and data of its errors: they are serialized again by
  * recursion.
  */
-const DEEPEST_PARAMS = 256;
+const MAX_PARAMS_DEPTH = 256;
 
 /** The id of a parsed message; undefined for an invalid one. Source: MCP basic/index#requests (never null). */
 export function readId(value: unknown): JsonRpcId | undefined {
@@ -181,12 +181,12 @@ function readError(error: JsonObject): JsonRpcError {
   const code = typeof error.code === 'number' ? error.code : RPC.internalError;
   const message = typeof error.message === 'string' ? error.message : 'the server gave no message';
   const { data } = error;
-  return data === undefined || isDeeper(data, DEEPEST_PARAMS) ? { code, message } : { code, message, data };
+  return data === undefined || isDeeper(data, MAX_PARAMS_DEPTH) ? { code, message } : { code, message, data };
 }
 
 /** Reads an answer with a result; undefined for any other message, and for an answer that needs the parser. */
 function readAnswer(buffer: Buffer, start: number): ResultMessage | undefined {
-  const source = scanned(buffer, { levels: DEEPEST_ANSWER, values: buffer.length });
+  const source = scanned(buffer, { levels: MAX_ANSWER_DEPTH, values: buffer.length });
   let at = start;
   let hasVersion = false;
   let id: JsonRpcId | undefined;
@@ -201,7 +201,7 @@ function readAnswer(buffer: Buffer, start: number): ResultMessage | undefined {
       if (hasVersion || !spells(VERSION, buffer, value, end)) return undefined;
       hasVersion = true;
     } else if (spells(ID, buffer, key, keyEnd)) {
-      if (id !== undefined || end - value > LONGEST_ID) return undefined;
+      if (id !== undefined || end - value > MAX_ID_LENGTH) return undefined;
       id = digitsAt(buffer, value, end) ?? readId(parseExact(buffer.toString('utf8', value, end)));
     } else if (spells(RESULT, buffer, key, keyEnd)) {
       if (result !== undefined) return undefined;
@@ -246,7 +246,7 @@ function withoutMark(whole: Buffer): Buffer {
 const MARK = Buffer.from('\ufeff');
 
 /** Levels of arrays and objects in an answer. */
-const DEEPEST_ANSWER = 500;
+const MAX_ANSWER_DEPTH = 500;
 
 /** True for a key of another kind of message, and for one with escapes, which may be any key. */
 function isOtherKind(key: Buffer): boolean {
@@ -260,4 +260,4 @@ const VERSION = Buffer.from('"2.0"');
 const ID = Buffer.from('"id"');
 const RESULT = Buffer.from('"result"');
 /** The ids of the gateway are short; a longer one is left to the parser. */
-const LONGEST_ID = 256;
+const MAX_ID_LENGTH = 256;

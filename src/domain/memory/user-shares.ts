@@ -5,7 +5,7 @@ import { ANONYMOUS, countedIdOf } from '../accounts/account.ts';
 import { LIMITS } from '../limits.ts';
 
 /** The amount that an owner may always hold: the need of one client. */
-export const LEAST_SHARE = 8;
+export const MIN_SHARE = 8;
 
 /** The user of messages that the gateway itself sends. */
 export const NO_CALLER = '';
@@ -81,7 +81,7 @@ export class UserShares extends UserAmounts {
   readonly #most: number;
 
   /** Each user may hold the part `part` of `most`, above 0 and up to 1, but at least `least`. */
-  constructor(most: number, part: number = LIMITS.ownerShare, least: number = LEAST_SHARE) {
+  constructor(most: number, part: number = LIMITS.ownerShare, least: number = MIN_SHARE) {
     super();
     const share = Math.floor(Math.round(most * part * 1e6) / 1e6); // 100 * 0.29 is 28.999…
     this.share = Math.min(most, Math.max(least, share));

@@ -31,10 +31,10 @@ export const systemClock: Clock = {
 };
 
 /** The longest wait of a timer of Node, 24.8 days: a longer one would end at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 function timerMs(waitMs: number): number {
-  return Math.min(waitMs, LONGEST_TIMER_MS);
+  return Math.min(waitMs, MAX_TIMER_MS);
 }
 
 function once(timer: NodeJS.Timeout): () => void {
@@ -46,7 +46,7 @@ function repeated(timer: NodeJS.Timeout): () => void {
 }
 
 /** Times of two clocks that differ by more than this are not compared, in ms. */
-export const LARGEST_SKEW_MS = 60_000;
+export const MAX_SKEW_MS = 60_000;
 const STEADY_SHARE = 0.1;
 
 /**
@@ -69,7 +69,7 @@ export function clockDoubt(
       return 'was set since it was last compared';
     const present = wallMs;
     const skewMs = Math.abs(((await serverTimeMs()) ?? present) - present);
-    return skewMs <= LARGEST_SKEW_MS ? undefined : 'differs from the clock of the database';
+    return skewMs <= MAX_SKEW_MS ? undefined : 'differs from the clock of the database';
   };
 }
 

@@ -340,13 +340,13 @@ function ownList(event: ExchangeEvent): ExchangeEvent {
   if (bytes[skipSpace(bytes, 0)] !== OPEN_BRACE) return event;
   const kept = editedFields(bytes, (key, value) => {
     if (key === 'cacheScope') return NOTHING;
-    return key === 'ttlMs' && Number(value.toString()) > LIST_MS ? LONGEST_LIFETIME : undefined;
+    return key === 'ttlMs' && Number(value.toString()) > LIST_MS ? MAX_LIFETIME : undefined;
   });
   return { ...event, result: JsonText.ofBytes(withFields(kept, PRIVATE)) };
 }
 
 const NOTHING = Buffer.alloc(0);
-const LONGEST_LIFETIME = Buffer.from(String(LIST_MS));
+const MAX_LIFETIME = Buffer.from(String(LIST_MS));
 const PRIVATE = Buffer.from('"cacheScope":"private"');
 
 /** The server has no such tool; one of that name has answered otherwise. */

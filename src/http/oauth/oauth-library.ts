@@ -29,8 +29,8 @@ const DEVICE_SECONDS = 600;
 const REFRESH_SECONDS = 30 * 24 * 3_600;
 const KEYS_BYTES = 64 * 1024;
 /** The longest life of an assertion that a client signs to authenticate, the difference of clocks included. */
-const LONGEST_ASSERTION_MS = 6 * 60_000;
-const LONGEST_ID = 500;
+const MAX_ASSERTION_MS = 6 * 60_000;
+const MAX_ID_LENGTH = 500;
 
 export interface ProviderOptions
   extends AdapterOptions,
@@ -219,7 +219,7 @@ function checkAssertion(
   { exp, jti }: Readonly<Record<string, unknown>>,
   { clock, clients, causedBy }: Pick<ProviderOptions, 'clock' | 'clients' | 'causedBy'>,
 ): void {
-  if (Number(exp) * 1_000 > clock.wall() + LONGEST_ASSERTION_MS || String(jti).length > LONGEST_ID)
+  if (Number(exp) * 1_000 > clock.wall() + MAX_ASSERTION_MS || String(jti).length > MAX_ID_LENGTH)
     throw new errors.InvalidClientAuth('it lives too long');
   // Each is a row until it expires.
   if (clients.admitAssertion(causedBy())) return;

@@ -20,7 +20,7 @@ const REPEATED_MS = 30_000;
  * a fixed pace by many clients would hold up the requests for which they wait.
  */
 const WAIT_MS = 10_000;
-const [FIRST_LOOK_MS, LONGEST_LOOK_MS] = [25, 800];
+const [FIRST_LOOK_MS, MAX_LOOK_MS] = [25, 800];
 
 export interface RefreshOptions {
   readonly clock: Clock;
@@ -210,7 +210,7 @@ class RefreshGrantType {
       }
       if (clock.now() >= untilMs) break;
       await sleep(clock, lookMs);
-      lookMs = Math.min(lookMs * 2, LONGEST_LOOK_MS);
+      lookMs = Math.min(lookMs * 2, MAX_LOOK_MS);
     }
     ctx.set('Retry-After', '1');
     const late = new errors.TemporarilyUnavailable('the same request is being answered');

@@ -57,7 +57,7 @@ const ServerList = Type.Object({
 const LIST = 'registry';
 /** Servers of one page, as at the official registry. */
 const USUAL_PAGE = 30;
-const LARGEST_PAGE = 100;
+const MAX_PAGE = 100;
 
 export const registryServerRoutes: readonly HttpRoute[] = [
   defineRoute('GET', '/v0.1/servers', {
@@ -69,7 +69,7 @@ export const registryServerRoutes: readonly HttpRoute[] = [
         /** A part of the name, in any case. */
         search: Type.Optional(Type.String({ maxLength: 200 })),
         cursor: PageCursor,
-        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: LARGEST_PAGE })),
+        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_PAGE })),
         /** `latest`, or an exact one. */
         version: Type.Optional(Type.String({ maxLength: 255 })),
         updated_since: Type.Optional(Type.String({ maxLength: 40 })),
@@ -159,8 +159,8 @@ function offered(
         server: {
           $schema: SCHEMA,
           name: `${namespace}/${id}`,
-          ...(title === undefined ? {} : { title: title.slice(0, LONGEST_TEXT) }),
-          description: (description || `The MCP server ${id} of this gateway.`).slice(0, LONGEST_TEXT),
+          ...(title === undefined ? {} : { title: title.slice(0, MAX_TEXT_LENGTH) }),
+          description: (description || `The MCP server ${id} of this gateway.`).slice(0, MAX_TEXT_LENGTH),
           version,
           remotes: [{ type: 'streamable-http', url: `${publicUrl}/mcp/${id}` }],
         },
@@ -184,7 +184,7 @@ function offerOfView({ definition: { id, title, description, version }, updatedA
 }
 
 /** The most characters of titles and descriptions, by the schema of server.json. */
-const LONGEST_TEXT = 100;
+const MAX_TEXT_LENGTH = 100;
 
 /**
  * The reply, with the header for pages of all origins where everyone may read it; for a request with an origin, the check of

@@ -29,7 +29,7 @@ import { defineRoute, type HttpRoute, type RouteInput } from '../routing/route.t
 import { SessionParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
-const LONGEST_NAME = 256;
+const MAX_NAME_LENGTH = 256;
 /** Sessions of a page, unless the query has a limit. */
 const USUAL_PAGE = 100;
 
@@ -73,7 +73,7 @@ const SessionQuery = closed({
   id: Type.Optional(SessionParams.properties.session_id),
   template: Type.Optional(TemplateId),
   /** Lists only sessions of the caller with this id or name. */
-  principal: Type.Optional(Type.String({ minLength: 1, maxLength: LONGEST_NAME, examples: ['ada'] })),
+  principal: Type.Optional(Type.String({ minLength: 1, maxLength: MAX_NAME_LENGTH, examples: ['ada'] })),
 });
 type SessionQuery = Static<typeof SessionQuery>;
 

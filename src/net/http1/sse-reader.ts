@@ -10,9 +10,9 @@ const SPACE = 0x20;
 const NEWLINE = Buffer.from('\n');
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 /** Letters of the longest known field name; longer names are not decoded. */
-const LONGEST_NAME = 'event'.length;
+const MAX_NAME_LENGTH = 'event'.length;
 /** Longer types are cut: no known one is as long, and the budget of incomplete answers does not count them. */
-const LONGEST_TYPE = 64;
+const MAX_TYPE_LENGTH = 64;
 
 /** Counted for each line of data besides its bytes, so that a million empty lines are not free. */
 const LINE_BYTES = 64;
@@ -107,14 +107,14 @@ export class SseReader {
     const colon = line.indexOf(COLON);
     if (colon === 0) return; // a comment
     const nameEnd = colon === -1 ? line.length : colon;
-    const name = line.toString('latin1', 0, Math.min(nameEnd, LONGEST_NAME + 1));
+    const name = line.toString('latin1', 0, Math.min(nameEnd, MAX_NAME_LENGTH + 1));
     let from = Math.min(nameEnd + 1, line.length);
     if (line[from] === SPACE) from += 1;
     if (name === 'data') {
       this.#data.push(line.subarray(from));
       this.heldBytes += line.length - from + LINE_BYTES;
     } else if (name === 'event') {
-      this.#type = line.toString('utf8', from, from + LONGEST_TYPE);
+      this.#type = line.toString('utf8', from, from + MAX_TYPE_LENGTH);
     } else if (name === 'retry') {
       const digits = line.toString('latin1', from);
       if (/^\d{1,9}$/.test(digits)) this.retryMs = Number(digits);

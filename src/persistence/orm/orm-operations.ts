@@ -29,7 +29,7 @@ const PROBE = 'probe';
 const PROBE_BYTES = 48 * 1024;
 
 /** The longest pause before a statement is repeated after a conflict, in ms. */
-const LONGEST_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 50;
 /**
  * The delay in ms that shows that the process of an alarm stood still: the answers of that time are read within the
  * same time.
@@ -332,7 +332,7 @@ export class OrmOperations {
         }
         // The database rolled back the conflicting transaction.
         operation.delivered = 'no';
-        await sleep(systemClock, Math.random() * LONGEST_PAUSE_MS);
+        await sleep(systemClock, Math.random() * MAX_PAUSE_MS);
       }
     }
   }

@@ -66,7 +66,7 @@ const EVERYONE: Owner = { id: '' };
 /** The shortest time between two lookups of the templates that own the subscribed resources. */
 const LOOKUP_MS = 1_000;
 /** A look-up that fails is tried again after LOOKUP_MS, then after twice as long each time, up to this, in ms. */
-const LONGEST_RETRY_MS = 30_000;
+const MAX_RETRY_MS = 30_000;
 /** The failure that is reported. A first one may be that of a template that is deleted meanwhile. */
 const REPORTED_FAILURE = 2;
 
@@ -303,7 +303,7 @@ export class AggregateBackends implements Backends {
         retry({
           delay: (thrown, failures) => {
             if (failures === REPORTED_FAILURE) onFault?.(thrown);
-            const waitMs = Math.min(LOOKUP_MS * 2 ** Math.min(failures - 1, 10), LONGEST_RETRY_MS);
+            const waitMs = Math.min(LOOKUP_MS * 2 ** Math.min(failures - 1, 10), MAX_RETRY_MS);
             return merge(timer$(clock, waitMs), outdated$);
           },
         }),

@@ -37,12 +37,12 @@ function fieldOf(result: JsonText, key: string): unknown {
   if (result.bytes.length <= LIMITS.inspectedResultBytes)
     return isJsonObject(result.value) ? result.value[key] : undefined;
   const written = fieldIn(result.bytes, key);
-  if (written === undefined || written.length > LONGEST_FIELD) return written && UNKNOWN;
+  if (written === undefined || written.length > MAX_FIELD_LENGTH) return written && UNKNOWN;
   return parseExact(written.toString());
 }
 
 /** The longest field that is read in a large result, in bytes of JSON. */
-const LONGEST_FIELD = 256;
+const MAX_FIELD_LENGTH = 256;
 
 /**
  * Adds the required fields that a result lacks: `resultType`; for cacheable methods `ttlMs` and `cacheScope`, also in

@@ -8,7 +8,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { decryptBytes, encryptBytes } from '../../persistence/cipher.ts';
 
 /** The longest encrypted text, in characters. Longer texts are refused, and so is a backend's state that does not fit. */
-const LONGEST_TEXT = 64 * 1024;
+const MAX_TEXT_LENGTH = 64 * 1024;
 const VALID_MS = 60 * 60_000;
 
 /** Marks an encrypted text and its format. */
@@ -59,12 +59,12 @@ export class StateCipher {
       iv,
     );
     const text = VERSION + Buffer.concat([salt, encrypted]).toString('base64url');
-    return text.length <= LONGEST_TEXT ? text : undefined;
+    return text.length <= MAX_TEXT_LENGTH ? text : undefined;
   }
 
   /** The content; undefined for any other text: foreign, changed, expired, or bound to something else. */
   decrypt(text: string, bound: string): JsonObject | undefined {
-    if (!text.startsWith(VERSION) || text.length > LONGEST_TEXT) return undefined;
+    if (!text.startsWith(VERSION) || text.length > MAX_TEXT_LENGTH) return undefined;
     const encoded = text.slice(VERSION.length);
     const bytes = Buffer.from(encoded, 'base64url');
     // The decoder skips unknown characters: many texts would have the same bytes.

@@ -10,7 +10,7 @@ export function isConcept(token: string): boolean {
 }
 
 /** Words in a row that may have one meaning, as in "pull request". */
-const LONGEST_PHRASE = 3;
+const MAX_PHRASE_WORDS = 3;
 /** The most UTF-16 units of a word that are compared; the rest is cut. */
 const MAX_WORD_UNITS = 40;
 
@@ -39,7 +39,7 @@ export function tokensOf(text: string): string[] {
 function conceptsAt(stems: readonly string[], index: number): readonly string[] {
   let phrase = stems[index] ?? '';
   let found = BY_PHRASE.get(phrase) ?? [];
-  for (let length = 1; length < LONGEST_PHRASE && index + length < stems.length; length++) {
+  for (let length = 1; length < MAX_PHRASE_WORDS && index + length < stems.length; length++) {
     phrase += ` ${stems[index + length]}`;
     const longer = BY_PHRASE.get(phrase);
     if (longer !== undefined) found = [...found, ...longer];

@@ -38,8 +38,8 @@ const MAX_ARGUMENTS = 100;
  */
 const MAX_UNITS = 8_000_000;
 const MAX_TOKENS = 2_000_000;
-const LEAST_UNITS = 64;
-const LEAST_TOKENS = 8;
+const MIN_UNITS = 64;
+const MIN_TOKENS = 8;
 
 /**
  * The index of one set of tools, which does not change. It knows neither templates nor permissions: an index has the
@@ -79,9 +79,9 @@ export class ToolIndex {
   /** Reads the tools in several turns of the event loop. Their order does not matter. */
   static async of(tools: readonly FindableTool[], scheduler: TaskScheduler): Promise<ToolIndex> {
     const share = (all: number, least: number) => Math.max(least, Math.floor(all / tools.length));
-    const units = Math.min(MAX_TEXT_UNITS, share(MAX_UNITS, LEAST_UNITS));
+    const units = Math.min(MAX_TEXT_UNITS, share(MAX_UNITS, MIN_UNITS));
     const vocabulary = new Vocabulary();
-    const counts = new TokenCounts(tools.length, share(MAX_TOKENS, LEAST_TOKENS));
+    const counts = new TokenCounts(tools.length, share(MAX_TOKENS, MIN_TOKENS));
     const servers = new Map<string, readonly string[]>();
     await scheduler.each(tools.entries(), ([number, tool]) => {
       const fields = fieldsOf(tool, units);

@@ -9,7 +9,7 @@ import { RegistryFileError } from './registry-file.ts';
 /** A file is at rest when nothing has written to it for this time, in ms. */
 const REST_MS = 1_000;
 /** Looks at a file that is written to again and again. */
-const MOST_LOOKS = 10;
+const MAX_LOOKS = 10;
 
 /**
  * Resolves with the result of `read` for a file to which nothing was written for a second; for a path that is not a file, at
@@ -22,7 +22,7 @@ export async function readAtRest<T>(
   clock: Clock,
   signal: AbortSignal,
 ): Promise<T> {
-  for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
+  for (let looks = 0; looks < MAX_LOOKS; looks += 1) {
     const before = await look(path);
     if (before === undefined) return read();
     if (clock.wall() - before.mtimeMs < REST_MS) {

@@ -52,7 +52,7 @@ const SECTIONS = [
 export const MAX_REGISTRY_FILE_BYTES = 128 * 1024 * 1024;
 const MAIN_SECTIONS = ['templates', 'servers', 'mcpServers', 'views', 'definitions'];
 /** Characters of a template's name. */
-const LONGEST_NAME = 128;
+const MAX_NAME_LENGTH = 128;
 const loadBalancerShape = compileShape(LoadBalancerSettings, 'body');
 
 interface FileReadOptions extends ParseOptions {
@@ -241,7 +241,7 @@ function slugOf(name: string): string {
   return words
     .join('-')
     .replace(/^(?=\d)/, 'server-')
-    .slice(0, LONGEST_NAME);
+    .slice(0, MAX_NAME_LENGTH);
 }
 
 function addEntry(source: EntrySource, contents: Contents): void {

@@ -40,10 +40,10 @@ interface Pausable {
 export function codingOf(header: string | string[]): string | undefined {
   const named = [header].flat().join(',').toLowerCase().split(',');
   const codings = named.map((name) => name.trim()).filter((name) => name !== '' && name !== 'identity');
-  return codings.length === 0 ? undefined : codings.join(', ').slice(0, LONGEST_CODING);
+  return codings.length === 0 ? undefined : codings.join(', ').slice(0, MAX_CODING_LENGTH);
 }
 
-const LONGEST_CODING = 64;
+const MAX_CODING_LENGTH = 64;
 
 /** Undoes the last coding of a body; another decoder undoes those below it. */
 export class BodyDecoder {

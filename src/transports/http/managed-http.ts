@@ -103,7 +103,7 @@ async function openWhenListening(
   const giveUpAt = clock.now() + options.handshakeTimeoutMs;
   const handshakeTimeoutMs = Math.min(options.handshakeTimeoutMs, LIMITS.handshakeMs); // of later conversations
   const signal = AbortSignal.any([options.signal, over]);
-  for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+  for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, MAX_WAIT_MS)) {
     try {
       const leftMs = Math.max(1, giveUpAt - clock.now());
       return await openEndpoint(definition, { ...options, handshakeTimeoutMs, signal }, leftMs);
@@ -115,4 +115,4 @@ async function openWhenListening(
 }
 
 const FIRST_WAIT_MS = 50;
-const LONGEST_WAIT_MS = 250;
+const MAX_WAIT_MS = 250;

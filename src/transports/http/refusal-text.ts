@@ -48,12 +48,12 @@ export function readRefusal(
         : refusalText(said, error === undefined ? { type, encoding } : PLAIN_TEXT, secrets),
     asked: withoutSecrets(`${method} ${plainPath}`, secrets),
     location: targetOf(headers.location, `${origin}${path}`, secrets),
-    allow: typeof allow === 'string' ? plainLine(allow).slice(0, LONGEST_ALLOW) : undefined,
+    allow: typeof allow === 'string' ? plainLine(allow).slice(0, MAX_ALLOW_LENGTH) : undefined,
     waitMs: waitOf(headers['retry-after'], headers.date),
   };
 }
 
-const LONGEST_ALLOW = 64;
+const MAX_ALLOW_LENGTH = 64;
 
 /** The message of the error in an event stream, or else its first data. */
 function textOfStream(body: Buffer, secrets: readonly string[]): string {

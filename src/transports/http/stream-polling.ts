@@ -11,7 +11,7 @@ import type { HttpAnswer } from './http-answer.ts';
 /** Wait for the rest of a stream when the backend names none, as in the SDKs. */
 const USUAL_WAIT_MS = 1_000;
 /** The shortest wait after a stream without a new event; doubled each time. */
-const SHORTEST_WAIT_MS = 100;
+const MIN_WAIT_MS = 100;
 /** Attempts in a row without a new event: no connection, an error of the server, an empty stream. */
 const MAX_EMPTY_ATTEMPTS = 8;
 
@@ -48,7 +48,7 @@ export class StreamPolling {
 
   /** Requests the rest of the stream after a wait. `ended`: how the stream ended. */
   start(ended: AnswerEnding): void {
-    const leastMs = this.#emptyAttempts === 0 ? 0 : SHORTEST_WAIT_MS * 2 ** (this.#emptyAttempts - 1);
+    const leastMs = this.#emptyAttempts === 0 ? 0 : MIN_WAIT_MS * 2 ** (this.#emptyAttempts - 1);
     const waitMs = Math.min(Math.max(this.#retryMs ?? USUAL_WAIT_MS, leastMs), LIMITS.callHardBoundMs);
     this.#cancelWait = this.#call.clock.background.alarm(waitMs, () => this.#call.poll(this.#lastEventId));
     // Last, because the caller may unsubscribe.

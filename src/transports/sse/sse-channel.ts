@@ -21,9 +21,9 @@ import { UnawaitedMessages } from '../http/http-handshake.ts';
 import { errorWithoutSecrets } from '../secrets.ts';
 import type { Closed } from '../transport.ts';
 
-const LONGEST_TARGET = 2_048;
+const MAX_TARGET_LENGTH = 2_048;
 /** UTF-16 units of an address in a reason. */
-const LONGEST_SHOWN = 200;
+const MAX_SHOWN_LENGTH = 200;
 
 /** One event stream of a backend, and its posts. */
 export class SseChannel extends Channel implements AnswerSink {
@@ -83,7 +83,7 @@ export class SseChannel extends Channel implements AnswerSink {
 
   event(type: string, data: Buffer): void {
     if (type !== 'endpoint' || this.#target !== undefined) return;
-    const target = data.length > LONGEST_TARGET ? undefined : this.endpoint.pathOf(data.toString('utf8'));
+    const target = data.length > MAX_TARGET_LENGTH ? undefined : this.endpoint.pathOf(data.toString('utf8'));
     if (target === undefined) {
       this.#fail(backendUnavailable(this.#refusalOf(data), { delivered: 'no' }));
     } else {
@@ -94,12 +94,12 @@ export class SseChannel extends Channel implements AnswerSink {
 
   /** The reason to refuse an endpoint, which shows it without its query: that may be a credential. */
   #refusalOf(data: Buffer): string {
-    if (data.length > LONGEST_TARGET) return `its endpoint event has more than ${LONGEST_TARGET} bytes`;
+    if (data.length > MAX_TARGET_LENGTH) return `its endpoint event has more than ${MAX_TARGET_LENGTH} bytes`;
     const { origin } = this.endpoint;
     const written = data.toString('utf8');
     if (!URL.canParse(written, origin)) return 'its endpoint event names no address';
     const named = new URL(written, origin);
-    const shown = cutText(`${named.origin}${named.pathname}`, LONGEST_SHOWN);
+    const shown = cutText(`${named.origin}${named.pathname}`, MAX_SHOWN_LENGTH);
     return `its endpoint event names ${shown}, which is another origin: messages are only posted to ${origin}`;
   }
 

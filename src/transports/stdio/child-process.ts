@@ -142,7 +142,7 @@ export const LAST_WAIT_MS = 1_000;
 const DRAIN_MS = 500;
 /** The first of the growing intervals at which the process table is polled, since no event reports the end of a group. */
 const FIRST_POLL_MS = 20;
-const LONGEST_POLL_MS = 320;
+const MAX_POLL_MS = 320;
 
 /** Stops the rest of the group. Not on Windows, where processes cannot be found after the exit of their parent. */
 async function sweep(leader: number, terminateMs: number): Promise<void> {
@@ -167,7 +167,7 @@ function startFailure(error: unknown, { command, workingDir }: Program): Error {
 async function groupEmpties(pid: number, withinMs: number): Promise<boolean> {
   const giveUpAt = systemClock.now() + withinMs;
   // The process table may be long; nearly all groups are empty at the first poll.
-  for (let waitMs = FIRST_POLL_MS; groupRuns(pid); waitMs = Math.min(waitMs * 2, LONGEST_POLL_MS)) {
+  for (let waitMs = FIRST_POLL_MS; groupRuns(pid); waitMs = Math.min(waitMs * 2, MAX_POLL_MS)) {
     if (systemClock.now() >= giveUpAt) return false;
     await sleep(systemClock, waitMs);
   }

@@ -32,7 +32,7 @@ export class LineTail {
 
   /** Takes a whole line of another stream, which comes before an incomplete line of this one. */
   add(line: Buffer): void {
-    const text = line.toString('utf8', 0, this.#mostUnits() * LONGEST_CHARACTER);
+    const text = line.toString('utf8', 0, this.#mostUnits() * MAX_CHARACTER_BYTES);
     if (hasText(text)) this.#keep(text);
   }
 
@@ -67,7 +67,7 @@ function hasText(line: string): boolean {
 }
 
 /** The most bytes of a character in UTF-8. */
-const LONGEST_CHARACTER = 4;
+const MAX_CHARACTER_BYTES = 4;
 
 /** Removes colours, which some programs write without a terminal, and half a character at the cut. */
 function readable(line: string): string {

@@ -20,7 +20,7 @@ export interface ReaperPipeOptions {
 }
 
 /** The longest wait, in ms. A reaper is done 6 s after the end of its gateway; a machine under load gets some seconds more. */
-const LONGEST_WAIT_MS = 10_000;
+const MAX_WAIT_MS = 10_000;
 const CHECK_MS = 50;
 /** Bytes of one read: more than the process groups of one gateway take. */
 const READ_BYTES = 64 * 1024;
@@ -88,7 +88,7 @@ export class ReaperPipe {
   async #untilEnd(former: number): Promise<void> {
     const { path, onNotice, onWarning } = this.#options;
     const piece = Buffer.alloc(READ_BYTES);
-    const giveUpAtMs = systemClock.now() + LONGEST_WAIT_MS;
+    const giveUpAtMs = systemClock.now() + MAX_WAIT_MS;
     let groups = '';
     let isNoticed = false;
     while (!this.#isClosed) {
@@ -101,7 +101,7 @@ export class ReaperPipe {
         const which = groups.match(/\d+/g)?.join(', ') ?? 'unknown';
         onWarning(
           `programs of a former process of this node may still run (process groups: ${which}): its reaper, which has "${path}" ` +
-            `open, did not end within ${LONGEST_WAIT_MS / 1_000} s`,
+            `open, did not end within ${MAX_WAIT_MS / 1_000} s`,
         );
         return;
       }

@@ -57,7 +57,7 @@ export interface Pages<T> extends Omit<Loaded<never>, 'data'> {
 
 const PAGE = 100;
 /** The most items of one answer of the gateway. */
-const LARGEST_PAGE = 1_000;
+const MAX_PAGE = 1_000;
 
 interface Shown<T> {
   readonly path: string;
@@ -81,7 +81,7 @@ export function usePages<T, Name extends string>(path: string, name: Name, key?:
     let { items, next, partial } = start;
     try {
       do {
-        const limit = Math.min(LARGEST_PAGE, Math.max(PAGE, count - items.length));
+        const limit = Math.min(MAX_PAGE, Math.max(PAGE, count - items.length));
         const cursor = next === null ? '' : `&cursor=${next}`;
         const page = await get<
           Record<Name, readonly T[]> & { readonly next_cursor: string | null } & {

@@ -4,9 +4,9 @@ import { plural, shortened } from '../format.ts';
 import type { JsonObject } from '../mcp.ts';
 
 /** A page with 100,000 of them does not answer for minutes. */
-const MOST_PARTS = 200;
+const MAX_PARTS = 200;
 /** Half a million lines stop the page for 30 s. */
-const MOST_CHARACTERS = 100_000;
+const MAX_CHARACTERS = 100_000;
 /** The depth of the deepest part: that of a message, its content, and the resource in it. */
 const DEEPEST = 2;
 
@@ -16,10 +16,10 @@ export function Result({ result }: { readonly result: JsonObject }) {
   return (
     <div class={isError === true ? 'stack result failed' : 'stack result'}>
       {isError === true && <p class="strong tone-bad">The tool reports an error.</p>}
-      {parts.slice(0, MOST_PARTS).map((part, index) => (
+      {parts.slice(0, MAX_PARTS).map((part, index) => (
         <Part key={index} part={part} />
       ))}
-      {parts.length > MOST_PARTS && <p class="muted">{plural(parts.length - MOST_PARTS, 'more part')}</p>}
+      {parts.length > MAX_PARTS && <p class="muted">{plural(parts.length - MAX_PARTS, 'more part')}</p>}
       {structuredContent !== undefined && (
         <details open={parts.length === 0}>
           <summary>Structured content</summary>
@@ -39,10 +39,10 @@ export function Output({ text }: { readonly text: string }) {
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by the keyboard */}
       <pre class="output" tabIndex={0}>
-        {shortened(text, MOST_CHARACTERS)}
+        {shortened(text, MAX_CHARACTERS)}
       </pre>
-      {text.length > MOST_CHARACTERS && (
-        <p class="muted">{plural(text.length - MOST_CHARACTERS, 'more character')}</p>
+      {text.length > MAX_CHARACTERS && (
+        <p class="muted">{plural(text.length - MAX_CHARACTERS, 'more character')}</p>
       )}
     </>
   );

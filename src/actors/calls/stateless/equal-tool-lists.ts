@@ -11,7 +11,7 @@ import { capabilitiesKey } from '../../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 
 /** The largest list that is compared, in bytes. */
-const LARGEST_LIST_BYTES = 1024 * 1024;
+const MAX_LIST_BYTES = 1024 * 1024;
 /** The most sets of capabilities that are remembered per backend. */
 const MAX_CAPABILITIES = 64;
 
@@ -29,7 +29,7 @@ export class EqualToolLists {
    * `profile`.
    */
   learn({ handshake, tools }: InstanceRef, profile: ClientProfile, event: ExchangeEvent): void {
-    if (!handshake || event.kind !== 'result' || event.result.bytes.length > LARGEST_LIST_BYTES) return;
+    if (!handshake || event.kind !== 'result' || event.result.bytes.length > MAX_LIST_BYTES) return;
     const names = allToolsOf(parsedResult(event.result));
     if (names === undefined || tools?.listsOnly(names) !== true) return;
     const known = this.#capabilities.get(handshake) ?? new Set();

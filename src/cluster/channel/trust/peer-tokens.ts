@@ -13,7 +13,7 @@ import { PEER_REFUSAL, type RefusalReason } from '../peer-protocol.ts';
 
 const TOKEN_MS = 30_000;
 /** A token with less time left is not sent. */
-const LEAST_LEFT_MS = 10_000;
+const MIN_LEFT_MS = 10_000;
 /**
  * Tokens that a receiver remembers, most with some 500 bytes. It forgets all of them once in TOKEN_MS: a token may
  * name 1,000 templates.
@@ -136,7 +136,7 @@ export class TokenIssuer {
     const nowMs = this.#now() + this.#aheadMs;
     const issued = this.#issued.get(principal);
     const from = this.#from();
-    if (issued?.from === from && issued.endsAtMs - nowMs > LEAST_LEFT_MS) return issued.token;
+    if (issued?.from === from && issued.endsAtMs - nowMs > MIN_LEFT_MS) return issued.token;
     const endsAtMs = nowMs + TOKEN_MS;
     const token = this.#sign({ from, to: this.#to, endsAtMs, principal });
     this.#issued.set(principal, { from, token, endsAtMs });
@@ -156,7 +156,7 @@ export class TokenIssuer {
         if (typeof nowMs !== 'number' || typeof proof !== 'string') return false;
         if (!isSame(proof, proofOfTime(this.#key, nonce, nowMs))) return false;
         const answeredAtMs = this.#now();
-        if (answeredAtMs - sentAtMs > LEAST_LEFT_MS) return false;
+        if (answeredAtMs - sentAtMs > MIN_LEFT_MS) return false;
         // The receiver read its clock before its answer came: a token never ends later than it may.
         this.#aheadMs = nowMs - answeredAtMs;
         this.#issued = new WeakMap();

@@ -28,12 +28,12 @@ const KNOWN = 1_000;
 /** The most stored documents, over all nodes: any outsider can cause one. The oldest ones are removed, this many at once. */
 const MAX_STORED = 1_000;
 const MADE_ROOM = 100;
-const LONGEST_ID = 500;
+const MAX_ID_LENGTH = 500;
 
 /** True for the URL of a document: https, with a path, and without parts that two readers would resolve differently. */
 export function isDocumentUrl(id: string): boolean {
   if (
-    id.length > LONGEST_ID ||
+    id.length > MAX_ID_LENGTH ||
     !/^https:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:]+\])(?::\d{1,5})?\/[^\s#\\]*$/.test(id)
   )
     return false;

@@ -48,7 +48,7 @@ export const COMMAND_LINE: ClientRecord = {
 export const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic', 'private_key_jwt'] as const;
 
 const MAX_URIS = 10;
-const LONGEST_URI = 500;
+const MAX_URI_LENGTH = 500;
 const NAME_CHARACTERS = 60;
 /** Schemes that a browser or the system handles itself: no client gets an answer there. */
 const FORBIDDEN: ReadonlySet<string> = new Set([
@@ -137,7 +137,7 @@ function urisOf(written: unknown): readonly string[] {
 }
 
 function uriFault(uri: string): string | undefined {
-  if (uri.length > LONGEST_URI) return `has more than ${LONGEST_URI} characters`;
+  if (uri.length > MAX_URI_LENGTH) return `has more than ${MAX_URI_LENGTH} characters`;
   // A parser drops or repairs these characters; clients and servers would not agree on the rest.
   if (/[\s\\]|[^\x21-\x7e]/.test(uri)) return 'has characters that a URL must escape';
   const url = URL.parse(uri);
