@@ -25,4 +25,18 @@ test('a wait that is longer than the longest of Node does not end at once', () =
   }
 });
 
+test('a wait that is already over ends at once, without a warning of Node', async () => {
+  const { mock: setTimer } = mock.method(globalThis, 'setTimeout');
+  const clocks = [systemClock, systemClock.background];
+  try {
+    await Promise.all(clocks.map(({ alarm }) => new Promise<void>((resolve) => void alarm(-5, resolve))));
+    assert.equal(
+      setTimer.calls.map(({ arguments: [, waitMs] }) => waitMs),
+      [0, 0],
+    );
+  } finally {
+    setTimer.restore();
+  }
+});
+
 test.run();

@@ -33,8 +33,9 @@ export const systemClock: Clock = {
 /** The longest wait of a timer of Node, 24.8 days: a longer one would end at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
+/** Of a wait that is over, the shortest: Node warns of negative ones. */
 function timerMs(waitMs: number): number {
-  return Math.min(waitMs, MAX_TIMER_MS);
+  return Math.min(Math.max(waitMs, 0), MAX_TIMER_MS);
 }
 
 function once(timer: NodeJS.Timeout): () => void {
