@@ -1,6 +1,7 @@
 // Messages of servers and of clients, of both eras, with one odd node: null, an object as a text, numbers beyond 2^53, deep
 // nesting, repeated keys. Whatever it is, no error escapes, each request is answered by a result or an error with a code, and the
-// lists and calls of other templates are as before. ODD_SEED repeats a run; ODD_RUNS, ODD_PROGRAMS and ODD_CLIENT_RUNS make it longer.
+// lists and calls of other templates are as before. ODD_SEED makes another run; ODD_RUNS, ODD_PROGRAMS and ODD_CLIENT_RUNS a
+// longer one.
 
 import * as assert from 'uvu/assert';
 import { META } from '../../../src/domain/mcp/mcp.ts';
@@ -15,8 +16,8 @@ import { kindsOf, type SpokenEra, TOOLS } from './odd-messages.ts';
 import { withOddNode } from './odd-node.ts';
 import { startOddServer } from './odd-server.ts';
 
-const { ODD_SEED, ODD_RUNS = '10', ODD_PROGRAMS = '1', ODD_CLIENT_RUNS = '300' } = process.env;
-const seed = Number(ODD_SEED ?? Date.now() % 2 ** 31);
+const { ODD_SEED = '7', ODD_RUNS = '10', ODD_PROGRAMS = '1', ODD_CLIENT_RUNS = '300' } = process.env;
+const seed = Number(ODD_SEED);
 const test = suite(`odd values, ODD_SEED=${seed}`, {
   timeoutMs: 60_000 + Number(ODD_RUNS) * 5_000 + Number(ODD_CLIENT_RUNS) * 100,
 });
