@@ -216,7 +216,7 @@ test('whose link an admin ends meanwhile are not linked again, by a sign-in or b
   const eve = await company.signIn(SETTING, said(['staff']));
   between(store.accounts, 'findUsers', () => company.unlink(eve));
   const refusal = await company.signIn(SETTING, said(['staff'])).catch((error: Error) => error.message);
-  assert.match(String(refusal), 'users link eve');
+  assert.match(String(refusal), 'user link eve');
   assert.is(await store.oauth.count({ kind: 'identity' }), 0);
 
   await company.link(eve, { issuer: SETTING.issuer, subject: 's-1' });
