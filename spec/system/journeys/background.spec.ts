@@ -133,7 +133,7 @@ test('restarts with its original options, and keeps running if the restart is im
   assert.match(readFileSync(join(workspace.folder, 'gateway.pid'), 'utf8'), '"--log-level","debug"');
   const half = await workspace.run('gateway', 'restart', 'search');
   assert.equal([half.code, half.out], [2, '']);
-  assert.match(half.err, 'missing required argument <id>; see npx stagedoor instance restart');
+  assert.match(half.err, /missing required argument <id>; see .* instance restart --help/);
 
   const file = join(workspace.folder, 'gateway.pid');
   writeFileSync(file, readFileSync(file, 'utf8').replace(workspace.folder, join(workspace.folder, 'gone')));

@@ -1,4 +1,4 @@
-// Parts that most pages use. They come with the first script, so that a page is one file more.
+// Parts that several pages use. They come with the first script, so that a page is one file more.
 
 import './cell.tsx';
 import './copy.tsx';
@@ -6,6 +6,7 @@ import './detail-row.tsx';
 import './dialog.tsx';
 import './load.ts';
 import './more.tsx';
+import './result.tsx';
 import './screen.ts';
 import './search.tsx';
 import './segments.tsx';
