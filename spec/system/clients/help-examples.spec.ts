@@ -55,12 +55,17 @@ const IMPORTED = `echo '{"mcpServers":{"docs":{"url":"https://mcp.example.com"}}
 const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
   [/^gateway start --background/, 'stagedoor gateway stop'],
   [/--state-dir/, 'mkdir -p /var/lib/stagedoor'],
+  [/^gateway restart --state-dir/, 'stagedoor gateway stop'],
   [
-    /^gateway stop --state-dir/,
+    /^gateway (stop|restart) --state-dir/,
     'stagedoor gateway start --background --port 0 --state-dir /var/lib/stagedoor',
   ],
   // The examples before it stop the gateway.
-  [/^gateway status$/, 'stagedoor gateway start --background'],
+  [/^gateway restart$/, 'stagedoor gateway start --background'],
+  [
+    /^gateway status$/,
+    'stagedoor gateway stop --state-dir /var/lib/stagedoor; stagedoor gateway start --background',
+  ],
   [/search-1/, `${SEARCH} search-1`],
   [
     /^template delete-settings/,
