@@ -5,7 +5,7 @@ import { newUser } from '../../../src/auth/accounts/accounts.ts';
 import { CompanyAccounts } from '../../../src/auth/issuers/company-accounts.ts';
 import { type ProviderAnswer, ProviderFailure } from '../../../src/auth/issuers/identity-provider.ts';
 import type { ProviderSetting } from '../../../src/config/provider-settings.ts';
-import { GatewayError } from '../../../src/domain/errors/errors.ts';
+import { codeOf, GatewayError } from '../../../src/domain/errors/errors.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
@@ -210,6 +210,21 @@ function between(
     },
   });
 }
+
+test('a sign-in ends, although others change its identity all the time', async () => {
+  const { company, store, said } = started();
+  await company.signIn(SETTING, said(['staff']));
+  let attempts = 0;
+  Object.assign(store.oauth, {
+    replace: async () => {
+      attempts += 1;
+      if (attempts > 1_000) throw new Error('it has no end');
+      return false;
+    },
+  });
+  const refusal = await company.signIn(SETTING, said(['staff'])).catch((error: unknown) => error);
+  assert.is(codeOf(refusal), 'DATABASE_UNAVAILABLE');
+});
 
 test('whose link an admin ends meanwhile are not linked again, by a sign-in or by the end of one', async () => {
   const { company, store, said, answerWith } = started();

@@ -22,6 +22,7 @@ import {
   unknownProvider,
 } from '../../domain/errors/account-errors.ts';
 import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
+import { databaseUnavailable } from '../../domain/errors/gateway-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { insistently } from '../../persistence/insistent.ts';
@@ -70,6 +71,8 @@ const CONFIRM_MS = 15 * 60_000;
 const UNREACHABLE_MS = 24 * 3_600_000;
 const ASKING_MS = 30_000;
 const REMEMBERED = 10_000;
+/** The most attempts of a sign-in, and of one change of an identity, while others change the same. */
+const MAX_ATTEMPTS = 5;
 
 /**
  * Signs users of identity providers in, and links their accounts. Accounts are found by issuer and subject, never by a
@@ -87,10 +90,21 @@ export class CompanyAccounts {
 
   /**
    * The account of a user who has just signed in at the provider, with the rights that the provider gives now; it
-   * is made at the first sign-in. INSUFFICIENT_PERMISSIONS, DUPLICATE_USERNAME, LAST_ADMIN.
+   * is made at the first sign-in. INSUFFICIENT_PERMISSIONS, DUPLICATE_USERNAME, LAST_ADMIN, DATABASE_UNAVAILABLE.
    */
   async signIn(setting: ProviderSetting, answer: ProviderAnswer): Promise<User> {
-    const { subject, claims, refreshToken } = answer;
+    for (let left = MAX_ATTEMPTS; left > 0; left -= 1) {
+      const user = await this.#signedIn(setting, answer);
+      if (user !== undefined) return user;
+    }
+    throw databaseUnavailable(new Error('others changed the account again and again'), 'no');
+  }
+
+  /** Undefined when an admin has ended the link, or deleted the account, meanwhile. */
+  async #signedIn(
+    setting: ProviderSetting,
+    { subject, claims, refreshToken }: ProviderAnswer,
+  ): Promise<User | undefined> {
     const role = roleOf(setting, claims, this.#options.roles);
     const identity = { issuer: setting.issuer, subject };
     const row = await this.#rowOfIdentity(identity);
@@ -106,8 +120,7 @@ export class CompanyAccounts {
       confirmedAtMs: clock.wall(),
       ...(keepsSecrets ? { refreshToken } : {}),
     };
-    if (await this.#keep(stored, user)) return user;
-    return this.signIn(setting, answer); // an admin has ended the link, or deleted the account, meanwhile
+    return (await this.#keep(stored, user)) ? user : undefined;
   }
 
   /**
@@ -205,8 +218,9 @@ export class CompanyAccounts {
       if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) return;
       // A database that fails at this moment leaves the id.
       const [user] = await accounts.findUsers([userId]).catch(() => []);
-      const who = user?.username ?? userId;
-      warn(`the rights of the user ${who} cannot be read again: ${asGatewayError(thrown).message}`);
+      warn(
+        `the rights of the user ${user?.username ?? userId} cannot be read again: ${asGatewayError(thrown).message}`,
+      );
     });
   }
 
@@ -286,13 +300,17 @@ export class CompanyAccounts {
     warn(`the user ${user.username} is disabled until the next sign-in at ${stored.issuer}`);
   }
 
-  /** Stores the identity, and replaces an earlier one. False when the identity is not that of the account any more. */
+  /**
+   * Stores the identity, and replaces an earlier one. False when the identity is not that of the account any more, or others
+   * change it all the time.
+   */
   async #keep(identity: StoredIdentity, user: User): Promise<boolean> {
-    for (;;) {
+    for (let left = MAX_ATTEMPTS; left > 0; left -= 1) {
       const row = await this.#rowOfIdentity(identity);
       if (row?.userId !== user.id) return false;
       if (await this.#options.store.replace(rowOfIdentity(identity, user), row.version)) return true;
     }
+    return false;
   }
 
   /** INSUFFICIENT_PERMISSIONS for an account that an admin has disabled, or changed while it was disabled. */
