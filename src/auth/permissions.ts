@@ -172,7 +172,7 @@ export interface AccountStatus {
   readonly userId?: string;
   /** Changes with the permissions and with the credentials of the account. */
   readonly stamp: string;
-  /** The expiry of a key, in ms since 1970; infinite for users, who can log in again. */
+  /** The expiry of a key, in ms since 1970; infinite for users, since a user can log in again. */
   readonly endsAtMs: number;
 }
 

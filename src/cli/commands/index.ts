@@ -103,7 +103,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
   user: 'Users, their rights, and how they sign in',
   'api-key': 'Keys with which programs call the gateway',
   client: 'MCP clients that may ask users to sign in',
-  grant: 'What MCP clients may do for the users who allowed it',
+  grant: 'Permissions of MCP clients, each given by a user',
   connection: 'The accounts with which the gateway calls servers that want OAuth',
   node: 'The gateways that share the database',
   db: 'The database of a gateway',

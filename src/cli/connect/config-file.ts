@@ -156,7 +156,7 @@ export async function changeEntry(
 }
 
 /**
- * Warns of others who can read the file, which keeps its mode: its user chose it before there was a key in it. On
+ * Warns when other users can read the file. It keeps its mode, which its user chose before there was a key in it. On
  * Windows other users cannot read the user's folder.
  */
 function warnOfReaders(

@@ -76,7 +76,7 @@ export function rightsBytes({ templates, views, tools }: Rights): number {
 
 const ENTRY_BYTES = 256;
 
-/** A text that is equal for two callers who get the same answer, as far as it depends on their rights. */
+/** A text that is equal for callers with equal answers, as far as these depend on their rights. */
 export function rightsKey({ templates, views, tools }: Rights): string {
   return JSON.stringify([templates && [...templates], views && [...views], tools?.lists]);
 }

@@ -87,7 +87,7 @@ export function connectionRequired(connection: ConnectionNeed): GatewayError {
   return new GatewayError('CONNECTION_REQUIRED', neededAccount(connection), { delivered: 'no', ...where });
 }
 
-/** The sentence that says which account is missing, and who connects it how. */
+/** The sentence that says which account is missing, which user connects it, and by which command. */
 function neededAccount({ template, instanceId, who, why, url }: ConnectionNeed): string {
   const command = `stagedoor connection add ${template} ${instanceId}`;
   const [whose, how] =

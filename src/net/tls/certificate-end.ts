@@ -1,4 +1,4 @@
-// When a certificate expires: whoever renews it is told some days before, and then each day.
+// The expiry of a certificate, and the warnings of it: some days before, and then each day.
 
 import { X509Certificate } from 'node:crypto';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -15,7 +15,7 @@ export interface CertificateEnd {
   readonly validTo: Date;
 }
 
-/** Of the first certificate of a text in PEM. */
+/** The end of the first certificate of a text in PEM. */
 export function certificateEndOf(pem: string, wallMs: number): CertificateEnd {
   const certificate = new X509Certificate(pem);
   const validTo = new Date(certificate.validTo);
@@ -32,7 +32,7 @@ interface EndWatch {
 
 /**
  * Warns at once, after each renewal, and then once a day, while the certificate expires soon or has expired. `setting` names it.
- * Gives what ends that.
+ * The returned function ends the warnings.
  */
 export function warnOfEnd(
   setting: string,
