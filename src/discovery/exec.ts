@@ -5,7 +5,12 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { addAbortSignal } from 'node:stream';
 import type Docker from 'dockerode';
-import type { ProgramOutput, RunInContainer } from '../domain/instances/found-instances.ts';
+import {
+  exitedWith,
+  type ProgramEnd,
+  type ProgramOutput,
+  type RunInContainer,
+} from '../domain/instances/found-instances.ts';
 import { sleep, systemClock, timeLimit } from '../domain/time/clock.ts';
 import { connectEngine, isAboutRemoved } from './containers.ts';
 
@@ -52,7 +57,7 @@ export const runInContainer: RunInContainer = async ({ engine: address, id }, wo
   const within = () => AbortSignal.any([abortSignal, timeLimit(systemClock, ENGINE_MS)]);
   const exited = closed.promise.then(() => {
     stream.destroy();
-    return reasonOf(exec, within);
+    return endOf(exec, within);
   });
   const pid = await pidOf(exec, variable, within);
   return {
@@ -114,17 +119,17 @@ async function isSignalled(
   }
 }
 
-/** The reason of the end of the program, as a clause. */
-async function reasonOf(exec: Docker.Exec, within: () => AbortSignal): Promise<string> {
+async function endOf(exec: Docker.Exec, within: () => AbortSignal): Promise<ProgramEnd> {
   try {
     for (let checks = 0; checks < END_CHECKS; checks += 1) {
       const { Running: isRunning, ExitCode: code } = await exec.inspect({ abortSignal: within() });
-      if (!isRunning) return code === null ? 'it ended' : `exited with code ${code}`;
+      if (!isRunning) return code === null ? { reason: 'it ended' } : exitedWith(code);
       await sleep(systemClock.background, END_CHECK_MS);
     }
-    return 'closed its standard output';
+    return { reason: 'closed its standard output' };
   } catch (thrown) {
-    return isAboutRemoved(thrown) ? 'its container was removed' : 'the connection to its engine was lost';
+    const isRemoved = isAboutRemoved(thrown);
+    return { reason: isRemoved ? 'its container was removed' : 'the connection to its engine was lost' };
   }
 }
 

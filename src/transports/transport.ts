@@ -5,6 +5,7 @@
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../domain/calls/exchange-event.ts';
+import type { ProgramEnd } from '../domain/instances/found-instances.ts';
 import type { OddOutput } from '../domain/instances/instance.ts';
 import type { TransportKind } from '../domain/instances/transport-kinds.ts';
 import type { JsonObject } from '../domain/json/json.ts';
@@ -12,14 +13,10 @@ import type { ClientProfile, ServerMessage } from '../domain/mcp/client.ts';
 import type { Handshake } from '../domain/mcp/mcp.ts';
 
 /** The end of a transport. `reason` is a clause, such as "exited with code 7" or "closed by the gateway". */
-export interface Closed {
-  readonly reason: string;
+export interface Closed extends ProgramEnd {
   /** True when the gateway asked for the end. */
   readonly expected: boolean;
 }
-
-/** The reason of a program that ended by itself, without a failure. */
-export const EXITED_CLEANLY = 'exited with code 0';
 
 export const CLOSED_BY_GATEWAY: Closed = { reason: 'closed by the gateway', expected: true };
 

@@ -177,7 +177,7 @@ for (const [what, at, seen] of [
 }
 
 for (const [what, fall] of [
-  ['breaks', (id: string) => harness.backend(id).disconnect('exited with code 1')],
+  ['breaks', (id: string) => harness.backend(id).disconnect()],
   ['is drained', (id: string) => harness.ref(id).drain()],
   ['leaves', (id: string) => void harness.fleet.remove('t', id, 1_000)],
 ] as const) {

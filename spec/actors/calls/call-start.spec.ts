@@ -84,7 +84,7 @@ test('wait for the way to another node each time that it is lost', async () => {
     await pass(3_000);
     openings.at(-1)?.open();
     assert.is(await call.end, 'a', `after ${count} losses`);
-    harness.backend('a').disconnect('its node is gone');
+    harness.backend('a').disconnect({ reason: 'its node is gone' });
     await settled();
   }
 });
@@ -99,7 +99,7 @@ test('that a lost way to another node did not deliver wait for the way, too', as
   const lost = harness.backend('a');
   for (const exchange of lost.open.slice(0, 2))
     exchange.fail(backendUnavailable('no answer', { delivered: 'no' }));
-  lost.disconnect('its node is gone');
+  lost.disconnect({ reason: 'its node is gone' });
   await pass(3_000);
   assert.equal(calls.map(isOver), [false, false]);
   assert.is(Object(await arrived.end).delivered, 'unknown');
@@ -136,7 +136,7 @@ test('do not wait for a networked server that was reached before', async () => {
   start('a', HTTP);
   openings[0]?.open();
   await settled();
-  harness.backend('a').disconnect('it ended');
+  harness.backend('a').disconnect({ reason: 'it ended' });
   await pass(600);
   assert.is(harness.ref('a').state, 'starting');
   assert.is(codeOf(await harness.call('write').end), 'NO_HEALTHY_INSTANCE');

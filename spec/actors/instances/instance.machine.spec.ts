@@ -7,6 +7,7 @@ import { ewma } from '../../../src/balancing/health-score.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { HttpRefusal } from '../../../src/domain/errors/errors.ts';
+import { exitedWith } from '../../../src/domain/instances/found-instances.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
@@ -192,20 +193,20 @@ check('waits between failed probes as a server asks for, until it answers', asyn
 });
 
 check('starts a program that ends after each answered call, without a failure, at once', async (harness) => {
-  const serve = async (isAnswered: boolean, reason: string): Promise<number> => {
+  const serve = async (isAnswered: boolean, exitCode: number): Promise<number> => {
     const transport = await harness.healthy();
     harness.call();
     if (isAnswered) transport.last.result();
-    transport.disconnect(reason);
+    transport.disconnect(exitedWith(exitCode));
     await settled();
     const { backOffMs } = harness.actor.getSnapshot().context;
     await harness.pass(backOffMs);
     assert.is(harness.ref.state, 'starting');
     return backOffMs;
   };
-  for (let call = 0; call < 6; call += 1) assert.is(await serve(true, 'exited with code 0'), 0);
-  assert.is(await serve(false, 'exited with code 0'), 500, 'its call was not answered');
-  assert.is(await serve(true, 'exited with code 1'), 1_000);
+  for (let call = 0; call < 6; call += 1) assert.is(await serve(true, 0), 0);
+  assert.is(await serve(false, 0), 500, 'its call was not answered');
+  assert.is(await serve(true, 1), 1_000);
 });
 
 check('reopens an unhealthy session after five failed probes', async (harness) => {

@@ -6,6 +6,7 @@ import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../../src/domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { Delivered, GatewayError } from '../../../src/domain/errors/errors.ts';
+import { exitedWith, type ProgramEnd } from '../../../src/domain/instances/found-instances.ts';
 import type { TransportKind } from '../../../src/domain/instances/transport-kinds.ts';
 import { type JsonObject, JsonText } from '../../../src/domain/json/json.ts';
 import type { ClientAnswer, ClientProfile, ServerMessage } from '../../../src/domain/mcp/client.ts';
@@ -220,8 +221,8 @@ export class ScriptedTransport implements Transport {
   }
 
   /** Loses the backend: its unanswered requests fail. */
-  disconnect(reason = 'exited with code 7'): void {
-    this.#end({ reason, expected: false });
+  disconnect(end: ProgramEnd = exitedWith(7)): void {
+    this.#end({ ...end, expected: false });
   }
 
   #end(closed: Closed): void {

@@ -3,10 +3,12 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { runInContainer } from '../../../src/discovery/exec.ts';
-import type {
-  ContainerProgram,
-  ProgramOutput,
-  RunInContainer,
+import {
+  type ContainerProgram,
+  exitedWith,
+  type ProgramEnd,
+  type ProgramOutput,
+  type RunInContainer,
 } from '../../../src/domain/instances/found-instances.ts';
 import { settlesWithin, systemClock } from '../../../src/domain/time/clock.ts';
 import { ProgramRun } from '../../../src/transports/stdio/program-run.ts';
@@ -26,10 +28,10 @@ function engine(endsAt: string, startMs = 0) {
     seen.push(`start ${id.slice(0, 2)} ${words.join(' ')}`);
     output = listener;
     await delay(startMs);
-    const exit = Promise.withResolvers<string>();
+    const exit = Promise.withResolvers<ProgramEnd>();
     const see = (what: string) => {
       seen.push(what);
-      if (what === endsAt) exit.resolve('exited with code 0');
+      if (what === endsAt) exit.resolve(exitedWith(0));
     };
     const program: ContainerProgram = {
       pid: undefined,
@@ -57,7 +59,7 @@ for (const [endsAt, steps] of [
     await new Promise((resolve) => child.write('hi', resolve));
     await Promise.all([child.stop(), child.stop()]);
     assert.equal(seen, ['start aa serve --fast', 'write hi', ...steps]);
-    assert.is(await child.exited, 'exited with code 0');
+    assert.equal(await child.exited, exitedWith(0));
     assert.is(child.pid, null);
   });
 }
@@ -68,7 +70,7 @@ test('stop soon gives up a program that nothing ends', async () => {
     ladder: { ...ladder, terminateMs: 1_000 },
   });
   assert.ok(await settlesWithin(child.stop(), 3_500, systemClock));
-  assert.is(await child.exited, 'could not be stopped');
+  assert.is((await child.exited).reason, 'could not be stopped');
 });
 
 test('sends input from before the start in order, and passes on the output', async () => {
@@ -116,7 +118,7 @@ for (const [silentAt, path] of [
       const child = new ProgramRun({ ...PROGRAM, container: place }, { runInContainer, ladder });
       const unanswered = await silence.promise;
       await Promise.all([child.stop(), once(unanswered, 'close')]);
-      assert.equal([await child.exited, child.pid], ['could not be stopped', null]);
+      assert.equal([(await child.exited).reason, child.pid], ['could not be stopped', null]);
     });
   });
 }

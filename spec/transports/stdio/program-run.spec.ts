@@ -34,7 +34,7 @@ asRoot('runs the program as another user, in its home folder, and can stop it', 
   assert.equal(JSON.parse(text), [user.uid, user.gid, [user.gid], user.home, user.home]);
   const child = new ProgramRun(node('setInterval(() => {}, 1000)'), { user, ladder: BRISK });
   await child.stop();
-  assert.match(await child.exited, 'killed by SIGTERM');
+  assert.match((await child.exited).reason, 'killed by SIGTERM');
   assert.is(await refusalOf('root'), 'ConfigError: stdio.user: "root" is root itself');
   assert.match(await refusalOf('no-such-user'), 'there is no user "no-such-user"');
 });
@@ -130,7 +130,7 @@ test('reports why a program could not be started', async () => {
   ];
   for (const [difference, reason] of failures) {
     const child = new ProgramRun({ ...node(''), ...difference });
-    assert.match(await child.exited, reason);
+    assert.match((await child.exited).reason, reason);
     assert.is(child.pid, null);
     const { promise: answered, resolve } = Promise.withResolvers<unknown>();
     child.write('to nobody', resolve);
@@ -141,7 +141,7 @@ test('reports why a program could not be started', async () => {
 
 posix('reports why a file cannot be run', async () => {
   const child = new ProgramRun({ ...node(''), command: import.meta.filename });
-  assert.match(await child.exited, /^could not be started: .*EACCES/);
+  assert.match((await child.exited).reason, /^could not be started: .*EACCES/);
 });
 
 test('reports the exit of a program only after reading all of its output', async () => {
@@ -156,14 +156,14 @@ posix('stops a program that ignores the end of its stdin by SIGTERM', async () =
   });
   await says(/ready/);
   await child.stop();
-  assert.is(await child.exited, 'killed by SIGTERM');
+  assert.is((await child.exited).reason, 'killed by SIGTERM');
 });
 
 posix('kills a program that ignores SIGTERM, too, and says so', async () => {
   const { child, says } = run(IGNORE_SIGTERM, BRISK);
   await says(/ready/);
   await child.stop();
-  assert.is(await child.exited, 'killed by SIGKILL');
+  assert.is((await child.exited).reason, 'killed by SIGKILL');
 });
 
 posix('a program that cannot be killed counts as ended when the stop gives up', async () => {
@@ -173,7 +173,7 @@ posix('a program that cannot be killed counts as ended when the stop gives up', 
   const kill = mock.method(process, 'kill', () => true);
   await child.stop();
   kill.mock.restore();
-  assert.is(await child.exited, 'could not be stopped');
+  assert.is((await child.exited).reason, 'could not be stopped');
   assert.ok(isRunning(pid));
   process.kill(pid, 'SIGKILL');
 });
@@ -192,7 +192,7 @@ posix('stops what a program leaves behind when it exits by itself, without waiti
   );
   const pid = Number(await says(/\d+/));
   child.write('go\n', () => {});
-  assert.is(await child.exited, 'exited with code 5');
+  assert.is((await child.exited).reason, 'exited with code 5');
   await until(() => !isRunning(pid), 'the grandchild has ended');
   await child.stop();
 });
@@ -204,7 +204,7 @@ posix('does not wait for a descendant that left the group and holds the pipes', 
   );
   const pid = Number(await says(/\d+/));
   child.write('go\n', () => {});
-  assert.is(await child.exited, 'exited with code 5');
+  assert.is((await child.exited).reason, 'exited with code 5');
   await child.stop();
   assert.ok(isRunning(pid), 'a program that starts a session of its own cannot be followed');
   process.kill(pid, 'SIGKILL');

@@ -2,6 +2,7 @@
 
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { exitedWith } from '../../../src/domain/instances/found-instances.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { HeldBytes } from '../../../src/domain/memory/held-bytes.ts';
@@ -82,7 +83,7 @@ for (const order of ['--id-first=no', '--id-first']) {
         const { end } = await see(transport.exchange(misbehave(how)));
         assert.equal([failure(end), failure((await other).end)], [LOST, LOST]);
         assert.match(String(end), 'exited with code 7');
-        assert.equal(await closed, { reason: 'exited with code 7', expected: false });
+        assert.equal(await closed, { ...exitedWith(7), expected: false });
       }));
   }
 

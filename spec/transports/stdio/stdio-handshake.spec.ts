@@ -2,7 +2,12 @@
 
 import * as assert from 'uvu/assert';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
-import type { ContainerProgram, RunInContainer } from '../../../src/domain/instances/found-instances.ts';
+import {
+  type ContainerProgram,
+  exitedWith,
+  type ProgramEnd,
+  type RunInContainer,
+} from '../../../src/domain/instances/found-instances.ts';
 import type { OpeningHistory } from '../../../src/transports/open-options.ts';
 import { open as stdio } from '../../../src/transports/stdio/stdio.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
@@ -141,15 +146,15 @@ test('starts a program in a container again if it exited when it was probed, but
   const runInContainer: RunInContainer = async (_container, [command], { onOutput }) => {
     starts += 1;
     if (command === 'missing') throw new Error('no such program');
-    const exit = Promise.withResolvers<string>();
+    const exit = Promise.withResolvers<ProgramEnd>();
     const write: ContainerProgram['write'] = (line, done) => {
       done();
       const { id, method } = JSON.parse(line.split('\n')[0] ?? '');
       const result = { protocolVersion: '2025-11-25', capabilities: {} };
-      if (method === 'server/discover') exit.resolve('exited with code 1');
+      if (method === 'server/discover') exit.resolve(exitedWith(1));
       else if (id !== undefined) onOutput(Buffer.from(`${JSON.stringify({ jsonrpc: '2.0', id, result })}\n`));
     };
-    const end = () => exit.resolve('exited with code 0');
+    const end = () => exit.resolve(exitedWith(0));
     return { pid: undefined, exited: exit.promise, write, endInput: end, signal: async () => end() };
   };
   const container = { engine: 'unix:///engine.sock', id: 'a'.repeat(64) };

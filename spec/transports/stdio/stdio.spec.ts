@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { PASS_ENV } from '../../../src/domain/instances/command.ts';
+import { exitedWith } from '../../../src/domain/instances/found-instances.ts';
 import { open as stdio } from '../../../src/transports/stdio/stdio.ts';
 import {
   callTool,
@@ -89,7 +90,7 @@ test('closed$ reports that the program exited by itself', async () => {
   const closed = collect(transport.closed$);
   const { events } = await see(transport.exchange(callTool('echo', { text: 'last words' })));
   assert.is(textOf(events[0]), 'last words');
-  assert.equal(await closed, [{ reason: 'exited with code 1', expected: false }]);
+  assert.equal(await closed, [{ ...exitedWith(1), expected: false }]);
   const { end } = await see(transport.exchange(callTool('echo', { text: 'too late' })));
   assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
   assert.is(transport.diagnostics().pid, null);

@@ -10,7 +10,7 @@ import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { Open } from '../../transports/open-options.ts';
-import { EXITED_CLEANLY, type TransportDiagnostics } from '../../transports/transport.ts';
+import type { TransportDiagnostics } from '../../transports/transport.ts';
 import { backOffMs, RESTART_FORGIVEN_MS } from '../back-off.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { DedicatedConversations } from './dedicated-conversations.ts';
@@ -199,9 +199,9 @@ export const instanceSetup = setup({
     }),
     recordEnd: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'transport.lost' && event.type !== 'transport.closed') return;
-      const { reason, stderr } = event;
+      const { reason, stderr, exitCode } = event;
       if (context.opened !== undefined)
-        enqueue.assign({ endedAfterCall: context.opened.hasAnswered && reason === EXITED_CLEANLY });
+        enqueue.assign({ endedAfterCall: context.opened.hasAnswered && exitCode === 0 });
       enqueue.assign({ ...withoutTransport(context), reason, stderr, refusal: event.refusal });
       const openingMs = event.type === 'transport.closed' ? event.openingMs : undefined;
       if (openingMs === undefined) return;

@@ -5,6 +5,7 @@ import { firstValueFrom, from, map, race } from 'rxjs';
 import { fromCallback } from 'xstate';
 import type { TemplatePolicy } from '../../balancing/policy.ts';
 import { GatewayError, type HttpRefusal, reasonOf } from '../../domain/errors/errors.ts';
+import type { ProgramEnd } from '../../domain/instances/found-instances.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
@@ -24,9 +25,9 @@ export interface TransportInput extends OpenedTransportDeps {
   readonly policy: Pick<TemplatePolicy, 'startTimeoutMs'>;
 }
 
-/** Why a transport ended, and the last lines that its program wrote to standard error. */
-interface TransportEnd {
-  readonly reason: string;
+/** Why a transport ended. */
+interface TransportEnd extends ProgramEnd {
+  /** The last lines that its program wrote to standard error. */
   readonly stderr: readonly string[];
   /** The response by which a server refused the opening over HTTP. Default: it did not. */
   readonly refusal?: HttpRefusal | undefined;
@@ -100,9 +101,10 @@ export const transportActor = fromCallback<
     try {
       if (ending.signal.aborted) void closeQuietly(started);
       else follow(started);
-      const { reason } = await firstValueFrom(started.closed$);
+      const { expected, ...end } = await firstValueFrom(started.closed$);
       transport = undefined;
-      return { reason: leaving ?? reason, stderr: started.diagnostics().stderr };
+      const { stderr } = started.diagnostics();
+      return leaving === undefined ? { ...end, stderr } : { reason: leaving, stderr };
     } catch (thrown) {
       return endOf(thrown);
     }

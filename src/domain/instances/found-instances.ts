@@ -79,12 +79,24 @@ export interface ProgramOutput {
   onError(chunk: Buffer): void;
 }
 
+/** How a program ended. */
+export interface ProgramEnd {
+  /** A clause: "exited with code 7", "killed by SIGKILL". */
+  readonly reason: string;
+  /** Absent when it did not exit by itself, or nobody knows its exit code. */
+  readonly exitCode?: number;
+}
+
+export function exitedWith(exitCode: number): ProgramEnd {
+  return { reason: `exited with code ${exitCode}`, exitCode };
+}
+
 /** A program that an engine runs in a container. src/discovery/exec.ts implements it. */
 export interface ContainerProgram {
   /** The process id on this machine; undefined when the engine is on another machine, or the id is unknown. */
   readonly pid: number | undefined;
-  /** The reason of its end, as a clause; by then all its output was passed on. Never rejects. */
-  readonly exited: Promise<string>;
+  /** Resolves when all its output was passed on. Never rejects. */
+  readonly exited: Promise<ProgramEnd>;
   /** Writes to standard input. `done` is called once. Never throws. */
   write(text: string, done: (error?: Error | null) => void): void;
   endInput(): void;

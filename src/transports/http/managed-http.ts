@@ -54,7 +54,7 @@ async function openManaged(
   const child = new ProgramRun(programOf(definition), { ladder: LADDER, reaper, passEnv, user, scheduler });
   options.onStarted?.(() => ({ pid: child.pid, stderr: child.tail.lines }));
   const over = new AbortController();
-  void child.exited.then((reason) => over.abort(reason));
+  void child.exited.then(({ reason }) => over.abort(reason));
   try {
     return withProgram(await openWhenListening(definition, options, over.signal, openEndpoint), child);
   } catch (thrown) {
@@ -68,7 +68,7 @@ async function openManaged(
 
 function withProgram(inner: EndpointTransport, child: ProgramRun): Transport {
   const closed$ = new AsyncSubject<Closed>();
-  void child.exited.then((reason) => inner.end({ reason, expected: false }));
+  void child.exited.then((end) => inner.end({ ...end, expected: false }));
   inner.closed$.pipe(delayWhen(() => child.stop())).subscribe(closed$);
   return {
     kind: inner.kind,

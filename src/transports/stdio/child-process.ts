@@ -6,7 +6,12 @@ import { existsSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 import { childEnvironment, type ProgramUser } from '../../domain/instances/command.ts';
-import type { ContainerProgram, ProgramOutput } from '../../domain/instances/found-instances.ts';
+import {
+  type ContainerProgram,
+  exitedWith,
+  type ProgramEnd,
+  type ProgramOutput,
+} from '../../domain/instances/found-instances.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
 import type { OpenOptions, ProgramOptions } from '../open-options.ts';
@@ -65,11 +70,11 @@ export function startProcess(
     for (const pipe of [stdin, stdout, stderr]) pipe?.destroy();
   };
   /** Waits until all output was read, but not for a process that left the group and still holds the pipes. */
-  const drained = async (reason: string): Promise<string> => {
+  const drained = async (end: ProgramEnd): Promise<ProgramEnd> => {
     const outputs = [stdout, stderr].filter((pipe) => pipe !== null);
     await settlesWithin(Promise.all(outputs.map(closing)), DRAIN_MS, systemClock);
     closePipes();
-    return reason;
+    return end;
   };
   /** Pipes of a program that exits close shortly before its exit is known. */
   const closed = async (pipe: 'input' | 'output'): Promise<void> => {
@@ -110,11 +115,10 @@ function spawnProgram(program: Program, { passEnv, user, reaper }: ProcessOption
   });
 }
 
-/** Resolves with how it ended. */
-function exitOf(child: ChildProcess, scheduler: ProcessOptions['scheduler']): Promise<string> {
+function exitOf(child: ChildProcess, scheduler: ProcessOptions['scheduler']): Promise<ProgramEnd> {
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => {
-      const end = () => resolve(signal === null ? `exited with code ${code}` : `killed by ${signal}`);
+      const end = () => resolve(code === null ? { reason: `killed by ${signal}` } : exitedWith(code));
       // Thousands may end at once.
       if (scheduler === undefined) end();
       else scheduler.run(end);

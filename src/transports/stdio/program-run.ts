@@ -3,6 +3,7 @@
 // behind an endpoint with it.
 
 import { messageOf } from '../../domain/errors/errors.ts';
+import type { ProgramEnd } from '../../domain/instances/found-instances.ts';
 import { NOT_STARTED } from '../../domain/instances/start-failure.ts';
 import { settlesWithin, systemClock } from '../../domain/time/clock.ts';
 import type { ProgramOptions } from '../open-options.ts';
@@ -39,15 +40,14 @@ export interface ProgramRunOptions extends ProcessOptions, Pick<ProgramOptions, 
  */
 export class ProgramRun {
   /**
-   * Resolves with the reason of its end, as a clause: "exited with code 7", "killed by SIGKILL", "could not be
-   * started: ENOENT, there is no program ...". By then all its output has been read. It resolves when `stop` gives
-   * up, at the latest. Never rejects.
+   * Resolves when it has ended and all its output has been read, or when it could not be started, with the reason "could not
+   * be started: ENOENT, there is no program ..."; when `stop` gives up, at the latest. Never rejects.
    */
-  readonly exited: Promise<string>;
+  readonly exited: Promise<ProgramEnd>;
   /** The last lines of its stderr, and lines of stdout that are added: some programs write there why they do not run. */
   readonly tail = new LineTail(() => this.secrets);
   readonly #ladder: KillLadder;
-  readonly #givenUp = Promise.withResolvers<string>();
+  readonly #givenUp = Promise.withResolvers<ProgramEnd>();
   /** Ends the remaining pipes, or the remaining connections to the engine. */
   readonly #over = new AbortController();
   /** Undefined when it could not be started. */
@@ -67,7 +67,7 @@ export class ProgramRun {
     // A process of this machine runs already, and must not run unwatched.
     const ended = starting instanceof Promise ? starting.then(follow) : follow(starting);
     this.#started = Promise.resolve(starting).catch(() => undefined);
-    const failed = (thrown: unknown) => `${NOT_STARTED}: ${messageOf(thrown)}`;
+    const failed = (thrown: unknown) => ({ reason: `${NOT_STARTED}: ${messageOf(thrown)}` });
     this.exited = Promise.race([ended.catch(failed), this.#givenUp.promise]);
   }
 
@@ -119,8 +119,7 @@ export class ProgramRun {
     return Promise.reject(new Error('this gateway runs no programs in containers'));
   }
 
-  /** Resolves with the reason of its end. */
-  async #follow(program: RunningProgram, { reaper }: ProgramRunOptions): Promise<string> {
+  async #follow(program: RunningProgram, { reaper }: ProgramRunOptions): Promise<ProgramEnd> {
     const { pid, exited } = program;
     this.#program = program;
     // An engine gives each program its own session, and so its own group.
@@ -134,9 +133,9 @@ export class ProgramRun {
       program.endInput();
       void program.signal('TERM');
     }
-    const reason = await exited;
+    const end = await exited;
     this.#hasExited = true;
-    return reason;
+    return end;
   }
 
   async #stopInSteps(): Promise<void> {
@@ -157,4 +156,4 @@ export class ProgramRun {
 }
 
 /** The end of a program that SIGKILL does not end, such as one of another user. */
-const NOT_STOPPED = 'could not be stopped';
+const NOT_STOPPED: ProgramEnd = { reason: 'could not be stopped' };

@@ -5,6 +5,7 @@ import type { Unsubscribable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import { tooManyMessages } from '../../domain/errors/request-errors.ts';
+import { exitedWith } from '../../domain/instances/found-instances.ts';
 import type { OddOutput } from '../../domain/instances/instance.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { definedFields } from '../../domain/json/json.ts';
@@ -18,7 +19,7 @@ import { Channel, type ChannelOpening, type ExchangeObserver, type PendingExchan
 import type { HandshakeChannel } from '../handshake.ts';
 import type { CommandHistory, OpenOptions } from '../open-options.ts';
 import { errorWithoutSecrets } from '../secrets.ts';
-import { CLOSED_BY_GATEWAY, type Closed, EXITED_CLEANLY, type TransportDiagnostics } from '../transport.ts';
+import { CLOSED_BY_GATEWAY, type Closed, type TransportDiagnostics } from '../transport.ts';
 import type { Program } from './child-process.ts';
 import { EDGE_BYTES, LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
 import { idsAtEdges } from './message-edges.ts';
@@ -84,11 +85,13 @@ export class StdioChannel extends Channel {
     const onPipeClosed = (pipe: string): void => this.#pipeClosed(`closed its standard ${pipe}`);
     this.#program = new ProgramRun(program, { onOutput, onPipeClosed, ...options });
     this.#outbox = new Outbox(this.#program, waitingBytes);
-    void this.#program.exited.then((reason) => {
+    void this.#program.exited.then((end) => {
       decoder.close();
       this.#noteFailure();
-      if (reason === EXITED_CLEANLY) this.#noteEndAfterCall();
-      this.end({ reason: this.#fault ?? reason, expected: false });
+      if (end.exitCode === 0) this.#noteEndAfterCall();
+      this.end(
+        this.#fault === undefined ? { ...end, expected: false } : { reason: this.#fault, expected: false },
+      );
     });
   }
 
@@ -162,7 +165,7 @@ export class StdioChannel extends Channel {
     this.#answeredAtMs = this.#clock.now();
     if (this.#command.endsAfterCall !== true || !this.isIdle || !this.isUsable) return;
     this.#isEnding = true;
-    this.end({ reason: EXITED_CLEANLY, expected: false });
+    this.end({ ...exitedWith(0), expected: false });
   }
 
   #noteEndAfterCall(): void {

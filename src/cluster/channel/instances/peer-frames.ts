@@ -25,6 +25,7 @@ import type { ClientAnswer } from '../../../domain/mcp/client.ts';
 import type { JsonRpcError } from '../../../domain/mcp/jsonrpc.ts';
 import type { Handshake } from '../../../domain/mcp/mcp.ts';
 import { withoutRest } from '../../../domain/memory/held-bytes.ts';
+import type { Closed } from '../../../transports/transport.ts';
 
 export type PeerFrame =
   | ({ readonly kind: 'opened' } & OpenedConversation)
@@ -43,7 +44,7 @@ export type PeerFrame =
   | { readonly kind: 'cut'; readonly cut: string }
   | { readonly kind: 'result'; readonly result: JsonText }
   | { readonly kind: 'failed'; readonly failure: Failure }
-  | { readonly kind: 'closed'; readonly reason: string; readonly expected: boolean }
+  | ({ readonly kind: 'closed' } & Closed)
   | { readonly kind: 'duty'; readonly isDraining: boolean }
   /** Calls at the instance that did not come this way. */
   | { readonly kind: 'load'; readonly otherCalls: number };

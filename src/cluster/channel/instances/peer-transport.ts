@@ -307,8 +307,10 @@ class PeerConversation implements Conversation {
               settle();
               reject(errorIn(frame.failure, 'no'));
             } else if (frame.kind === 'duty') onDraining?.(frame.isDraining);
-            else if (frame.kind === 'closed') end = { reason: frame.reason, expected: frame.expected };
-            else opened?.receive(frame);
+            else if (frame.kind === 'closed') {
+              const { kind, ...closed } = frame;
+              end = closed;
+            } else opened?.receive(frame);
           },
           ended: (error) => {
             settle();
