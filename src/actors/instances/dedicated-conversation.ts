@@ -2,7 +2,9 @@
 // after some time without one. dedicated-conversations.ts assigns uses and bounds the number of conversations; the
 // events `upstream.*` report them.
 //
-//   opening ──► open ──► retired ──► gone      opening, open ──► retired      retired: no further use begins
+//   serving ──► retired ──► closing ──► gone      serving: opening or open      retired: no further use begins
+//
+// Any stage may be left out: a conversation that could not be opened is gone at once.
 
 import { type Observable, type Observer, tap } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -103,12 +105,11 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   /** The number of uses of sessions, which keep them between their calls. */
   #sessions = 0;
   usedAtMs: number;
-  #refusesUses = false;
   /** True once the conversation has ended, and its calls have got their error; its process may still be ending. */
   isOver = false;
   /** True when the conversation ended because another one needed its place. */
   isReplaced = false;
-  #isGone = false;
+  #stage: 'serving' | 'retired' | 'closing' | 'gone' = 'serving';
   #disarm: (() => void) | undefined;
   #level: string | undefined;
   #settingLevel: Promise<void> | undefined;
@@ -160,7 +161,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     return this.inner !== undefined && this.#uses === this.#sessions;
   }
   get acceptsAnotherUse(): boolean {
-    return !this.#refusesUses && (this.sharing !== 'oneUse' || this.isIdle);
+    return this.#stage === 'serving' && (this.sharing !== 'oneUse' || this.isIdle);
   }
 
   /** Counts one more use. `isSession`: by a session, which uses the conversation only while it calls. */
@@ -173,20 +174,20 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     this.#uses -= 1;
     if (isSession) this.#sessions -= 1;
     this.usedAtMs = this.#deps.clock.now();
-    if (this.isIdle && (this.#refusesUses || this.#idleMs === 0)) void this.close();
+    if (this.isIdle && (this.#stage !== 'serving' || this.#idleMs === 0)) void this.close();
   }
 
   /** Refuses further uses, and ends the conversation when it has none left. Idempotent. */
   refuseUses(): void {
-    if (this.#refusesUses) return;
-    this.#refusesUses = true;
+    if (this.#stage !== 'serving') return;
+    this.#stage = 'retired';
     this.#disarm?.();
     if (this.isIdle) void this.close();
   }
 
   /** Ends the conversation and its calls at once. Resolves when its process has ended; never rejects. */
   close(): Promise<void> {
-    if (!this.#isGone && !this.#ending.signal.aborted) void this.#close();
+    if (this.#stage === 'serving' || this.#stage === 'retired') void this.#close();
     return this.gone;
   }
 
@@ -247,8 +248,9 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
 
   /** Ends the conversation. An opening is aborted; if it succeeds all the same, the conversation is closed then. */
   async #close(): Promise<void> {
+    this.#stage = 'closing';
+    this.#disarm?.();
     this.#ending.abort();
-    this.refuseUses();
     try {
       const conversation = this.inner ?? (await this.opening);
       if (conversation !== undefined) await closeQuietly(conversation);
@@ -259,9 +261,9 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   }
 
   #finish(): void {
-    if (this.#isGone) return;
-    this.#isGone = true;
-    this.refuseUses();
+    if (this.#stage === 'gone') return;
+    this.#stage = 'gone';
+    this.#disarm?.();
     this.#listener.gone(this);
     this.#resolveGone();
   }
