@@ -5,6 +5,7 @@
 //   gathering ── 50 ms ──► waiting: the client is asked ── resumed ──► running ── the backend asks ──► gathering …
 //                           └ the exchange ends, at its deadline at the latest ──► kept for the client for 10 min; no longer counted
 //                             as a call that waits
+//   any of them ── the client has the end, has left, or will not return ──► over
 
 import { Observable, type Subscriber, Subscription } from 'rxjs';
 import type { CallQuestions } from '../../../domain/calls/call-questions.ts';
@@ -159,9 +160,10 @@ export class CallsWithQuestions implements CallQuestions {
     this.#ended.take(ownerId);
   }
 
-  /** A call is over. Idempotent. */
-  gone({ id, ownerId, hasEnded }: CallWithQuestions): void {
-    if (this.#calls.delete(id)) (hasEnded ? this.#ended : this.#shares).release(ownerId);
+  /** A call is over; before, it was kept for its client or was under way. Called once. */
+  gone({ id, ownerId }: CallWithQuestions, wasKept: boolean): void {
+    this.#calls.delete(id);
+    (wasKept ? this.#ended : this.#shares).release(ownerId);
   }
 
   #add(ownerId: string, call: string, source: Subscription, subscriber: CallSubscriber): CallWithQuestions {
@@ -178,12 +180,21 @@ export class CallsWithQuestions implements CallQuestions {
   #makeRoom(ownerId: string): void {
     const isShareFull = this.#ended.isShareFull(ownerId);
     if (!isShareFull && !this.#ended.isFull) return;
-    const ended = [...this.#calls.values()].filter(({ hasEnded }) => hasEnded);
-    ended.find((asking) => !isShareFull || asking.ownerId === ownerId)?.cancel();
+    const kept = [...this.#calls.values()].filter(({ isKept }) => isKept);
+    kept.find((asking) => !isShareFull || asking.ownerId === ownerId)?.cancel();
   }
 }
 
 type CallSubscriber = Subscriber<SourcedEvent | ClientQuestion>;
+/** Delivers the end of an exchange to the subscriber. */
+type DeliverEnd = (subscriber: CallSubscriber) => void;
+
+/** The stages as the head of this file draws them. `disarm` cancels the timer of the stage. */
+type Stage =
+  | { readonly kind: 'running'; readonly subscriber: CallSubscriber }
+  | { readonly kind: 'gathering'; readonly subscriber: CallSubscriber; readonly disarm: () => void }
+  | { readonly kind: 'kept'; readonly end: DeliverEnd; readonly disarm: () => void }
+  | { readonly kind: 'waiting' | 'over' };
 
 /** The answer to a question that stays unanswered: the backend may continue without an answer. */
 const NO_ANSWER: ClientAnswer = {
@@ -204,20 +215,12 @@ class CallWithQuestions {
   readonly #table: CallsWithQuestions;
   readonly #call: string;
   readonly #source: Subscription;
-  /** Cancels the current timer: for further questions, or for the return of the client. Undefined while neither runs. */
-  #disarm: (() => void) | undefined;
+  #stage: Stage;
   readonly #open = new Map<string, ServerRequest>();
   #instanceId = '';
   #lastKey = 0;
   /** Messages that the backend sent while there was no subscriber, oldest first. */
   readonly #buffered = new MessageBuffer<SourcedEvent>();
-  /**
-   * Delivers the end of the exchange, which came while there was no subscriber, after the buffered messages.
-   * Undefined before.
-   */
-  #end: ((subscriber: CallSubscriber) => void) | undefined;
-  #subscriber: CallSubscriber | undefined;
-  #isOver = false;
   readonly #holding: Holding;
   /** The memory of the open questions, in bytes. */
   #questionBytes = 0;
@@ -236,13 +239,18 @@ class CallWithQuestions {
     this.ownerId = ownerId;
     this.#call = call;
     this.#source = source;
-    this.#subscriber = subscriber;
+    this.#stage = { kind: 'running', subscriber };
     this.#holding = table.hold(this);
   }
 
-  /** True while there is no subscriber: the client is expected to return. */
+  /** True while the client is expected to return. */
   get isWaiting(): boolean {
-    return this.#subscriber === undefined;
+    return this.#stage.kind === 'waiting' || this.isKept;
+  }
+
+  /** True when the exchange has ended, and only its end is left to deliver. */
+  get isKept(): boolean {
+    return this.#stage.kind === 'kept';
   }
 
   next(sourced: SourcedEvent): void {
@@ -262,21 +270,18 @@ class CallWithQuestions {
     this.#finish((subscriber) => subscriber.complete());
   }
 
-  /** True when the exchange has ended, and only its end is left to deliver. */
-  get hasEnded(): boolean {
-    return this.#end !== undefined && this.isWaiting;
-  }
-
   waitsFor(ownerId: string, call: string): boolean {
     return this.isWaiting && ownerId === this.ownerId && call === this.#call;
   }
 
   /** Delivers the buffered messages, then the end, or passes the answers on. Questions without an answer are asked again. */
   resume(subscriber: CallSubscriber, answers: ReadonlyMap<string, ClientAnswer>): void {
-    this.#subscriber = subscriber;
-    this.#endWait();
-    for (const answer of this.#buffered.takeAll()) subscriber.next(answer);
-    if (this.#end !== undefined) this.#deliverEnd(subscriber, this.#end);
+    const before = this.#stage;
+    const messages = this.#buffered.takeAll();
+    if (before.kind === 'kept') this.#dispose();
+    else this.#stage = { kind: 'running', subscriber };
+    for (const message of messages) subscriber.next(message);
+    if (before.kind === 'kept') deliver(before.end, subscriber);
     else if (!subscriber.closed) this.#answerQuestions(answers);
   }
 
@@ -287,12 +292,10 @@ class CallWithQuestions {
 
   /** Refuses the open questions and cancels the exchange. The subscriber gets nothing more. */
   cancel(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#subscriber = undefined;
+    if (this.#stage.kind === 'over') return;
+    this.#dispose();
     this.#refuseQuestions();
     this.#source.unsubscribe();
-    this.#dispose();
   }
 
   /** Cancels the exchange like `cancel`, and errors the subscriber. */
@@ -330,25 +333,22 @@ class CallWithQuestions {
    * runs: the question then goes with the next ones.
    */
   #gather(): void {
-    if (this.#subscriber !== undefined) this.#disarm ??= this.#table.alarm(GATHERING_MS, () => this.#ask());
-  }
-
-  #endWait(): void {
-    this.#disarm?.();
-    this.#disarm = undefined;
+    if (this.#stage.kind !== 'running') return;
+    const { subscriber } = this.#stage;
+    const disarm = this.#table.alarm(GATHERING_MS, () => this.#ask(subscriber));
+    this.#stage = { kind: 'gathering', subscriber, disarm };
   }
 
   /** Sends the questions to the client, ends the client's request, and waits for the client to return. */
-  #ask(): void {
+  #ask(subscriber: CallSubscriber): void {
     if (this.#table.isDismissed) {
       this.end(callCutOff());
       return;
     }
-    const subscriber = this.#subscriber;
-    this.#subscriber = undefined;
+    this.#stage = { kind: 'waiting' };
     const requests = new Map([...this.#open].map(([key, { method, params }]) => [key, { method, params }]));
-    subscriber?.next({ kind: 'asked', id: this.id, instanceId: this.#instanceId, requests });
-    subscriber?.complete();
+    subscriber.next({ kind: 'asked', id: this.id, instanceId: this.#instanceId, requests });
+    subscriber.complete();
   }
 
   #refuseQuestions(): void {
@@ -358,32 +358,38 @@ class CallWithQuestions {
   }
 
   /** Records or delivers the end of the exchange. Open questions need no answer any more. */
-  #finish(end: (subscriber: CallSubscriber) => void, bytes = 0): void {
-    if (this.#isOver || this.#end !== undefined) return;
+  #finish(end: DeliverEnd, bytes = 0): void {
+    if (this.#stage.kind === 'over' || this.#stage.kind === 'kept') return;
     this.#refuseQuestions();
-    if (this.#subscriber !== undefined) this.#deliverEnd(this.#subscriber, end);
-    else {
+    const subscriber = this.#subscriber;
+    if (subscriber !== undefined) {
+      this.#dispose();
+      deliver(end, subscriber);
+    } else {
       this.#table.ended(this);
-      this.#end = end;
-      this.#disarm = this.#table.alarm(UNREAD_END_MS, () => this.cancel());
+      const disarm = this.#table.alarm(UNREAD_END_MS, () => this.cancel());
+      this.#stage = { kind: 'kept', end, disarm };
       this.#holding.set(bytes);
     }
   }
 
-  #deliverEnd(subscriber: CallSubscriber, end: (subscriber: CallSubscriber) => void): void {
-    this.#isOver = true;
-    this.#subscriber = undefined;
-    this.#dispose();
-    end(subscriber);
-    subscriber.complete();
+  get #subscriber(): CallSubscriber | undefined {
+    return 'subscriber' in this.#stage ? this.#stage.subscriber : undefined;
   }
 
   #dispose(): void {
+    const before = this.#stage;
+    this.#stage = { kind: 'over' };
+    if ('disarm' in before) before.disarm();
     this.#buffered.takeAll();
-    this.#endWait();
     this.#holding.release();
-    this.#table.gone(this);
+    this.#table.gone(this, before.kind === 'kept');
   }
+}
+
+function deliver(end: DeliverEnd, subscriber: CallSubscriber): void {
+  end(subscriber);
+  subscriber.complete();
 }
 
 const TOO_LARGE = 'the questions and results for absent clients reached their memory limit';
