@@ -34,6 +34,16 @@ class Listening extends Subscription {
   }
 }
 
+/**
+ * What is under way towards the next subscription: nothing, a wait before it, or its opening. `refused`: the backend does
+ * not know the method, and is not asked again.
+ */
+type Renewal =
+  | { readonly kind: 'none' | 'refused' }
+  | { readonly kind: 'waiting'; readonly timer: Subscription }
+  | { readonly kind: 'opening'; readonly listening: Listening };
+const NONE: Renewal = { kind: 'none' };
+
 /** Subscribes to the changes of a modern backend with `subscriptions/listen`. Its owner must stop it. */
 export class BackendSubscription {
   readonly #clock: Clock;
@@ -42,17 +52,14 @@ export class BackendSubscription {
   readonly #wanted: () => ReadonlySet<string> | undefined;
   readonly #deliver: (notification: ServerNotification) => void;
   readonly #resumed: () => void;
-  /** The acknowledged subscription, and the one that replaces it once that is acknowledged. */
+  /** The acknowledged subscription. It ends when the next one is acknowledged. */
   #current: Listening | undefined;
-  #next: Listening | undefined;
-  #wait: Subscription | undefined;
+  #renewal = NONE;
   #failures = 0;
-  /** True when the backend does not know the method. */
-  #isRefused = false;
   /** True when the backend has refused resources: a lost subscription is then renewed for the lists first. */
   #isSelective = false;
   /** True after a time without any subscription, in which lists may have changed. */
-  #hasMissed = false;
+  #hasMissedLists = false;
   /** True after a time without a subscription to wanted resources, of which updates may have been missed. */
   #hasMissedUpdates = false;
   #isScheduled = false;
@@ -117,10 +124,9 @@ export class BackendSubscription {
 
   /** Ends all subscriptions until the next `refresh`. */
   stop(): void {
-    for (const ended of [this.#wait, this.#current, this.#next]) ended?.unsubscribe();
-    this.#wait = undefined;
+    this.#current?.unsubscribe();
     this.#current = undefined;
-    this.#next = undefined;
+    if (this.#renewal.kind !== 'refused') this.#renew(NONE);
     this.#settle();
   }
 
@@ -129,8 +135,7 @@ export class BackendSubscription {
    * or when none is wanted any more.
    */
   #update(): void {
-    const isReady = this.#next === undefined && this.#wait === undefined && !this.#isRefused;
-    const uris = isReady ? this.#wanted() : undefined;
+    const uris = this.#renewal.kind === 'none' ? this.#wanted() : undefined;
     const isForLists = this.#isSelective && this.#current === undefined && this.#lists.length > 0;
     if (uris !== undefined) this.#subscribeTo(isForLists ? new Set() : uris);
     this.#settle();
@@ -150,7 +155,7 @@ export class BackendSubscription {
       ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
     };
     const listening = new Listening(uris);
-    this.#next = listening; // before subscribing: the answer may come synchronously
+    this.#renewal = { kind: 'opening', listening }; // before subscribing: the answer may come synchronously
     listening.add(timer$(this.#clock, ACKNOWLEDGED_MS).subscribe(() => this.#acknowledge(listening)));
     listening.add(
       this.#exchange({ method: 'subscriptions/listen', params: { notifications } }).subscribe({
@@ -177,7 +182,7 @@ export class BackendSubscription {
 
   #acknowledge(listening: Listening): void {
     if (listening !== this.#next) return;
-    this.#next = undefined;
+    this.#renewal = NONE;
     this.#current?.unsubscribe();
     this.#current = listening;
     listening.add(
@@ -185,8 +190,8 @@ export class BackendSubscription {
         this.#failures = 0;
       }),
     );
-    if (this.#hasMissed) for (const list of this.#lists) this.#deliver(listNotice(list));
-    this.#hasMissed = false;
+    if (this.#hasMissedLists) for (const list of this.#lists) this.#deliver(listNotice(list));
+    this.#hasMissedLists = false;
     this.#update();
   }
 
@@ -203,24 +208,35 @@ export class BackendSubscription {
 
   #end(listening: Listening, isRefused = false): void {
     if (listening === this.#current) this.#current = undefined;
-    else if (listening === this.#next) this.#next = undefined;
+    else if (listening === this.#next) this.#renewal = NONE;
     else return;
     listening.unsubscribe();
-    this.#isRefused = isRefused;
-    this.#hasMissed ||= this.#current === undefined;
+    this.#hasMissedLists ||= this.#current === undefined;
     this.#hasMissedUpdates ||= listening.uris.size > 0;
     this.#failures += 1;
-    if (!isRefused && this.#next === undefined) this.#retryLater();
+    if (this.#next === undefined) this.#renew(isRefused ? { kind: 'refused' } : this.#waitToRetry());
     this.#settle();
   }
 
-  #retryLater(): void {
-    this.#wait?.unsubscribe();
+  #waitToRetry(): Renewal {
     const waitMs = backOffMs(this.#failures, LIMITS.restartLongestMs, MIDDLE);
-    this.#wait = timer$(this.#clock, waitMs).subscribe(() => {
-      this.#wait = undefined;
+    const timer = timer$(this.#clock, waitMs).subscribe(() => {
+      this.#renewal = NONE;
       this.#update();
     });
+    return { kind: 'waiting', timer };
+  }
+
+  /** Ends what is under way for the next subscription, and puts `renewal` in its place. */
+  #renew(renewal: Renewal): void {
+    if (this.#renewal.kind === 'waiting') this.#renewal.timer.unsubscribe();
+    if (this.#renewal.kind === 'opening') this.#renewal.listening.unsubscribe();
+    this.#renewal = renewal;
+  }
+
+  /** The subscription that replaces the current one once it is acknowledged. */
+  get #next(): Listening | undefined {
+    return this.#renewal.kind === 'opening' ? this.#renewal.listening : undefined;
   }
 
   get #isSettled(): boolean {
