@@ -56,8 +56,8 @@ export class SseConnection {
   /** Emits once when the stream is over; replayed. */
   readonly #gone$ = new ReplaySubject<void>(1);
   #session: McpSession | undefined;
-  #isOpening = false;
-  #isClosed = false;
+  /** The way of the connection to its session, and its end. A loss of the stream (`#stream`) changes nothing in it. */
+  #stage: 'unopened' | 'opening' | 'open' | 'closed' = 'unopened';
   readonly #endExpiry: () => void;
   #endWait = (): void => {};
 
@@ -155,7 +155,7 @@ export class SseConnection {
   /** Ends the stream. */
   leave(): void {
     if (this.#isClosed) return;
-    this.#isClosed = true;
+    this.#stage = 'closed';
     this.#endExpiry();
     this.#endWait();
     this.#deps.ended();
@@ -166,19 +166,19 @@ export class SseConnection {
 
   /** Answers 202 at once: a program may have to start. */
   #initialize(parsed: unknown, request: McpRequest, reply: ReplyWriter, backends: Backends): void {
-    if (this.#session !== undefined || this.#isOpening) {
+    if (this.#stage !== 'unopened') {
       throw refused(400, 'Invalid Request: the session is initialized already', RPC.invalidRequest);
     }
     const requests = this.#begin(parsed);
     const answers = this.#replyAs(reply, requests);
     const initializing = this.#deps.legacy.post(parsed, { ...request, headers: {} }, answers, backends);
-    this.#isOpening = true;
+    this.#stage = 'opening';
     reply.empty(202);
     Promise.resolve(initializing)
       .then(() => this.#carryOpened(reply.log.sessionId))
       .catch((thrown: unknown) => this.#fail(thrown, reply, requests))
       .finally(() => {
-        this.#isOpening = false;
+        if (this.#stage === 'opening') this.#stage = 'unopened';
       });
   }
 
@@ -190,8 +190,9 @@ export class SseConnection {
 
   /** Carries the session from now on. Messages outside of calls are sent on the stream, too. */
   async carry(session: McpSession): Promise<void> {
-    this.#session = session;
     if (this.#isClosed) return this.#deps.legacy.end(session);
+    this.#session = session;
+    this.#stage = 'open';
     this.#noteSession();
     // Calls that end with the session are answered in the same turn.
     session.ended$.subscribe(() => setImmediate(() => this.close()));
@@ -203,6 +204,10 @@ export class SseConnection {
       if (fault !== undefined) this.#deps.onFault(fault);
       this.close();
     }
+  }
+
+  get #isClosed(): boolean {
+    return this.#stage === 'closed';
   }
 
   #noteSession(): void {
