@@ -62,8 +62,6 @@ export interface SentCall<C> {
   isAnswered: boolean;
   /** True once the silence of the call was reported. */
   isSilent: boolean;
-  /** True while the backend waits for the client: the call uses no capacity. */
-  isAwaitingClient: boolean;
 }
 
 /**
@@ -104,8 +102,9 @@ interface CandidateRecord<C> {
   inSinceMs: number;
 }
 
-interface Out extends Suspension {
-  readonly isAvoided: boolean;
+/** A candidate that is out, as the head of this file draws it. It is half-open once its time is over, without a trial. */
+interface Suspended extends Suspension {
+  readonly kind: 'ejected' | 'avoided';
   /** The time from which the candidate may be chosen for a trial, in ms of the clock. */
   offerAtMs: number;
   trial: Pick<SentCall<unknown>, 'atMs'> | undefined;
@@ -116,7 +115,7 @@ export class Outliers<C extends object> {
   readonly #options: OutlierOptions<C>;
   /** Records live as long as their candidate: its level and its calls under way count again after it was down. */
   readonly #records = new WeakMap<C, CandidateRecord<C>>();
-  readonly #out = new Map<C, Out>();
+  readonly #suspended = new Map<C, Suspended>();
   /**
    * The exponentially weighted time to the first message of a call, over all candidates, in ms; undefined before the
    * first.
@@ -134,21 +133,21 @@ export class Outliers<C extends object> {
 
   /** True when no candidate is suspended. */
   get isEmpty(): boolean {
-    return this.#out.size === 0;
+    return this.#suspended.size === 0;
   }
 
   /** The suspension of a candidate; undefined while it gets calls as usual. */
   suspensionOf(candidate: C): Suspension | undefined {
-    return this.#out.get(candidate);
+    return this.#suspended.get(candidate);
   }
 
   /** True when the candidate is ejected or avoided. */
   isSuspended(candidate: C): boolean {
-    return this.#out.has(candidate);
+    return this.#suspended.has(candidate);
   }
 
   isEjected(candidate: C): boolean {
-    return this.#out.get(candidate)?.isAvoided === false;
+    return this.#suspended.get(candidate)?.kind === 'ejected';
   }
 
   /**
@@ -158,12 +157,13 @@ export class Outliers<C extends object> {
   sent(candidate: C): SentCall<C> {
     const record = this.#recordOf(candidate);
     const atMs = this.#options.clock.now();
-    const call: SentCall<C> = { record, atMs, isAnswered: false, isSilent: false, isAwaitingClient: false };
+    const call: SentCall<C> = { record, atMs, isAnswered: false, isSilent: false };
     record.unanswered.push(call);
     this.#calls += 1;
     this.#countActive(record, 1);
-    const out = this.#out.get(candidate);
-    if (out !== undefined && out.trial === undefined && atMs >= out.untilMs) out.trial = call;
+    const suspended = this.#suspended.get(candidate);
+    if (suspended !== undefined && suspended.trial === undefined && atMs >= suspended.untilMs)
+      suspended.trial = call;
     if (this.#stopCheck === undefined) this.#scheduleCheck();
     return call;
   }
@@ -174,10 +174,10 @@ export class Outliers<C extends object> {
    */
   pickHalfOpen(mayTake: (candidate: C) => boolean, isRepeatable?: (candidate: C) => boolean): C | undefined {
     const now = this.#options.clock.now();
-    for (const [candidate, out] of this.#out) {
-      if (out.trial !== undefined || now < out.offerAtMs || !mayTake(candidate)) continue;
-      if (now < out.untilMs + REPEATABLE_TRIAL_MS && !isRepeatable?.(candidate)) continue;
-      out.offerAtMs = now + OFFER_MS;
+    for (const [candidate, suspended] of this.#suspended) {
+      if (suspended.trial !== undefined || now < suspended.offerAtMs || !mayTake(candidate)) continue;
+      if (now < suspended.untilMs + REPEATABLE_TRIAL_MS && !isRepeatable?.(candidate)) continue;
+      suspended.offerAtMs = now + OFFER_MS;
       return candidate;
     }
     return undefined;
@@ -210,7 +210,7 @@ export class Outliers<C extends object> {
   close(): void {
     this.#endCheck();
     this.activeCalls = 0;
-    this.#out.clear();
+    this.#suspended.clear();
   }
 
   // --- results of calls ------------------------------------------------------------------------------------
@@ -224,29 +224,31 @@ export class Outliers<C extends object> {
     this.#usualMs = ewma(this.#usualMs, this.#options.clock.now() - call.atMs);
     // The calls before it are silent, but no longer the newest.
     unanswered.splice(0, unanswered.indexOf(call) + 1);
-    const out = this.#out.get(candidate);
-    if (out !== undefined && (out.isAvoided || out.trial === call)) this.#readmit(record);
+    const suspended = this.#suspended.get(candidate);
+    if (suspended !== undefined && (suspended.kind === 'avoided' || suspended.trial === call))
+      this.#readmit(record);
   }
 
-  setAwaitingClient(call: SentCall<C>, isAwaitingClient: boolean): void {
-    if (isAwaitingClient !== call.isAwaitingClient) this.#countActive(call.record, isAwaitingClient ? -1 : 1);
-    call.isAwaitingClient = isAwaitingClient;
+  /** Reports each change: while the backend waits for the client the call uses no capacity. */
+  setAwaitingClient({ record }: SentCall<C>, isAwaitingClient: boolean): void {
+    this.#countActive(record, isAwaitingClient ? -1 : 1);
   }
 
+  /** Reports the end of a call, once. One that waits for its client must be resumed first. */
   ended(call: SentCall<C>, how: CallVerdict): void {
     const { record } = call;
     this.#calls -= 1;
     if (this.#calls === 0) this.#endCheck();
-    if (!call.isAwaitingClient) this.#countActive(record, -1);
+    this.#countActive(record, -1);
     const index = call.isAnswered ? -1 : record.unanswered.lastIndexOf(call);
     if (index >= 0) record.unanswered.splice(index, 1);
-    const out = this.#out.get(record.candidate);
-    if (out !== undefined) {
-      if (out.trial !== call) return;
-      if (how === 'failed') this.#suspend(record, 'its trial call failed', out.isAvoided);
+    const suspended = this.#suspended.get(record.candidate);
+    if (suspended !== undefined) {
+      if (suspended.trial !== call) return;
+      if (how === 'failed') this.#suspend(record, 'its trial call failed', suspended.kind);
       else {
-        out.trial = undefined;
-        out.offerAtMs = out.untilMs;
+        suspended.trial = undefined;
+        suspended.offerAtMs = suspended.untilMs;
       }
     } else if (call.atMs < record.inSinceMs) return;
     else if (how === 'answered') this.#countSuccess(record);
@@ -269,28 +271,28 @@ export class Outliers<C extends object> {
     record.failures.add(now);
     const reason = whyEjected(record, now, this.#options.policy().ejectionFailures);
     if (reason === undefined || !this.#options.isUp(record.candidate)) return;
-    if (this.#ejected.length < this.#mostEjected) this.#suspend(record, reason, false);
+    if (this.#ejected.length < this.#mostEjected) this.#suspend(record, reason, 'ejected');
   }
 
-  get #ejected(): [C, Out][] {
-    return [...this.#out].filter(([, { isAvoided }]) => !isAvoided);
+  get #ejected(): [C, Suspended][] {
+    return [...this.#suspended].filter(([, { kind }]) => kind === 'ejected');
   }
 
   get #mostEjected(): number {
     return Math.floor(this.#options.members().length * EJECTED_SHARE);
   }
 
-  #suspend(record: CandidateRecord<C>, reason: string, isAvoided: boolean): void {
+  #suspend(record: CandidateRecord<C>, reason: string, kind: Suspended['kind']): void {
     const { candidate, inSinceMs } = record;
     const now = this.#options.clock.now();
-    if (!this.#out.has(candidate))
+    if (!this.#suspended.has(candidate))
       record.doublings = Math.max(0, record.doublings - Math.floor((now - inSinceMs) / FORGIVEN_MS));
     const forMs = Math.min(FIRST_OUT_MS * 2 ** record.doublings, MAX_OUT_MS);
     if (forMs < MAX_OUT_MS) record.doublings += 1;
     const untilMs = now + forMs;
-    const out = { reason, untilMs, isAvoided, offerAtMs: untilMs, trial: undefined };
-    this.#out.set(candidate, out);
-    this.#options.suspended(candidate, out, forMs);
+    const suspended = { reason, untilMs, kind, offerAtMs: untilMs, trial: undefined };
+    this.#suspended.set(candidate, suspended);
+    this.#options.suspended(candidate, suspended, forMs);
   }
 
   #readmit(record: CandidateRecord<C>): void {
@@ -300,7 +302,7 @@ export class Outliers<C extends object> {
 
   /** Ends the suspension of a candidate, if any, and forgets its earlier results. */
   #forgive(record: CandidateRecord<C>): void {
-    this.#out.delete(record.candidate);
+    this.#suspended.delete(record.candidate);
     record.failuresInARow = 0;
     record.successes.clear();
     record.failures.clear();
@@ -320,7 +322,7 @@ export class Outliers<C extends object> {
       // The pool changes its list when a silent candidate is found unhealthy.
       for (const candidate of [...this.#options.members()]) {
         const record = this.#records.get(candidate);
-        const { trial } = this.#out.get(candidate) ?? {};
+        const { trial } = this.#suspended.get(candidate) ?? {};
         if (record === undefined || (record.unanswered.length === 0 && trial === undefined)) continue;
         isNeeded = true;
         this.#check(record);
@@ -336,17 +338,17 @@ export class Outliers<C extends object> {
     for (const call of silent) call.isSilent = true; // reported once
     if (silent.length > 0) this.#options.silent(candidate);
     const thresholdMs = Math.max(SILENT_MS, SILENT_TIMES_USUAL * (this.#usualMs ?? 0));
-    const out = this.#out.get(candidate);
-    if (out !== undefined) {
-      if (out.trial !== undefined && out.trial.atMs <= now - thresholdMs)
-        this.#suspend(record, 'its trial call is unanswered', out.isAvoided);
+    const suspended = this.#suspended.get(candidate);
+    if (suspended !== undefined) {
+      if (suspended.trial !== undefined && suspended.trial.atMs <= now - thresholdMs)
+        this.#suspend(record, 'its trial call is unanswered', suspended.kind);
       return;
     }
     const last = unanswered[SILENT_CALLS - 1];
     if (this.#usualMs === undefined || last === undefined || last.atMs > now - thresholdMs) return;
     const seconds = Math.round(thresholdMs / 100) / 10;
     const reason = `its newest ${SILENT_CALLS} calls or more have been unanswered for over ${seconds} s`;
-    this.#suspend(record, reason, true);
+    this.#suspend(record, reason, 'avoided');
   }
 
   #recordOf(candidate: C): CandidateRecord<C> {

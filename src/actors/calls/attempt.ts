@@ -214,8 +214,7 @@ export class Attempt implements Observer<ExchangeEvent> {
    * synchronously.
    */
   #ask(request: ServerRequest): void {
-    this.isAwaitingClient ||= this.ref.calls.awaitClient(this.#ownerId);
-    if (!this.isAwaitingClient) {
+    if (!this.#awaitClient()) {
       request.answer(TOO_MANY_WAIT);
       return;
     }
@@ -229,10 +228,20 @@ export class Attempt implements Observer<ExchangeEvent> {
     if (this.isAwaitingClient) this.#noteAwaiting();
   }
 
+  /** Frees the capacity of the attempt; false when too many calls wait for their client. */
+  #awaitClient(): boolean {
+    if (this.isAwaitingClient) return true;
+    if (!this.ref.calls.awaitClient(this.#ownerId)) return false;
+    this.isAwaitingClient = true;
+    this.#group.pool.outliers.setAwaitingClient(this.sent, true);
+    return true;
+  }
+
   #resume(): void {
     if (!this.isAwaitingClient) return;
     this.isAwaitingClient = false;
     this.ref.calls.resume(this.#ownerId);
+    this.#group.pool.outliers.setAwaitingClient(this.sent, false);
     this.#noteAwaiting();
   }
 
@@ -240,7 +249,6 @@ export class Attempt implements Observer<ExchangeEvent> {
   #noteAwaiting(): void {
     const { isAwaitingClient } = this;
     this.#call.awaitingClient(isAwaitingClient);
-    this.#group.pool.outliers.setAwaitingClient(this.sent, isAwaitingClient);
     if (isAwaitingClient) this.#group.queue.advance(this.ref);
   }
 
