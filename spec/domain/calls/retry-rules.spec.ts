@@ -63,12 +63,12 @@ test('at the only instance it is done three times more, and not there once it ma
 });
 
 test('a kept conversation that had ended unnoticed is replaced once, and nothing is counted for it', () => {
-  const kept = { ...failed('no', false), wasSent: true, wasKept: true };
+  const kept = { ...failed('no', false), wasSent: true, wasOpenBefore: true };
   const exhausted = { attemptsLeft: 0, retriesMade: 3 };
   assert.is(next(kept, exhausted), 'reopen');
   assert.is(next(kept, { ...exhausted, bound: { mayHaveArrived: 'earlier' } }), 'reopen');
   assert.is(next(kept, { hasReopened: true }), 'elsewhere');
-  assert.is(next({ ...kept, wasKept: false }), 'elsewhere');
+  assert.is(next({ ...kept, wasOpenBefore: false }), 'elsewhere');
   assert.is(next({ ...kept, ...failed('unknown', true) }), 'elsewhere');
   const error = backendUnavailable('x', { delivered: 'no', refusal: { status: 404, waitMs: undefined } });
   assert.is(next({ ...kept, error }), 'elsewhere');

@@ -131,7 +131,7 @@ export interface RunningCall {
 export interface AttemptPlan {
   readonly kind: 'send';
   /** True for a conversation that was open before the call, and may have ended unnoticed. Default: false. */
-  readonly isKept?: boolean;
+  readonly wasOpenBefore?: boolean;
   readonly request: ExchangeRequest;
   /** The conversation that carries the request. Undefined: the transport of the instance. */
   readonly conversation?: CallConversation | undefined;

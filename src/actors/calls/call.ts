@@ -331,7 +331,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
       error,
       isRepeatable: at.isRepeatable,
       wasSent: plan !== undefined,
-      wasKept: plan?.isKept === true,
+      wasOpenBefore: plan?.wasOpenBefore === true,
       hasOthers: this.#attempts.newest !== undefined,
       isAnswering: this.#isAnswering,
     };

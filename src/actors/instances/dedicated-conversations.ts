@@ -35,8 +35,8 @@ export const REPLACEABLE_MS = 5 * 60_000;
 /** One use of a dedicated conversation. */
 export interface ConversationUse {
   readonly conversation: DedicatedConversation;
-  /** True when the conversation was opened for this use. */
-  readonly isNew: boolean;
+  /** False when the conversation was opened for this use; else it may have ended unnoticed. */
+  readonly wasOpenBefore: boolean;
   /** Ends the use. Idempotent. `isOver` false: the backend may still send something about the call. Default: true. */
   readonly end: (isOver?: boolean) => void;
 }
@@ -99,7 +99,7 @@ export class DedicatedConversations implements ConversationListener {
       if (isHeld) conversation.endUse(isSession);
       isHeld = false;
     };
-    return { conversation, isNew: known === undefined, end };
+    return { conversation, wasOpenBefore: known !== undefined, end };
   }
 
   /**

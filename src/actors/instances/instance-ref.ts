@@ -197,7 +197,7 @@ export class InstanceRef implements Candidate {
    */
   use(request: ConversationRequest): ConversationUse {
     const use = this.#actor.getSnapshot().context.dedicated.use(request);
-    if (use.isNew)
+    if (!use.wasOpenBefore)
       use.conversation.opening.catch((thrown: unknown) => this.#reportFailure(asGatewayError(thrown)));
     return use;
   }

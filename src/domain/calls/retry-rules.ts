@@ -16,7 +16,7 @@ export interface Failed {
   /** True when the request itself was sent, so that the error may be its answer. Default: something before it failed. */
   readonly wasSent?: boolean;
   /** True when it was sent in a conversation that was open before the call, and may have ended unnoticed. Default: no. */
-  readonly wasKept?: boolean;
+  readonly wasOpenBefore?: boolean;
   /** True when other attempts of the same call are under way. Default: none. */
   readonly hasOthers?: boolean;
   /** True when the caller has messages of the call. Default: none. */
@@ -81,12 +81,12 @@ export function nextAfter(
   failed: Failed,
   { attemptsLeft, retriesMade, hasReopened, bound }: CallSoFar,
 ): Next {
-  const { error, wasSent, wasKept, hasOthers, isAnswering } = failed;
+  const { error, wasSent, wasOpenBefore, hasOthers, isAnswering } = failed;
   if (wasSent && isAboutRequest(error)) return 'giveUp';
   if (hasOthers) return 'keepOthers';
   if (isAnswering || !mayRepeat(failed)) return 'giveUp';
   const reachedNobody = error.delivered === 'no';
-  if (wasKept && !hasReopened && reachedNobody && isUnanswered(error)) return 'reopen';
+  if (wasOpenBefore && !hasReopened && reachedNobody && isUnanswered(error)) return 'reopen';
   if (bound === undefined) return attemptsLeft > 0 ? 'elsewhere' : 'giveUp';
   if (!isUnanswered(error)) return 'giveUp';
   if (retriesMade < MAX_AT_BOUND && (reachedNobody || bound.mayHaveArrived === false)) return 'here';

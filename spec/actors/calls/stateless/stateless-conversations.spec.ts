@@ -47,7 +47,7 @@ test('keeps instances, owners and capabilities apart', async () => {
   assert.is(new Set(uses.map(({ conversation }) => conversation)).size, 4);
   const again = stateless.use(one, guest('ann'));
   assert.is(again.conversation, uses[0]?.conversation);
-  assert.equal([again.isNew, uses.every(({ isNew }) => isNew)], [false, true]);
+  assert.equal([again.wasOpenBefore, uses.some(({ wasOpenBefore }) => wasOpenBefore)], [true, false]);
 });
 
 test('uses an SSE conversation in which the client can be asked to one call at a time', async () => {
@@ -73,7 +73,7 @@ test('counts large profiles in bytes as long as their conversations are open', a
     () => use('ann'),
     (error: unknown) => hasCode(error, 'QUEUE_FULL'),
   );
-  assert.is(stateless.use(one, guest('ann')).isNew, true);
+  assert.is(stateless.use(one, guest('ann')).wasOpenBefore, false);
   await stateless.close();
   await settled();
   assert.is(declarations.total, 0);

@@ -66,7 +66,7 @@ export class StatelessConversations {
     if (this.#isClosed) throw shuttingDown();
     const sharing = tellsCallsApart(instance.definition, profile) ? 'owner' : 'oneUse';
     const mayAsk = acceptsServerRequests(profile);
-    const { conversation, isNew, end } = instance.use({
+    const { conversation, wasOpenBefore, end } = instance.use({
       ownerId: owner.id,
       profile: { ...profile, protocolVersion: LEGACY_VERSIONS[0] },
       sharing,
@@ -77,7 +77,7 @@ export class StatelessConversations {
           ? (conversation) => new StatelessConversation(conversation)
           : undefined,
     });
-    if (isNew) {
+    if (!wasOpenBefore) {
       const bytes = profileBytes(profile);
       if (!this.#declarations.take(owner.id, bytes)) {
         void conversation.close();
@@ -94,7 +94,7 @@ export class StatelessConversations {
     let isHeld = true;
     return {
       conversation,
-      isNew,
+      wasOpenBefore,
       end: (isOver = true) => {
         const mayBeAsked = isHeld && !isOver && sharing === 'oneUse' && mayAsk;
         isHeld = false;

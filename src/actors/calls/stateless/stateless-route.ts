@@ -257,7 +257,7 @@ export class StatelessRoute implements CallRoute {
 /** The plan of an attempt in a dedicated conversation. The use ends with the attempt. */
 class DedicatedPlan implements AttemptPlan {
   readonly kind = 'send';
-  readonly isKept: boolean;
+  readonly wasOpenBefore: boolean;
   readonly ref: InstanceRef;
   readonly use: ConversationUse;
   readonly request: ExchangeRequest;
@@ -267,7 +267,7 @@ class DedicatedPlan implements AttemptPlan {
 
   constructor(route: StatelessRoute, ref: InstanceRef, use: ConversationUse, request: ExchangeRequest) {
     this.#route = route;
-    this.isKept = !use.isNew;
+    this.wasOpenBefore = use.wasOpenBefore;
     this.ref = ref;
     this.use = use;
     this.request = request;
