@@ -17,18 +17,20 @@ import { Attempt, type AttemptedCall } from './attempt.ts';
 /** Extra time before this node ends the attempt, in ms: normally the node that runs the call has ended it by then. */
 const GRACE_MS = 1_000;
 
-/**
- * Sends the request and emits like an exchange in `conversation`; cold. `count` gets +1 and -1 whenever the attempt
- * begins or stops using capacity.
- */
-export function hostedAttempt(
-  group: TemplateGroup,
-  ref: InstanceRef,
-  conversation: Conversation,
-  request: ExchangeRequest,
-  count: (change: 1 | -1) => void,
-  { now, alarm }: Clock,
-): Observable<ExchangeEvent> {
+interface HostedAttemptOptions {
+  readonly group: TemplateGroup;
+  readonly ref: InstanceRef;
+  readonly conversation: Conversation;
+  readonly request: ExchangeRequest;
+  /** Gets +1 and -1 whenever the attempt begins or stops using capacity. */
+  readonly count: (change: 1 | -1) => void;
+  readonly clock: Clock;
+}
+
+/** Sends the request and emits like an exchange in `conversation`; cold. */
+export function hostedAttempt(options: HostedAttemptOptions): Observable<ExchangeEvent> {
+  const { group, ref, conversation, request, count } = options;
+  const { now, alarm } = options.clock;
   return new Observable((subscriber) => {
     const { longestMs = LIMITS.callHardBoundMs } = request;
     const call: AttemptedCall = {

@@ -127,7 +127,8 @@ export class HostedInstances implements InstanceHost {
   }
 
   #hosted(ref: InstanceRef, conversation: Conversation, way: InstanceWay) {
-    const group = this.#deps.fleet.group(ref.template);
+    const { fleet, clock } = this.#deps;
+    const group = fleet.group(ref.template);
     const count = (change: 1 | -1): void => {
       way.calls += change;
     };
@@ -135,7 +136,7 @@ export class HostedInstances implements InstanceHost {
     const exchange = (request: ExchangeRequest): Observable<ExchangeEvent> =>
       request.callerId === undefined
         ? conversation.exchange(request)
-        : hostedAttempt(group, ref, conversation, request, count, this.#deps.clock);
+        : hostedAttempt({ group, ref, conversation, request, count, clock });
     return { conversation, exchange };
   }
 }
