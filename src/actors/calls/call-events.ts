@@ -17,9 +17,14 @@ export interface StartedCall {
   readonly request: ExchangeRequest;
 }
 
-interface Attempted {
+/** One attempt, as its events name it. */
+export interface Attempted {
   readonly ref: Pick<InstanceDefinition, 'id' | 'serverId'>;
   readonly number: number;
+}
+
+/** An attempt whose request was sent. */
+interface SentAttempt extends Attempted {
   readonly waitMs: number;
 }
 
@@ -83,13 +88,13 @@ export class CallEvents {
   }
 
   /** Reports that the call goes on after the failure of this attempt. */
-  retried({ id, serverId }: Attempted['ref'], attempt: number, code: ErrorCode): void {
+  retried({ ref: { id, serverId }, number: attempt }: Attempted, code: ErrorCode): void {
     const retried = this.#event('call.retried', 'exchange.retried');
     this.#emit({ ...retried, instanceId: id, serverId, attempt, code });
   }
 
   /** Reports the end of an attempt. `isOver`: the call has ended with it. */
-  finished(attempted: Attempted, ending: AttemptEnding, isOver: boolean): void {
+  finished(attempted: SentAttempt, ending: AttemptEnding, isOver: boolean): void {
     this.#underWay -= 1;
     const isLast = isOver && !this.#hasEnded;
     if (isLast) this.#hasEnded = true;
@@ -106,7 +111,7 @@ export class CallEvents {
    */
   #endOf<T extends 'call.finished' | 'attempt.finished'>(
     type: T,
-    { ref, number: attempt, waitMs }: Attempted,
+    { ref, number: attempt, waitMs }: SentAttempt,
     { outcome, durationMs, error }: AttemptEnding,
   ) {
     const { template, number, request } = this.#call;

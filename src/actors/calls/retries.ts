@@ -6,16 +6,15 @@ import { type Failed, type Next, nextAfter } from '../../domain/calls/retry-rule
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { CallEvents } from './call-events.ts';
+import type { Attempted, CallEvents } from './call-events.ts';
 import type { RetryBudget } from './retry-budget.ts';
 
 /** Time after a failure within which an instance of another node learns whether that node can be reached, in ms. */
 const WAY_KNOWN_MS = 10;
 
 /** A failed attempt, or a failed opening before one. */
-export interface FailedAttempt {
+export interface FailedAttempt extends Attempted {
   readonly ref: InstanceRef;
-  readonly number: number;
   /** True when the backend may get the same request twice without harm. */
   readonly isRepeatable: boolean;
 }
@@ -132,9 +131,9 @@ export class Retries {
     return this.#uncertainAt === bound ? 'here' : 'earlier';
   }
 
-  #report({ ref, number }: FailedAttempt, { code }: GatewayError): void {
+  #report(failed: FailedAttempt, { code }: GatewayError): void {
     this.#last = undefined;
     this.attemptsLeft -= 1;
-    this.#events.retried(ref, number, code);
+    this.#events.retried(failed, code);
   }
 }
