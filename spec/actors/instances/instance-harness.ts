@@ -123,7 +123,7 @@ export class Harness {
     };
     const outliers = { sent: () => ({ atMs: now() }), noteMessage() {}, setAwaitingClient() {}, ended() {} };
     const group = Object({ pool: { outliers }, queue: { advance() {} } });
-    const attempt = new Attempt(call, group, this.ref, { kind: 'send', request, conversation }, 1, undefined);
+    const attempt = new Attempt(call, group, this.ref, { request, conversation }, 1, undefined);
     attempt.start();
     return caller;
   }

@@ -10,10 +10,9 @@ import {
   type CallRoute,
   DirectStep,
   type ExcludedIds,
-  FULL,
-  NO_STEP,
   type RunningCall,
   type Step,
+  stepWithout,
 } from './call-route.ts';
 
 /** Leads a call to the instance that the template's strategy chooses; the strategy chooses again at each step. */
@@ -38,8 +37,7 @@ export class BalancedRoute implements CallRoute, StrategyRequest {
 
   step({ excluded }: RunningCall): Step {
     const ref = this.next(excluded);
-    if (ref !== undefined) return new DirectStep(ref, this.#request);
-    return this.isOnlyFull(excluded) ? FULL : NO_STEP;
+    return ref === undefined ? stepWithout(this.isOnlyFull(excluded)) : new DirectStep(ref, this.#request);
   }
 
   /**

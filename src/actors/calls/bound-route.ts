@@ -8,39 +8,42 @@ import {
   type CallRoute,
   DirectStep,
   type ExcludedIds,
-  FULL,
-  NO_STEP,
   type RunningCall,
   type Step,
+  stepWithout,
 } from './call-route.ts';
+
+/** Whether a call begins at its instance, or continues something there. */
+type BoundKind = 'new' | 'continued';
 
 /** Leads a call to one given instance only. */
 export class BoundRoute implements CallRoute {
   readonly onlyInstance: InstanceRef;
   readonly #request: ExchangeRequest;
-  readonly #isContinuation: boolean;
+  readonly #kind: BoundKind;
   readonly #conversation: CallConversation | undefined;
 
   /**
-   * `isContinuation`: the call continues something that is under way at the instance, and a draining or unhealthy instance
+   * `continued`: the call continues something that is under way at the instance, and a draining or unhealthy instance
    * still takes it. `conversation`: undefined for the transport of the instance.
    */
   constructor(
     bound: InstanceRef,
     request: ExchangeRequest,
-    isContinuation: boolean,
+    kind: BoundKind,
     conversation?: CallConversation,
   ) {
     this.onlyInstance = bound;
     this.#request = request;
-    this.#isContinuation = isContinuation;
+    this.#kind = kind;
     this.#conversation = conversation;
   }
 
   step({ excluded }: RunningCall): Step {
     const ref = this.next(excluded);
-    if (ref !== undefined) return new DirectStep(ref, this.#request, this.#conversation);
-    return this.isOnlyFull(excluded) ? FULL : NO_STEP;
+    return ref === undefined
+      ? stepWithout(this.isOnlyFull(excluded))
+      : new DirectStep(ref, this.#request, this.#conversation);
   }
 
   next(excluded: ExcludedIds): InstanceRef | undefined {
@@ -52,7 +55,7 @@ export class BoundRoute implements CallRoute {
   isOpen(excluded: ExcludedIds): boolean {
     const isServing =
       this.onlyInstance.acceptsCalls(this.#conversation) ||
-      (this.#isContinuation && CONTINUABLE.has(this.onlyInstance.state));
+      (this.#kind === 'continued' && CONTINUABLE.has(this.onlyInstance.state));
     return isServing && !excluded?.has(this.onlyInstance.id);
   }
 

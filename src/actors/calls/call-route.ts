@@ -39,8 +39,13 @@ export interface CallRoute {
 export type Step = SendStep | WaitStep | { readonly kind: 'full' | 'none' };
 
 /** The steps without data: one shared object each, since every call uses them. */
-export const FULL: Step = { kind: 'full' };
+const FULL: Step = { kind: 'full' };
 export const NO_STEP: Step = { kind: 'none' };
+
+/** The step of a route that has no instance now. `isOnlyFull`: one may take the call, but is at its capacity. */
+export function stepWithout(isOnlyFull: boolean): Step {
+  return isOnlyFull ? FULL : NO_STEP;
+}
 
 /** The step that sends the call to this instance now, in the same synchronous block (see Pool.pick). */
 export interface SendStep {
@@ -67,7 +72,6 @@ export interface WaitStep {
  * an error of `opened$` counts as a failed attempt at the instance. `opened$` is cold.
  */
 export interface Opening {
-  readonly kind: 'opening';
   readonly opened$: Observable<unknown>;
 }
 
@@ -76,7 +80,6 @@ export interface Opening {
  * attempt. `answer$` is cold.
  */
 export interface LocalAnswer {
-  readonly kind: 'answer';
   readonly answer$: Observable<FinalEvent>;
 }
 
@@ -129,7 +132,6 @@ export interface RunningCall {
 
 /** How one attempt is sent: its request, and the conversation that carries it. */
 export interface AttemptPlan {
-  readonly kind: 'send';
   /** True for a conversation that was open before the call, and may have ended unnoticed. Default: false. */
   readonly wasOpenBefore?: boolean;
   readonly request: ExchangeRequest;

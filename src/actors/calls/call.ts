@@ -253,13 +253,13 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
       this.#preparationFailed(ref, asGatewayError(thrown));
       return false;
     }
-    if (plan.kind === 'send') {
+    if ('request' in plan) {
       this.#send(ref, plan);
       return true;
     }
     const waitMs = this.#passedMs;
     const failed = (error: GatewayError): void => this.#preparationFailed(ref, error);
-    if (plan.kind === 'opening') this.#waitFor(plan.opened$, () => this.tryNow(), failed);
+    if ('opened$' in plan) this.#waitFor(plan.opened$, () => this.tryNow(), failed);
     else this.#waitFor(plan.answer$, (event) => this.#answer(ref, event, waitMs), failed);
     return false;
   }
@@ -393,7 +393,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     this.retries.reportHedge(silent, this.#silence(silent));
     if (this.#subscriber.closed) return;
     const plan = step.plan();
-    if (plan.kind === 'send') this.#send(ref, plan);
+    if ('request' in plan) this.#send(ref, plan);
   }
 
   /** Waits for an instance for a hedge. If none is found, the silent attempts simply continue. */

@@ -58,7 +58,11 @@ export class Dispatcher {
       const route =
         instanceId === undefined
           ? new BalancedRoute(group, request)
-          : new BoundRoute(fleet.group(template).ref(instanceId), request, isContinuation);
+          : new BoundRoute(
+              fleet.group(template).ref(instanceId),
+              request,
+              isContinuation ? 'continued' : 'new',
+            );
       return { group, route, wantedTool: toolOf(request), timeoutMs };
     });
   }

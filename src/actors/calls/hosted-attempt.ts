@@ -43,7 +43,7 @@ export function hostedAttempt(options: HostedAttemptOptions): Observable<Exchang
       awaitingClient: (isAwaitingClient) => count(isAwaitingClient ? -1 : 1),
       ended: () => count(-1),
     };
-    const attempt = new Attempt(call, group, ref, { kind: 'send', request, conversation }, 1, undefined);
+    const attempt = new Attempt(call, group, ref, { request, conversation }, 1, undefined);
     count(1);
     attempt.start();
     const disarm = alarm(longestMs + GRACE_MS, () => subscriber.error(backendTimeout(longestMs)));

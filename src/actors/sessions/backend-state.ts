@@ -124,7 +124,7 @@ export class BackendState {
     const add = () => this.#add(uri, binding, undefined);
     if (hasOwnState(binding)) return forwarded(request, binding, add);
     if (binding.handshake.era !== 'legacy') return answered(add);
-    return { kind: 'answer', answer$: defer(() => this.#join(uri, binding)) };
+    return { answer$: defer(() => this.#join(uri, binding)) };
   }
 
   /**
@@ -222,7 +222,7 @@ function forwarded(request: ExchangeRequest, { conversation }: Binding, agreed: 
     if (kind === 'result') agreed();
     return true;
   };
-  return { kind: 'send', request, conversation, receive };
+  return { request, conversation, receive };
 }
 
 /** An answer of `{}`, given once the action is done. */
@@ -232,9 +232,9 @@ function answered(act: () => Promise<void> | undefined): LocalAnswer {
     const done = act();
     return done === undefined ? of(answer()) : from(done).pipe(map(answer));
   });
-  return { kind: 'answer', answer$ };
+  return { answer$ };
 }
 
 function refusal(message: string): LocalAnswer {
-  return { kind: 'answer', answer$: of({ kind: 'error', error: { code: RPC.invalidParams, message } }) };
+  return { answer$: of({ kind: 'error', error: { code: RPC.invalidParams, message } }) };
 }

@@ -19,13 +19,13 @@ import {
   type AttemptPlan,
   type CallRoute,
   type ExcludedIds,
-  FULL,
   type LocalAnswer,
   NO_STEP,
   type RunningCall,
   type SendStep,
   type Step,
   type StepReason,
+  stepWithout,
   type WaitStep,
 } from '../calls/call-route.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
@@ -166,14 +166,15 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     }
     if (this.#current?.binding !== binding) {
       const { ref, conversation } = binding;
-      const route = new BoundRoute(ref, request, binding === reservation, conversation);
+      const kind = binding === reservation ? 'continued' : 'new';
+      const route = new BoundRoute(ref, request, kind, conversation);
       this.#current = { binding, route };
     }
     // A failed instance is asked again while the session is bound to it.
     const { route } = this.#current;
     if (route.next(undefined) !== undefined)
-      return this.#untilMarked(binding) ?? new SessionStep(this, binding, request, true);
-    return route.isOnlyFull(undefined) ? FULL : NO_STEP;
+      return this.#untilMarked(binding) ?? new SessionStep(this, binding, request, 'session');
+    return stepWithout(route.isOnlyFull(undefined));
   }
 
   /**
@@ -210,7 +211,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     // A cursor or a task in the answer is known at one instance only.
     const mayBeElsewhere = !setsBackendState(method) && listOf(method) === undefined && !isAboutTask(request);
     if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return NO_STEP;
-    if (this.#nextHedge !== undefined) return new SessionStep(this, this.#nextHedge, request, false);
+    if (this.#nextHedge !== undefined) return new SessionStep(this, this.#nextHedge, request, 'hedge');
     if (!this.#mayHedgeBeside(binding, excluded)) return NO_STEP;
     return { kind: 'wait', until$: this.#hedgeBinding(binding, excluded) };
   }
@@ -297,6 +298,9 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 }
 
+/** The binding of an attempt: that of the session, or one beside it. */
+type AttemptPlace = 'session' | 'hedge';
+
 /**
  * One attempt of a call: at the session's binding, or at a hedge binding beside it. The call belongs to the hedge
  * binding once that answers.
@@ -307,30 +311,30 @@ class SessionStep implements SendStep, AttemptPlan {
   readonly request: ExchangeRequest;
   readonly conversation: Binding['conversation'];
   readonly binding: Binding;
-  readonly isAtSessionBinding: boolean;
+  readonly place: AttemptPlace;
   readonly #route: SessionRoute;
   /** True for an attempt that is not safe to repeat, if it counts: see SessionRoute.countUnsafe. */
   #isCounted = false;
   /** The plan that forwards a request of `setsBackendState`; undefined for other requests. */
   #forwarded: AttemptPlan | undefined;
 
-  constructor(route: SessionRoute, binding: Binding, request: ExchangeRequest, isAtSessionBinding: boolean) {
+  constructor(route: SessionRoute, binding: Binding, request: ExchangeRequest, place: AttemptPlace) {
     this.#route = route;
     this.binding = binding;
     this.ref = binding.ref;
     this.conversation = binding.conversation;
     this.request = request;
-    this.isAtSessionBinding = isAtSessionBinding;
+    this.place = place;
   }
 
   plan(): AttemptPlan | LocalAnswer {
     const { binding, request } = this;
-    if (!this.isAtSessionBinding) this.#route.hedged();
-    else if (isMixedTask(request, binding)) return { kind: 'answer', answer$: of(NO_TASKS) };
+    if (this.place === 'hedge') this.#route.hedged();
+    else if (isMixedTask(request, binding)) return { answer$: of(NO_TASKS) };
     else {
       this.#route.use(binding);
       const plan = this.#route.backendStatePlan(binding);
-      if (plan !== undefined && plan.kind !== 'send') return plan;
+      if (plan !== undefined && 'answer$' in plan) return plan;
       this.#forwarded = plan;
       // Before sending: afterwards the transport that knew the tool may be gone.
       this.#isCounted = !isRepeatable(request, this.ref) && this.#route.countUnsafe();
@@ -354,7 +358,7 @@ class SessionStep implements SendStep, AttemptPlan {
 }
 
 function isAtSessionBinding(plan: AttemptPlan | undefined): boolean {
-  return plan instanceof SessionStep && plan.isAtSessionBinding;
+  return plan instanceof SessionStep && plan.place === 'session';
 }
 
 /** True for a task request at a legacy backend that several sessions share: it cannot tell whose task it is. */

@@ -28,7 +28,6 @@ import {
   type CallRoute,
   DirectStep,
   type ExcludedIds,
-  FULL,
   type LocalAnswer,
   NO_STEP,
   type Opening,
@@ -36,6 +35,7 @@ import {
   type SendStep,
   type Step,
   type StepReason,
+  stepWithout,
 } from '../call-route.ts';
 import type { EqualToolLists } from './equal-tool-lists.ts';
 import type { StatelessConversations } from './stateless-conversations.ts';
@@ -77,7 +77,7 @@ export class StatelessRoute implements CallRoute {
     if (reason?.kind === 'reopen') this.#reopen(reason);
     const ref = this.#next(excluded);
     if (ref !== undefined) return this.#sendStep(ref, call);
-    return (this.#dedicatedAt ?? this.#viaTransport).isOnlyFull(excluded) ? FULL : NO_STEP;
+    return stepWithout((this.#dedicatedAt ?? this.#viaTransport).isOnlyFull(excluded));
   }
 
   #reopen({ plan }: StepReason): void {
@@ -106,7 +106,7 @@ export class StatelessRoute implements CallRoute {
   }
 
   /**
-   * A step for a second attempt if an instance can take the call at once; otherwise NONE. Over a pipe another
+   * A step for a second attempt if an instance can take the call at once; otherwise NO_STEP. Over a pipe another
    * instance would have to start a program first.
    */
   #hedge(call: RunningCall): Step {
@@ -129,10 +129,10 @@ export class StatelessRoute implements CallRoute {
     choice: Exclude<ConversationChoice, 'direct'>,
     call: RunningCall,
   ): AttemptPlan | LocalAnswer | Opening {
-    if (choice === 'unknown') return { kind: 'answer', answer$: of(UNKNOWN_METHOD) };
-    if (choice === 'refused') return { kind: 'answer', answer$: of(NO_TASKS) };
+    if (choice === 'unknown') return { answer$: of(UNKNOWN_METHOD) };
+    if (choice === 'refused') return { answer$: of(NO_TASKS) };
     if (choice === 'shared')
-      return { kind: 'send', request: forLegacy(this.#input.request), receive: isLogged(this.#logLevel) };
+      return { request: forLegacy(this.#input.request), receive: isLogged(this.#logLevel) };
     return this.#dedicated(ref, call, choice === 'extended');
   }
 
@@ -157,8 +157,7 @@ export class StatelessRoute implements CallRoute {
     const plan = this.#taken?.ref === ref ? this.#taken : this.#take(ref, isExtended);
     // Whether the bound instance takes the call depends on the conversation.
     const isChosen = this.#input.bound === undefined || this.#dedicatedAt !== undefined;
-    if (plan.conversation === undefined || !isChosen)
-      return { kind: 'opening', opened$: this.#open(plan, call) };
+    if (plan.conversation === undefined || !isChosen) return { opened$: this.#open(plan, call) };
     this.#forget(); // from now on the attempt owns the use
     return plan;
   }
@@ -218,7 +217,7 @@ export class StatelessRoute implements CallRoute {
 
   #routeTo(ref: InstanceRef, conversation?: CallConversation): BoundRoute {
     const { bound, request } = this.#input;
-    return new BoundRoute(ref, request, bound !== undefined, conversation);
+    return new BoundRoute(ref, request, bound === undefined ? 'new' : 'continued', conversation);
   }
 
   #halfTime(timeoutAtMs: number): Observable<never> {
@@ -256,7 +255,6 @@ export class StatelessRoute implements CallRoute {
 
 /** The plan of an attempt in a dedicated conversation. The use ends with the attempt. */
 class DedicatedPlan implements AttemptPlan {
-  readonly kind = 'send';
   readonly wasOpenBefore: boolean;
   readonly ref: InstanceRef;
   readonly use: ConversationUse;
