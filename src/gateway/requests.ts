@@ -7,9 +7,9 @@ import {
   type ExchangeOptions,
   type ExchangeRequest,
   isSourcedAnswer,
+  type OpenReport,
   type SourcedAnswer,
   type SourcedEvent,
-  type Tracker,
 } from '../domain/calls/exchange.ts';
 import { parsedResult } from '../domain/calls/parsed-result.ts';
 import { backendUnavailable } from '../domain/errors/backend-errors.ts';
@@ -30,8 +30,8 @@ export interface RequestOptions extends ExchangeOptions {
   readonly tools?: ToolRights | undefined;
   /** See ExchangeRequest.requestId; overrides that of the request. */
   readonly requestId?: string | undefined;
-  /** See ExchangeRequest.tracker; of a list it tracks the requests for all pages. */
-  readonly tracker?: Tracker | undefined;
+  /** See ExchangeRequest.report; that of a list is about the requests for all its pages. */
+  readonly report?: OpenReport | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -152,9 +152,9 @@ export class Requests {
   #answer(
     template: string,
     request: ExchangeRequest,
-    { signal, callerId, tools, requestId, tracker, ...options }: RequestOptions,
+    { signal, callerId, tools, requestId, report, ...options }: RequestOptions,
   ): Promise<SourcedAnswer> {
-    const asked = { ...request, ...definedFields({ callerId, tools, requestId, tracker }) };
+    const asked = { ...request, ...definedFields({ callerId, tools, requestId, report }) };
     return answerIn(this.#exchange(template, asked, options), signal);
   }
 

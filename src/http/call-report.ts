@@ -17,7 +17,7 @@ export interface ReportedRequest extends Pick<ExchangeRequest, 'method'> {
  */
 export class HttpCallReport implements CallReport {
   readonly method: string;
-  /** Name of the called tool: from the client, later the name at the instance. See Tracker. */
+  /** Name of the called tool: from the client, later the name at the instance. See OpenReport. */
   tool: string | undefined;
   /** Arguments of the tool as received. Dropped at the end of the request: the client may read its answer much later. */
   arguments: JsonFields[string];

@@ -3,7 +3,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { Tracker } from '../../../src/domain/calls/exchange.ts';
+import type { OpenReport } from '../../../src/domain/calls/exchange.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -105,13 +105,13 @@ for (const [what, scripts, named] of [
 ] as const) {
   test(`a timeout names the instance that was silent for longest: ${what}`, async () => {
     await addAll(scripts);
-    const tracker: Tracker = {};
-    const call = harness.call({ method: 'tools/call', params: { name: 'read', arguments: {} }, tracker });
+    const report: OpenReport = {};
+    const call = harness.call({ method: 'tools/call', params: { name: 'read', arguments: {} }, report });
     for (let passedMs = 0; passedMs < 6_000; passedMs += 500) mock.timers.tick(500);
     const end = await call.end;
     assert.instance(end, GatewayError);
     const { code, facts } = end as GatewayError;
-    assert.equal([code, facts.instanceId, tracker.sentTo?.id], ['BACKEND_TIMEOUT', named, named]);
+    assert.equal([code, facts.instanceId, report.sentTo?.id], ['BACKEND_TIMEOUT', named, named]);
   });
 }
 

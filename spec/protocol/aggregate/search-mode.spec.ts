@@ -189,10 +189,10 @@ test('a call passes its arguments byte by byte, and its other parameters', async
 
 test('the report of a call names the real tool and its arguments', async () => {
   const { ask } = setUp();
-  const tracker: { tool?: string; arguments?: JsonFields[string] } = {};
+  const report: { tool?: string; arguments?: JsonFields[string] } = {};
   const args = { name: 'post__send', arguments: { to: 'Ada' } };
-  await ask({ method: 'tools/call', params: { name: 'call_tool', arguments: args }, tracker });
-  assert.equal(tracker, { tool: 'post__send', arguments: { to: 'Ada' } });
+  await ask({ method: 'tools/call', params: { name: 'call_tool', arguments: args }, report });
+  assert.equal(report, { tool: 'post__send', arguments: { to: 'Ada' } });
 });
 
 test('a found tool is also called by its name', async () => {

@@ -28,7 +28,7 @@ test('a stream that begins before the answer names the instance that its call wa
   const { call, session } = legacyHarness();
   session.binding = { instanceId: 'one', serverId: 't.one', isShared: true }; // it is moving to another instance
   const [waiting, sent] = [call(1).reply, call(2).reply];
-  Object(session.last.request.tracker).sentTo = { template: 't', id: 'two' };
+  Object(session.last.request.report).sentTo = { template: 't', id: 'two' };
   mock.timers.tick(1_200);
   assert.ok(waiting.opened && sent.opened);
   assert.equal([waiting.log.instanceId, sent.log.instanceId], [undefined, 'two']);
@@ -70,7 +70,7 @@ test('a call is one event with the bytes of the backend', async () => {
   const { call, session, charges, left } = legacyHarness();
   const { reply, done } = call(0);
   await done;
-  const { canceller: _, tracker: __, requestId: ___, ...asked } = session.last.request;
+  const { canceller: _, report: __, requestId: ___, ...asked } = session.last.request;
   assert.equal(asked, {
     method: 'tools/call',
     params: { name: 'add' },

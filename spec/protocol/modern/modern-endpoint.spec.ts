@@ -27,7 +27,7 @@ test('a request reaches the backends unchanged, and its result the client', asyn
     meta: { [KEY.clientInfo]: { name: 'c' }, traceparent: 't' },
   });
   const { request, options, params } = backends.last;
-  const { tracker: _, requestId: __, ...asked } = request;
+  const { report: _, requestId: __, ...asked } = request;
   assert.equal(
     { ...asked, params },
     {

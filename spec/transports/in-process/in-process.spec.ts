@@ -43,7 +43,7 @@ test('does not pass internal fields of a request to the function', async () => {
   const transport = await open((request) => ({ request }));
   const sentTo = { template: 't', id: 'one', parts: {} };
   sentTo.parts = sentTo; // no JSON can be made of it
-  const notes = { tracker: { sentTo }, canceller: { cancelReason: 'none' } };
+  const notes = { report: { sentTo }, canceller: { cancelReason: 'none' } };
   const { events } = await see(transport.exchange({ method: 'tools/list', ...notes }));
   assert.equal(events[0]?.kind === 'result' && events[0].result.value, { request: { method: 'tools/list' } });
 });

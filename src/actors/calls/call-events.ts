@@ -76,8 +76,8 @@ export class CallEvents {
   /** The number of an attempt that failed before its request was sent. */
   nextAttemptNumber(): number {
     this.#attempts += 1;
-    const { tracker } = this.#call.request;
-    if (tracker !== undefined) tracker.attempts = this.#attempts;
+    const { report } = this.#call.request;
+    if (report !== undefined) report.attempts = this.#attempts;
     return this.#attempts;
   }
 

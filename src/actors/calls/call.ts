@@ -304,15 +304,15 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
 
   #send(ref: InstanceRef, plan: AttemptPlan): void {
     this.#track(ref);
-    const trace = plan.request.tracker?.trace ?? this.#deps.trace();
+    const trace = plan.request.report?.trace ?? this.#deps.trace();
     const attempt = new Attempt(this, this.#input.group, ref, plan, this.#events.sent(), trace);
     this.#attempts.add(attempt);
     attempt.start();
   }
 
   #track(ref: InstanceRef | undefined): void {
-    const { tracker } = this.#request;
-    if (tracker !== undefined) tracker.sentTo = ref;
+    const { report } = this.#request;
+    if (report !== undefined) report.sentTo = ref;
   }
 
   /**

@@ -105,11 +105,11 @@ export class Dispatcher {
       this.#calls += 1;
       const started = { template, number: this.#calls, request };
       const events = new CallEvents(emit, started, clock.wall);
-      const { tracker } = request;
-      if (tracker !== undefined) {
-        tracker.attempts = 0;
-        tracker.template = template;
-        tracker.tool = toolOf(request) ?? tracker.tool;
+      const { report } = request;
+      if (report !== undefined) {
+        report.attempts = 0;
+        report.template = template;
+        report.tool = toolOf(request) ?? report.tool;
       }
       events.started();
       let input: CallInput;

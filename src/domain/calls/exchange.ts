@@ -32,7 +32,7 @@ interface CallContext {
   /** Has the reason of a cancellation, if the client gives one. */
   readonly canceller?: Canceller;
   /** Is updated with the instance that works on the request. */
-  readonly tracker?: Tracker;
+  readonly report?: OpenReport;
   /** The id of the HTTP request, for events. */
   readonly requestId?: string | undefined;
   /**
@@ -75,8 +75,8 @@ export interface ExchangeOptions {
   readonly isContinuation?: boolean;
 }
 
-/** The facts known about a request before its answer, such as the instance that works on it. A CallReport is a Tracker. */
-export interface Tracker {
+/** The facts known about a request before its answer, such as the instance that works on it. */
+export interface OpenReport {
   /** The instance that works on the request, the last one of several; none while it waits in a queue. */
   sentTo?: SentTo | undefined;
   /** The span of the request, if it is traced. */
@@ -140,9 +140,9 @@ export function isSourcedAnswer(sourced: SourcedEvent): sourced is SourcedEvent 
 
 /**
  * The report of one request of a client for the log, the audit log and the trace. The code that answers the client
- * opens and ends it; the dispatcher writes its fields as a Tracker.
+ * opens and ends it; the dispatcher writes its fields as an OpenReport.
  */
-export interface CallReport extends Tracker {
+export interface CallReport extends OpenReport {
   /** Called before the answer is written; only the first call counts. */
   ended(end: CallEnd): void;
 }

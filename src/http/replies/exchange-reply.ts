@@ -2,7 +2,7 @@
 // `resultReply` is the hot path: one subscription, no operators, and the result is not parsed.
 
 import { concatAll, concatMap, tap } from 'rxjs';
-import type { ExchangeRequest, Tracker } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest, OpenReport } from '../../domain/calls/exchange.ts';
 import { type CallEnd, type ExchangeEvent, isFinal } from '../../domain/calls/exchange-event.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import { isFields, type JsonText } from '../../domain/json/json.ts';
@@ -49,7 +49,7 @@ export function streamReply(
     }),
     concatAll(),
   );
-  return { kind: 'stream', events$, tracker: report };
+  return { kind: 'stream', events$, report };
 }
 
 /**
@@ -100,9 +100,9 @@ function withLogLevel(request: ExchangeRequest): ExchangeRequest {
   return { ...request, params: { ...request.params, _meta: { [META.logLevel]: 'info', ...meta } } };
 }
 
-function exchangeOf(request: ExchangeRequest, client: HttpRequest, tracker: Tracker): ExchangeRequest {
+function exchangeOf(request: ExchangeRequest, client: HttpRequest, report: OpenReport): ExchangeRequest {
   const { callerId, callerTools: tools, id: requestId } = client;
-  return { ...request, tracker, requestId, callerId, tools };
+  return { ...request, report, requestId, callerId, tools };
 }
 
 /** The end of a call that threw, for its report. */

@@ -33,7 +33,7 @@ export async function listReply(
 ): Promise<Reply> {
   const { signal, callerId, callerTools: tools, id: requestId } = request;
   const report = request.report({ method: LIST_METHODS[list] });
-  const options = { signal, callerId, tools, requestId, tracker: report };
+  const options = { signal, callerId, tools, requestId, report };
   try {
     return await requests.useList(template, list, options, async (found) => {
       report.ended({ kind: 'result', result: NO_RESULT });

@@ -2,7 +2,7 @@
 // sse/event-stream.ts for streams.
 
 import type { Observable } from 'rxjs';
-import type { Tracker } from '../../domain/calls/exchange.ts';
+import type { OpenReport } from '../../domain/calls/exchange.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { JsonText } from '../../domain/json/json.ts';
 import type { ForwardedAnswer, Forwarding } from '../../domain/nodes/forwarding.ts';
@@ -83,7 +83,7 @@ interface StreamReply {
   readonly kind: 'stream';
   readonly events$: EventSource;
   /** Has the instance that the request was sent to. */
-  readonly tracker?: Tracker;
+  readonly report?: OpenReport;
 }
 
 /** The reply of a route of the MCP endpoint, which serves the request itself. */

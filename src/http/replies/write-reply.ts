@@ -9,7 +9,7 @@ import { respond } from './respond.ts';
 import { respondInPieces } from './respond-in-pieces.ts';
 
 export function writeReply(context: HttpContext, reply: Reply, streams: EventStreams): Promise<void> | void {
-  if (reply.kind === 'stream') return streams.write(context, reply.events$, reply.tracker);
+  if (reply.kind === 'stream') return streams.write(context, reply.events$, reply.report);
   if (reply.kind === 'mcp')
     return reply.serve(new HttpReplyWriter(context, streams), (answer) => relay(context, answer, streams));
   if (reply.trail !== undefined) context.state.trail = reply.trail;

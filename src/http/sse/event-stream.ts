@@ -5,7 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import { type Observer, Subscription } from 'rxjs';
 import { availableMemoryBytes } from '../../config/memory.ts';
-import type { Tracker } from '../../domain/calls/exchange.ts';
+import type { OpenReport } from '../../domain/calls/exchange.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -82,9 +82,9 @@ export class EventStreams {
   /**
    * Writes events until they complete. The stream opens with the first event, or after a second; an earlier error
    * rejects, so that it is answered with its own status. Rejects with ClientGone when the client disconnects,
-   * which also unsubscribes. `tracker` has the instance for a stream that opens without an event.
+   * which also unsubscribes. `report` has the instance for a stream that opens without an event.
    */
-  write(context: HttpContext, source: EventSource, tracker?: Tracker): Promise<void> {
+  write(context: HttpContext, source: EventSource, report?: OpenReport): Promise<void> {
     const { res: response } = context;
     if (response.destroyed) return Promise.reject(new ClientGone());
     return new Promise((resolve, reject) => {
@@ -96,7 +96,7 @@ export class EventStreams {
       };
       const onClose = (): void => settle(new ClientGone());
       response.once('close', onClose);
-      const writer = new EventWriter(context, this, settle, tracker);
+      const writer = new EventWriter(context, this, settle, report);
       work.add(() => response.off('close', onClose));
       work.add(spreadAlarm(this.#scheduler, this.#clock.alarm)(SLOW_MS, () => writer.onSlow()));
       work.add((typeof source === 'function' ? source(writer) : source).subscribe(writer));
@@ -201,7 +201,7 @@ class EventWriter implements Observer<StreamEvent>, StreamReader {
   readonly #context: HttpContext;
   readonly #streams: EventStreams;
   readonly #settle: (reason?: Error) => void;
-  readonly #tracker: Tracker | undefined;
+  readonly #report: OpenReport | undefined;
   #stream: OpenStream | undefined;
   /** Text of events that are joined into one write; see `together`. */
   #joined: string | undefined;
@@ -210,12 +210,12 @@ class EventWriter implements Observer<StreamEvent>, StreamReader {
     context: HttpContext,
     streams: EventStreams,
     settle: (reason?: Error) => void,
-    tracker: Tracker | undefined,
+    report: OpenReport | undefined,
   ) {
     this.#context = context;
     this.#streams = streams;
     this.#settle = settle;
-    this.#tracker = tracker;
+    this.#report = report;
   }
 
   next(event: StreamEvent): void {
@@ -268,7 +268,7 @@ class EventWriter implements Observer<StreamEvent>, StreamReader {
 
   onSlow(): void {
     if (this.#stream !== undefined) return;
-    const { sentTo } = this.#tracker ?? {};
+    const { sentTo } = this.#report ?? {};
     this.#open(sentTo && shownInstance(sentTo, this.#context.state.pathName));
   }
 

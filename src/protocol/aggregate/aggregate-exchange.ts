@@ -49,7 +49,7 @@ export function aggregateExchange(given: AggregateCall): Observable<SourcedEvent
 /** Events and records of the call name the view, whichever template gets it. */
 function throughView(call: AggregateCall, view: string): AggregateCall {
   const { toTemplate, request } = call;
-  if (request.tracker !== undefined) request.tracker.view = view;
+  if (request.report !== undefined) request.report.view = view;
   return { ...call, toTemplate: (template, own) => toTemplate(template, { ...own, view }) };
 }
 

@@ -161,15 +161,15 @@ function calledTool(request: ExchangeRequest): Observable<SourcedEvent> | Exchan
   if (typeof name !== 'string') return toolError(`${CALL} needs \`name\`: the name of a tool.`);
   const own = argumentsIn(args);
   if (own === 'invalid') return toolError('`arguments` must be an object: the arguments of the tool.');
-  const { tracker, headers: _, ...rest } = request; // its headers mirror other arguments
-  if (tracker !== undefined) {
-    tracker.tool = name;
-    tracker.arguments = own;
+  const { report, headers: _, ...rest } = request; // its headers mirror other arguments
+  if (report !== undefined) {
+    report.tool = name;
+    report.arguments = own;
   }
   const { arguments: __, ...params } = request.params ?? {};
   return {
     ...rest,
-    ...(tracker && { tracker }),
+    ...(report && { report }),
     params: { ...params, name, ...(own && { arguments: own }) },
   };
 }

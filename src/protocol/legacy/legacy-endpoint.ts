@@ -332,7 +332,7 @@ export class LegacyEndpoint {
     const { requestId, principal } = from.request;
     const { tools } = principal;
     const limit = tools === undefined ? undefined : { tools };
-    const common = { ...limit, method, callerId, canceller: traffic, tracker: report, requestId };
+    const common = { ...limit, method, callerId, canceller: traffic, report, requestId };
     const asked = params === undefined ? common : { ...common, params };
     const events$ = exchangeWithTasks(asked, from, this.#tasks, this.#deps.clock);
     traffic.begin(id, post, holdingBody(events$, from.request), report);

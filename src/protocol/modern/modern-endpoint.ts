@@ -223,7 +223,7 @@ export class ModernEndpoint {
     const { profile } = asked.envelope;
     const { questions } = this.#deps;
     const { requestId } = from;
-    const usual = { method, params, tracker: report, requestId };
+    const usual = { method, params, report, requestId };
     const hasMore = headers !== undefined || tools !== undefined || confirmed !== undefined;
     const request = hasMore ? { ...usual, ...definedFields({ headers, tools, confirmed }) } : usual;
     const events$ = backends.exchange(request, { owner, profile, instanceId });
