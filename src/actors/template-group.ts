@@ -7,7 +7,7 @@ import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import type { TemplatePolicy } from '../balancing/policy.ts';
 import { Pool, type PoolChange } from '../balancing/pool.ts';
 import { type ExchangeRequest, toolOf } from '../domain/calls/exchange.ts';
-import { queueFull, runsElsewhere } from '../domain/errors/backend-errors.ts';
+import { instanceElsewhere, queueFull } from '../domain/errors/backend-errors.ts';
 import { serverNotFound } from '../domain/errors/registry-errors.ts';
 import { eventOf } from '../domain/events/events.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instances/instance.ts';
@@ -103,7 +103,7 @@ export class TemplateGroup {
   /** An instance that this node runs. Throws SERVER_NOT_FOUND, or NO_HEALTHY_INSTANCE for one of another node. */
   ownRef(id: string): InstanceRef {
     const ref = this.ref(id);
-    if (ref.isElsewhere) throw runsElsewhere(id, elsewhereReason(ref.definition));
+    if (ref.isElsewhere) throw instanceElsewhere(id, elsewhereReason(ref.definition));
     return ref;
   }
 

@@ -8,8 +8,8 @@ import * as accountErrors from '../../../src/domain/errors/account-errors.ts';
 import {
   backendTimeout,
   backendUnavailable,
+  instanceElsewhere,
   noHealthyInstance,
-  runsElsewhere,
   toolNotFound,
 } from '../../../src/domain/errors/backend-errors.ts';
 import {
@@ -154,7 +154,7 @@ test('names why no instance is healthy, and why an instance cannot be used here'
   const { message } = noHealthyInstance('files', 'a is starting; b: connection refused');
   assert.is(message, 'No instance of "files" is healthy right now: a is starting; b: connection refused.');
   assert.is(noHealthyInstance('files').message, 'No instance of "files" is healthy right now.');
-  const elsewhere = runsElsewhere('files-1', 'it runs on the node "b"');
+  const elsewhere = instanceElsewhere('files-1', 'it runs on the node "b"');
   assert.equal([elsewhere.status, elsewhere.code], [503, 'NO_HEALTHY_INSTANCE']);
   assert.is(elsewhere.message, 'Instance "files-1" cannot be used on this node: it runs on the node "b".');
   const plainMessage = 'Instance "files-1" cannot be used on this node.';

@@ -2,7 +2,7 @@
 // secrets cannot be decrypted. An instance that another node serves through the peer channel is an InstanceRef
 // (instance-ref.ts).
 
-import { runsElsewhere } from '../../domain/errors/backend-errors.ts';
+import { instanceElsewhere } from '../../domain/errors/backend-errors.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../../domain/instances/instance.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 
@@ -36,7 +36,7 @@ export class UnreachableInstance {
 
   /** The error of every command to this instance: NO_HEALTHY_INSTANCE, with the reason. */
   refusal() {
-    return runsElsewhere(this.id, this.reason);
+    return instanceElsewhere(this.id, this.reason);
   }
 
   snapshot(): InstanceSnapshot {

@@ -15,7 +15,7 @@ export function noHealthyInstance(template: string, why = '', plainWhy = ''): Ga
 }
 
 /** The instance is registered, but cannot be reached from this node. `why` says where it runs, as a clause. */
-export function runsElsewhere(id: string, why: string): GatewayError {
+export function instanceElsewhere(id: string, why: string): GatewayError {
   const plainMessage = `Instance "${id}" cannot be used on this node.`;
   const message = `${plainMessage.slice(0, -1)}: ${why}.`;
   return new GatewayError('NO_HEALTHY_INSTANCE', message, { delivered: 'no', plainMessage });
