@@ -18,8 +18,8 @@ export function slowAnswers(clock: Clock, scheduler: TaskScheduler): SharedTimer
   return new SharedTimer({ clock: backgroundClock(clock), scheduler, waitMs: SLOW_MS });
 }
 
-/** A request under way. `A` is the type of the answers that its exchange emits. */
-export abstract class ClientCall<A> implements Waiter {
+/** A request under way. `E` is the type of the events that its exchange emits. */
+export abstract class ClientCall<E> implements Waiter {
   readonly report: CallReport;
   readonly #onFault: FaultListener;
   links: Linked['links'];
@@ -38,7 +38,7 @@ export abstract class ClientCall<A> implements Waiter {
   /** Begins the event stream, unless it has begun. */
   abstract begin(): void;
   /** Writes the message for one event of the exchange. An error that it throws fails the request. */
-  abstract take(answer: A): void;
+  abstract take(sourced: E): void;
   /** The failure in the form that the client gets. */
   abstract failureOf(thrown: unknown): RpcFailure;
   /** Answers with the failure, and ends the request. */
@@ -51,7 +51,7 @@ export abstract class ClientCall<A> implements Waiter {
     return this.#isOver;
   }
 
-  start(events$: Observable<A>, slow: SharedTimer): void {
+  start(events$: Observable<E>, slow: SharedTimer): void {
     this.#subscription = events$.subscribe(this);
     this.#slow = slow;
     if (this.#isOver) this.leave();
@@ -95,10 +95,10 @@ export abstract class ClientCall<A> implements Waiter {
 
   // --- observer of the exchange ----------------------------------------------------------------------------
 
-  next(answer: A): void {
+  next(sourced: E): void {
     if (this.#isOver) return;
     try {
-      this.take(answer);
+      this.take(sourced);
     } catch (thrown) {
       this.error(thrown); // such as a message that is nested too deeply to be serialized
     }

@@ -223,10 +223,10 @@ async function byUri(
   if (!WITH_URIS.has(request.method) || (uri === asked && !uris.hasShared)) return events$;
   const shown = (each: string) => asAsked(each, asked, uri) ?? uris.shown(template, each, client.owner);
   return events$.pipe(
-    map((answer) => {
-      const { event } = answer;
-      if (event.kind !== 'result') return answer;
-      return { ...answer, event: { ...event, result: withShownUris(event.result, shown) } };
+    map((sourced) => {
+      const { event } = sourced;
+      if (event.kind !== 'result') return sourced;
+      return { ...sourced, event: { ...event, result: withShownUris(event.result, shown) } };
     }),
   );
 }

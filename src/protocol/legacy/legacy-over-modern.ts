@@ -46,7 +46,7 @@ export function exchangeInSession(
     ? exchangeRound({ session, request: modern, clock })
     : session.exchange(modern);
   const { capabilities } = session.value.profile;
-  return events$.pipe(map((answer) => inWords(request.method, legacyAnswer(answer), capabilities)));
+  return events$.pipe(map((sourced) => inWords(request.method, legacyAnswer(sourced), capabilities)));
 }
 
 type ReservingSession = McpSession & Required<Pick<McpSession, 'reserve'>>;
@@ -122,11 +122,11 @@ function exchangeRound(round: Round): Observable<SourcedEvent> {
     catchError((thrown: unknown) => {
       throw count === 0 ? thrown : perhapsDelivered(asGatewayError(thrown)); // the server may have acted in an earlier round
     }),
-    mergeMap((answer) => {
-      const { event } = answer;
-      if (event.kind !== 'result' || resultTypeOf(event.result) !== 'input_required') return of(answer);
+    mergeMap((sourced) => {
+      const { event } = sourced;
+      if (event.kind !== 'result' || resultTypeOf(event.result) !== 'input_required') return of(sourced);
       const next = inputFor(round, readInputRequired(parsedResult(event.result, 'exactValue')));
-      return 'kind' in next ? of({ ...answer, event: next }) : askClient(round, answer, next);
+      return 'kind' in next ? of({ ...sourced, event: next }) : askClient(round, sourced, next);
     }),
   );
 }

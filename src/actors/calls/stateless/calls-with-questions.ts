@@ -77,17 +77,17 @@ export class CallsWithQuestions implements CallQuestions {
       let asking: CallWithQuestions | undefined;
       subscriber.add(() => (asking === undefined ? source.unsubscribe() : asking.leave(subscriber)));
       const subscription = events$.subscribe({
-        next: (answer) => {
-          if (asking === undefined && answer.event.kind === 'request') {
+        next: (sourced) => {
+          if (asking === undefined && sourced.event.kind === 'request') {
             const refusal = awaitingClientRefusal(this.#shares, ownerId);
             if (refusal !== undefined) {
-              answer.event.answer(NO_ANSWER);
+              sourced.event.answer(NO_ANSWER);
               source.unsubscribe();
               return subscriber.error(refusal);
             }
             asking = this.#add(ownerId, call, source, subscriber);
           }
-          (asking ?? subscriber).next(answer);
+          (asking ?? subscriber).next(sourced);
         },
         error: (thrown: unknown) => (asking ?? subscriber).error(thrown),
         complete: () => (asking ?? subscriber).complete(),
