@@ -20,7 +20,7 @@ import { passTurns, untimedScheduler } from '../../../helpers/time/turns.ts';
 const test = suite('calls with questions');
 const ANN = 'ann';
 const BOB = 'bob';
-const CALL = 'tools/call book';
+const METHOD = 'tools/call book';
 const SHARE = LIMITS.callsAwaitingClient / 4;
 const LATE = { error: { code: -32603, message: 'The client did not answer.' } };
 
@@ -80,7 +80,7 @@ function answers(): Observable<SourcedEvent> {
 }
 
 test('a call without questions is passed on, and does not wait', () => {
-  const client = new Client(calls.follow(ANN, CALL, answers()));
+  const client = new Client(calls.follow(ANN, METHOD, answers()));
   progress(1);
   backend.last.result('done');
   assert.equal([client.received, calls.size], [[1, 'done', 'end'], 0]);
@@ -90,7 +90,7 @@ test('questions and results that wait for clients are bounded in bytes, per owne
   const held = new HeldBytes({ totalBytes: 100_000, ownerBytes: 50_000 }, systemClock.now);
   calls = callsWithQuestions(untimedScheduler(), held);
   const asking = (values: number) => {
-    const client = new Client(calls.follow(ANN, CALL, answers()));
+    const client = new Client(calls.follow(ANN, METHOD, answers()));
     const exchange = backend.last;
     exchange.ask('elicitation/create', { list: Array(values).fill({}) });
     mock.timers.tick(50);
@@ -121,7 +121,7 @@ test('asks the client, and continues with its answer', () => {
   const first = ask('elicitation/create');
   assert.equal(first.received, ['elicitation/create', 'end']);
   assert.is(backend.last.isCancelled, false);
-  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('elicitation/create'))));
+  const second = new Client(calls.resume(first.id, ANN, METHOD, replies(first.key('elicitation/create'))));
   assert.equal(backend.last.replies, [ACCEPTED]);
   progress(2);
   backend.last.result('done');
@@ -129,7 +129,7 @@ test('asks the client, and continues with its answer', () => {
 });
 
 test('asks questions that come within 50 ms together, and passes on notifications meanwhile', () => {
-  const client = new Client(calls.follow(ANN, CALL, answers()));
+  const client = new Client(calls.follow(ANN, METHOD, answers()));
   backend.last.ask('roots/list');
   progress(1);
   mock.timers.tick(49);
@@ -141,7 +141,7 @@ test('asks questions that come within 50 ms together, and passes on notification
 test('keeps the last 64 notifications of a waiting call', () => {
   const first = ask('roots/list');
   for (let n = 0; n < 100; n += 1) progress(n);
-  const second = new Client(calls.resume(first.id, ANN, CALL, new Map()));
+  const second = new Client(calls.resume(first.id, ANN, METHOD, new Map()));
   assert.equal([second.received.length, second.received[0], second.received.at(-1)], [64, 36, 99]);
 });
 
@@ -150,7 +150,7 @@ test('keeps the result of a backend that did not wait for replies, until it is f
   progress(1);
   backend.last.result('done');
   assert.is(calls.size, 1);
-  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
+  const second = new Client(calls.resume(first.id, ANN, METHOD, replies(first.key('roots/list'))));
   assert.equal([second.received, calls.size, backend.last.replies], [[1, 'done', 'end'], 0, [LATE]]);
 });
 
@@ -166,7 +166,7 @@ for (const [how, end, received] of [
       end();
       await passTurns(1);
     }
-    const fetch = (n: number) => calls.resume(ended[n]?.id ?? '', ANN, CALL, new Map());
+    const fetch = (n: number) => calls.resume(ended[n]?.id ?? '', ANN, METHOD, new Map());
     assert.equal([calls.size, fetch(SHARE - 1)], [SHARE, undefined], 'the oldest were given up');
     for (let n = SHARE; n < 2 * SHARE; n += 1) assert.equal(new Client(fetch(n)).received, received);
     assert.equal([calls.size, [...calls.owners]], [0, []]);
@@ -176,7 +176,7 @@ for (const [how, end, received] of [
 test('asks in the next round what the backend asked while the call waited', () => {
   const first = ask('roots/list');
   backend.last.ask('sampling/createMessage');
-  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
+  const second = new Client(calls.resume(first.id, ANN, METHOD, replies(first.key('roots/list'))));
   mock.timers.tick(50);
   assert.equal(second.received, ['sampling/createMessage', 'end']);
 });
@@ -184,24 +184,24 @@ test('asks in the next round what the backend asked while the call waited', () =
 test('a call is resumed once, by its owner and under its name; other attempts have no effect', () => {
   const first = ask('roots/list');
   const all = replies(first.key('roots/list'));
-  assert.is(calls.resume(first.id, BOB, CALL, all), undefined);
+  assert.is(calls.resume(first.id, BOB, METHOD, all), undefined);
   assert.is(calls.resume(first.id, ANN, 'tools/call other', all), undefined);
-  assert.is(calls.resume('no such id', ANN, CALL, all), undefined);
+  assert.is(calls.resume('no such id', ANN, METHOD, all), undefined);
   assert.equal(backend.last.replies, []);
-  const second = new Client(calls.resume(first.id, ANN, CALL, all));
-  assert.is(calls.resume(first.id, ANN, CALL, all), undefined);
+  const second = new Client(calls.resume(first.id, ANN, METHOD, all));
+  assert.is(calls.resume(first.id, ANN, METHOD, all), undefined);
   backend.last.result('done');
-  assert.is(calls.resume(first.id, ANN, CALL, all), undefined);
+  assert.is(calls.resume(first.id, ANN, METHOD, all), undefined);
   assert.equal([second.received, backend.last.replies.length], [['done', 'end'], 1]);
 });
 
 test('cancels the exchange when its client leaves in the middle of a round', () => {
-  const asking = new Client(calls.follow(ANN, CALL, answers()));
+  const asking = new Client(calls.follow(ANN, METHOD, answers()));
   backend.last.ask('roots/list');
   asking.subscription.unsubscribe();
   assert.equal([backend.last.isCancelled, backend.last.replies, calls.size], [true, [LATE], 0]);
   const first = ask('roots/list');
-  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
+  const second = new Client(calls.resume(first.id, ANN, METHOD, replies(first.key('roots/list'))));
   assert.is(backend.last.isCancelled, false);
   second.subscription.unsubscribe();
   assert.equal([backend.last.isCancelled, calls.size], [true, 0]);
@@ -233,7 +233,7 @@ test('lets at most a quarter of the limit wait for one owner, unless callers are
   assert.equal([askFor('ann').received, askFor('bob').received], [['QUEUE_FULL'], []]);
   assert.is(calls.size, SHARE + 1);
   mock.timers.tick(100);
-  new Client(calls.resume(first?.id ?? '', ANN, CALL, new Map())).subscription.unsubscribe();
+  new Client(calls.resume(first?.id ?? '', ANN, METHOD, new Map())).subscription.unsubscribe();
   askFor('ann');
   assert.is(calls.size, SHARE + 1);
   for (let n = 0; n <= SHARE; n += 1) assert.equal(askFor('anonymous').received, []);
@@ -252,7 +252,7 @@ test('ends the calls of one owner, and no others', () => {
 test('a resumed call fails when the calls of its owner are ended, or the gateway closes', () => {
   for (const end of [() => calls.endOf('ann'), () => calls.close()]) {
     const first = ask('roots/list');
-    const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
+    const second = new Client(calls.resume(first.id, ANN, METHOD, replies(first.key('roots/list'))));
     end();
     assert.equal([second.received, backend.last.isCancelled, calls.size], [['BACKEND_UNAVAILABLE'], true, 0]);
     assert.is(second.error?.delivered, 'unknown');
@@ -261,11 +261,11 @@ test('a resumed call fails when the calls of its owner are ended, or the gateway
 
 test('once calls are dismissed, those that wait end, and others when they would begin to wait', async () => {
   const waiting = ask('elicitation/create');
-  const asking = new Client(calls.follow(ANN, CALL, answers()));
+  const asking = new Client(calls.follow(ANN, METHOD, answers()));
   backend.last.ask('elicitation/create');
-  const running = new Client(calls.follow(ANN, CALL, answers()));
+  const running = new Client(calls.follow(ANN, METHOD, answers()));
   await calls.dismiss();
-  assert.is(calls.resume(waiting.id, ANN, CALL, new Map()), undefined);
+  assert.is(calls.resume(waiting.id, ANN, METHOD, new Map()), undefined);
   mock.timers.tick(50);
   assert.equal(asking.received, ['BACKEND_UNAVAILABLE']);
   backend.last.ask('sampling/createMessage');
@@ -277,7 +277,7 @@ test('a call whose client leaves at the first kept notification ends, and its re
   const first = ask('roots/list');
   progress(1);
   calls
-    .resume(first.id, ANN, CALL, replies(first.key('roots/list')))
+    .resume(first.id, ANN, METHOD, replies(first.key('roots/list')))
     ?.pipe(take(1))
     .subscribe();
   assert.equal([calls.size, backend.last.isCancelled, backend.last.replies], [0, true, [LATE]]);
@@ -292,7 +292,7 @@ test('passes on at most 64 open questions of a call, and refuses others', () => 
 test('a resumed call does not expire while it runs, and may ask again', () => {
   const first = ask('roots/list');
   mock.timers.tick(UNREAD_END_MS - 1);
-  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
+  const second = new Client(calls.resume(first.id, ANN, METHOD, replies(first.key('roots/list'))));
   mock.timers.tick(2 * UNREAD_END_MS);
   assert.equal([backend.last.isCancelled, second.received], [false, []]);
   backend.last.ask('sampling/createMessage');
@@ -309,7 +309,7 @@ function progress(n: number): void {
 
 /** A call of ann's that waits for answers to these. */
 function ask(...methods: string[]): Client {
-  const client = new Client(calls.follow(ANN, CALL, answers()));
+  const client = new Client(calls.follow(ANN, METHOD, answers()));
   for (const method of methods) backend.last.ask(method);
   mock.timers.tick(50);
   return client;
@@ -317,7 +317,7 @@ function ask(...methods: string[]): Client {
 
 /** One more call of that owner whose backend asks something. */
 function askFor(ownerId: string): Client {
-  const client = new Client(calls.follow(ownerId, CALL, answers()));
+  const client = new Client(calls.follow(ownerId, METHOD, answers()));
   backend.last.ask('roots/list');
   return client;
 }

@@ -69,7 +69,7 @@ export class CallsWithQuestions implements CallQuestions {
    */
   follow(
     ownerId: string,
-    call: string,
+    method: string,
     events$: Observable<SourcedEvent>,
   ): Observable<SourcedEvent | ClientQuestion> {
     return new Observable((subscriber) => {
@@ -85,7 +85,7 @@ export class CallsWithQuestions implements CallQuestions {
               source.unsubscribe();
               return subscriber.error(refusal);
             }
-            asking = this.#add(ownerId, call, source, subscriber);
+            asking = this.#add(ownerId, method, source, subscriber);
           }
           (asking ?? subscriber).next(sourced);
         },
@@ -103,11 +103,11 @@ export class CallsWithQuestions implements CallQuestions {
   resume(
     id: string,
     ownerId: string,
-    call: string,
+    method: string,
     answers: ReadonlyMap<string, ClientAnswer>,
   ): Observable<SourcedEvent | ClientQuestion> | undefined {
     const asking = this.#calls.get(id);
-    if (asking?.waitsFor(ownerId, call) !== true) return undefined;
+    if (asking?.waitsFor(ownerId, method) !== true) return undefined;
     return new Observable((subscriber) => {
       subscriber.add(() => asking.leave(subscriber));
       asking.resume(subscriber, answers);
@@ -166,8 +166,8 @@ export class CallsWithQuestions implements CallQuestions {
     (wasKept ? this.#ended : this.#shares).release(ownerId);
   }
 
-  #add(ownerId: string, call: string, source: Subscription, subscriber: CallSubscriber): CallWithQuestions {
-    const asking = new CallWithQuestions(this, this.#newId(), ownerId, call, source, subscriber);
+  #add(ownerId: string, method: string, source: Subscription, subscriber: CallSubscriber): CallWithQuestions {
+    const asking = new CallWithQuestions(this, this.#newId(), ownerId, method, source, subscriber);
     this.#calls.set(asking.id, asking);
     this.#shares.take(ownerId);
     return asking;
@@ -213,7 +213,7 @@ class CallWithQuestions {
   readonly id: string;
   readonly ownerId: string;
   readonly #table: CallsWithQuestions;
-  readonly #call: string;
+  readonly #method: string;
   readonly #source: Subscription;
   #stage: Stage;
   readonly #open = new Map<string, ServerRequest>();
@@ -230,14 +230,14 @@ class CallWithQuestions {
     table: CallsWithQuestions,
     id: string,
     ownerId: string,
-    call: string,
+    method: string,
     source: Subscription,
     subscriber: CallSubscriber,
   ) {
     this.#table = table;
     this.id = id;
     this.ownerId = ownerId;
-    this.#call = call;
+    this.#method = method;
     this.#source = source;
     this.#stage = { kind: 'running', subscriber };
     this.#holding = table.hold(this);
@@ -270,8 +270,8 @@ class CallWithQuestions {
     this.#finish((subscriber) => subscriber.complete());
   }
 
-  waitsFor(ownerId: string, call: string): boolean {
-    return this.isWaiting && ownerId === this.ownerId && call === this.#call;
+  waitsFor(ownerId: string, method: string): boolean {
+    return this.isWaiting && ownerId === this.ownerId && method === this.#method;
   }
 
   /** Delivers the buffered messages, then the end, or passes the answers on. Questions without an answer are asked again. */
