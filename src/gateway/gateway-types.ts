@@ -169,7 +169,7 @@ interface NodeOptions {
 export interface OthersOptions extends SessionHolders {
   /** True when the nodes of the store decide together where programs run that any node may run. Default: false, and they run here. */
   readonly leasesPrograms?: boolean | undefined;
-  /** Opens the way to an instance that another node runs. Default: such instances are only listed. */
+  /** Opens the link to an instance that another node runs. Default: such instances are only listed. */
   readonly openElsewhere?: ((definition: InstanceDefinition, answers: InstanceHeldBytes) => Open) | undefined;
   /**
    * True while this node alone has lost the store that it shares: it opens no sessions, which others could not

@@ -30,7 +30,7 @@ const CONNECT_MS = 5_000;
 export interface PeerChannel {
   /** Undefined while no request is to be forwarded (setting cluster.forward). */
   readonly peers: ForwardingPeers | undefined;
-  /** Opens the way to an instance that another node runs. */
+  /** Opens the link to an instance that another node runs. */
   readonly openInstance: Peers['openInstance'];
   /** Resolves when no call that came here is under way at another node, or after this time. */
   untilIdle(timeoutMs: number): Promise<void>;

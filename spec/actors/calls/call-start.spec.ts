@@ -77,7 +77,7 @@ test('wait for the restarts of a program that ended, until it has failed too oft
   assert.is(codeOf(await harness.call('write').end), 'NO_HEALTHY_INSTANCE');
 });
 
-test('wait for the way to another node each time that it is lost', async () => {
+test('wait for the link to another node each time that it is lost', async () => {
   void harness.add('a', { fields: STDIO, isElsewhere: true }).catch(() => undefined);
   for (let count = 0; count < 6; count += 1) {
     const call = harness.call('write');
@@ -89,7 +89,7 @@ test('wait for the way to another node each time that it is lost', async () => {
   }
 });
 
-test('that a lost way to another node did not deliver wait for the way, too', async () => {
+test('that a lost link to another node did not deliver wait for the link, too', async () => {
   void harness.add('a', { fields: STDIO, isElsewhere: true, script: silent }).catch(() => undefined);
   openings.at(-1)?.open();
   await settled();
@@ -109,7 +109,7 @@ test('that a lost way to another node did not deliver wait for the way, too', as
   assert.equal(await Promise.all(calls.map(({ end }) => end)), ['a', 'a']);
 });
 
-test('that are refused again and again on an open way to another node do not wait', async () => {
+test('that are refused again and again on an open link to another node do not wait', async () => {
   const script = fails('no');
   void harness.add('a', { fields: STDIO, isElsewhere: true, script }).catch(() => undefined);
   openings.at(-1)?.open();
@@ -119,7 +119,7 @@ test('that are refused again and again on an open way to another node do not wai
   assert.is(codeOf(await call.end), 'BACKEND_UNAVAILABLE');
 });
 
-test('wait on when the program starts here, in the place of the way to another node', async () => {
+test('wait on when the program starts here, in the place of the link to another node', async () => {
   void harness.add('a', { fields: STDIO, isElsewhere: true }).catch(() => undefined);
   const calls = [harness.call('write'), harness.callStateless(toolCall('write'))];
   const session = harness.openSession();

@@ -44,7 +44,7 @@ const SSE = { ...HTTP, transport: 'sse' } as const;
 const BARE = { ...FULL, era: 'bare', protocolVersion: '' } as const;
 /** A backend of both eras, with its answer to a legacy client. */
 const DUAL = { ...FULL_MODERN, own: { ...FULL, era: 'legacy' } } as const;
-/** The way to instance `a`, of another node, is lost, until the returned function is called; `again`: what differs then. */
+/** The link to instance `a`, of another node, is lost, until the returned function is called; `again`: what differs then. */
 async function loseWay(again: { readonly handshake?: Handshake } = {}): Promise<() => void> {
   const { promise: isBack, resolve } = Promise.withResolvers<void>();
   const { open } = harness;
@@ -104,7 +104,7 @@ test('continues with the new process after its instance was restarted', async ()
 });
 
 for (const isSame of [true, false])
-  test(`bound to ${isSame ? 'an instance' : 'a former backend'} of another node after a call that must not be repeated, it ${isSame ? 'waits for the way there' : 'ends'}`, async () => {
+  test(`bound to ${isSame ? 'an instance' : 'a former backend'} of another node after a call that must not be repeated, it ${isSame ? 'waits for the link there' : 'ends'}`, async () => {
     const ref = await harness.add('a', { isElsewhere: true });
     const session = await harness.openSession();
     assert.is(await resultOf(ask(session, 'write')), 'a');
@@ -129,7 +129,7 @@ for (const isSame of [true, false])
   });
 
 for (const isSame of [true, false])
-  test(`bound to ${isSame ? 'a program' : 'a former process'} of another node, its calls wait for the way there${isSame ? '' : ', and it ends'}`, async () => {
+  test(`bound to ${isSame ? 'a program' : 'a former process'} of another node, its calls wait for the link there${isSame ? '' : ', and it ends'}`, async () => {
     await harness.add('a', { fields: STDIO, isElsewhere: true });
     const session = await harness.openSession();
     assert.is(await resultOf(ask(session, 'write')), 'a');
@@ -143,7 +143,7 @@ for (const isSame of [true, false])
     else assert.is(codeOf(await call.end), 'SESSION_NOT_FOUND');
   });
 
-test('that may move by the time the way to another node is there again, to a new process, goes on', async () => {
+test('that may move by the time the link to another node is there again, to a new process, goes on', async () => {
   harness.setPolicy({ sessionFailover: 'never' });
   await harness.add('a', { fields: STDIO, isElsewhere: true });
   const session = await harness.openSession();
@@ -156,7 +156,7 @@ test('that may move by the time the way to another node is there again, to a new
   assert.is(await resultOf(call), 'a');
 });
 
-test('that only listen take no place among the calls that wait for the way to another node', async () => {
+test('that only listen take no place among the calls that wait for the link to another node', async () => {
   harness.setPolicy({ sessionFailover: 'never' });
   await harness.add('a', { fields: STDIO, isElsewhere: true });
   for (let count = 0; count < QUEUED_PER_INSTANCE; count += 1) {
@@ -172,7 +172,7 @@ test('that only listen take no place among the calls that wait for the way to an
   assert.is(await call.end, 'a');
 });
 
-test('that find the queue of those that wait for the way to another node full are refused for that, and go on', async () => {
+test('that find the queue of those that wait for the link to another node full are refused for that, and go on', async () => {
   harness.setPolicy({ sessionFailover: 'never' });
   await harness.add('a', { fields: STDIO, isElsewhere: true });
   const session = await harness.openSession(PLAIN, 'ann');

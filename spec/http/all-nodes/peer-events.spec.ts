@@ -134,7 +134,7 @@ test('a lost stream is reported once, and asked for again after 1 to 30 s, from 
   assert.is(later.got[0]?.name, 'gateway.started', 'nothing is missing once the node answers');
 });
 
-test('a refusal, too large an event, and a member without a way to it are failures', async () => {
+test('a refusal, too large an event, and a member that cannot be reached are failures', async () => {
   const { read, at, live } = deployment('a', 'b', 'unreachable');
   const reading = read();
   at('a').answer.head(404, {});

@@ -10,7 +10,7 @@ import type { GatewayEvent } from '../../domain/events/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
-/** What a call is before it has a way. `number` counts the calls of this gateway process from 1. */
+/** What a call is before it has a route. `number` counts the calls of this gateway process from 1. */
 export interface StartedCall {
   readonly template: string;
   readonly number: number;

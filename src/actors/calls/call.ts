@@ -344,16 +344,16 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     else this.#retry(at.ref, { kind: next, plan });
   }
 
-  /** Asks the route for the retry. Without an instance it waits for the way to the failed one, if there is one. */
+  /** Asks the route for the retry. Without an instance it waits for the link to the failed one, if there is one. */
   #retry(failedAt: InstanceRef, reason: StepReason): void {
     const step = this.#step(reason);
-    const wayKnown$ = step.kind === 'none' ? this.retries.untilWayKnown(this.#deps.clock) : undefined;
-    if (wayKnown$ === undefined) {
+    const linkKnown$ = step.kind === 'none' ? this.retries.untilLinkKnown(this.#deps.clock) : undefined;
+    if (linkKnown$ === undefined) {
       this.#take(step);
       return;
     }
     this.excluded?.delete(failedAt.id);
-    this.#waitUntil(wayKnown$);
+    this.#waitUntil(linkKnown$);
   }
 
   /** Ends a silent attempt of a bound call, if its route answers that the call has to wait for a better instance. */

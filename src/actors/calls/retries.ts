@@ -10,7 +10,7 @@ import type { Attempted, CallEvents } from './call-events.ts';
 import type { RetryBudget } from './retry-budget.ts';
 
 /** Time after a failure within which an instance of another node learns whether that node can be reached, in ms. */
-const WAY_KNOWN_MS = 10;
+const LINK_KNOWN_MS = 10;
 
 /** A failed attempt, or a failed opening before one. */
 export interface FailedAttempt extends Attempted {
@@ -77,14 +77,14 @@ export class Retries {
 
   /**
    * The pause of a call that did not reach another node, before it asks its route again; undefined after any other
-   * failure. Emits once the instance knows whether the way to its node is lost: if it is, the call waits until the way is open
+   * failure. Emits once the instance knows whether the link to its node is lost: if it is, the call waits until the link is open
    * again, as later calls do, instead of going on elsewhere. Source: ADR 295.
    */
-  untilWayKnown({ alarm }: Clock): Observable<void> | undefined {
+  untilLinkKnown({ alarm }: Clock): Observable<void> | undefined {
     const { failed, error } = this.#last ?? {};
     if (this.attemptsLeft <= 0 || failed?.ref.isElsewhere !== true || error?.delivered !== 'no')
       return undefined;
-    return new Observable((asker) => alarm(WAY_KNOWN_MS, () => asker.next()));
+    return new Observable((asker) => alarm(LINK_KNOWN_MS, () => asker.next()));
   }
 
   /**

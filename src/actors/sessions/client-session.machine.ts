@@ -8,7 +8,7 @@
 //
 //   lost:      the conversation is over, or the instance may not be used. The first of these that applies:
 //              it may move: it looks for another instance, or is unbound for a while if it has just moved
-//              only the way to the instance was lost: it is bound again there, or its requests wait while it is opened
+//              only the link to the instance was lost: it is bound again there, or its requests wait while it is opened
 //              no other instance could serve its client: it keeps its binding, and what waits is refused
 //              it is a part of an aggregate session: it begins again
 //              calls are under way at its instance: it is finishing; else it ends
@@ -20,7 +20,7 @@
 //   setIdle:   from everywhere to idle, where the actor ends and its value and binding remain
 //   in every state: unsafe, levelSet, subscribed, unsubscribed and abandoned change the value or the binding, not the state
 //
-// serving: requests may use the binding, if that is usable. awaiting: the only way to its instance is being
+// serving: requests may use the binding, if that is usable. awaiting: the link to its instance, the only one, is being
 // opened, until started. unbound: no instance took the session, or it has just moved. finishing: the session may
 // not move; its calls continue where they are, and it takes no new ones.
 

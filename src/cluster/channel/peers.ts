@@ -142,7 +142,7 @@ export class Peers {
     return this.#clientOf(openers[this.#turn % openers.length] ?? '');
   }
 
-  /** Opens the way to an instance that another node runs. */
+  /** Opens the link to an instance that another node runs. */
   openInstance(definition: InstanceDefinition, answers?: InstanceHeldBytes): Open {
     const last: LastBackend = {};
     return async (signal, { onDraining } = {}) => {

@@ -10,7 +10,7 @@ import type { Feed } from '../../actors/subscriptions/feed.ts';
 import type { SharedSubscription } from '../../actors/subscriptions/resource-subscriptions.ts';
 import type {
   InstanceHost,
-  InstanceWay,
+  NodeLink,
   WantedConversation,
 } from '../../cluster/channel/instances/instance-host.ts';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -53,11 +53,11 @@ export class HostedInstances implements InstanceHost {
    * Rejects when it does not start, or does not run here.
    */
   async open(wanted: WantedConversation, signal: AbortSignal) {
-    const { template, id, ownerId, profile, isShared, way } = wanted;
+    const { template, id, ownerId, profile, isShared, link } = wanted;
     const ref = this.#deps.fleet.find(template, id);
     if (!(ref instanceof InstanceRef) || ref.isElsewhere) throw notUp('its node does not run it');
     await untilUp(ref, signal);
-    if (profile === undefined) return this.#shared(ref, way);
+    if (profile === undefined) return this.#shared(ref, link);
     const shared = isShared ? sharedBy(profile.capabilities) : {};
     const use = ref.use({ ownerId, profile, ...shared });
     const abort = (): void => use.end();
@@ -65,7 +65,7 @@ export class HostedInstances implements InstanceHost {
     try {
       const conversation = await use.conversation.opening;
       if (conversation === undefined) return undefined;
-      const hosted = this.#hosted(ref, conversation, way);
+      const hosted = this.#hosted(ref, conversation, link);
       const subscriptions = new Subscriptions(isShared ? use.conversation.feed : undefined);
       return {
         ...hosted,
@@ -86,20 +86,20 @@ export class HostedInstances implements InstanceHost {
     }
   }
 
-  #shared(ref: InstanceRef, way: InstanceWay) {
+  #shared(ref: InstanceRef, link: NodeLink) {
     const { opened } = ref;
     if (opened === undefined) throw notUp(ref.reason ?? `it is ${ref.state}`);
     const state$ = new Observable<InstanceState>((subscriber) =>
       ref.watch((state) => subscriber.next(state)),
     );
     const over$ = ref.until$(() => ref.opened !== opened || ref.state === 'unhealthy');
-    const hosted = this.#hosted(ref, opened.transport, way);
+    const hosted = this.#hosted(ref, opened.transport, link);
     const subscriptions = new Subscriptions(opened.feed);
     return {
       ...hosted,
       exchange: subscriptions.exchange(hosted.exchange),
       isDraining$: state$.pipe(map((state) => state === 'draining')),
-      otherCalls$: this.#changesOf(() => ref.calls.active - way.calls),
+      otherCalls$: this.#changesOf(() => ref.calls.active - link.calls),
       closed$: over$.pipe(map((): Closed => ({ reason: ref.reason ?? 'it starts again', expected: false }))),
       release: () => subscriptions.release(),
     };
@@ -126,11 +126,11 @@ export class HostedInstances implements InstanceHost {
     });
   }
 
-  #hosted(ref: InstanceRef, conversation: Conversation, way: InstanceWay) {
+  #hosted(ref: InstanceRef, conversation: Conversation, link: NodeLink) {
     const { fleet, clock } = this.#deps;
     const group = fleet.group(ref.template);
     const count = (change: 1 | -1): void => {
-      way.calls += change;
+      link.calls += change;
     };
     // Requests of the gateway itself are not counted.
     const exchange = (request: ExchangeRequest): Observable<ExchangeEvent> =>

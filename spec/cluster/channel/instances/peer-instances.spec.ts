@@ -143,14 +143,14 @@ test('a call that still waits for a ping when its conversation ends was not deli
   assert.is(Object(await failed).delivered, 'no');
 });
 
-test('the same backend is recognized when the way to it is opened again', async () => {
+test('the same backend is recognized when the link to it is opened again', async () => {
   const { definition } = gateway.instance('demo', 'one');
-  const way = a.peers.openInstance({ ...definition, nodeId: `node ${B}` });
+  const openLink = a.peers.openInstance({ ...definition, nodeId: `node ${B}` });
   const handshakes: Handshake[] = [];
   for (const restarts of [false, false, true]) {
     if (restarts) gateway.restart('demo', 'one');
     if (restarts) await becomes(() => gateway.instance('demo', 'one').snapshot.restarts, 1);
-    const transport = await way(new AbortController().signal);
+    const transport = await openLink(new AbortController().signal);
     handshakes.push(transport.handshake);
     await transport.close();
   }
@@ -396,7 +396,7 @@ test('an opening that is cancelled while the members are read waits for no node'
   assert.equal(alarms, []);
 });
 
-test('the way to a program of a silent node is refused at once, until it is heard, and calls wait for one opening only', async () => {
+test('the link to a program of a silent node is refused at once, until it is heard, and calls wait for one opening only', async () => {
   deployment.silent.add(B);
   const thrown = await open().catch((error: unknown) => error);
   assert.ok(thrown instanceof GatewayError);

@@ -193,8 +193,8 @@ test('a life that its receiver does not know is asked for again, as on a connect
 test('a node of the previous release, without such connections, gets a request per exchange', async () => {
   const old = await deployment.node('CCCCCCCC', { instances: withoutSharing(instancesOf(gateway)) });
   const { definition } = gateway.instance('demo', 'one');
-  const way = a.peers.openInstance({ ...definition, nodeId: old.member.node });
-  const transport = await way(new AbortController().signal);
+  const openLink = a.peers.openInstance({ ...definition, nodeId: old.member.node });
+  const transport = await openLink(new AbortController().signal);
   for (let n = 0; n < 5; n += 1) assert.match(await echo(transport, { n }), `\\"n\\":${n}`);
   assert.equal([ways.multiplexed, ways.alone.length, old.refusals], [[], 6, []]);
   await transport.close();
@@ -401,11 +401,11 @@ async function echo(transport: Transport, args: object): Promise<string> {
   return JSON.stringify(await lastValueFrom(transport.exchange(calling('echo', args))));
 }
 
-/** A way to the instance whose exchanges share a connection now. */
+/** A link to the instance whose exchanges share a connection now. */
 async function sharing(from = a): Promise<Transport> {
   const { definition } = gateway.instance('demo', 'one');
-  const way = from.peers.openInstance({ ...definition, nodeId: `node ${B}` });
-  const transport = await way(new AbortController().signal);
+  const openLink = from.peers.openInstance({ ...definition, nodeId: `node ${B}` });
+  const transport = await openLink(new AbortController().signal);
   const before = ways.multiplexed.length;
   await becomes(async () => {
     await echo(transport, {});

@@ -27,12 +27,12 @@ export interface WantedConversation {
   readonly ownerId: string;
   readonly profile?: ClientProfile | undefined;
   readonly isShared: boolean;
-  readonly way: InstanceWay;
+  readonly link: NodeLink;
 }
 
-/** The way of one other node to one instance. */
-export interface InstanceWay {
-  /** Calls that came this way and fill the capacity of the instance. */
+/** The link of one other node to one instance. */
+export interface NodeLink {
+  /** Calls that came by this link and fill the capacity of the instance. */
   calls: number;
 }
 
@@ -43,7 +43,7 @@ export interface HostedConversation {
   >;
   /** Whether its node drains the instance: the present state, then each change. */
   readonly isDraining$: Observable<boolean>;
-  /** The calls at the instance that came another way; 0 at first. */
+  /** The calls at the instance that came otherwise; 0 at first. */
   readonly otherCalls$: Observable<number>;
   /** Emits once, when it can be used no longer. */
   readonly closed$: Observable<Closed>;

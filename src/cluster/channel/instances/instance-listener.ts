@@ -22,7 +22,7 @@ import { REFUSED } from '../../../transports/caller-messages.ts';
 import type { ExchangeAnswer, ServeExchange } from '../multiplexed/multiplexed-listener.ts';
 import type { PeerRefusal, ServedInstances, ServePeer } from '../peer-listener.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../peer-protocol.ts';
-import type { HostedConversation, InstanceHost, InstanceWay } from './instance-host.ts';
+import type { HostedConversation, InstanceHost, NodeLink } from './instance-host.ts';
 import { exchangeIn, failureToSend, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';
 
 /** Bytes of messages besides results that a node leaves unread before its answer breaks off. */
@@ -32,8 +32,8 @@ const REQUEST_BYTES = 2 * LIMITS.requestBodyBytes;
 /** A connection without a sign of life for this time is probed by the system. */
 const KEEP_ALIVE_DELAY_MS = 10_000;
 
-/** A way to an instance, with the number of conversations that were opened through it. */
-interface Way extends InstanceWay {
+/** A link to an instance, with the number of conversations that were opened through it. */
+interface CountedLink extends NodeLink {
   conversations: number;
 }
 
@@ -47,7 +47,7 @@ export class InstanceListener implements ServedInstances {
   readonly #host: InstanceHost;
   readonly #onRefused: (refusal: PeerRefusal) => void;
   readonly #conversations = new Map<string, OpenConversation>();
-  readonly #ways = new Map<string, Way>();
+  readonly #links = new Map<string, CountedLink>();
   /** Backends of the conversations that clients share. */
   readonly #backends = new WeakMap<HostedConversation['conversation'], string>();
 
@@ -94,7 +94,7 @@ export class InstanceListener implements ServedInstances {
   /** Opens a conversation, which ends with the connection of its answer. */
   async #converse(body: Buffer, response: ServerResponse, caller: ForwardedCaller): Promise<void> {
     const name = randomUUID();
-    const { template = '', id = '', profile, isShared = false, way: wayId = name } = Object(objectIn(body));
+    const { template = '', id = '', profile, isShared = false, way: linkId = name } = Object(objectIn(body));
     checkTemplate(caller.principal, template, id);
     if (!this.#host.has(template, id)) {
       const error = backendUnavailable('its node does not have it', { delivered: 'no' });
@@ -103,9 +103,9 @@ export class InstanceListener implements ServedInstances {
     const ending = new AbortController();
     response.once('close', () => ending.abort());
     response.socket?.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
-    const way = this.#enter(wayId);
-    response.once('close', () => this.#leave(wayId));
-    const wanted = { template, id, profile, isShared, ownerId: caller.principal.id, way };
+    const link = this.#enter(linkId);
+    response.once('close', () => this.#leave(linkId));
+    const wanted = { template, id, profile, isShared, ownerId: caller.principal.id, link };
     const hosted = await this.#host.open(wanted, ending.signal);
     if (hosted === undefined) {
       response.end(frameOf({ kind: 'none' }));
@@ -175,18 +175,18 @@ export class InstanceListener implements ServedInstances {
     return backend;
   }
 
-  #enter(id: string): Way {
-    const way = this.#ways.get(id) ?? { calls: 0, conversations: 0 };
-    way.conversations += 1;
-    this.#ways.set(id, way);
-    return way;
+  #enter(id: string): CountedLink {
+    const link = this.#links.get(id) ?? { calls: 0, conversations: 0 };
+    link.conversations += 1;
+    this.#links.set(id, link);
+    return link;
   }
 
   #leave(id: string): void {
-    const way = this.#ways.get(id);
-    if (way === undefined) return;
-    way.conversations -= 1;
-    if (way.conversations === 0) this.#ways.delete(id);
+    const link = this.#links.get(id);
+    if (link === undefined) return;
+    link.conversations -= 1;
+    if (link.conversations === 0) this.#links.delete(id);
   }
 
   /** Ends the answer of a request that is not served. */

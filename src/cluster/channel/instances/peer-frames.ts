@@ -46,14 +46,14 @@ export type PeerFrame =
   | { readonly kind: 'failed'; readonly failure: Failure }
   | ({ readonly kind: 'closed' } & Closed)
   | { readonly kind: 'duty'; readonly isDraining: boolean }
-  /** Calls at the instance that did not come this way. */
+  /** Calls at the instance that did not come by this link. */
   | { readonly kind: 'load'; readonly otherCalls: number };
 
 /** The first frame of a conversation. */
 export interface OpenedConversation {
   /** Names it in later requests. */
   readonly conversation: string;
-  /** Names the conversation of the backend: the same one after the way to it was lost. Undefined for those of single clients. */
+  /** Names the conversation of the backend: the same one after the link to it was lost. Undefined for those of single clients. */
   readonly backend?: string | undefined;
   readonly peer: Handshake;
   readonly pid?: number | undefined;
@@ -69,7 +69,7 @@ export interface PeerConversationRequest {
   /** The client that it is opened for. Default: it is the one that clients share. */
   readonly profile?: JsonObject | undefined;
   readonly isShared?: boolean | undefined;
-  /** Names the way of a node to the instance: the same one for all of its conversations there. Default: it is the only one. */
+  /** Names the link of a node to the instance: the same one for all of its conversations there. Default: it is the only one. */
   readonly way?: string | undefined;
 }
 

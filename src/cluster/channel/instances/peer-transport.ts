@@ -94,10 +94,10 @@ interface SendOptions extends Partial<Pick<ForwardedRequest, 'isStream' | 'maySh
   readonly requestId?: string | undefined;
 }
 
-/** The parts that the conversations of one instance share. */
+/** The link to one instance: what its conversations share. */
 class Link {
   readonly #options: PeerTransportOptions;
-  readonly #way = crypto.randomUUID();
+  readonly #linkId = crypto.randomUUID();
   readonly #principals = new LruMap<Principal>(MAX_CALLERS);
 
   constructor(options: PeerTransportOptions) {
@@ -106,7 +106,7 @@ class Link {
 
   get target(): Pick<PeerConversationRequest, 'template' | 'id' | 'way'> {
     const { template, id } = this.#options.definition;
-    return { template, id, way: this.#way };
+    return { template, id, way: this.#linkId };
   }
 
   /** The result of the handshake. */
