@@ -7,7 +7,7 @@ import type { ErrorCode } from '../domain/errors/errors.ts';
 import {
   type GatewayEvent,
   type GatewayEvents,
-  hasOwnProcess,
+  hasDedicatedProcess,
   type RequestOutcome,
 } from '../domain/events/events.ts';
 import { METHODS } from '../domain/mcp/mcp.ts';
@@ -339,7 +339,7 @@ const newBucketCounts = (): BucketCounts => new BucketCounts();
 
 /** True when the process of the instance runs here: that of another node is counted there. */
 function hasProcessHere(event: GatewayEvents['upstream.opened']): boolean {
-  return event.isElsewhere !== true && hasOwnProcess(event);
+  return event.isElsewhere !== true && hasDedicatedProcess(event);
 }
 
 function newTemplateCounts(): TemplateCounts {

@@ -25,7 +25,7 @@ import { Feed } from '../subscriptions/feed.ts';
 export const EXTENSION_IDLE_MS = 10 * 60_000;
 
 /** One use, those of one owner, or those of all owners; see `sharedBy`. */
-type Sharing = 'oneUse' | 'owner' | 'everyone';
+type Sharing = 'oneUse' | 'owner' | 'equalExtensions';
 
 /** The conversation that a use needs, and the owner to whom it is counted. */
 export interface ConversationRequest {
@@ -50,7 +50,7 @@ export interface ConversationRequest {
 export function sharedBy(extensions: JsonObject) {
   return {
     profile: { protocolVersion: LEGACY_VERSIONS[0], capabilities: extensions, clientInfo: {} },
-    sharing: 'everyone',
+    sharing: 'equalExtensions',
     idleMs: EXTENSION_IDLE_MS,
   } satisfies Partial<ConversationRequest>;
 }
@@ -120,7 +120,7 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     this.ownerId = ownerId;
     this.key = key;
     this.sharing = sharing;
-    this.session = sharing === 'everyone' ? undefined : session; // it has more than one
+    this.session = sharing === 'equalExtensions' ? undefined : session; // it has more than one
     this.gone = promise;
     this.#resolveGone = resolve;
     this.#deps = deps;

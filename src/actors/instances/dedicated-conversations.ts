@@ -161,7 +161,7 @@ export class DedicatedConversations implements ConversationListener {
     const transport = this.#options.transport();
     if (transport === undefined) throw notConnected();
     try {
-      const isShared = sharing === 'everyone';
+      const isShared = sharing === 'equalExtensions';
       return await transport.openConversation({ profile, signal, ownerId, isShared });
     } catch (thrown) {
       const { code } = asGatewayError(thrown);
@@ -178,7 +178,7 @@ export class DedicatedConversations implements ConversationListener {
    */
   #makeRoom({ ownerId, sharing }: ConversationRequest): Promise<void> | undefined {
     const isShareFull = this.#shares.isShareFull(ownerId);
-    const least = sharing === 'everyone' ? this.#leastUsed(ownerId) : undefined;
+    const least = sharing === 'equalExtensions' ? this.#leastUsed(ownerId) : undefined;
     if (least === undefined && !isShareFull && this.#counted.size < this.#most) return undefined;
     const spare = least ?? this.#spareOf(isShareFull ? ownerId : undefined);
     if (spare !== undefined && this.#replaced.size < this.#most) {
@@ -216,7 +216,7 @@ export class DedicatedConversations implements ConversationListener {
    * Undefined when there are fewer. Throws QUEUE_FULL when all have calls in flight.
    */
   #leastUsed(ownerId: string): DedicatedConversation | undefined {
-    const shared = [...this.#counted].filter(({ sharing }) => sharing === 'everyone');
+    const shared = [...this.#counted].filter(({ sharing }) => sharing === 'equalExtensions');
     if (shared.length < LIMITS.extensionProcesses) return undefined;
     const own = shared.filter((each) => each.ownerId === ownerId);
     const candidates = own.length * 2 < shared.length ? shared : own;
@@ -245,7 +245,7 @@ export class DedicatedConversations implements ConversationListener {
 export function conversationKeyOf(request: ConversationRequest): string | undefined {
   const { ownerId, profile, sharing = 'oneUse', idleMs } = request;
   if (idleMs === undefined) return undefined;
-  const whose = sharing === 'everyone' ? null : ownerId;
+  const whose = sharing === 'equalExtensions' ? null : ownerId;
   return JSON.stringify([sharing, whose, capabilitiesKey(profile)]);
 }
 

@@ -132,11 +132,11 @@ function conversationOverPipe(input: ChoiceInput): ConversationChoice {
   if (isAboutTask(request)) return sharing === 'auto' ? 'dedicated' : 'refused';
   if (sharing === 'shared') return 'shared';
   const isExtended = extensionsOf(profile) !== undefined;
-  if (needsOwnProcess(input, isExtended)) return 'dedicated';
+  if (needsDedicatedProcess(input, isExtended)) return 'dedicated';
   return isExtended ? 'extended' : 'shared';
 }
 
-function needsOwnProcess(
+function needsDedicatedProcess(
   { profile, request, logLevel, hasEqualTools }: ChoiceInput,
   isExtended: boolean,
 ): boolean {

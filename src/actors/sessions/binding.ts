@@ -43,7 +43,7 @@ export class Binding {
     this.handshake = handshake;
     this.#use = use;
     this.conversation = use?.conversation.inner;
-    this.isShared = use === undefined || use.conversation.sharing === 'everyone';
+    this.isShared = use === undefined || use.conversation.sharing === 'equalExtensions';
     this.storedBinding = { instanceId: ref.id, serverId: ref.serverId, isShared: this.isShared };
     this.greeted = greetedOf(handshake);
     if (use === undefined) this.feed = ref.feed;

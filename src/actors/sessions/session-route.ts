@@ -223,8 +223,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
    */
   #mayHedgeBeside({ ref, conversation }: Binding, excluded: ExcludedIds): boolean {
     const { value, group } = this.#session;
-    const isOwnProcess = conversation !== undefined && !isNetworked(ref.definition);
-    if (isOwnProcess || !mayMove(value, group) || group.pool.outliers.isSuspended(ref)) return false;
+    const isDedicatedProcess = conversation !== undefined && !isNetworked(ref.definition);
+    if (isDedicatedProcess || !mayMove(value, group) || group.pool.outliers.isSuspended(ref)) return false;
     return group.pool.candidates.some(({ id }) => !excluded?.has(id));
   }
 

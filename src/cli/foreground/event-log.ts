@@ -5,7 +5,7 @@ import type { Observable, Subscription } from 'rxjs';
 import {
   type EventName,
   type GatewayEvent,
-  hasOwnProcess,
+  hasDedicatedProcess,
   writtenFields,
 } from '../../domain/events/events.ts';
 
@@ -57,11 +57,11 @@ function wordsOf(event: GatewayEvent): Words | undefined {
       return event.isLost ? ['info', 'session ended: no instance can continue it'] : undefined;
     case 'upstream.ended':
       // HTTP backends end sessions that they no longer need; that is not a failure.
-      return event.isLost && hasOwnProcess(event)
+      return event.isLost && hasDedicatedProcess(event)
         ? ['warn', 'dedicated process of a client exited']
         : undefined;
     case 'upstream.failed':
-      return hasOwnProcess(event)
+      return hasDedicatedProcess(event)
         ? ['warn', 'dedicated process for a client could not be started']
         : ['info', 'backend session for a client could not be opened'];
     case 'instance.unhealthy':

@@ -258,7 +258,7 @@ export function withheldEvent(
 }
 
 /** False over HTTP, where a client's own conversation is a session of the backend. */
-export function hasOwnProcess({ transport }: Pick<ConversationFields, 'transport'>): boolean {
+export function hasDedicatedProcess({ transport }: Pick<ConversationFields, 'transport'>): boolean {
   return TRANSPORT_TRAITS[transport].hasProcesses;
 }
 

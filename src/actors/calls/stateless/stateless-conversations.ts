@@ -53,7 +53,7 @@ export class StatelessConversations {
   }
 
   get #owned(): readonly DedicatedConversation[] {
-    return [...this.#known.keys()].filter(({ sharing }) => sharing !== 'everyone');
+    return [...this.#known.keys()].filter(({ sharing }) => sharing !== 'equalExtensions');
   }
 
   /**
@@ -126,7 +126,7 @@ export class StatelessConversations {
     const sharedKey = extensions && conversationKeyOf({ ownerId: owner.id, ...sharedBy(extensions) });
     return defer(() => merge([...this.#known.keys()], this.#added)).pipe(
       filter(({ sharing, key, ownerId }) =>
-        sharing === 'everyone' ? key === sharedKey : ownerId === owner.id,
+        sharing === 'equalExtensions' ? key === sharedKey : ownerId === owner.id,
       ),
       filter((each) => this.#known.get(each) === instance),
       mergeMap((each) =>
