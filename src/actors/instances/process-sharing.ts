@@ -68,12 +68,18 @@ export function allowsDedicated({ processSharing }: TemplatePolicy): boolean {
 // --- clients without a session -----------------------------------------------------------------------------
 
 /**
- * The conversation that carries a request. `direct`: the transport of the instance, unchanged; the backend tells
- * callers apart by request. `shared`: the transport, in legacy form. `extended`: one that clients with equal
- * extensions share. `dedicated`: one of the caller's owner. `refused`: none. `unknown`: none, because the backend's
- * era does not have the method.
+ * The conversation that carries a request. `direct`: the transport of the instance, and the request is unchanged; the
+ * backend tells callers apart by request. `transport`: the transport, and the request has its legacy form.
+ * `equalExtensions`: one that clients with equal extensions share. `dedicated`: one of the caller's owner. `noTasks`:
+ * none, for a task where clients share a process. `unknownMethod`: none, because the backend's era does not have the method.
  */
-export type ConversationChoice = 'direct' | 'shared' | 'extended' | 'dedicated' | 'refused' | 'unknown';
+export type ConversationChoice =
+  | 'direct'
+  | 'transport'
+  | 'equalExtensions'
+  | 'dedicated'
+  | 'noTasks'
+  | 'unknownMethod';
 
 interface ChoiceInput {
   readonly sharing: ProcessSharing;
@@ -99,9 +105,9 @@ export function conversationFor(
   input: ChoiceInput,
 ): ConversationChoice {
   const handshake = present ?? lastHandshake;
-  if (handshake !== undefined && isOfOtherEra(input.request.method, handshake.era)) return 'unknown';
+  if (handshake !== undefined && isOfOtherEra(input.request.method, handshake.era)) return 'unknownMethod';
   if (handshake === undefined || handshake.era === 'modern') return 'direct';
-  if (handshake.era === 'bare' || TRANSPORT_TRAITS[definition.transport].isAlwaysShared) return 'shared';
+  if (handshake.era === 'bare' || TRANSPORT_TRAITS[definition.transport].isAlwaysShared) return 'transport';
   if (isNetworked(definition)) return 'dedicated';
   return conversationOverPipe(input);
 }
@@ -129,21 +135,21 @@ export function tellsCallsApart(
 function conversationOverPipe(input: ChoiceInput): ConversationChoice {
   const { sharing, profile, request } = input;
   if (sharing === 'isolated') return 'dedicated';
-  if (isAboutTask(request)) return sharing === 'auto' ? 'dedicated' : 'refused';
-  if (sharing === 'shared') return 'shared';
-  const isExtended = extensionsOf(profile) !== undefined;
-  if (needsDedicatedProcess(input, isExtended)) return 'dedicated';
-  return isExtended ? 'extended' : 'shared';
+  if (isAboutTask(request)) return sharing === 'auto' ? 'dedicated' : 'noTasks';
+  if (sharing === 'shared') return 'transport';
+  const hasExtensions = extensionsOf(profile) !== undefined;
+  if (needsDedicatedProcess(input, hasExtensions)) return 'dedicated';
+  return hasExtensions ? 'equalExtensions' : 'transport';
 }
 
 function needsDedicatedProcess(
   { profile, request, logLevel, hasEqualTools }: ChoiceInput,
-  isExtended: boolean,
+  hasExtensions: boolean,
 ): boolean {
   const list = listOf(request.method);
   const isAskable = acceptsServerRequests(profile);
   if (list === undefined) return isAskable || logLevel !== undefined;
-  return isAskable && (isExtended || (list === 'tools' && !hasEqualTools));
+  return isAskable && (hasExtensions || (list === 'tools' && !hasEqualTools));
 }
 
 // --- tasks, for both ---------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ export class StatelessConversations {
    * Takes the conversation that clients with these extensions share. Throws QUEUE_FULL like DedicatedConversations.use, and
    * SHUTTING_DOWN after `close`.
    */
-  useShared(instance: InstanceRef, ownerId: string, extensions: JsonObject): ConversationUse {
+  useForExtensions(instance: InstanceRef, ownerId: string, extensions: JsonObject): ConversationUse {
     if (this.#isClosed) throw shuttingDown();
     const use = instance.use({ ownerId, ...sharedBy(extensions) });
     const { conversation } = use;
@@ -123,10 +123,10 @@ export class StatelessConversations {
   /** Emits each open conversation that calls of this client use at the instance: present ones and later ones. Cold. */
   of(instance: InstanceRef, { owner, profile }: Client): Observable<DedicatedConversation> {
     const extensions = extensionsOf(profile);
-    const sharedKey = extensions && conversationKeyOf({ ownerId: owner.id, ...sharedBy(extensions) });
+    const extensionsKey = extensions && conversationKeyOf({ ownerId: owner.id, ...sharedBy(extensions) });
     return defer(() => merge([...this.#known.keys()], this.#added)).pipe(
       filter(({ sharing, key, ownerId }) =>
-        sharing === 'equalExtensions' ? key === sharedKey : ownerId === owner.id,
+        sharing === 'equalExtensions' ? key === extensionsKey : ownerId === owner.id,
       ),
       filter((each) => this.#known.get(each) === instance),
       mergeMap((each) =>

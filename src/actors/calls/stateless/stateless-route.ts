@@ -115,7 +115,7 @@ export class StatelessRoute implements CallRoute {
     const choice = this.#conversationFor(ref);
     const isReady = isDedicated(choice)
       ? isNetworked(ref.definition) && this.#isOpen(ref)
-      : choice !== 'refused' && choice !== 'unknown';
+      : choice !== 'noTasks' && choice !== 'unknownMethod';
     return isReady ? this.#sendStep(ref, call, choice) : NO_STEP;
   }
 
@@ -129,11 +129,11 @@ export class StatelessRoute implements CallRoute {
     choice: Exclude<ConversationChoice, 'direct'>,
     call: RunningCall,
   ): AttemptPlan | LocalAnswer | Opening {
-    if (choice === 'unknown') return { answer$: of(UNKNOWN_METHOD) };
-    if (choice === 'refused') return { answer$: of(NO_TASKS) };
-    if (choice === 'shared')
+    if (choice === 'unknownMethod') return { answer$: of(UNKNOWN_METHOD) };
+    if (choice === 'noTasks') return { answer$: of(NO_TASKS) };
+    if (choice === 'transport')
       return { request: forLegacy(this.#input.request), receive: isLogged(this.#logLevel) };
-    return this.#dedicated(ref, call, choice === 'extended');
+    return this.#dedicated(ref, call, choice === 'equalExtensions');
   }
 
   #forget(): void {
@@ -153,8 +153,8 @@ export class StatelessRoute implements CallRoute {
     });
   }
 
-  #dedicated(ref: InstanceRef, call: RunningCall, isExtended: boolean): AttemptPlan | Opening {
-    const plan = this.#taken?.ref === ref ? this.#taken : this.#take(ref, isExtended);
+  #dedicated(ref: InstanceRef, call: RunningCall, hasExtensions: boolean): AttemptPlan | Opening {
+    const plan = this.#taken?.ref === ref ? this.#taken : this.#take(ref, hasExtensions);
     // Whether the bound instance takes the call depends on the conversation.
     const isChosen = this.#input.bound === undefined || this.#dedicatedAt !== undefined;
     if (plan.conversation === undefined || !isChosen) return { opened$: this.#open(plan, call) };
@@ -162,10 +162,10 @@ export class StatelessRoute implements CallRoute {
     return plan;
   }
 
-  #take(ref: InstanceRef, isExtended = false): DedicatedPlan {
+  #take(ref: InstanceRef, hasExtensions = false): DedicatedPlan {
     this.#taken?.use.end(); // of an attempt that was not made
     this.#taken = undefined;
-    const use = this.#use(ref, isExtended);
+    const use = this.#use(ref, hasExtensions);
     const { conversation } = use;
     this.#taken = new DedicatedPlan(this, ref, use, forLegacy(this.#input.request));
     if (this.#logLevel === undefined || !conversation.requireLogLevel(this.#logLevel))
@@ -173,13 +173,13 @@ export class StatelessRoute implements CallRoute {
     return this.#taken;
   }
 
-  #use(ref: InstanceRef, isExtended: boolean): ConversationUse {
+  #use(ref: InstanceRef, hasExtensions: boolean): ConversationUse {
     const { deps, client } = this.#input;
-    const extensions = isExtended ? extensionsOf(client.profile) : undefined;
+    const extensions = hasExtensions ? extensionsOf(client.profile) : undefined;
     try {
       return extensions === undefined
         ? deps.statelessConversations.use(ref, client)
-        : deps.statelessConversations.useShared(ref, client.owner.id, extensions);
+        : deps.statelessConversations.useForExtensions(ref, client.owner.id, extensions);
     } catch (thrown) {
       this.#dedicatedAt = undefined; // another instance may have room
       throw thrown;
@@ -287,7 +287,7 @@ const UNKNOWN_METHOD: FinalEvent = { kind: 'error', error: METHOD_NOT_FOUND };
 
 /** True for dedicated conversations: they may continue without the transport of the instance. */
 function isDedicated(choice: ConversationChoice): boolean {
-  return choice === 'dedicated' || choice === 'extended';
+  return choice === 'dedicated' || choice === 'equalExtensions';
 }
 
 async function ready({ conversation }: ConversationUse, logLevel: string | undefined): Promise<void> {
