@@ -86,13 +86,13 @@ test('a session that is bound again where it was has the same value: nothing is 
 
 test('keeps serving, or serves again, while its instance still serves it', async () => {
   const { session, actor, seen, ref, state } = await start();
-  actor.send({ type: 'lost' });
+  actor.send({ type: 'requested' });
   assert.equal(seen, ['serving', 'serving']);
   setFailover('never');
   await harness.add('b');
   ref.drain();
   session.isCalling = true;
-  actor.send({ type: 'lost' });
+  actor.send({ type: 'requested' });
   assert.is(state(), 'finishing');
   ref.resume();
   actor.send({ type: 'callEnded' });
@@ -102,7 +102,7 @@ test('keeps serving, or serves again, while its instance still serves it', async
 test('is unbound when a move fails or is late, and moves again at the next request', async () => {
   const { session, actor, clock, seen, ref, state } = await start();
   ref.drain();
-  actor.send({ type: 'lost' });
+  actor.send({ type: 'requested' });
   assert.is(state(), 'binding');
   session.settling.reject(new Error('nobody'));
   await turn();
@@ -124,7 +124,7 @@ test('when unbound, retries by itself only while its client listens, and ends if
   ] as const) {
     const { session, actor, clock, seen, ref, state } = await start();
     ref.drain();
-    actor.send({ type: 'lost' });
+    actor.send({ type: 'requested' });
     session.settling.reject(new Error('nobody'));
     await turn();
     session.needsBindingForStream = needsBindingForStream;
@@ -144,9 +144,9 @@ test('when unbound, retries by itself only while its client listens, and ends if
 });
 
 test('ends once, from every state, and aborts a move in progress', async () => {
-  for (const way of [[], ['lost'], ['upgrade']] as const) {
+  for (const way of [[], ['requested'], ['upgrade']] as const) {
     const { session, actor, seen, ref } = await start();
-    if (way[0] === 'lost') ref.drain();
+    if (way[0] === 'requested') ref.drain();
     for (const type of way) actor.send({ type } as ClientSessionEvent);
     actor.send({ type: 'end', reason: 'closed' });
     actor.send({ type: 'end', reason: 'idle' });

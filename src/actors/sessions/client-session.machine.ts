@@ -2,11 +2,12 @@
 // states. While the session is in use this machine alone changes them; client-session.ts does the work of each
 // state, and follows what the machine emits.
 //
-//   entering ─┬─ has a binding ─────────────► serving ── lost, upgrade ──► binding ── bound ──► serving
+//   entering ─┬─ has a binding ─────────────► serving ── requested, upgrade ──► binding ── bound ──► serving
 //             ├─ had one, and was read again ─► unbound                       └─ failed ──► unbound ── requested, retryDelay ──► binding
 //             └─ new ─────────────────────────► binding
 //
-//   lost:      the conversation is over, or the instance may not be used. The first of these that applies:
+//   requested: a request, or a stream, has no usable binding: the conversation is over, or the instance may not be used.
+//              The first of these that applies:
 //              it may move: it looks for another instance, or is unbound for a while if it has just moved
 //              only the link to the instance was lost: it is bound again there, or its requests wait while it is opened
 //              no other instance could serve its client: it keeps its binding, and what waits is refused
@@ -31,7 +32,7 @@ import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts
 import { LIMITS } from '../../domain/limits.ts';
 import { noneHealthy } from '../no-instance.ts';
 import type { Binding } from './binding.ts';
-import type { SessionCore } from './session-core.ts';
+import type { SessionFacts } from './session-core.ts';
 import {
   boundTo,
   type ClientSessionEvent,
@@ -44,17 +45,7 @@ import {
 /** The context of the machine: all that the session knows, besides the name of its state. */
 export interface ClientSessionContext extends SessionState {
   /** The session: the facts that decide about its states, and the search for a binding. */
-  readonly session: Pick<
-    SessionCore,
-    | keyof SessionState
-    | 'deps'
-    | 'group'
-    | 'isPart'
-    | 'needsBindingForStream'
-    | 'isCalling'
-    | 'hasWaitingRequests'
-    | 'findBinding'
-  >;
+  readonly session: SessionFacts;
   /** True when the session gives up a usable binding, because its instance fails calls. */
   readonly isAbandoned: boolean;
   /** The time of the last move, in whole ms of the monotonic clock (a fraction would be a heap object of its own). */
@@ -143,7 +134,7 @@ export type ClientSessionActor = Actor<typeof clientSessionMachine>;
 export const clientSessionMachine = setup({
   types: {
     context: {} as ClientSessionContext,
-    input: {} as ClientSessionContext['session'],
+    input: {} as SessionFacts,
     events: {} as ClientSessionEvent,
     emitted: {} as ClientSessionEmission,
   },
@@ -152,7 +143,7 @@ export const clientSessionMachine = setup({
      * Searches for a binding. A callback and not a promise actor: the result of a stopped promise actor is ignored,
      * and its binding would never be closed.
      */
-    search: fromCallback<ClientSessionEvent, ClientSessionContext['session']>(({ input, sendBack }) => {
+    search: fromCallback<ClientSessionEvent, SessionFacts>(({ input, sendBack }) => {
       const over = new AbortController();
       let isFound = false;
       const found = (binding: Binding): void => {
@@ -318,7 +309,7 @@ export const clientSessionMachine = setup({
     serving: {
       entry: ['resume', 'forgetFailure'],
       on: {
-        lost: [
+        requested: [
           { guard: 'isServed', actions: ['resume', 'forgetFailure'] },
           { guard: 'mustAwaitRequest', target: 'unbound' },
           ...LOST,

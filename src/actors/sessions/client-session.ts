@@ -368,8 +368,8 @@ export class ClientSession implements McpSession, SessionCore {
   requestBinding(needsDedicated: boolean): void {
     this.#wake();
     const serving = this.#contextIn('serving');
-    if (this.isUnbound) this.send({ type: 'requested' });
-    else if (serving) this.send({ type: needsDedicated && isServed(serving) ? 'upgrade' : 'lost' });
+    if (serving && needsDedicated && isServed(serving)) this.send({ type: 'upgrade' });
+    else if (serving || this.isUnbound) this.send({ type: 'requested' });
     else this.#finish();
   }
 

@@ -11,8 +11,8 @@ import type { Binding } from './binding.ts';
 import type { SessionDeps } from './session-deps.ts';
 import type { ClientSessionEvent, SessionState } from './session-state.ts';
 
-/** The session as its components see it. */
-export interface SessionCore extends SessionState {
+/** The facts that decide about the states of a session, and the search for its binding: what its machine sees. */
+export interface SessionFacts extends SessionState {
   readonly deps: SessionDeps;
   readonly group: TemplateGroup;
   /**
@@ -26,6 +26,15 @@ export interface SessionCore extends SessionState {
   readonly isCalling: boolean;
   /** True while requests wait for a binding. */
   readonly hasWaitingRequests: boolean;
+  /**
+   * Finds an instance, and opens what the session needs there. Rejects with the failure of the last instance.
+   * Aborting closes what was opened.
+   */
+  findBinding(signal: AbortSignal): Promise<Binding>;
+}
+
+/** The session as its other components see it. */
+export interface SessionCore extends SessionFacts {
   readonly isUnbound: boolean;
   /** The binding, if requests may use it now; undefined otherwise. */
   readonly usableBinding: Binding | undefined;
@@ -45,11 +54,6 @@ export interface SessionCore extends SessionState {
   requestBinding(needsDedicated: boolean): void;
   /** Emits the next usable binding, once; cold. `needsDedicated`: the conversation must be dedicated. */
   untilBound(needsDedicated: boolean): Observable<Binding>;
-  /**
-   * Finds an instance, and opens what the session needs there. Rejects with the failure of the last instance.
-   * Aborting closes what was opened.
-   */
-  findBinding(signal: AbortSignal): Promise<Binding>;
   /**
    * Finds a second binding for one call, for a hedge: at no instance of `excluded`, and at that of `at` only if there
    * is no other. The session itself stays at its binding. Rejects and aborts like findBinding.
