@@ -41,6 +41,9 @@ export const MAX_ASKED = 64;
  */
 export const MAX_RESOURCES = 10_000;
 
+/** What the backend has of a resource. `asked`: a request is under way, one at a time, so that the backend gets them in order. */
+type AtBackend = 'absent' | 'asked' | 'subscribed';
+
 /** One resource, where the backend counts owners of one owner: its clients, and its state at the backend. */
 class ResourceEntry {
   readonly uri: string;
@@ -59,12 +62,9 @@ class ResourceEntry {
   answer: Promise<FinalEvent> | undefined;
   /** The same answer while it is outstanding: the backend has to be asked. */
   awaited: PromiseWithResolvers<FinalEvent> | undefined;
-  /** True when the backend has agreed to the subscription. */
-  isSubscribed = false;
-  /** True while a request is under way. There is only one at a time, so that the backend gets them in order. */
-  isAsked = false;
-  /** True when the last request failed. */
-  hasFailed = false;
+  atBackend: AtBackend = 'absent';
+  /** True after a failed request, or without room for one, until the backend agrees: updates may have been missed. */
+  mayHaveMissed = false;
 
   constructor(uri: string, key: string, callerId: string | undefined) {
     this.uri = uri;
@@ -213,9 +213,9 @@ export class ResourceSubscriptions {
   }
 
   #compareLater(entry: ResourceEntry, owners: Iterable<string> = entry.parts.users): void {
-    const { clients, isSubscribed, isAsked, awaited } = entry;
-    if (isAsked) return; // compared after the answer
-    if (clients === 0 && !isSubscribed) this.#forget(entry);
+    const { clients, atBackend, awaited } = entry;
+    if (atBackend === 'asked') return; // compared after the answer
+    if (clients === 0 && atBackend === 'absent') this.#forget(entry);
     else if (clients === 0 || awaited !== undefined)
       for (const ownerId of owners) this.#due.set(ownerId, (this.#due.get(ownerId) ?? new Set()).add(entry));
     this.#compare();
@@ -271,39 +271,40 @@ export class ResourceSubscriptions {
 
   /** Asks the backend for what the clients want, unless it has that. `ownerId`: the owner whose turn it is. */
   #settle(entry: ResourceEntry, ownerId: string): void {
-    const { clients, awaited, isSubscribed, isAsked } = entry;
-    if (isAsked) return; // compared again after the answer
+    const { clients, awaited, atBackend } = entry;
+    if (atBackend === 'asked') return; // compared again after the answer
     if (awaited !== undefined && this.#isClosed) this.#fail(entry, notConnected());
     else if (awaited !== undefined) void this.#ask(entry, ownerId, () => this.#subscribe(entry, awaited));
-    else if (clients === 0 && isSubscribed) void this.#ask(entry, ownerId, () => this.#unsubscribe(entry));
+    else if (clients === 0 && atBackend === 'subscribed')
+      void this.#ask(entry, ownerId, () => this.#unsubscribe(entry));
   }
 
-  async #ask(entry: ResourceEntry, ownerId: string, ask: () => Promise<void>): Promise<void> {
-    entry.isAsked = true;
+  async #ask(entry: ResourceEntry, ownerId: string, ask: () => Promise<AtBackend>): Promise<void> {
+    entry.atBackend = 'asked';
     this.#asked.take(ownerId);
-    await ask();
-    entry.isAsked = false;
+    entry.atBackend = await ask();
     this.#asked.release(ownerId);
     this.#compareLater(entry);
   }
 
-  async #subscribe(entry: ResourceEntry, { resolve }: PromiseWithResolvers<FinalEvent>): Promise<void> {
+  async #subscribe(entry: ResourceEntry, { resolve }: PromiseWithResolvers<FinalEvent>): Promise<AtBackend> {
     const event = await this.#answerTo(entry, 'resources/subscribe').catch((thrown) =>
       this.#fail(entry, thrown),
     );
-    if (event === undefined) return;
+    if (event === undefined) return 'absent';
     entry.awaited = undefined;
     resolve(event);
-    entry.isSubscribed = event.kind === 'result';
-    if (entry.hasFailed && entry.isSubscribed) this.#resumed(entry.uri);
-    entry.hasFailed = false;
+    const hasAgreed = event.kind === 'result';
+    if (entry.mayHaveMissed && hasAgreed) this.#resumed(entry.uri);
+    entry.mayHaveMissed = false;
+    return hasAgreed ? 'subscribed' : 'absent';
   }
 
   /** Unsubscribes. Whatever the answer is, a later client subscribes again. */
-  async #unsubscribe(entry: ResourceEntry): Promise<void> {
-    entry.isSubscribed = false;
+  async #unsubscribe(entry: ResourceEntry): Promise<AtBackend> {
     entry.answer = undefined;
     if (!this.#isClosed) await this.#answerTo(entry, 'resources/unsubscribe').catch(() => undefined);
+    return 'absent';
   }
 
   #fail(entry: ResourceEntry, thrown: unknown): void {
@@ -311,7 +312,7 @@ export class ResourceSubscriptions {
     entry.awaited = undefined;
     entry.answer = undefined;
     if (entry.clients === 0 || this.#isClosed) return;
-    entry.hasFailed = true;
+    entry.mayHaveMissed = true;
     this.#failed.add(entry);
     this.#retryLater();
   }
@@ -336,8 +337,8 @@ export class ResourceSubscriptions {
     if (this.#refusalOf(part) !== undefined) return;
     this.#refused.delete(part);
     const entry = this.#join(part);
-    if (entry.isSubscribed) this.#resumed(part.uri);
-    else entry.hasFailed = true;
+    if (entry.atBackend === 'subscribed') this.#resumed(part.uri);
+    else entry.mayHaveMissed = true;
     void this.#answerFor(entry, [part.ownerId]);
   }
 
