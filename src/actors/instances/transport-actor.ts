@@ -57,94 +57,129 @@ export const transportActor = fromCallback<
   { readonly type: 'close'; readonly closed?: () => void },
   TransportInput
 >(({ input, sendBack, receive }) => {
-  const { dedicated, policy, clock } = input;
-  const ending = new AbortController();
-  const startedAtMs = clock.now();
-  let transport: Transport | undefined;
-  let tools: ToolCache | undefined;
-  /** Why the transport is closed before it counts as open. */
-  let leaving: string | undefined;
-
-  // The callback actor does not see errors of an async function, which therefore catches all.
-  const ended = run();
-
+  const run = new TransportRun(input, sendBack);
   receive(({ closed }) => {
-    close();
-    void ended.then(closed);
+    run.close();
+    void run.ended.then(closed);
   });
-  return close;
+  return () => run.close();
+});
 
-  async function run(): Promise<void> {
-    let started: Transport;
-    try {
-      started = await input.open(ending.signal, {
-        startTimeoutMs: policy.startTimeoutMs,
-        onStarted: (diagnostics) => sendBack({ type: 'transport.starting', diagnostics }),
-        onWithheld: (withheld) => sendBack({ type: 'tool.withheld', ...withheld }),
-        relistTools: () => tools?.lookUp(),
-        room: () => dedicated.remainingConversations,
-        onDraining: (isDraining) => sendBack({ type: isDraining ? 'drain' : 'resume' }),
-      });
-    } catch (thrown) {
-      const failed = ending.signal.aborted ? {} : { openingMs: clock.now() - startedAtMs };
-      return sendBack({ type: 'transport.closed', ...endOf(thrown), ...failed });
-    }
-    transport = started;
-    const end = await untilClosed(started);
-    if (!ending.signal.aborted) sendBack({ type: 'transport.lost', ...end });
-    tools?.forget();
-    await closeQuietly(started);
-    sendBack({ type: 'transport.closed', ...end });
+/** One transport, from its opening until nothing is left of it. */
+class TransportRun {
+  readonly #input: TransportInput;
+  readonly #report: (report: TransportReport) => void;
+  readonly #startedAtMs: number;
+  readonly #ending = new AbortController();
+  /** Undefined before the opening, and after the end. */
+  #transport: Transport | undefined;
+  #tools: ToolCache | undefined;
+  /** Why the transport is closed before it counts as open. */
+  #leaving: string | undefined;
+  /** Resolves when nothing is left of the transport; never rejects, since its actor does not see errors. */
+  readonly ended: Promise<void>;
+
+  constructor(input: TransportInput, report: (report: TransportReport) => void) {
+    this.#input = input;
+    this.#report = report;
+    this.#startedAtMs = input.clock.now();
+    this.ended = this.#run();
   }
 
-  async function untilClosed(started: Transport): Promise<TransportEnd> {
+  close(): void {
+    this.#ending.abort();
+    if (this.#transport !== undefined) void closeQuietly(this.#transport);
+  }
+
+  async #run(): Promise<void> {
+    let started: Transport;
     try {
-      if (ending.signal.aborted) void closeQuietly(started);
-      else follow(started);
+      started = await this.#open();
+    } catch (thrown) {
+      const failed = this.#isEnding ? {} : { openingMs: this.#passedMs };
+      return this.#report({ type: 'transport.closed', ...endOf(thrown), ...failed });
+    }
+    this.#transport = started;
+    const end = await this.#untilClosed(started);
+    if (!this.#isEnding) this.#report({ type: 'transport.lost', ...end });
+    this.#tools?.forget();
+    await closeQuietly(started);
+    this.#report({ type: 'transport.closed', ...end });
+  }
+
+  #open(): Promise<Transport> {
+    const { open, policy, dedicated } = this.#input;
+    return open(this.#ending.signal, {
+      startTimeoutMs: policy.startTimeoutMs,
+      onStarted: (diagnostics) => this.#report({ type: 'transport.starting', diagnostics }),
+      onWithheld: (withheld) => this.#report({ type: 'tool.withheld', ...withheld }),
+      relistTools: () => this.#tools?.lookUp(),
+      room: () => dedicated.remainingConversations,
+      onDraining: (isDraining) => this.#report({ type: isDraining ? 'drain' : 'resume' }),
+    });
+  }
+
+  async #untilClosed(started: Transport): Promise<TransportEnd> {
+    try {
+      if (this.#isEnding) void closeQuietly(started);
+      else this.#follow(started);
       const { expected, ...end } = await firstValueFrom(started.closed$);
-      transport = undefined;
+      this.#transport = undefined;
       const { stderr } = started.diagnostics();
-      return leaving === undefined ? { ...end, stderr } : { reason: leaving, stderr };
+      return this.#leaving === undefined ? { ...end, stderr } : { reason: this.#leaving, stderr };
     } catch (thrown) {
       return endOf(thrown);
     }
   }
 
-  function follow(started: Transport): void {
-    let lastCut: string | undefined;
-    const onCut = (reason: string): void => {
-      if (reason !== lastCut) sendBack({ type: 'list.cut', list: 'tools', reason });
-      lastCut = reason;
-    };
-    const opened = new OpenedTransport(started, input, onCut);
-    tools = opened.tools;
+  #follow(started: Transport): void {
+    const opened = new OpenedTransport(started, this.#input, this.#cutReporter());
+    this.#tools = opened.tools;
     started.messages$.subscribe(opened.noteMessage);
     opened.feed.listChanges$.subscribe((list) => {
       if (list === 'tools') void opened.tools.invalidate();
-      sendBack({ type: 'list.changed', list });
+      this.#report({ type: 'list.changed', list });
     });
     const listed = opened.tools.refresh();
-    if (started.handshake.era !== 'modern' || started.leaveEra === undefined) announce(opened);
-    else
-      void answersIn(opened, listed, input.clock).then((answers) => {
-        if (ending.signal.aborted || transport !== started) return;
-        if (answers || started.leaveEra?.() !== true) announce(opened);
-        else {
-          leaving = 'it announces the modern era but answers nothing in it; the legacy era is tried';
-          void closeQuietly(started);
-        }
-      });
+    if (started.handshake.era !== 'modern' || started.leaveEra === undefined) this.#announce(opened);
+    else void this.#announceIfAnswering(started, opened, listed);
   }
 
-  function announce(opened: OpenedTransport): void {
-    sendBack({ type: 'transport.opened', openingMs: clock.now() - startedAtMs, opened });
+  /** Reports that a list was cut, once for each reason. */
+  #cutReporter(): (reason: string) => void {
+    let last: string | undefined;
+    return (reason) => {
+      if (reason !== last) this.#report({ type: 'list.cut', list: 'tools', reason });
+      last = reason;
+    };
   }
 
-  function close(): void {
-    ending.abort();
-    if (transport !== undefined) void closeQuietly(transport);
+  async #announceIfAnswering(
+    started: Transport,
+    opened: OpenedTransport,
+    listed: Promise<void>,
+  ): Promise<void> {
+    const answers = await answersIn(opened, listed, this.#input.clock);
+    if (this.#isEnding || this.#transport !== started) return;
+    if (answers || started.leaveEra?.() !== true) this.#announce(opened);
+    else {
+      this.#leaving = 'it announces the modern era but answers nothing in it; the legacy era is tried';
+      void closeQuietly(started);
+    }
   }
-});
+
+  #announce(opened: OpenedTransport): void {
+    this.#report({ type: 'transport.opened', openingMs: this.#passedMs, opened });
+  }
+
+  get #isEnding(): boolean {
+    return this.#ending.signal.aborted;
+  }
+
+  get #passedMs(): number {
+    return this.#input.clock.now() - this.#startedAtMs;
+  }
+}
 
 /**
  * Resolves with false when the backend has sent nothing within SILENT_ERA_MS after its tools were requested.
