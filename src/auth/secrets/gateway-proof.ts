@@ -19,6 +19,7 @@ export interface ProofRequest {
 /** The secret with which a client can check that a gateway knows its token. */
 export interface TokenProof {
   readonly keyId: string;
+  /** In hex; see `proofOf`. */
   readonly secret: string;
 }
 

@@ -2,6 +2,7 @@
 
 import { hash, randomBytes } from 'node:crypto';
 import { parseKey } from '../../auth/accounts/api-keys.ts';
+import type { TokenProof } from '../../auth/secrets/gateway-proof.ts';
 import { isProof, proofOf } from '../../auth/secrets/proof.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { ownCommand } from '../../domain/version.ts';
@@ -13,16 +14,10 @@ import { secured, speaksHttps } from '../remote/certificate-fault.ts';
 const { request } = process.getBuiltinModule('node:http');
 
 /**
- * The secret that the gateway proves to know; undefined for a credential that no gateway can have issued, or a login
- * of an earlier build.
+ * The secret of the key that the gateway proves to know, in hex (see `proofOf`); undefined for a text that no gateway can
+ * have issued as a key.
  */
-export interface Provable {
-  readonly keyId: string;
-  /** The secret in hex; see `proofOf`. */
-  readonly secret: string;
-}
-
-export function provableKey(key: string): Provable | undefined {
+export function provableKey(key: string): TokenProof | undefined {
   const parts = parseKey(key);
   return parts && { keyId: parts.id, secret: hash('sha256', parts.secret) };
 }
@@ -47,7 +42,7 @@ const PROOF_BYTES = 65_536;
  */
 export async function requireProof(
   url: string,
-  provable: Provable | undefined,
+  provable: TokenProof | undefined,
   what: string,
   timeoutMs = PROOF_MS,
 ): Promise<void> {

@@ -1,12 +1,12 @@
 // The tokens that `gateway login` stores, by the URL of their gateway, and the URLs that get credentials without a proof.
 
+import type { TokenProof } from '../../auth/secrets/gateway-proof.ts';
 import { readRegularFile } from '../../config/read-file.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { CommandFailure } from '../failures.ts';
 import { writePrivateFile } from '../private-file.ts';
 import { elementsOf, fields } from '../remote/answers.ts';
-import type { Provable } from './proof.ts';
 
 export interface StoredToken {
   readonly username: string;
@@ -115,7 +115,7 @@ export function isExpired({ expires_at: expiresAt }: StoredToken, nowMs: number)
 }
 
 /** The key id and the secret that its gateway can prove to know; undefined without a token, and for one of an older gateway. */
-export function provableToken(token: StoredToken | undefined): Provable | undefined {
+export function provableToken(token: StoredToken | undefined): TokenProof | undefined {
   const { proof_key_id: keyId, proof_secret: secret } = token ?? {};
   return keyId === undefined || secret === undefined ? undefined : { keyId, secret };
 }
