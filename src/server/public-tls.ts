@@ -8,16 +8,12 @@ import { readPemFile } from '../config/read-file.ts';
 import { codeOf, OperatorError, reasonOf } from '../domain/errors/errors.ts';
 import { type Clock, systemClock } from '../domain/time/clock.ts';
 import { type CertificateEnd, certificateEndOf, warnOfEnd } from '../net/tls/certificate-end.ts';
-import { readRenewed } from '../net/tls/renewed.ts';
+import { type Renewed, readRenewed } from '../net/tls/renewed.ts';
 
-export interface PublicTls {
-  /** Options of a secure context. */
-  present(): Readonly<Record<'cert' | 'key', string>> & { readonly minVersion: 'TLSv1.2' };
-  /** The listener is called when new connections need other options. */
-  onChange(listener: () => void): void;
-  /** Stops reading the files. */
-  close(): void;
-}
+/** The options of secure contexts for clients. A change means that new connections need others. */
+export type PublicTls = Renewed<
+  Readonly<Record<'cert' | 'key', string>> & { readonly minVersion: 'TLSv1.2' }
+>;
 
 /** Renewed certificates are in use after this time, in ms. A watch would miss the links that Kubernetes replaces. */
 const READ_AGAIN_MS = 10_000;
