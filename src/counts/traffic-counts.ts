@@ -59,10 +59,9 @@ export interface ClientCounts {
   readonly ownProcesses: { readonly running: number; readonly started: number; readonly lost: number };
 }
 
-interface ClientTally {
-  readonly sessions: { -readonly [Count in keyof ClientCounts['sessions']]: number };
-  readonly ownProcesses: { -readonly [Count in keyof ClientCounts['ownProcesses']]: number };
-}
+type ClientTally = {
+  readonly [Kind in keyof ClientCounts]: { -readonly [Count in keyof ClientCounts[Kind]]: number };
+};
 
 export interface Tally {
   readonly requests: number;
