@@ -16,7 +16,7 @@ import { backendUnavailable } from '../domain/errors/backend-errors.ts';
 import { atInstance, type GatewayError } from '../domain/errors/errors.ts';
 import { definedFields, type JsonObject } from '../domain/json/json.ts';
 import type { ListReader, Reading } from '../domain/lists/list-reader.ts';
-import { allowedTools } from '../domain/lists/listed-tools.ts';
+import { allowedTools, type ListReading } from '../domain/lists/listed-tools.ts';
 import { type JsonRpcError, RPC } from '../domain/mcp/jsonrpc.ts';
 import type { ListField } from '../domain/mcp/mcp.ts';
 import { NO_CALLER } from '../domain/memory/user-shares.ts';
@@ -65,18 +65,13 @@ export type Exchange = (
   options?: ExchangeOptions,
 ) => Observable<SourcedEvent>;
 
-interface RequestsDeps {
-  readonly scheduler: TaskScheduler;
-  readonly listReader: ListReader;
-}
-
 /** Requests as promises, and lists page by page, for routes and embedding programs. */
 export class Requests {
   readonly #exchange: Exchange;
   readonly #scheduler: TaskScheduler;
   readonly #reader: ListReader;
 
-  constructor(exchange: Exchange, { scheduler, listReader }: RequestsDeps) {
+  constructor(exchange: Exchange, { scheduler, listReader }: ListReading) {
     this.#exchange = exchange;
     this.#scheduler = scheduler;
     this.#reader = listReader;

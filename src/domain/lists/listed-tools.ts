@@ -16,7 +16,8 @@ import type { TaskScheduler } from '../time/task-scheduler.ts';
 import { itemsInParts } from './list-pages.ts';
 import type { ListReader } from './list-reader.ts';
 
-export interface AnswersDeps {
+/** What reads lists: in turns, and each page once. */
+export interface ListReading {
   readonly scheduler: TaskScheduler;
   readonly listReader: ListReader;
 }
@@ -29,7 +30,7 @@ export function listedAnswers(
   template: string,
   request: ExchangeRequest,
   events$: Observable<SourcedEvent>,
-  deps: AnswersDeps,
+  deps: ListReading,
 ): Observable<SourcedEvent> {
   const { method, tools } = request;
   if (tools === undefined || method !== 'tools/list') return events$;
@@ -44,7 +45,7 @@ interface LimitedRequest extends ExchangeRequest {
 async function listedAnswer(
   request: LimitedRequest,
   sourced: SourcedEvent,
-  { scheduler, listReader }: AnswersDeps,
+  { scheduler, listReader }: ListReading,
 ): Promise<SourcedEvent> {
   const { event } = sourced;
   if (!isSourcedAnswer(sourced) || event.kind !== 'result') return sourced;
