@@ -11,9 +11,9 @@ import type { EndReason } from '../../src/domain/errors/session-ends.ts';
 import { definedFields, type JsonObject, JsonText, writeFields } from '../../src/domain/json/json.ts';
 import type {
   ClientProfile,
+  Notification,
   Owner,
   ServerMessage,
-  ServerNotification,
   StatelessOptions,
 } from '../../src/domain/mcp/client.ts';
 import type { Handshake, Tool, WantedChanges } from '../../src/domain/mcp/mcp.ts';
@@ -194,7 +194,7 @@ export class StatelessExchange extends SessionExchange {
 
 export class ScriptedBackends implements Backends {
   readonly exchanges: StatelessExchange[] = [];
-  changes$ = new Subject<ServerNotification>();
+  changes$ = new Subject<Notification>();
   /** The open subscriptions. */
   readonly wanted: WantedChanges[] = [];
   readonly tools = new Map<string, Tool>();
@@ -224,7 +224,7 @@ export class ScriptedBackends implements Backends {
     });
   }
 
-  changes(_owner: Owner, _profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
+  changes(_owner: Owner, _profile: ClientProfile, wanted: WantedChanges): Observable<Notification> {
     return new Observable((subscriber) => {
       this.wanted.push(wanted);
       subscriber.add(this.changes$.subscribe(subscriber));

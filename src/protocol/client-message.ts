@@ -23,7 +23,7 @@ import {
   textOf,
 } from '../domain/json/json-scanner.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { ClientAnswer } from '../domain/mcp/client.ts';
+import type { ClientAnswer, Notification } from '../domain/mcp/client.ts';
 import { type JsonRpcId, RPC, readId } from '../domain/mcp/jsonrpc.ts';
 import { invalidRequest, type RpcFailure, refused, rpcFailureOf } from './rpc.ts';
 
@@ -114,20 +114,13 @@ function parseError(what: string): RpcFailure {
   return refused(400, `Parse error: ${what}`, RPC.parseError);
 }
 
-export type McpMessage = ClientRequest | ClientNotification | ClientAnswerMessage;
+export type McpMessage = ClientRequest | Notification | ClientAnswerMessage;
 
 export interface ClientRequest {
   readonly kind: 'request';
   readonly id: JsonRpcId;
   readonly method: string;
   readonly params: JsonFields | undefined;
-}
-
-/** A message that gets no answer. `params` is empty when the message has none. */
-export interface ClientNotification {
-  readonly kind: 'notification';
-  readonly method: string;
-  readonly params: JsonObject;
 }
 
 interface ClientAnswerMessage {

@@ -4,7 +4,7 @@
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest, SourcedEvent } from '../domain/calls/exchange.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
-import type { ClientProfile, Owner, ServerNotification, StatelessOptions } from '../domain/mcp/client.ts';
+import type { ClientProfile, Notification, Owner, StatelessOptions } from '../domain/mcp/client.ts';
 import type { Handshake, Tool, WantedChanges } from '../domain/mcp/mcp.ts';
 import type { InstanceOnNode } from '../domain/nodes/forwarding.ts';
 import type { SessionOpening } from '../domain/sessions/all-sessions.ts';
@@ -53,7 +53,7 @@ export interface Backends {
    * present and later instances. Cold: backends are subscribed while there is a subscriber. Never errors; completes
    * when the gateway closes, or when the template was deleted and is not in use any more.
    */
-  changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification>;
+  changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<Notification>;
   /**
    * A tool as an instance lists it; undefined when none does, or the owner may not call it. Without an owner
    * only tools of one template are found: the permission was checked before.

@@ -3,14 +3,10 @@
 // 2026-07-28 basic/versioning#compatibility-matrix; `classifyInboundRequest` of the SDK.
 
 import { isJsonObject } from '../domain/json/json.ts';
+import type { Notification } from '../domain/mcp/client.ts';
 import { META, MODERN_VERSIONS } from '../domain/mcp/mcp.ts';
 import type { HttpHeaders } from '../domain/text.ts';
-import {
-  type ClientNotification,
-  type ClientRequest,
-  readBody,
-  readClientMessage,
-} from './client-message.ts';
+import { type ClientRequest, readBody, readClientMessage } from './client-message.ts';
 import type { EndpointOptions, McpEndpoint, McpRequest, ReplyWriter } from './endpoint-types.ts';
 import { checkPostTypes, headerMismatch, headerOf } from './headers.ts';
 import { LegacyEndpoint } from './legacy/legacy-endpoint.ts';
@@ -76,7 +72,7 @@ export class Endpoint implements McpEndpoint {
 export function readModernMessage(
   parsed: unknown,
   headers: HttpHeaders,
-): ClientRequest | ClientNotification | undefined {
+): ClientRequest | Notification | undefined {
   const isHeaderModern = namesModern(headers);
   if (Array.isArray(parsed)) {
     if (!isHeaderModern && parsed.every((message) => declaredVersionOf(message) === undefined))

@@ -14,7 +14,7 @@ import {
   takeUntil,
   throttle,
 } from 'rxjs';
-import { listNotice, type ServerMessage, type ServerNotification } from '../domain/mcp/client.ts';
+import { listNotice, type Notification, type ServerMessage } from '../domain/mcp/client.ts';
 import { changedList, type ListField } from '../domain/mcp/mcp.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
 import type { Timing } from '../domain/time/task-scheduler.ts';
@@ -34,8 +34,8 @@ export function withListNotices<M extends ServerMessage>(
   messages$: Observable<M>,
   changes$: Observable<ListField>,
   { scheduler, clock }: Timing,
-  own$: Observable<ServerNotification> = EMPTY,
-): Observable<M | ServerNotification> {
+  own$: Observable<Notification> = EMPTY,
+): Observable<M | Notification> {
   return messages$.pipe(
     connect((shared$) =>
       merge(shared$, own$, changes$.pipe(map(listNotice))).pipe(

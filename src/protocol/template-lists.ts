@@ -21,12 +21,7 @@ import { isFinal } from '../domain/calls/exchange-event.ts';
 import { GatewayError, hasCode } from '../domain/errors/errors.ts';
 import { canonicalText, type JsonText } from '../domain/json/json.ts';
 import { memberBytes, memberText } from '../domain/json/json-scanner.ts';
-import type {
-  ClientProfile,
-  ServerMessage,
-  ServerNotification,
-  StatelessOptions,
-} from '../domain/mcp/client.ts';
+import type { ClientProfile, Notification, ServerMessage, StatelessOptions } from '../domain/mcp/client.ts';
 import { announcesChanges, type Handshake, type ListField, listOf } from '../domain/mcp/mcp.ts';
 import type { FairLruMap } from '../domain/memory/fair-lru-map.ts';
 import type { McpSession } from '../domain/sessions/mcp-session.ts';
@@ -66,7 +61,7 @@ export interface TemplateListsOptions extends Timing {
   /** Emits lists that changed; `resources` includes resource templates. Completes with the gateway. */
   readonly listChanged$: Observable<ListField>;
   /** The notices for this owner alone; undefined when there are none. Hot. */
-  readonly noticesFor?: ((ownerId: string) => Observable<ServerNotification> | undefined) | undefined;
+  readonly noticesFor?: ((ownerId: string) => Observable<Notification> | undefined) | undefined;
   /** False when no instance is or was connected: no stale list may be served then. */
   readonly hasHandshakes: () => boolean;
   /** False when the instance is gone, so that its next pages cannot be read. */

@@ -8,7 +8,7 @@ import type { FinalEvent } from '../../../src/domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import { asGatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import type { ServerNotification } from '../../../src/domain/mcp/client.ts';
+import type { Notification } from '../../../src/domain/mcp/client.ts';
 import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
 import { noticeKey } from '../../../src/domain/mcp/notices-in-tasks.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
@@ -85,7 +85,7 @@ test('a flood of updates reaches hundreds of clients over many turns, each resou
   for (let client = 0; client < 100; client += 1) {
     const mine: string[] = [];
     received.push(mine);
-    const deliver = ({ method, params: { uri } }: ServerNotification): void => {
+    const deliver = ({ method, params: { uri } }: Notification): void => {
       deliveries.note();
       mine.push(typeof uri === 'string' ? uri : method);
     };
@@ -109,7 +109,7 @@ test('a flood of updates reaches hundreds of clients over many turns, each resou
 test('a client that leaves gets nothing that waits, and neither does one that comes after the last has left', async () => {
   shared = new Feed(legacy, { clock: systemClock, scheduler: untimedScheduler(1) });
   const received: string[] = [];
-  const deliver = ({ params: { uri } }: ServerNotification): void => void received.push(String(uri));
+  const deliver = ({ params: { uri } }: Notification): void => void received.push(String(uri));
   const uris = new Set(['x:1', 'x:2', 'x:3']);
   const leave = shared.add({ uris, deliver });
   for (const uri of uris) legacy.sendNotification(UPDATED, { uri });

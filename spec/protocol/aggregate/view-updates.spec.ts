@@ -3,7 +3,7 @@
 import { firstValueFrom, NEVER, Observable, of, Subject, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ExchangeRequest, SourcedEvent } from '../../../src/domain/calls/exchange.ts';
-import { type ServerNotification, updateNotice } from '../../../src/domain/mcp/client.ts';
+import { type Notification, updateNotice } from '../../../src/domain/mcp/client.ts';
 import type { ListField } from '../../../src/domain/mcp/mcp.ts';
 import { NO_NAMES } from '../../../src/domain/views/view.ts';
 import { allTemplates } from '../../../src/protocol/aggregate/all-templates.ts';
@@ -60,9 +60,9 @@ test('so does a client without a session', async () => {
   const { a, aggregated } = setUp();
   const received: unknown[] = [];
   const wanted = { lists: new Set<ListField>(), resources: new Set([DIR]) };
-  const updates$ = new Subject<ServerNotification>();
+  const updates$ = new Subject<Notification>();
   const { promise: subscribed, resolve: subscribe } = Promise.withResolvers<void>();
-  const followed$ = new Observable<ServerNotification>((subscriber) => {
+  const followed$ = new Observable<Notification>((subscriber) => {
     subscribe();
     return updates$.subscribe(subscriber);
   });

@@ -7,7 +7,7 @@ import { firstValueFrom, merge, Subject, Subscription, tap } from 'rxjs';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { listNotice, type ServerNotification } from '../../domain/mcp/client.ts';
+import { listNotice, type Notification } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { announcesChanges, type ListField, META, NOTICED_LISTS, withoutMeta } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -50,7 +50,7 @@ export class BackendSubscription {
   readonly #exchange: Conversation['exchange'];
   readonly #lists: readonly ListField[];
   readonly #wanted: () => ReadonlySet<string> | undefined;
-  readonly #deliver: (notification: ServerNotification) => void;
+  readonly #deliver: (notification: Notification) => void;
   readonly #resumed: () => void;
   /** The acknowledged subscription. It ends when the next one is acknowledged. */
   #current: Listening | undefined;
@@ -73,7 +73,7 @@ export class BackendSubscription {
   constructor(
     conversation: Pick<Conversation, 'handshake' | 'exchange'>,
     wanted: () => ReadonlySet<string> | undefined,
-    deliver: (notification: ServerNotification) => void,
+    deliver: (notification: Notification) => void,
     resumed: () => void,
     clock: Clock,
   ) {

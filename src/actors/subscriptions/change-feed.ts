@@ -28,7 +28,7 @@ import {
   type Client,
   type ClientProfile,
   listNotice,
-  type ServerNotification,
+  type Notification,
   updateNotice,
 } from '../../domain/mcp/client.ts';
 import {
@@ -87,7 +87,7 @@ export class ChangeFeed {
     owner: { readonly id: string },
     profile: ClientProfile,
     { resources }: Pick<WantedChanges, 'resources'>,
-  ): Observable<ServerNotification> {
+  ): Observable<Notification> {
     const listChanged$ = this.#listChanged.of(template);
     const lists$ = listChanged$.pipe(map(({ list }) => listNotice(list)));
     const messages$ = defer(() => {
@@ -98,7 +98,7 @@ export class ChangeFeed {
   }
 
   /** Emits one update of each resource after an interruption; a further interruption starts this again. */
-  #missedUpdates({ resumed$, uris }: ChangeSubscriber): Observable<ServerNotification> {
+  #missedUpdates({ resumed$, uris }: ChangeSubscriber): Observable<Notification> {
     return resumed$.pipe(
       throttle(() => timer$(this.#deps.clock, RESUMED_MS), { leading: true, trailing: true }),
       switchMap(() => inTasks(uris, this.#deps.scheduler)),
@@ -106,7 +106,7 @@ export class ChangeFeed {
     );
   }
 
-  #instanceMessages(template: string, client: ChangeSubscriber): Observable<ServerNotification> {
+  #instanceMessages(template: string, client: ChangeSubscriber): Observable<Notification> {
     return this.#refs$(template).pipe(
       mergeMap((ref) => inTask(ref, this.#deps.scheduler)),
       mergeMap((ref) =>
@@ -142,11 +142,7 @@ export class ChangeFeed {
     return handshakes$.pipe(concatMap((handshake) => inTask(handshake, this.#deps.scheduler)));
   }
 
-  #messagesOf(
-    ref: InstanceRef,
-    handshake: Handshake,
-    client: ChangeSubscriber,
-  ): Observable<ServerNotification> {
+  #messagesOf(ref: InstanceRef, handshake: Handshake, client: ChangeSubscriber): Observable<Notification> {
     const isWanted = client.uris.size > 0 && announcesUpdates(handshake.capabilities);
     const uris = isWanted ? client.uris : NO_URIS;
     const updates$ = isWanted ? this.#updatesAt(ref, handshake, client) : EMPTY;
@@ -162,7 +158,7 @@ export class ChangeFeed {
    * Emits the updates of an instance. A subscription that begins after others have ended takes the place of one of
    * them, and may have missed updates.
    */
-  #updatesAt(ref: InstanceRef, { era }: Handshake, client: ChangeSubscriber): Observable<ServerNotification> {
+  #updatesAt(ref: InstanceRef, { era }: Handshake, client: ChangeSubscriber): Observable<Notification> {
     return defer(() => {
       const isLate = client.ended > 0;
       if (isLate) client.ended -= 1;
@@ -182,7 +178,7 @@ export class ChangeFeed {
     ref: InstanceRef,
     client: ChangeSubscriber,
     isLate: boolean,
-  ): Observable<ServerNotification> {
+  ): Observable<Notification> {
     const { statelessConversations, random, clock } = this.#deps;
     let isAgain = isLate;
     let tries = 0;
@@ -214,7 +210,7 @@ function updatesOf(
   feed: Feed | undefined,
   { owner, uris, resumed$ }: ChangeSubscriber,
   isLate: boolean,
-): Observable<ServerNotification> {
+): Observable<Notification> {
   const messages$ = feed?.messages(uris, owner.id, () => resumed$.next(), isLate) ?? EMPTY;
   return messages$.pipe(filter(({ method }) => method === RESOURCE_UPDATED));
 }

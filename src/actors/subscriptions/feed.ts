@@ -5,7 +5,7 @@
 
 import { Observable, of, Subject, type Subscription, switchMap, take, takeUntil } from 'rxjs';
 import { ANONYMOUS, countedIdOf } from '../../domain/accounts/account.ts';
-import { type ServerMessage, type ServerNotification, updateNotice } from '../../domain/mcp/client.ts';
+import { type Notification, type ServerMessage, updateNotice } from '../../domain/mcp/client.ts';
 import { changedList, type ListField, RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
 import { MAX_WAITING_NOTICES, noticeKey, ofSubscribed } from '../../domain/mcp/notices-in-tasks.ts';
 import { enclosingUris } from '../../domain/mcp/resource-uris.ts';
@@ -20,7 +20,7 @@ export const NO_URIS: ReadonlySet<string> = new Set();
  * A client of a feed: gets the messages of a conversation, and, through a binding, also the questions of a dedicated
  * one.
  */
-export interface FeedClient<Message = ServerNotification> {
+export interface FeedClient<Message = Notification> {
   /** The owner of the client. Owners take turns when there is no room for all resources. Default: ANONYMOUS. */
   readonly ownerId?: string | undefined;
   /** The resources whose updates the client wants; read at each subscription and each update. */
@@ -59,7 +59,7 @@ export class Feed {
   #messages: Subscription | undefined;
   #subscriptions: ResourceSubscriptions | undefined;
   /** Messages that no client has got yet, in order of arrival: one for each list or resource, the latest. */
-  readonly #waiting = new Map<string, ServerNotification>();
+  readonly #waiting = new Map<string, Notification>();
   #isDelivering = false;
   readonly #allDelivered$ = new Subject<void>();
 
@@ -114,8 +114,8 @@ export class Feed {
     ownerId: string = ANONYMOUS.id,
     resumed: () => void = () => {},
     isLate = false,
-  ): Observable<ServerNotification> {
-    return new Observable<ServerNotification>((subscriber) => {
+  ): Observable<Notification> {
+    return new Observable<Notification>((subscriber) => {
       subscriber.add(this.add({ ownerId, uris, deliver: (message) => subscriber.next(message), resumed }));
       const each = this.#subscription === undefined ? [...uris] : [];
       const parts = each.map((uri) => this.subscribe(uri, ownerId));
@@ -248,7 +248,7 @@ export class Feed {
 }
 
 /** A check of who gets the message: of an update the clients that want the resource, or one that it is a part of. */
-function recipientsOf({ method, params: { uri } }: ServerNotification): (client: FeedClient) => boolean {
+function recipientsOf({ method, params: { uri } }: Notification): (client: FeedClient) => boolean {
   if (method !== RESOURCE_UPDATED) return () => true;
   const uris = typeof uri === 'string' ? enclosingUris(uri) : [];
   return (client) => uris.some((candidate) => client.uris.has(candidate));

@@ -72,21 +72,22 @@ export function serverRequest(
 }
 
 /** A message of a server outside an exchange. */
-export type ServerMessage = ServerNotification | ServerRequest;
+export type ServerMessage = Notification | ServerRequest;
 
-export interface ServerNotification {
+/** A message that gets no answer, of either side. `params` is empty when the message has none. */
+export interface Notification {
   readonly kind: 'notification';
   readonly method: string;
   readonly params: JsonObject;
 }
 
 /** The notice that a list has changed. */
-export function listNotice(list: ListField): ServerNotification {
+export function listNotice(list: ListField): Notification {
   return { kind: 'notification', method: LIST_NOTICES[list], params: {} };
 }
 
 /** The notice that a resource has changed. */
-export function updateNotice(uri: string): ServerNotification {
+export function updateNotice(uri: string): Notification {
   return { kind: 'notification', method: RESOURCE_UPDATED, params: { uri } };
 }
 

@@ -2,7 +2,7 @@
 // that something has changed. So what waits is bounded.
 
 import type { TaskScheduler } from '../time/task-scheduler.ts';
-import type { ServerNotification } from './client.ts';
+import type { Notification } from './client.ts';
 import { enclosingUris } from './resource-uris.ts';
 
 /** The most notices that wait. Beyond, updates name the resources that clients have subscribed to, and not their parts. */
@@ -10,11 +10,11 @@ export const MAX_WAITING_NOTICES = 256;
 
 /** A function that delivers each notice in a task. A later notice of the same method and URI replaces one that waits. */
 export function noticesInTasks(
-  deliver: (notice: ServerNotification) => void,
+  deliver: (notice: Notification) => void,
   subscribed: Pick<ReadonlySet<string>, 'has'>,
   { run }: TaskScheduler,
-): (notice: ServerNotification) => void {
-  const waiting = new Map<string, ServerNotification>();
+): (notice: Notification) => void {
+  const waiting = new Map<string, Notification>();
   return (given) => {
     const notice = waiting.size < MAX_WAITING_NOTICES ? given : ofSubscribed(given, subscribed);
     if (notice === undefined) return;
@@ -31,7 +31,7 @@ export function noticesInTasks(
 }
 
 /** Equal for notices of which one is enough. */
-export function noticeKey({ method, params: { uri } }: ServerNotification): string {
+export function noticeKey({ method, params: { uri } }: Notification): string {
   return typeof uri === 'string' ? `${method} ${uri}` : method; // a server may send any value
 }
 
@@ -40,9 +40,9 @@ export function noticeKey({ method, params: { uri } }: ServerNotification): stri
  * no subscribed resource.
  */
 export function ofSubscribed(
-  notice: ServerNotification,
+  notice: Notification,
   subscribed: Pick<ReadonlySet<string>, 'has'>,
-): ServerNotification | undefined {
+): Notification | undefined {
   const { uri } = notice.params;
   if (typeof uri !== 'string' || subscribed.has(uri)) return notice;
   const resource = enclosingUris(uri).findLast((each) => subscribed.has(each));

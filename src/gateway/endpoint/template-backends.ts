@@ -28,7 +28,7 @@ import { templateNotFound } from '../../domain/errors/registry-errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { ListReader } from '../../domain/lists/list-reader.ts';
 import { listedAnswers } from '../../domain/lists/listed-tools.ts';
-import type { ClientProfile, Owner, ServerNotification, StatelessOptions } from '../../domain/mcp/client.ts';
+import type { ClientProfile, Notification, Owner, StatelessOptions } from '../../domain/mcp/client.ts';
 import {
   changedList,
   type Handshake,
@@ -155,16 +155,16 @@ export class TemplateBackends implements Backends {
     return listedAnswers(this.#template, request, events$, this.#deps);
   }
 
-  changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
+  changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<Notification> {
     // A process that not all clients share announces its changes only here.
-    const note = ({ method }: ServerNotification) => this.#lists.noteChange(changedList(method));
+    const note = ({ method }: Notification) => this.#lists.noteChange(changedList(method));
     const changes$ = this.#deps.feed.changes(this.#template, owner, profile, wanted);
     const own$ = this.#noticesFor(owner.id) ?? EMPTY;
     return merge(changes$, own$).pipe(tap(note), takeUntil(this.#closed$));
   }
 
   /** Undefined where no instance is used with the accounts of users. */
-  #noticesFor(ownerId: string): Observable<ServerNotification> | undefined {
+  #noticesFor(ownerId: string): Observable<Notification> | undefined {
     const { fleet, userNotices$ } = this.#deps;
     const userId = userIdIn(ownerId);
     if (userId === undefined || userNotices$ === undefined) return undefined;

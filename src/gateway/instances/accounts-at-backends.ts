@@ -6,7 +6,7 @@ import { filter, map, type Observable, Subject } from 'rxjs';
 import { type DefinedRoles, userIdIn } from '../../domain/accounts/account.ts';
 import { type ConnectionChange, isResourceOf, SHARED } from '../../domain/instances/account-connection.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import { listNotice, type ServerNotification } from '../../domain/mcp/client.ts';
+import { listNotice, type Notification } from '../../domain/mcp/client.ts';
 import { NOTICED_LISTS } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { OAuthStore } from '../../persistence/oauth-store.ts';
@@ -22,7 +22,7 @@ import type { Vault } from '../../vault/vault.ts';
 export interface UserNotice {
   readonly template: string;
   readonly userId: string;
-  readonly notice: ServerNotification;
+  readonly notice: Notification;
 }
 
 export interface AccountsAtBackendsOptions {

@@ -38,7 +38,7 @@ import type { TransportKind } from '../../domain/instances/transport-kinds.ts';
 import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { editedFields, withFields } from '../../domain/json/json-fields.ts';
 import { OPEN_BRACE, skipSpace } from '../../domain/json/json-scanner.ts';
-import type { ServerMessage, ServerNotification } from '../../domain/mcp/client.ts';
+import type { Notification, ServerMessage } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import {
   type Handshake,
@@ -77,7 +77,7 @@ export interface UserTransportOptions {
   /** The users whose connection has just been replaced or removed. */
   readonly changed$: Observable<string>;
   /** A notification of the server for this user alone. */
-  readonly onNotice: (userId: string, notice: ServerNotification) => void;
+  readonly onNotice: (userId: string, notice: Notification) => void;
   readonly clock: Clock;
 }
 

@@ -25,8 +25,8 @@ import { sessionLost } from '../../domain/errors/session-errors.ts';
 import type {
   Client,
   ClientProfile,
+  Notification,
   Owner,
-  ServerNotification,
   StatelessOptions,
 } from '../../domain/mcp/client.ts';
 import {
@@ -196,7 +196,7 @@ export class AggregateBackends implements Backends {
     return aggregateExchange({ ...common, clock, scheduler, request, client, toTemplate, bound });
   }
 
-  changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
+  changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<Notification> {
     const permitted$ = this.#changes$.pipe(
       filter(({ template }) => this.#selection.includes(owner, template)),
     );
@@ -231,7 +231,7 @@ export class AggregateBackends implements Backends {
     client: Client,
     resources: ReadonlySet<string>,
     changes$: Observable<ListChange>,
-  ): Observable<ServerNotification> {
+  ): Observable<Notification> {
     const { owner, profile } = client;
     const { scheduler } = this.#options;
     return defer(() => {

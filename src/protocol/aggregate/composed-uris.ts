@@ -3,7 +3,7 @@
 
 import { JsonText } from '../../domain/json/json.ts';
 import { editedFields, editedItems } from '../../domain/json/json-fields.ts';
-import type { ServerNotification } from '../../domain/mcp/client.ts';
+import type { Notification } from '../../domain/mcp/client.ts';
 import { RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
 import { enclosingUris, isAboutOneOf } from '../../domain/mcp/resource-uris.ts';
 import { TEMPLATE_NAME } from '../../domain/template-name.ts';
@@ -53,7 +53,7 @@ export function asAsked(uri: string, asked: string, own: string): string | undef
 }
 
 /** True for the notice that a resource has changed. */
-export function isUpdate<E extends { readonly kind: string }>(event: E): event is E & ServerNotification {
+export function isUpdate<E extends { readonly kind: string }>(event: E): event is E & Notification {
   return event.kind === 'notification' && Reflect.get(event, 'method') === RESOURCE_UPDATED;
 }
 
@@ -75,10 +75,10 @@ export function askedNames(subscribed: Iterable<readonly [asked: string, own: st
  * that is not served.
  */
 export function updatesAsAsked(
-  update: ServerNotification,
+  update: Notification,
   names: AskedNames,
   isServed: (uri: string) => boolean,
-): readonly ServerNotification[] {
+): readonly Notification[] {
   const { uri } = update.params;
   if (typeof uri !== 'string' || !isServed(uri)) return [];
   const named = new Set<string>();

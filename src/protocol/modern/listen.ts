@@ -11,7 +11,7 @@ import {
   JsonText,
 } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { ServerNotification } from '../../domain/mcp/client.ts';
+import type { Notification } from '../../domain/mcp/client.ts';
 import { idValue } from '../../domain/mcp/jsonrpc.ts';
 import {
   announcesChanges,
@@ -91,7 +91,7 @@ export class ListenStreams {
         data: notificationMessage(method, { ...params, _meta: { ...meta, ...subscriptionId } }),
       });
     };
-    const forward = ({ method, params }: ServerNotification): void => {
+    const forward = ({ method, params }: Notification): void => {
       if (listening.closed || !isGranted(method, params, wanted)) return;
       try {
         // A client that leaves so much unread has stopped reading.

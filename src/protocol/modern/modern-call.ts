@@ -8,12 +8,7 @@ import type { CallReport, SourcedEvent } from '../../domain/calls/exchange.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { type ErrorCode, hasCode } from '../../domain/errors/errors.ts';
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json/json.ts';
-import type {
-  ClientQuestion,
-  InputRequest,
-  ServerNotification,
-  ServerRequest,
-} from '../../domain/mcp/client.ts';
+import type { ClientQuestion, InputRequest, Notification, ServerRequest } from '../../domain/mcp/client.ts';
 import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { hasRounds, includesLevel, isCustomNotice, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
@@ -186,7 +181,7 @@ export class ModernCall extends ClientCall<SourcedEvent | ClientQuestion> {
     return isComplete ? completed(request.method, type, listed, () => infoFor(request)) : listed;
   }
 
-  #notify({ method, params }: ServerNotification): void {
+  #notify({ method, params }: Notification): void {
     if (!this.#isWanted(method, params)) return;
     const stream = this.begin();
     if (stream.unsentBytes > MAX_UNREAD_BYTES) return; // messages before the answer may be left out

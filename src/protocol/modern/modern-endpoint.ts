@@ -7,12 +7,12 @@ import type { CallReport, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { noHealthyInstance } from '../../domain/errors/backend-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { definedFields, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
-import { acceptsServerRequests, type ClientQuestion } from '../../domain/mcp/client.ts';
+import { acceptsServerRequests, type ClientQuestion, type Notification } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { hasRounds, isOfOtherEra, META } from '../../domain/mcp/mcp.ts';
 import { badReferenceIn } from '../client-bounds.ts';
 import { slowAnswers } from '../client-call.ts';
-import type { ClientNotification, ClientRequest } from '../client-message.ts';
+import type { ClientRequest } from '../client-message.ts';
 import type { Backends } from '../endpoint-backends.ts';
 import {
   type CommonOptions,
@@ -78,7 +78,7 @@ export class ModernEndpoint {
    * there is nothing to wait for.
    */
   post(
-    message: ClientRequest | ClientNotification,
+    message: ClientRequest | Notification,
     request: McpRequest,
     reply: ReplyWriter,
     backends: Backends,
@@ -105,7 +105,7 @@ export class ModernEndpoint {
   }
 
   /** Accepts and drops a notification: clients of this era cancel by closing a stream. */
-  #drop({ method, params }: ClientNotification, { headers }: McpRequest, reply: ReplyWriter): void {
+  #drop({ method, params }: Notification, { headers }: McpRequest, reply: ReplyWriter): void {
     const declared = isJsonObject(params._meta) ? params._meta[META.protocolVersion] : undefined;
     const protocolVersion = declared ?? headerOf(headers, 'mcp-protocol-version');
     if (typeof protocolVersion !== 'string') throw badField(META.protocolVersion, declared, 'a string');

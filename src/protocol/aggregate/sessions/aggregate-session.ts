@@ -33,9 +33,9 @@ import { type JsonObject, JsonText } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import {
   type Client,
+  type Notification,
   type Owner,
   type ServerMessage,
-  type ServerNotification,
   updateNotice,
 } from '../../../domain/mcp/client.ts';
 import { RPC } from '../../../domain/mcp/jsonrpc.ts';
@@ -104,7 +104,7 @@ export class AggregateSession implements McpSession {
   #owner: Owner;
   readonly #parts: SessionParts;
   /** Updates that the client may have missed. */
-  readonly #missed = new Subject<ServerNotification>();
+  readonly #missed = new Subject<Notification>();
   /** Undefined before it is kept. */
   #row: SessionRow | undefined;
   #marks: UnsafeMarks | undefined;
