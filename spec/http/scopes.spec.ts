@@ -193,6 +193,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     body: () => ({ template_name: 'demo', endpoint: 'http://127.0.0.1:1' }),
   },
   'POST /gateway/sync': { needs: write, admitted: '200', body: () => ({ dry_run: true }) },
+  'GET /gateway/instances/:template/:instance_id': { needs: read, ...toDemo },
   'PATCH /gateway/instances/:template/:instance_id': { needs: write, body: () => ({ weight: 1 }), ...toDemo },
   'POST /gateway/instances/:template/:instance_id/resume': { needs: write, ...toDemo },
   ...rows(

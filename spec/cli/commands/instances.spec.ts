@@ -2,13 +2,14 @@
 
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { complaint, gatewayFor, HANDLER, printed } from './against-gateway.ts';
+import { complaint, gatewayFor, HANDLER, printed, serverFor } from './against-gateway.ts';
 
 const test = suite('instance commands');
 const gateway = gatewayFor(test, {}, async ({ server }) => {
   for (const id of ['one', 'two'])
     await server.gateway.register('demo', { id, handler: HANDLER }, { waitMs: 5_000 });
 });
+const serve = serverFor(test);
 const now = () => gateway.server.gateway.instance('demo', 'one').snapshot;
 
 test('drain takes an instance out of balancing, and resume brings it back', async () => {
@@ -43,8 +44,67 @@ test('instance set changes weight, metadata and era, and nothing without options
   );
 });
 
+test('show shows the state of an instance, the reason, its counts and the last lines of its program', async () => {
+  const record = {
+    ...{ template_name: 'demo', id: 'one', state: 'unhealthy', reason: 'the program ended with code 1.' },
+    ...{
+      transport: 'stdio',
+      command: 'node',
+      args: ['server.js'],
+      working_dir: '/srv',
+      pid: null,
+      node_id: 'a',
+    },
+    ...{ weight: 1, in_flight: 0, sessions: 2, own_processes: 1, restarts: 3, metadata: { zone: 'a' } },
+    ...{
+      last_check: '2027-01-31T12:00:00.000Z',
+      next_attempt_at: '2027-01-31T12:05:10.000Z',
+      ejection: null,
+    },
+    ...{ created_at: '2027-01-30T08:00:00.000Z', source: 'api', warnings: ['no such folder'] },
+    stderr: Array.from({ length: 30 }, (_, line) => `line ${line}`),
+  };
+  const paths: (string | undefined)[] = [];
+  const url = await serve((request, response) => {
+    paths.push(request.url);
+    response.end(JSON.stringify(record));
+  });
+  const out = await printed(gateway.run('instance show demo one --url', url));
+  assert.equal(out.split('\n').slice(0, 21), [
+    'instance             demo/one',
+    'state                unhealthy',
+    'reason               the program ended with code 1',
+    'next attempt         2027-01-31 12:05Z',
+    'last check           2027-01-31 12:00Z',
+    'transport            stdio',
+    'backend              node server.js',
+    'folder               /srv',
+    'node                 a',
+    'weight               1',
+    'in flight            0',
+    'sessions             2',
+    'dedicated processes  1',
+    'restarts             3',
+    'registered           2027-01-30 08:00Z, by api',
+    'metadata.zone        a',
+    'warning              no such folder',
+    '',
+    'last lines on standard error:',
+    '  line 10',
+    '  line 11',
+  ]);
+  assert.is(out.split('\n').at(-1), '  line 29');
+  assert.equal(paths, ['/gateway/instances/demo/one']);
+  const { id, state } = JSON.parse(await printed(gateway.run('instance show demo one --json')));
+  assert.equal([id, state], ['one', 'healthy']);
+});
+
 test('suggest the nearest instance', async () => {
-  for (const line of ['instance drain demo onee', 'instance set demo onee --weight 2'])
+  for (const line of [
+    'instance drain demo onee',
+    'instance show demo onee',
+    'instance set demo onee --weight 2',
+  ])
     assert.match(await complaint(gateway.run(line)), /did you mean "one"\?$/);
 });
 

@@ -19,6 +19,13 @@ test.before(async () => {
 const callee = async () =>
   (await app.ask('POST', '/mcp/demo/tools/call', { body: { name: 'name' } })).headers.get('x-instance-id');
 
+test('answer with one instance, whose record the list of servers has, too', async () => {
+  const { status, body } = await app.ask('GET', '/gateway/instances/demo/two');
+  assert.equal([status, body], [200, (await app.ask('GET', '/servers/two')).body]);
+  assert.is((await app.ask('GET', '/gateway/instances/demo/none')).outcome, '404 SERVER_NOT_FOUND');
+  assert.is((await app.ask('GET', '/gateway/instances/none/two')).outcome, '404 TEMPLATE_NOT_FOUND');
+});
+
 test('change the weight and the metadata of an instance', async () => {
   const weight = await app.ask('PATCH', '/gateway/instances/demo/one', { body: { weight: 5 } });
   assert.equal([weight.status, weight.body.weight, weight.body.healthy], [200, 5, true]);

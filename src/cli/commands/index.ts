@@ -14,7 +14,16 @@ import { dbExport, dbImport, dbMigrate, dbRekey, dbStatus } from './database.ts'
 import { doctor } from './doctor.ts';
 import { events } from './events.ts';
 import { grants, revokeGrant } from './grants.ts';
-import { deregister, drain, instanceRestart, instanceSet, register, resume, sync } from './instances.ts';
+import {
+  deregister,
+  drain,
+  instanceRestart,
+  instanceSet,
+  instanceShow,
+  register,
+  resume,
+  sync,
+} from './instances.ts';
 import { login, logout } from './login.ts';
 import { logLevel, logs } from './logs.ts';
 import { drainNode, nodes, resumeNode } from './nodes.ts';
@@ -59,7 +68,7 @@ export const COMMAND_BLOCKS: readonly CommandBlock[] = [
   },
   {
     title: 'Instances',
-    commands: [list, register, deregister, instanceSet, drain, resume, instanceRestart],
+    commands: [list, instanceShow, register, deregister, instanceSet, drain, resume, instanceRestart],
   },
   { title: 'Tools and sessions', commands: [tools, call, sessions, endSession, connect, bridge] },
   { title: 'Nodes', commands: [nodes, drainNode, resumeNode] },

@@ -1,4 +1,4 @@
-// Commands that change the instances of a running gateway: `instance register | deregister | set | drain | resume | restart`,
+// Commands about one instance of a running gateway: `instance show | register | deregister | set | drain | resume | restart`;
 // `gateway sync`.
 
 import { resolve } from 'node:path';
@@ -10,11 +10,72 @@ import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
-import { detailLines, printable, printResult, stateWord, table } from '../output.ts';
-import { elementsOf, type Fields, fields, objectsOf, shownReasonOf, warningsOf } from '../remote/answers.ts';
+import { detailLines, minute, printable, printResult, stateWord, table } from '../output.ts';
+import {
+  backendOf,
+  elementsOf,
+  type Fields,
+  fields,
+  objectsOf,
+  shownReasonOf,
+  shownStateOf,
+  warningsOf,
+} from '../remote/answers.ts';
 import { CLIENT_OPTIONS, GATEWAY_ANSWER_MS, ofTemplate, requireGateway } from '../remote/remote.ts';
 import { requestCommand } from '../remote/request-command.ts';
 import type { Terminal } from '../terminal.ts';
+
+export const instanceShow: Command = {
+  name: 'instance show',
+  positionals: '<template> <id>',
+  summary: 'Show an instance: its state and the reason, its counts, and what its program wrote last',
+  options: CLIENT_OPTIONS,
+  examples: ['instance show search search-1', 'instance show search search-1 --json'],
+  run: async (input, terminal) => {
+    const [template, id] = [input.positional(0), input.positional(1)];
+    const gateway = await requireGateway(input, terminal);
+    const path = `/gateway/instances/${encodeURIComponent(template)}/${encodeURIComponent(id)}`;
+    const record = fields(await ofTemplate(gateway, template, () => gateway.request(path), { id }));
+    return printResult(input, terminal, record, () => details(terminal, record));
+  },
+};
+
+/** The number of lines of standard error that are shown; the record has up to 100. */
+const SHOWN_LINES = 20;
+
+function details(terminal: Terminal, record: Fields): string {
+  const words = elementsOf(record.stderr).slice(-SHOWN_LINES).map(String);
+  const lines = detailLines(terminal, [
+    ['instance', `${record.template_name}/${record.id}`],
+    ['state', stateWord(terminal, shownStateOf(record))],
+    ['reason', shownReasonOf(record)],
+    ['ejected until', minute(fields(record.ejection).until)],
+    ['next attempt', minute(record.next_attempt_at)],
+    ['last check', minute(record.last_check)],
+    ['transport', record.transport],
+    ['era', record.era],
+    ['backend', backendOf(record)],
+    ['folder', record.working_dir],
+    ['process', record.pid],
+    ['node', record.running_on ?? record.node_id],
+    ['weight', record.weight],
+    ['in flight', record.in_flight],
+    ['sessions', record.sessions],
+    ['dedicated processes', record.own_processes],
+    ['restarts', record.restarts],
+    ['registered', `${minute(record.created_at)}, by ${record.source}`],
+    ...metadataRows(record),
+    ...warningsOf(record).map((warning) => ['warning', warning] as const),
+  ]);
+  if (words.length === 0) return lines;
+  return [`${lines}\n\nlast lines on standard error:`, ...words.map((line) => `  ${printable(line)}`)].join(
+    '\n',
+  );
+}
+
+function metadataRows({ metadata }: Fields): readonly (readonly [string, unknown])[] {
+  return Object.entries(fields(metadata)).map(([name, value]) => [`metadata.${name}`, value] as const);
+}
 
 export const register: Command = {
   name: 'instance register',
@@ -260,11 +321,7 @@ export const instanceSet: Command = {
     const path = `/gateway/instances/${encodeURIComponent(template)}/${encodeURIComponent(id)}`;
     const change = () => gateway.request(path, { method: 'PATCH', body });
     const record = fields(await ofTemplate(gateway, template, change, { id }));
-    const rows = [
-      ['weight', record.weight],
-      ['era', record.era ?? 'auto'],
-      ...Object.entries(fields(record.metadata)).map(([name, value]) => [`metadata.${name}`, value] as const),
-    ] as const;
+    const rows = [['weight', record.weight], ['era', record.era ?? 'auto'], ...metadataRows(record)] as const;
     return printResult(input, terminal, record, () => detailLines(terminal, rows));
   },
 };

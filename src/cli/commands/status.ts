@@ -7,7 +7,7 @@ import { GatewayRefusal, UsageError } from '../failures.ts';
 import { pause, untilSignal } from '../foreground/stop-signals.ts';
 import { detailLines, duration, printResult, stateWord, type TableColumns, table } from '../output.ts';
 import {
-  elementsOf,
+  backendOf,
   type Fields,
   fields,
   instancesOf,
@@ -59,9 +59,7 @@ function listing(input: CommandInput, terminal: Terminal, registry: unknown, has
       'IN FLIGHT': 'in_flight',
       SESSIONS: 'sessions',
       'DEDICATED PROCESSES': 'own_processes',
-      // The command of the instance, else its address.
-      BACKEND: ({ command, args, endpoint }) =>
-        typeof command === 'string' ? [command, ...elementsOf(args)].join(' ') : endpoint,
+      BACKEND: backendOf,
       REASON: shownReasonOf,
     },
     records,

@@ -38,6 +38,11 @@ export function shownReasonOf({ reason, ejection }: Fields): string {
   return typeof text === 'string' ? text.replace(/\.$/, '') : '';
 }
 
+/** The command of an instance, else its address. */
+export function backendOf({ command, args, endpoint }: Fields): unknown {
+  return typeof command === 'string' ? [command, ...elementsOf(args)].join(' ') : endpoint;
+}
+
 /** One issue about invalid input, as a clause: `body.instance.weight: Input should be ...`. */
 export function issueText(item: unknown): string {
   const { loc, msg } = fields(item);

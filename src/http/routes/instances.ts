@@ -1,10 +1,12 @@
-// The routes that change, drain, resume and restart an instance. Source: ADR 6.
+// The routes of one instance: its record; change, drain, resume and restart it. Source: ADR 6.
 
 import Type from 'typebox';
 import type { Principal } from '../../domain/accounts/account.ts';
 import { InstanceChange } from '../../domain/instances/instance.ts';
+import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { MissingNodes, missing } from '../all-nodes/deployment.ts';
+import { knownAtPeers, recordWith } from '../all-nodes/instances.ts';
 import { InstanceRecord, instanceRecord } from '../records/instance-record.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
 import { type AnswerDoc, defineRoute, type HttpRoute } from '../routing/route.ts';
@@ -14,8 +16,22 @@ const CommandedRecord = Type.Object({ ...InstanceRecord.properties, partial: Mis
 
 const record: AnswerDoc = { description: 'The instance as it is now', body: InstanceRecord };
 
+const PATH = '/gateway/instances/:template/:instance_id';
+
 export const instanceRoutes: readonly HttpRoute[] = [
-  defineRoute('PATCH', '/gateway/instances/:template/:instance_id', {
+  defineRoute('GET', PATH, {
+    summary: 'One instance',
+    scope: 'gateway:read',
+    request: { params: InstanceParams },
+    answers: { 200: record },
+    handler: ({ params, principal }, { gateway, deployment }) => {
+      const server = gateway.instance(params.template, params.instance_id);
+      return whenKnown(knownAtPeers(gateway, principal, deployment), (known) =>
+        json(200, recordWith(known, server, principal)),
+      );
+    },
+  }),
+  defineRoute('PATCH', PATH, {
     summary: 'Change weight or metadata while the instance runs, or its era, which opens it again',
     scope: 'gateway:write',
     request: { params: InstanceParams, body: InstanceChange },
@@ -35,7 +51,7 @@ export const instanceRoutes: readonly HttpRoute[] = [
 ];
 
 function commandRoute(command: 'drain' | 'resume' | 'restart', summary: string): HttpRoute {
-  return defineRoute('POST', `/gateway/instances/:template/:instance_id/${command}`, {
+  return defineRoute('POST', `${PATH}/${command}`, {
     summary,
     scope: 'gateway:write',
     isForwarded: true,
