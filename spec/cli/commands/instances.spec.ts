@@ -1,6 +1,7 @@
 // Commands about an instance, and deleting a template.
 
 import * as assert from 'uvu/assert';
+import { HeldTool, serving } from '../../helpers/backends/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import { complaint, gatewayFor, HANDLER, printed, serverFor } from './against-gateway.ts';
 
@@ -27,6 +28,35 @@ test('restart restarts an instance', async () => {
   assert.match(found, /^one of demo restarts when its calls/);
   while (now().restarts === restarts) await new Promise(setImmediate);
   assert.is(now().restarts, restarts + 1);
+});
+
+test('drain and restart wait with --wait until the calls have ended and the instance is healthy', async () => {
+  const held = new HeldTool();
+  const handler = serving({ hold: held.body });
+  await gateway.server.gateway.register('slow', { id: 'one', handler }, { waitMs: 5_000 });
+  const calling = gateway.run('tool call slow hold');
+  while (held.waiting === 0) await new Promise(setImmediate);
+  assert.is(
+    await complaint(gateway.run('instance drain slow one --wait 0')),
+    'stagedoor: one of slow has calls in flight after 0 s: 1; it gets no new ones',
+  );
+  assert.is(
+    await complaint(gateway.run('instance restart slow one --wait 0')),
+    'stagedoor: one is not healthy after 0 s; it stays registered',
+  );
+  const draining = printed(gateway.run('instance drain slow one --wait 10'));
+  held.answer();
+  await calling;
+  assert.is(await draining, 'one of slow is drained: its calls have ended');
+  const restarted = await printed(gateway.run('instance restart slow one --wait 10'));
+  assert.is(restarted, 'one of slow is restarted: draining');
+  await gateway.run('instance resume slow one');
+  assert.is(
+    await printed(gateway.run('instance restart slow one --wait 10')),
+    'one of slow is restarted: healthy',
+  );
+  const { state } = JSON.parse(await printed(gateway.run('instance restart slow one --wait 10 --json')));
+  assert.is(state, 'healthy');
 });
 
 test('instance set changes weight, metadata and era, and nothing without options', async () => {

@@ -43,6 +43,27 @@ test('drain and resume change a node, which the list shows', async () => {
   assert.not.match(await list(), 'draining');
 });
 
+test('drain waits with --wait until the calls of the node have ended', async () => {
+  const text = await printed(gateway.run('node drain a --wait 5'));
+  assert.is(text, 'the node a is drained: its calls have ended');
+  await gateway.run('node resume a');
+  let asked = 0;
+  const url = await serve((request, answer) => {
+    const node = { id: 'b', life: 'x', in_flight: 2 };
+    const nodes = [
+      { id: 'b', life: 'w', in_flight: 0 },
+      { ...node, in_flight: asked },
+    ];
+    asked += request.url === '/gateway/nodes' ? 1 : 0;
+    answer.end(JSON.stringify(request.method === 'POST' ? node : { nodes }));
+  });
+  const late = await complaint(runCommand(['node', 'drain', 'b', '--wait', '0', '--url', url]));
+  assert.is(late, 'stagedoor: the node b has calls in flight after 0 s: 2; it stays drained');
+  const last = await printed(runCommand(['node', 'drain', 'b', '--wait', '5', '--json', '--url', url]));
+  assert.equal(JSON.parse(last), { id: 'b', life: 'x', in_flight: 0 });
+  assert.is(asked, 1);
+});
+
 test('drain names an unknown node, and needs gateway:write', async () => {
   assert.match(await complaint(gateway.run('node drain b')), 'No node "b" is known.');
   const env = { STAGEDOOR_API_KEY: await gateway.newKey('gateway:read') };

@@ -22,7 +22,7 @@ import {
   warningsOf,
 } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, GATEWAY_ANSWER_MS, ofTemplate, requireGateway } from '../remote/remote.ts';
-import { requestCommand } from '../remote/request-command.ts';
+import { instancePath, requestCommand } from '../remote/request-command.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const instanceShow: Command = {
@@ -34,8 +34,8 @@ export const instanceShow: Command = {
   run: async (input, terminal) => {
     const [template, id] = [input.positional(0), input.positional(1)];
     const gateway = await requireGateway(input, terminal);
-    const path = `/gateway/instances/${encodeURIComponent(template)}/${encodeURIComponent(id)}`;
-    const record = fields(await ofTemplate(gateway, template, () => gateway.request(path), { id }));
+    const read = () => gateway.request(instancePath(template, id));
+    const record = fields(await ofTemplate(gateway, template, read, { id }));
     return printResult(input, terminal, record, () => details(terminal, record));
   },
 };
@@ -146,7 +146,8 @@ export const register: Command = {
       // An instance that replaced another stays, because the other one is gone.
       const isNew = status !== 200;
       if (isRemoved && isNew) await gateway.request(path, { method: 'DELETE' });
-      throw unhealthy(id, record, waitSeconds, isRemoved && isNew ? 'it is removed again' : REMAINS);
+      const outcome = isRemoved && isNew ? 'it is removed again' : REMAINS;
+      throw new CommandFailure(unhealthy(id, record, waitSeconds, outcome));
     }
     const how = `"${ownCommand(`connect ${template}`)}" shows how`;
     if (!input.has('json')) terminal.print(`MCP clients: ${gateway.url}/mcp/${template}; ${how}`);
@@ -256,14 +257,12 @@ async function contentOf(option: string, folder: string, written: string): Promi
 
 const REMAINS = 'it stays registered';
 
-function unhealthy(id: string, record: Fields, waitSeconds: number, outcome: string): CommandFailure {
+function unhealthy(id: string, record: Fields, waitSeconds: number, outcome: string): string {
   const because = shownReasonOf(record) || (record.state === 'starting' ? 'it is still starting' : '');
-  if (isMissing(because)) return new CommandFailure(`${id} ${printable(because)}; ${outcome}`);
+  if (isMissing(because)) return `${id} ${printable(because)}; ${outcome}`;
   const needsCredentials = typeof record.command !== 'string' && /\b40[13]\b/.test(because);
   const remedy = needsCredentials ? '; give the credentials with --header Authorization=@<file>' : '';
-  return new CommandFailure(
-    `${id} is not healthy after ${waitSeconds} s${because && `: ${printable(because)}`}${remedy}; ${outcome}`,
-  );
+  return `${id} is not healthy after ${waitSeconds} s${because && `: ${printable(because)}`}${remedy}; ${outcome}`;
 }
 
 export const deregister = requestCommand({
@@ -279,6 +278,13 @@ export const drain = requestCommand({
   summary: 'Send an instance no new calls until it is resumed or the gateway restarts; it keeps running',
   request: (template, id) => ['POST', `/gateway/instances/${template}/${id}/drain`],
   textOf: (template, id) => `${id} of ${template} gets no new calls until it is resumed`,
+  wait: {
+    until: 'its calls have ended',
+    isReached: ({ in_flight: calls }) => calls === 0,
+    textOf: ([template, id]) => `${id} of ${template} is drained: its calls have ended`,
+    failureOf: ([template, id], { in_flight: calls }, seconds) =>
+      `${id} of ${template} has calls in flight after ${seconds} s: ${calls}; it gets no new ones`,
+  },
 });
 
 export const resume = requestCommand({
@@ -294,7 +300,18 @@ export const instanceRestart = requestCommand({
   request: (template, id) => ['POST', `/gateway/instances/${template}/${id}/restart`],
   textOf: (template, id) =>
     `${id} of ${template} restarts when its calls have ended, after 30 s at the latest`,
+  wait: {
+    until: 'it is healthy again',
+    isReached: hasRestarted,
+    textOf: ([template, id], { state }) => `${id} of ${template} is restarted: ${state}`,
+    failureOf: ([, id = ''], record, seconds) => unhealthy(id, record, seconds, REMAINS),
+  },
 });
+
+/** A drained instance stays drained. */
+function hasRestarted({ restarts, state }: Fields, first: Fields): boolean {
+  return Number(restarts) > Number(first.restarts) && (state === 'healthy' || state === 'draining');
+}
 
 export const instanceSet: Command = {
   name: 'instance set',
@@ -318,8 +335,7 @@ export const instanceSet: Command = {
     if (Object.keys(body).length === 0)
       throw new UsageError('nothing to change: give --weight, --metadata or --era');
     const gateway = await requireGateway(input, terminal);
-    const path = `/gateway/instances/${encodeURIComponent(template)}/${encodeURIComponent(id)}`;
-    const change = () => gateway.request(path, { method: 'PATCH', body });
+    const change = () => gateway.request(instancePath(template, id), { method: 'PATCH', body });
     const record = fields(await ofTemplate(gateway, template, change, { id }));
     const rows = [['weight', record.weight], ['era', record.era ?? 'auto'], ...metadataRows(record)] as const;
     return printResult(input, terminal, record, () => detailLines(terminal, rows));

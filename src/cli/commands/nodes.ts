@@ -3,7 +3,8 @@
 import type { Command } from '../command.ts';
 import { duration, printable, printResult, table } from '../output.ts';
 import { type Fields, fields, objectsOf, warningsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, type Remote, requireGateway } from '../remote/remote.ts';
+import { type AwaitedState, awaited, waitOption, waitSecondsIn } from '../remote/request-command.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const nodes: Command = {
@@ -22,30 +23,54 @@ export const nodes: Command = {
   },
 };
 
-export const drainNode = commandFor(
-  'drain',
-  'Make a node not ready, and open no new sessions there, until it is resumed or starts again',
-  'is draining',
-);
+const DRAINED: AwaitedState = {
+  until: 'its calls have ended',
+  isReached: ({ in_flight: calls }) => calls === 0,
+  textOf: ([id]) => `the node ${id} is drained: its calls have ended`,
+  failureOf: ([id], { in_flight: calls }, seconds) =>
+    `the node ${id} has calls in flight after ${seconds} s: ${calls}; it stays drained`,
+};
 
-export const resumeNode = commandFor('resume', 'Make a drained node ready again', 'takes new sessions');
+export const drainNode: Command = {
+  name: 'node drain',
+  positionals: '<id>',
+  summary: 'Make a node not ready, and open no new sessions there, until it is resumed or starts again',
+  options: { ...waitOption(DRAINED), ...CLIENT_OPTIONS },
+  examples: ['node drain local', 'node drain local --wait 60'],
+  run: async (input, terminal) => {
+    const waitSeconds = waitSecondsIn(input);
+    const gateway = await requireGateway(input, terminal);
+    const id = input.positional(0);
+    const node = await changed(gateway, id, 'drain');
+    if (waitSeconds === undefined) return printResult(input, terminal, node, `the node ${id} is draining`);
+    const read = async () => lifeIn(await gateway.request('/gateway/nodes'), node);
+    const last = await awaited(input, DRAINED, waitSeconds, node, read);
+    return printResult(input, terminal, last, DRAINED.textOf(input.positionals, last));
+  },
+};
 
-function commandFor(action: 'drain' | 'resume', summary: string, outcome: string): Command {
-  const name = `node ${action}`;
-  return {
-    name,
-    positionals: '<id>',
-    summary,
-    options: CLIENT_OPTIONS,
-    examples: [`${name} local`],
-    run: async (input, terminal) => {
-      const id = input.positional(0);
-      const gateway = await requireGateway(input, terminal);
-      const path = `/gateway/nodes/${encodeURIComponent(id)}/${action}`;
-      const node = fields(await gateway.request(path, { method: 'POST' }));
-      return printResult(input, terminal, node, `the node ${id} ${outcome}`);
-    },
-  };
+export const resumeNode: Command = {
+  name: 'node resume',
+  positionals: '<id>',
+  summary: 'Make a drained node ready again',
+  options: CLIENT_OPTIONS,
+  examples: ['node resume local'],
+  run: async (input, terminal) => {
+    const id = input.positional(0);
+    const node = await changed(await requireGateway(input, terminal), id, 'resume');
+    return printResult(input, terminal, node, `the node ${id} takes new sessions`);
+  },
+};
+
+async function changed(gateway: Remote, id: string, action: 'drain' | 'resume'): Promise<Fields> {
+  return fields(
+    await gateway.request(`/gateway/nodes/${encodeURIComponent(id)}/${action}`, { method: 'POST' }),
+  );
+}
+
+/** The record of the same start of a node. One that is no longer listed has ended, and so have its calls. */
+function lifeIn(answer: unknown, { life }: Fields): Fields {
+  return objectsOf(fields(answer).nodes).find((node) => node.life === life) ?? { life, in_flight: 0 };
 }
 
 function listing(terminal: Terminal, all: readonly Fields[]): string {
