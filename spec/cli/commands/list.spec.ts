@@ -45,6 +45,18 @@ test('list shows every instance in a line, and the registry as JSON', async () =
   assert.equal(used, ['demo', 'far']);
 });
 
+test('list shows the instances of one template with --template, and suggests one for an unknown name', async () => {
+  const rows = cellsOf(await printed(gateway.run('instance list --template far')));
+  assert.equal(
+    rows.slice(1).map(([template, id]) => [template, id]),
+    [['far', 'two']],
+  );
+  const { templates } = JSON.parse((await gateway.run('instance list --template far --json')).out);
+  assert.equal(Object.keys(templates), ['far']);
+  const unknown = await complaint(gateway.run('instance list --template fra'));
+  assert.is(unknown, 'stagedoor: template "fra" not found; did you mean "far"?');
+});
+
 test('list names the node that runs each program, where there are several', async () => {
   const instances = [
     { id: 'one', transport: 'stdio', node_id: 'any', running_on: 'b', state: 'healthy' },
@@ -102,6 +114,9 @@ test('session list shows owner, client and binding of a session; session end end
   assert.equal(row.slice(1, 4), ['anonymous', 'spec 1', 'demo/one']);
   const { sessions } = JSON.parse((await gateway.run('session list --json')).out);
   assert.equal([sessions.length, sessions[0].id], [1, id]);
+  const { sessions: ofDemo } = JSON.parse((await gateway.run('session list --template demo --json')).out);
+  assert.equal(ofDemo, sessions);
+  assert.is(await printed(gateway.run('session list --template far')), 'No sessions are open.');
   const end = () => gateway.run(`session end ${id}`);
   assert.is(await printed(end()), `the session ${id} is ended`);
   assert.match(await complaint(end()), `Session "${id}" not found`);

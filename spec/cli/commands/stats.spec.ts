@@ -21,6 +21,15 @@ test('shows sums, and the statistics of each instance', async () => {
   assert.is(JSON.parse((await gateway.run('gateway stats --json')).out).total_requests, 3);
 });
 
+test('shows the instances of one template with --template, without the sums of the gateway', async () => {
+  const out = await printed(gateway.run('gateway stats --template demo'));
+  assert.match(out, /^TEMPLATE +INSTANCE [^\n]+\ndemo +one +healthy +3 [^\n]+$/);
+  const part = JSON.parse((await gateway.run('gateway stats --template demo --json')).out);
+  const shown = [Object.keys(part), Object.keys(part.templates), part.instances.one.requests];
+  assert.equal(shown, [['templates', 'instances'], ['demo'], 3]);
+  assert.match(await complaint(gateway.run('gateway stats --template dem')), 'did you mean "demo"?');
+});
+
 test('redraws with calls per second until a signal; a new instance of the same name counts from zero', async () => {
   const drawn: string[] = [];
   const { gateway: facade } = gateway.server;

@@ -1,18 +1,21 @@
 // `stagedoor session list | end`: the open sessions of MCP clients at a running gateway.
 
+import { definedFields } from '../../domain/json/json.ts';
 import type { Command } from '../command.ts';
 import { duration, printResult, table } from '../output.ts';
 import { type Fields, fields, objectsOf } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, pagedEntries, requireGateway } from '../remote/remote.ts';
+import { CLIENT_OPTIONS, pagedEntries, requireGateway, TEMPLATE_OPTION } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const sessions: Command = {
   name: 'session list',
   summary: 'List open sessions of MCP clients and where they are bound; an admin sees those of all callers',
-  options: CLIENT_OPTIONS,
-  examples: ['session list', 'session list --json'],
+  options: { ...TEMPLATE_OPTION, ...CLIENT_OPTIONS },
+  examples: ['session list', 'session list --template search', 'session list --json'],
   run: async (input, terminal) => {
-    const all = await pagedEntries(await requireGateway(input, terminal), '/gateway/sessions', 'sessions');
+    const gateway = await requireGateway(input, terminal);
+    const query = new URLSearchParams(definedFields({ template: input.text('template') }));
+    const all = await pagedEntries(gateway, '/gateway/sessions', 'sessions', { query });
     return printResult(input, terminal, { sessions: all }, () => listing(terminal, all));
   },
 };

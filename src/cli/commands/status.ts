@@ -1,9 +1,10 @@
 // `stagedoor instance list`: every instance and its state. `stagedoor gateway status | health | stats`: the state of a running
 // gateway and of its templates; the calls of each instance.
 
+import { didYouMean } from '../../domain/nearest.ts';
 import { ownCommand } from '../../domain/version.ts';
 import type { Command, CommandInput } from '../command.ts';
-import { GatewayRefusal, UsageError } from '../failures.ts';
+import { CommandFailure, GatewayRefusal, UsageError } from '../failures.ts';
 import { pause, untilSignal } from '../foreground/stop-signals.ts';
 import { detailLines, duration, printResult, stateWord, type TableColumns, table } from '../output.ts';
 import {
@@ -15,21 +16,37 @@ import {
   shownReasonOf,
   shownStateOf,
 } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, ofTemplate, type Remote, requireGateway, WIDE_OPTION } from '../remote/remote.ts';
+import {
+  CLIENT_OPTIONS,
+  ofTemplate,
+  type Remote,
+  requireGateway,
+  TEMPLATE_OPTION,
+  WIDE_OPTION,
+} from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const list: Command = {
   name: 'instance list',
   summary: 'List every registered instance and its state',
-  options: { ...WIDE_OPTION, ...CLIENT_OPTIONS },
-  examples: ['instance list', 'instance list --wide', 'instance list --json'],
+  options: { ...TEMPLATE_OPTION, ...WIDE_OPTION, ...CLIENT_OPTIONS },
+  examples: ['instance list', 'instance list --template search --wide', 'instance list --json'],
   run: async (input, terminal) => {
     const gateway = await requireGateway(input, terminal);
-    const registry = await gateway.request('/gateway/registry');
+    const registry = registryOf(await gateway.request('/gateway/registry'), input.text('template'));
     const hasNodes = !input.has('json') && (await hasSeveralNodes(gateway, registry));
     return printResult(input, terminal, registry, () => listing(input, terminal, registry, hasNodes));
   },
 };
+
+/** The registry, or the part of one template. Throws CommandFailure when there is no such template. */
+function registryOf(registry: unknown, template: string | undefined): unknown {
+  if (template === undefined) return registry;
+  const templates = fields(fields(registry).templates);
+  if (Object.hasOwn(templates, template)) return { templates: { [template]: templates[template] } };
+  const guess = didYouMean(template, Object.keys(templates));
+  throw new CommandFailure(`template "${template}" not found${guess === undefined ? '' : `; ${guess}`}`);
+}
 
 /** True when it is useful to name the node of each program. */
 async function hasSeveralNodes(gateway: Remote, registry: unknown): Promise<boolean> {
@@ -204,10 +221,11 @@ export const stats: Command = {
   summary: 'Show calls, times and failures of each instance since the gateway started',
   options: {
     '-w, --watch': 'Show them again every 2 s until Ctrl-C; on a terminal only',
+    ...TEMPLATE_OPTION,
     ...WIDE_OPTION,
     ...CLIENT_OPTIONS,
   },
-  examples: ['gateway stats', 'gateway stats --watch', 'gateway stats --json'],
+  examples: ['gateway stats', 'gateway stats --watch --template search', 'gateway stats --json'],
   run: async (input, terminal) => {
     const isWatched = input.has('watch');
     input.refuseBoth('watch', 'json');
@@ -215,22 +233,39 @@ export const stats: Command = {
       throw new UsageError('--watch requires a terminal; "gateway stats --json" is for programs');
     }
     const gateway = await requireGateway(input, terminal);
-    const first = await sampleOf(gateway);
+    const template = input.text('template');
+    const first = await sampleOf(gateway, { template });
     if (isWatched) return untilSignal((signal) => watch(gateway, terminal, first, signal));
-    return printResult(input, terminal, first.stats, () => tableOf(terminal, first, { input }));
+    const shown = template === undefined ? first.stats : partOf(first, template);
+    return printResult(input, terminal, shown, () => tableOf(terminal, first, { input }));
   },
 };
 
+/** The statistics of one template and of its instances. */
+function partOf({ stats, registry }: GatewaySample, template: string): Fields {
+  const { templates, instances } = fields(stats);
+  const counts = instancesOf(registry).map(({ server_id: id }) => [id, fields(instances)[String(id)]]);
+  return {
+    templates: { [template]: fields(templates)[template] },
+    instances: Object.fromEntries(counts),
+  };
+}
+
 interface GatewaySample {
+  /** The template whose instances are shown; undefined: all, and their sums. */
+  readonly template: string | undefined;
   readonly stats: unknown;
   readonly registry: unknown;
   readonly atMs: number;
 }
 
-async function sampleOf(gateway: Remote, signal?: AbortSignal): Promise<GatewaySample> {
+async function sampleOf(
+  gateway: Remote,
+  { template, signal }: { template?: string | undefined; signal?: AbortSignal } = {},
+): Promise<GatewaySample> {
   const paths = ['/gateway/stats', '/gateway/registry'];
   const [stats, registry] = await Promise.all(paths.map((path) => gateway.request(path, { signal })));
-  return { stats, registry, atMs: performance.now() };
+  return { template, stats, registry: registryOf(registry, template), atMs: performance.now() };
 }
 
 async function watch(
@@ -245,7 +280,7 @@ async function watch(
       const clock = new Date().toTimeString().slice(0, 8);
       terminal.redraw(`${tableOf(terminal, now, { before })}\n\n${gateway.url} at ${clock}; Ctrl-C ends`);
       await pause(WATCH_MS, signal);
-      if (!signal.aborted) [before, now] = [now, await sampleOf(gateway, signal)];
+      if (!signal.aborted) [before, now] = [now, await sampleOf(gateway, { ...first, signal })];
     }
     return 0;
   } catch (error) {
@@ -286,13 +321,15 @@ function tableOf(
     SESSIONS: (record) => countsOf(record).sessions ?? 0,
   };
   const percentiles = [stats.p50_ms, stats.p95_ms, stats.p99_ms].map(milliseconds).join(', ');
+  const rows = table(terminal, columns, records, input);
+  if (now.template !== undefined) return rows;
   const summary = detailLines(terminal, [
     ['uptime', duration(Number(stats.uptime))],
     ['requests', `${stats.total_requests}, ${stats.active_connections} in flight`],
     ['failed', percent(stats.error_rate)],
     ['time', `${milliseconds(stats.average_response_time_ms)} on average; 50, 95, 99 %: ${percentiles}`],
   ]);
-  return records.length === 0 ? summary : `${summary}\n\n${table(terminal, columns, records, input)}`;
+  return records.length === 0 ? summary : `${summary}\n\n${rows}`;
 }
 
 function percent(rate: unknown): string {

@@ -302,6 +302,8 @@ export const CLIENT_OPTIONS: OptionTable = {
   '--json': 'Print the answer of the gateway as JSON',
 };
 
+export const TEMPLATE_OPTION: OptionTable = { '--template <name>': 'Only those of this template' };
+
 /** The option of commands with many columns; see `table` in output.ts. */
 export const WIDE_OPTION: OptionTable = {
   '--wide': 'Show every column, also those that are empty or zero in every row; always so in a pipe',
