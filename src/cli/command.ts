@@ -21,6 +21,9 @@ export interface OptionDefinition {
  */
 export type OptionTable = Readonly<Record<string, string | Pick<OptionDefinition, 'description' | 'group'>>>;
 
+/** The option of every command that prints a record. */
+export const JSON_OPTION: OptionTable = { '--json': 'Print the result as JSON' };
+
 const COMMON: OptionTable = { '-q, --quiet': 'Show results and errors only: no warnings, no progress' };
 
 /** The options of a command, and those of every command. */

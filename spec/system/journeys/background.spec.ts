@@ -109,7 +109,8 @@ test('starts only once per state folder, also concurrently, and with any port an
   assert.is(workspace.running().pid, pid);
   const elsewhere = await workspace.run(...START, '--database', 'sqlite:///other.db', '--state-dir', 'other');
   assert.is(elsewhere.code, 0, elsewhere.err);
-  assert.is((await workspace.run('gateway', 'stop', '--state-dir', 'other')).code, 0);
+  const stopped = await workspace.run('gateway', 'stop', '--state-dir', 'other', '--json');
+  assert.is(JSON.parse(stopped.out).stopped, true);
   assert.is(isRunning(pid), true);
 });
 
@@ -125,9 +126,10 @@ test('can be started again after it was killed, and a stop in between finds none
 
 test('restarts with its original options, and keeps running if the restart is impossible', async () => {
   const before = await workspace.start('--log-level', 'debug');
-  const restarted = await workspace.run('gateway', 'restart');
+  const restarted = await workspace.run('gateway', 'restart', '--json');
   assert.is(restarted.code, 0, restarted.err);
   const after = workspace.running();
+  assert.equal(JSON.parse(restarted.out), { pid: after.pid, url: after.url });
   assert.is.not(after.pid, before.pid);
   assert.is(isRunning(before.pid), false);
   assert.match(readFileSync(join(workspace.folder, 'gateway.pid'), 'utf8'), '"--log-level","debug"');

@@ -4,7 +4,7 @@
 import { templatesIn } from '../../domain/accounts/rights.ts';
 import { didYouMean } from '../../domain/nearest.ts';
 import { daemonHere } from '../background/daemon-files.ts';
-import type { CommandInput, OptionTable } from '../command.ts';
+import { type CommandInput, JSON_OPTION, type OptionTable } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import type { TableColumns } from '../output.ts';
 import { type Fields, fields, objectsOf } from '../remote/answers.ts';
@@ -83,7 +83,7 @@ export const ACCOUNT_CLIENT_OPTIONS: OptionTable = {
     'URL of the gateway; default STAGEDOOR_URL, else the gateway in the background here, else 127.0.0.1:8080 or :8000, by http or https, else the database',
   '--local': 'Use the database, even when a gateway runs',
   ...DATABASE_OPTIONS,
-  '--json': 'Print records as JSON',
+  ...JSON_OPTION,
 };
 
 /**

@@ -1,7 +1,7 @@
 // `stagedoor config`: the settings, with their sources, of a gateway that would start here now.
 
 import type { ConfigRow } from '../../config/config.ts';
-import type { Command } from '../command.ts';
+import { type Command, JSON_OPTION } from '../command.ts';
 import { printResult, type TableColumns, table } from '../output.ts';
 import { fields } from '../remote/answers.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
@@ -10,7 +10,7 @@ export const config: Command = {
   name: 'config',
   summary: 'Show the effective settings and where each comes from',
   settingsOf: 'gateway start',
-  options: { ...SETTING_OPTIONS, '--json': 'Print them as JSON' },
+  options: { ...SETTING_OPTIONS, ...JSON_OPTION },
   examples: ['config', 'config --config gateway.yaml --json'],
   run: async (input, terminal) => {
     const settings = readSettings(input, terminal);

@@ -3,7 +3,7 @@
 import { resolve } from 'node:path';
 import { runsProgram } from '../../domain/instances/transport-kinds.ts';
 import { counted } from '../../domain/text.ts';
-import type { Command } from '../command.ts';
+import { type Command, JSON_OPTION } from '../command.ts';
 import type { DatabaseReport } from '../database/open-database.ts';
 import { CommandFailure } from '../failures.ts';
 import { detailLines, indentedJson, printable, printResult } from '../output.ts';
@@ -14,7 +14,7 @@ import { DATABASE_OPTIONS, readSettings } from '../setting-options.ts';
 export const dbStatus: Command = {
   name: 'db status',
   summary: 'Show the database and its migrations; exit code 1 when it cannot be used as it is',
-  options: { ...DATABASE_OPTIONS, '--json': 'Print it as JSON' },
+  options: { ...DATABASE_OPTIONS, ...JSON_OPTION },
   examples: ['db status', 'db status --database postgresql://127.0.0.1/stagedoor'],
   run: async (input, terminal) => {
     const { databaseReport } = await import('../database/open-database.ts');
@@ -47,7 +47,7 @@ function databaseRows(state: DatabaseReport): readonly (readonly [string, unknow
 export const dbMigrate: Command = {
   name: 'db migrate',
   summary: 'Create the database or bring it up to this version',
-  options: { ...DATABASE_OPTIONS, '--json': 'Print the migrations as JSON' },
+  options: { ...DATABASE_OPTIONS, ...JSON_OPTION },
   examples: ['db migrate', 'db migrate --database postgresql://gateway@db.example.com/stagedoor'],
   run: async (input, terminal) => {
     const { migrateDatabase } = await import('../database/open-database.ts');
@@ -110,7 +110,7 @@ export const dbImport: Command = {
     '--node-id <name>':
       'Node that runs its programs; default the name of a gateway started here, on a database server any for those without a working folder',
     ...DATABASE_OPTIONS,
-    '--json': 'Print the result as JSON',
+    ...JSON_OPTION,
   },
   examples: ['db import registry.json', 'db import mcp.json --node-id build-1:8080'],
   run: async (input, terminal) => {
@@ -154,7 +154,7 @@ export const dbImport: Command = {
 export const dbRekey: Command = {
   name: 'db rekey',
   summary: 'Encrypt the secrets in the database again, with the first encryption key',
-  options: { ...DATABASE_OPTIONS, '--json': 'Print the result as JSON' },
+  options: { ...DATABASE_OPTIONS, ...JSON_OPTION },
   examples: ['db rekey', 'db rekey --json'],
   run: async (input, terminal) => {
     const config = readSettings(input, terminal);

@@ -1,7 +1,7 @@
 // `stagedoor doctor`: checks of the conditions for a gateway that would start here now, with advice; and the faults of a server.
 
 import { counted } from '../../domain/text.ts';
-import type { Command, CommandInput, OptionTable } from '../command.ts';
+import { type Command, type CommandInput, JSON_OPTION, type OptionTable } from '../command.ts';
 import type { NamedCheckResult } from '../doctor/checks.ts';
 import type { ServerReport } from '../doctor/server.ts';
 import { wrapLines } from '../help.ts';
@@ -25,7 +25,7 @@ export const doctor: Command = {
   summary:
     'Check Node, settings, database, ports, files, templates, proxies and the clock, with advice; or name the faults of a server: of a template at a gateway, of a URL, or of a command after --; exit code 1 when a check fails or a fault is found',
   settingsOf: 'gateway start',
-  options: { ...SETTING_OPTIONS, ...SERVER_OPTIONS, '--json': 'Print the checks, or the faults, as JSON' },
+  options: { ...SETTING_OPTIONS, ...SERVER_OPTIONS, ...JSON_OPTION },
   examples: [
     'doctor',
     'doctor --config gateway.yaml --json',

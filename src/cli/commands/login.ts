@@ -10,7 +10,7 @@ import { ProofUnavailable } from '../accounts/proof.ts';
 import { endSignIn } from '../accounts/renewal.ts';
 import { removeToken, type StoredToken, storedTokenOf, storeToken } from '../accounts/stored-tokens.ts';
 import { usualUrls } from '../background/daemon-files.ts';
-import type { Command, CommandInput } from '../command.ts';
+import { type Command, type CommandInput, JSON_OPTION } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { duration, printResult } from '../output.ts';
 import { answerOfGateway, SEEK_MS, variantsOf } from '../remote/answering-url.ts';
@@ -106,7 +106,7 @@ export const logout: Command = {
   options: {
     '--url <url>':
       'Gateway to log out of; default STAGEDOOR_URL, else the gateway in the background here, 127.0.0.1:8080 and :8000, by http and https',
-    '--json': 'Print the URLs as JSON',
+    ...JSON_OPTION,
   },
   examples: ['gateway logout'],
   run: async (input, terminal) => {

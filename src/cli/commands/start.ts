@@ -6,10 +6,11 @@ import type { Config, ConfigRow } from '../../config/config.ts';
 import { SETTINGS } from '../../config/settings.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import { DAEMON_OPTIONS, DAEMON_VARIABLE, NODE_ID_VARIABLE } from '../background/daemon-files.ts';
-import type { Command } from '../command.ts';
+import { type Command, JSON_OPTION } from '../command.ts';
 import { readCommandLine } from '../command-line.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { releaseCompiledCode } from '../foreground/compiled-code.ts';
+import { indentedJson, printResult } from '../output.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import { WORKER_VARIABLE } from '../workers/messages.ts';
@@ -98,21 +99,21 @@ function demoConfig(config: Config): Config {
 export const stop: Command = {
   name: 'gateway stop',
   summary: 'Stop the gateway in the background, when its calls in flight have ended',
-  options: DAEMON_OPTIONS,
+  options: { ...DAEMON_OPTIONS, ...JSON_OPTION },
   examples: ['gateway stop', 'gateway stop --state-dir /var/lib/stagedoor'],
   run: async (input, terminal) => {
     const { requireDaemon, stopDaemon } = await import('../background/start-daemon.ts');
     const daemon = await requireDaemon(input, terminal);
     await stopDaemon(daemon, terminal);
-    terminal.print(`stopped: process ${daemon.pid}, ${daemon.url}`);
-    return 0;
+    const { pid, url } = daemon;
+    return printResult(input, terminal, { pid, url, stopped: true }, `stopped: process ${pid}, ${url}`);
   },
 };
 
 export const restart: Command = {
   name: 'gateway restart',
   summary: 'Restart the gateway in the background with the options that it was started with',
-  options: DAEMON_OPTIONS,
+  options: { ...DAEMON_OPTIONS, ...JSON_OPTION },
   examples: ['gateway restart', 'gateway restart --state-dir /var/lib/stagedoor'],
   run: async (input, terminal) => {
     const { requireDaemon, startDaemon, stopDaemon } = await import('../background/start-daemon.ts');
@@ -129,6 +130,10 @@ export const restart: Command = {
     const there = { ...terminal, folder, env };
     const config = readSettings(line.input, there);
     await stopDaemon(daemon, terminal);
-    return startDaemon(config, words, there);
+    if (!input.has('json')) return startDaemon(config, words, there);
+    await startDaemon(config, words, { ...there, print: terminal.note });
+    const { pid, url } = await requireDaemon(input, terminal);
+    terminal.print(indentedJson({ pid, url }));
+    return 0;
   },
 };

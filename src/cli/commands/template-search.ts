@@ -2,7 +2,7 @@
 // server of the registry, asks it.
 
 import { ownCommand } from '../../domain/version.ts';
-import type { Command, CommandInput } from '../command.ts';
+import { type Command, type CommandInput, JSON_OPTION } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { printable, printResult, type TableColumns, table } from '../output.ts';
 import { type Fields, objectsOf } from '../remote/answers.ts';
@@ -21,7 +21,7 @@ export const templateSearch: Command = {
   options: {
     ...REGISTRY_OPTION,
     '--limit <number>': 'Most servers, 1 to 500; default 30',
-    '--json': 'Print the documents of the servers as JSON',
+    ...JSON_OPTION,
   },
   examples: ['template search weather --registry http://127.0.0.1:9000'],
   run: async (input, terminal) => {

@@ -10,7 +10,7 @@ import { definedFields, jsonIn } from '../../domain/json/json.ts';
 import { didYouMean } from '../../domain/nearest.ts';
 import { ownCommand } from '../../domain/version.ts';
 import type { Remark } from '../../templates/tolerant.ts';
-import { type Command, type CommandInput, type OptionTable, pairsOf } from '../command.ts';
+import { type Command, type CommandInput, JSON_OPTION, type OptionTable, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError, writeFailure } from '../failures.ts';
 import { detailLines, indentedJson, printable, printResult, type TableColumns, table } from '../output.ts';
 import { replaceFile } from '../private-file.ts';
@@ -216,7 +216,7 @@ export const templateValidate: Command = {
   options: {
     '--strict': 'Treat warnings, such as unknown properties, as violations',
     '--tolerant': 'Read the forms of other platforms, as the gateway does, and report how each was read',
-    '--json': 'Print the result as JSON',
+    ...JSON_OPTION,
   },
   examples: [
     'template validate drafts/search/template.json',
@@ -344,7 +344,8 @@ function changeOf(words: ReadonlyMap<string, string>, names: readonly string[]):
 export const deleteSettings = requestCommand({
   name: 'template delete-settings',
   positionals: '<template>',
-  summary: 'Delete a template that has no instances left: its settings',
+  summary:
+    'Delete the settings of a template that has no instances left; "template delete" deletes its definition',
   request: (template) => ['DELETE', `/gateway/templates/${template}`],
   textOf: (template) => `${template} is deleted`,
   record: { deleted: true },
@@ -354,7 +355,8 @@ export const templateDelete: Command = {
   ...requestCommand({
     name: 'template delete',
     positionals: '<template>',
-    summary: 'Delete the stored definition of a template, as an import stores it; its instances remain',
+    summary:
+      'Delete the definition of a template, as an import stores it; its instances and its settings remain',
     request: (template) => ['DELETE', `/gateway/templates/${template}/definition`],
     textOf: (template) => `the definition of ${template} is deleted`,
     record: { deleted: true },

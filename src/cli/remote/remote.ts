@@ -10,7 +10,7 @@ import { type RequestCredentials, requestCredentials } from '../accounts/credent
 import { PROVEN_MS } from '../accounts/proof.ts';
 import { trustUrl } from '../accounts/stored-tokens.ts';
 import { DEFAULT_URLS, daemonHere, otherUrlHere } from '../background/daemon-files.ts';
-import type { CommandInput, OptionTable } from '../command.ts';
+import { type CommandInput, JSON_OPTION, type OptionTable } from '../command.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 import { answeringUrl, textWithin } from './answering-url.ts';
@@ -299,7 +299,7 @@ export const URL_OPTION: OptionTable = {
 
 export const CLIENT_OPTIONS: OptionTable = {
   ...URL_OPTION,
-  '--json': 'Print the answer of the gateway as JSON',
+  ...JSON_OPTION,
 };
 
 export const TEMPLATE_OPTION: OptionTable = { '--template <name>': 'Only those of this template' };
