@@ -66,7 +66,7 @@ const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
     /^gateway status$/,
     'stagedoor gateway stop --state-dir /var/lib/stagedoor; stagedoor gateway start --background',
   ],
-  [/search-1/, `${SEARCH} search-1`],
+  [/search-1|^(gateway stats|instance list) .*--template search/, `${SEARCH} search-1`],
   [
     /^template delete-settings/,
     `${SEARCH} search-1; for id in $(stagedoor instance list --json | grep -o '"search-[^"]*"' | tr -d '"'); do stagedoor instance deregister search $id; done`,
