@@ -178,8 +178,8 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   QUEUE_FULL: {
     cause:
-      'A bounded resource is exhausted: the queue of a template, processes or conversations of an instance, memory of request bodies and of lists, ' +
-      'waiting messages and unread answers, subscriptions, calls that wait for their client. `detail` names it, and the setting if there is one.',
+      'A bounded resource is exhausted; `detail` names it, and the setting if there is one. Bounded are the queue of a template, processes and conversations of an instance, ' +
+      'memory of request bodies and of lists, waiting messages, unread answers, subscriptions, and calls that wait for their client.',
     remedy:
       'Try again after `Retry-After`. If it happens often, add instances or raise the setting; see [limits](limits.md).',
   },
@@ -222,7 +222,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   NODE_UNAVAILABLE: {
     cause:
-      'The node that has the session, or that is to be drained, is away, or did not answer for 15 s; or this node is draining and takes no new sessions, or does not know whether others have taken over its sessions, or does not reach the database that the others have, and takes no new sessions. With `delivered: "unknown"` the request may have been carried out.',
+      'The node that has the session, or that is to be drained, is away, or did not answer for 15 s. Or this node takes no new sessions: it is draining, does not know whether others have taken over its sessions, or does not reach the database that the others have. With `delivered: "unknown"` the request may have been carried out.',
     remedy:
       'Repeat the request after `Retry-After`; with `delivered` first check whether it took effect. See docs/guides/many-nodes.md.',
   },

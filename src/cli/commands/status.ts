@@ -225,7 +225,7 @@ export const stats: Command = {
     ...WIDE_OPTION,
     ...CLIENT_OPTIONS,
   },
-  examples: ['gateway stats', 'gateway stats --watch --template search', 'gateway stats --json'],
+  examples: ['gateway stats', 'gateway stats --template search --watch', 'gateway stats --json'],
   run: async (input, terminal) => {
     const isWatched = input.has('watch');
     input.refuseBoth('watch', 'json');
