@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { McpSession } from '../../../src/domain/sessions/mcp-session.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { LegacyListener } from '../../../src/protocol/legacy/legacy-listener.ts';
+import { GetStream } from '../../../src/protocol/legacy/get-stream.ts';
 import {
   EventBudget,
   LegacyStream,
@@ -168,7 +168,7 @@ test('a session with many ended streams has room for the events of others', () =
   assert.ok(stream.bytes > MIB - 100);
 });
 
-test('messages that wait for a listener need budget until the session ends', () => {
+test('messages that wait for a stream by GET need budget until the session ends', () => {
   const [budget, session] = [new EventBudget(), new SessionBackends().add('s', 'ann')];
   const own = {
     sessionId: 's',
@@ -178,10 +178,10 @@ test('messages that wait for a listener need budget until the session ends', () 
     listened: new WeakSet<McpSession>(),
   };
   const deps = { budget, clock: { ...systemClock, now: Date.now }, ...own };
-  const listener = new LegacyListener(session, deps);
-  listener.notify('waiting');
+  const stream = new GetStream(session, deps);
+  stream.notify('waiting');
   assert.is(budget.needed.total, 7);
-  listener.close();
+  stream.close();
   assert.is(budget.needed.total, 0);
 });
 

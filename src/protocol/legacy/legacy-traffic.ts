@@ -17,8 +17,8 @@ import type { Clock } from '../../domain/time/clock.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import type { FaultListener, ReplyWriter } from '../endpoint-types.ts';
 import { invalidRequest, notificationMessage, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
+import { GetStream, type GetStreamDeps, isGetStreamKey } from './get-stream.ts';
 import { LegacyCall, type LegacyCallDeps } from './legacy-call.ts';
-import { isListenerKey, LegacyListener, type ListenerDeps } from './legacy-listener.ts';
 import { failed, LegacyQuestions } from './legacy-questions.ts';
 import { canPoll } from './legacy-request.ts';
 import { type EventBudget, LegacyStream, positionOf, type SessionStreamDeps } from './legacy-stream.ts';
@@ -34,7 +34,7 @@ const MAX_REASON_UNITS = 1_024;
  */
 const IDLE_MS = 60_000;
 
-export interface LegacyTrafficDeps extends Pick<ListenerDeps, 'listened'> {
+export interface LegacyTrafficDeps extends Pick<GetStreamDeps, 'listened'> {
   readonly clock: Clock;
   readonly slow: SharedTimer;
   readonly budget: EventBudget;
@@ -51,7 +51,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   // Most calls are one request and one answer: these fields are set at their first use.
   /** The event streams that answer POSTs, by key: the open ones, and the ended ones that the client may still resume. */
   #streams: Map<string, LegacyStream> | undefined;
-  #listener: LegacyListener | undefined;
+  #getStream: GetStream | undefined;
   #questions: LegacyQuestions | undefined;
   #messages: Subscription | undefined;
   #idleSinceMs: number | undefined;
@@ -139,14 +139,14 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     const position = lastEventId === undefined ? undefined : positionOf(lastEventId);
     if (position === undefined && lastEventId !== undefined) throw refused(400, 'Invalid event ID format');
     const isOfOtherLife = position !== undefined && position.generation !== this.#generation;
-    if (position !== undefined && !isListenerKey(position.key)) {
+    if (position !== undefined && !isGetStreamKey(position.key)) {
       const stream = isOfOtherLife ? undefined : this.#streams?.get(position.key);
       if (stream !== undefined) stream.resume(reply, position.number);
       else if (isOfOtherLife && position.request !== undefined)
         reply.event(lostWithGateway(position.request));
       else throw refused(400, 'The stream of this event is no longer stored');
     } else {
-      this.#listenerOf().open(reply, position);
+      this.#getStreamOf().open(reply, position);
       this.#receiveMessages();
     }
   }
@@ -170,12 +170,12 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     const message = requestText(id, request.method, request.params);
     this.#questions ??= new LegacyQuestions();
     if (!this.#questions.add(id, request, call, this.#deps.clock.now())) return;
-    if (call?.post.ask(message) || this.#listener?.ask(message)) return;
+    if (call?.post.ask(message) || this.#getStream?.ask(message)) return;
     // Streams with a connection first, of these the newest; then streams that their client has to resume.
     const others = this.#calls.values().filter((other) => other !== call);
     others.sort((a, b) => Number(a.post.isLive) - Number(b.post.isLive));
     if (others.findLast(({ post }) => post.ask(message))) return;
-    if (this.#listenerOf().store(message, id)) return;
+    if (this.#getStreamOf().store(message, id)) return;
     this.takeAnswer(id, failed('The client has no open stream.'));
   }
 
@@ -194,14 +194,14 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     this.#questions?.expire(nowMs - this.#session.questionMs, (id, call) => this.#cancelQuestion(id, call));
     for (const stream of this.#streams?.values() ?? [])
       if (stream.isFinished && stream.isAbandoned(nowMs)) stream.discard();
-    this.#listener?.sweep(nowMs);
-    if (this.#calls.size > 0 || this.#listener?.isOpen || this.#questions?.size) {
+    this.#getStream?.sweep(nowMs);
+    if (this.#calls.size > 0 || this.#getStream?.isOpen || this.#questions?.size) {
       this.#idleSinceMs = undefined;
       return false;
     }
     this.#idleSinceMs ??= nowMs;
     if (nowMs - this.#idleSinceMs >= IDLE_MS) this.#stopReceiving();
-    return !(this.#messages || this.#streams?.size || this.#listener?.hasWaiting);
+    return !(this.#messages || this.#streams?.size || this.#getStream?.hasWaiting);
   }
 
   /**
@@ -214,7 +214,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   }
 
   get #isConnected(): boolean {
-    return this.#listener?.isLive === true || [...this.#calls.values()].some(({ post }) => post.isLive);
+    return this.#getStream?.isLive === true || [...this.#calls.values()].some(({ post }) => post.isLive);
   }
 
   #checkClient(nowMs: number): void {
@@ -248,12 +248,12 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     return stream;
   };
 
-  #listenerOf(): LegacyListener {
+  #getStreamOf(): GetStream {
     const isPending = (question: number) => this.#questions?.has(question) ?? false;
     const { listened } = this.#deps;
     const deps = { ...this.#streamDeps, listened, nextKey: () => this.#nextKey(), isPending };
-    this.#listener ??= new LegacyListener(this.#session, deps);
-    return this.#listener;
+    this.#getStream ??= new GetStream(this.#session, deps);
+    return this.#getStream;
   }
 
   get #streamDeps(): SessionStreamDeps {
@@ -269,7 +269,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   #cancelQuestion(requestId: number, call: LegacyCall | undefined): void {
     const message = notificationMessage('notifications/cancelled', { requestId });
     if (call !== undefined) call.post.notifyIfBegun(message);
-    else if (this.#listener?.isOpen) this.#listener.notify(message);
+    else if (this.#getStream?.isOpen) this.#getStream.notify(message);
   }
 
   #receiveMessages(): void {
@@ -284,7 +284,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   #stopReceiving(): void {
     this.#messages?.unsubscribe();
     this.#messages = undefined;
-    this.#listener?.close();
+    this.#getStream?.close();
   }
 
   #sessionEnded(): void {
@@ -296,7 +296,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     try {
       if (message.kind === 'request') this.ask(message);
       else if (message.method !== 'notifications/cancelled')
-        this.#listenerOf().notify(notificationMessage(message.method, message.params));
+        this.#getStreamOf().notify(notificationMessage(message.method, message.params));
     } catch (thrown) {
       this.onFault(thrown); // nested too deeply to be serialized
       if (message.kind === 'request') message.answer(failed('The request cannot be passed on.'));

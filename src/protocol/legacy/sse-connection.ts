@@ -16,9 +16,9 @@ import {
   type ReplyWriter,
 } from '../endpoint-types.ts';
 import { internalFaultOf, refused, rpcFailureOf } from '../rpc.ts';
+import { missedBy } from './get-stream.ts';
 import { KeptMessages } from './kept-messages.ts';
 import type { LegacyEndpoint } from './legacy-endpoint.ts';
-import { missedBy } from './legacy-listener.ts';
 import { lostWithGateway } from './legacy-traffic.ts';
 import { readsPositions, SsePosition } from './sse-position.ts';
 

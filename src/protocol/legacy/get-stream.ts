@@ -18,13 +18,13 @@ const KEY_PREFIX = 'get-';
 const NOTIFICATION = 0;
 
 /** True for the key of a stream that was opened by GET. */
-export function isListenerKey(key: string): boolean {
+export function isGetStreamKey(key: string): boolean {
   return key.startsWith(KEY_PREFIX);
 }
 
-/** The dependencies of the listener: those of its streams and its own. */
-export interface ListenerDeps extends SessionStreamDeps {
-  /** The sessions whose clients have opened such a stream in this life. This set outlives the listener. */
+/** The dependencies of a GetStream: those of its LegacyStreams and its own. */
+export interface GetStreamDeps extends SessionStreamDeps {
+  /** The sessions whose clients have opened such a stream in this life. This set outlives the GetStream. */
   readonly listened: WeakSet<McpSession>;
   readonly nextKey: () => string;
   /** True while the server still waits for the answer to this question. */
@@ -35,9 +35,9 @@ export interface ListenerDeps extends SessionStreamDeps {
  * The one stream for messages outside of calls in a session, and the messages that wait for it. A client gets each message once;
  * where messages are not stored any more, it gets notices of possible changes instead: see ADR 350.
  */
-export class LegacyListener {
+export class GetStream {
   readonly #session: McpSession;
-  readonly #deps: ListenerDeps;
+  readonly #deps: GetStreamDeps;
   #stream: LegacyStream | undefined;
   #release: (() => void) | undefined;
   /** The waiting messages, by the id of the server's request, or NOTIFICATION. */
@@ -45,7 +45,7 @@ export class LegacyListener {
   /** True when a notification was dropped, because there was no room or the client read too slowly. */
   #hasDropped = false;
 
-  constructor(session: McpSession, deps: ListenerDeps) {
+  constructor(session: McpSession, deps: GetStreamDeps) {
     this.#session = session;
     this.#deps = deps;
     this.#waiting = new MessageLog(deps, LIMITS.undeliveredMessages, false);
