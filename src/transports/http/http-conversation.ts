@@ -18,8 +18,8 @@ import { NO_CALLER } from '../../domain/memory/user-shares.ts';
 import { gatewayAnswerTo, RecentCallers } from '../caller-messages.ts';
 import { withEraMetadata } from '../era-metadata.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type Conversation } from '../transport.ts';
+import { BackendEventStream, type EventStreamSink } from './backend-event-stream.ts';
 import { type HttpBackend, HttpCall, type HttpCallHost, SESSION_LOST } from './http-call.ts';
-import { HttpListener, type ListenerSink } from './http-listener.ts';
 import { type HttpSession, openSession } from './http-session.ts';
 
 /**
@@ -27,7 +27,7 @@ import { type HttpSession, openSession } from './http-session.ts';
  * and replaces a lost session; that of a client ends with its session. Thousands of the latter are idle, so everything
  * that only calls and messages need is created on first use.
  */
-export class HttpConversation implements Conversation, HttpCallHost, ListenerSink {
+export class HttpConversation implements Conversation, HttpCallHost, EventStreamSink {
   readonly handshake: Handshake;
   session: HttpSession;
   /** Owner of the conversation; of the transport's own one, the gateway. */
@@ -39,7 +39,7 @@ export class HttpConversation implements Conversation, HttpCallHost, ListenerSin
   /** The recent callers; set for the conversation of the transport itself, which several callers share. */
   readonly #callers: RecentCallers | undefined;
   #calls: CallMap<HttpCall> | undefined;
-  #listener: HttpListener | undefined;
+  #eventStream: BackendEventStream | undefined;
   #messages: Subject<ServerMessage> | undefined;
   #resumed: Subject<void> | undefined;
   #closing: Promise<void> | undefined;
@@ -82,7 +82,7 @@ export class HttpConversation implements Conversation, HttpCallHost, ListenerSin
       this.#listen();
       return () => {
         subscription.unsubscribe();
-        if (!this.#messages?.observed && this.#profile !== undefined) this.#listener?.stop();
+        if (!this.#messages?.observed && this.#profile !== undefined) this.#eventStream?.stop();
       };
     });
   }
@@ -93,7 +93,7 @@ export class HttpConversation implements Conversation, HttpCallHost, ListenerSin
   }
 
   get untilListening(): Promise<void> | undefined {
-    return this.#listener?.untilListening;
+    return this.#eventStream?.untilListening;
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
@@ -191,13 +191,13 @@ export class HttpConversation implements Conversation, HttpCallHost, ListenerSin
   #listen(): void {
     const { endpoint, options } = this.backend;
     // Each client may have a stream, which must not take a connection of the pool.
-    this.#listener ??= new HttpListener(
+    this.#eventStream ??= new BackendEventStream(
       (headers, answer) =>
         endpoint.get(headers, answer, { isLasting: this.#profile !== undefined, jar: this.session.jar }),
       this,
       options.clock,
     );
-    this.#listener.start();
+    this.#eventStream.start();
   }
 
   async #openAgain(): Promise<void> {
@@ -215,12 +215,12 @@ export class HttpConversation implements Conversation, HttpCallHost, ListenerSin
       throw backendUnavailable(this.#newEra, { delivered: 'no', health: 'suspicious' });
     }
     this.session = session;
-    this.#listener?.restart();
+    this.#eventStream?.restart();
   }
 
   async #end(closed: Closed, last?: () => Promise<void>): Promise<void> {
     this.ending = closed;
-    this.#listener?.stop();
+    this.#eventStream?.stop();
     this.#reopeningAbort?.abort();
     const abandoned = [...(this.#calls?.values() ?? [])].map((call) => call.abandon(closed.reason));
     if (closed.expected) {

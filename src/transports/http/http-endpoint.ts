@@ -1,5 +1,5 @@
 // The way to one HTTP backend: a bounded pool for requests, one connection for each stream that stays open, the endpoint, and the
-// headers of every request, none of which comes from a client. Session, calls and listener decide which requests are sent.
+// headers of every request, none of which comes from a client. Session, calls and event stream decide which requests are sent.
 
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';

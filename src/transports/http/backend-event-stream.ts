@@ -10,7 +10,7 @@ import { type AnswerSink, HttpAnswer } from './http-answer.ts';
 import type { Headers } from './http-endpoint.ts';
 import type { HttpSession } from './http-session.ts';
 
-export interface ListenerSink {
+export interface EventStreamSink {
   readonly session: HttpSession;
   receive(message: BackendMessage): void;
   sessionLost(): void;
@@ -28,9 +28,9 @@ const WAITS: { readonly firstMs: number; readonly longestMs: number } = {
 };
 
 /** Listens from `start` to `stop`, any number of times. Only in sessions of the legacy era; does nothing in others. */
-export class HttpListener implements AnswerSink {
+export class BackendEventStream implements AnswerSink {
   readonly #send: (headers: Headers, answer: HttpAnswer) => void;
-  readonly #sink: ListenerSink;
+  readonly #sink: EventStreamSink;
   readonly #clock: Clock;
   readonly #waits: typeof WAITS;
   #answer: HttpAnswer | undefined;
@@ -47,7 +47,7 @@ export class HttpListener implements AnswerSink {
   /** `send` requests the stream. */
   constructor(
     send: (headers: Headers, answer: HttpAnswer) => void,
-    sink: ListenerSink,
+    sink: EventStreamSink,
     clock: Clock,
     waits = WAITS,
   ) {

@@ -4,8 +4,8 @@ import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
 import type { ServerMessage } from '../../../src/domain/mcp/client.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
+import { BackendEventStream } from '../../../src/transports/http/backend-event-stream.ts';
 import { HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
-import { HttpListener } from '../../../src/transports/http/http-listener.ts';
 import { openSession } from '../../../src/transports/http/http-session.ts';
 import { ownExchange } from '../../../src/transports/own-exchange.ts';
 import { callTool, openOptions, see, textOf, until } from '../../conformance/transport.ts';
@@ -14,15 +14,15 @@ import { withRawServer } from '../raw-server.ts';
 import { type Answers, result, serving, status } from '../scripted-server.ts';
 import { withBackend } from './open-http.ts';
 
-const test = suite('http listener');
+const test = suite('backend event stream');
 
 const changed = 'notifications/tools/list_changed';
 
-/** A legacy server whose GET the spec answers; the listener has short back-offs. */
+/** A legacy server whose GET the spec answers; the stream has short back-offs. */
 async function listening(
   onGet: RequestListener,
   body: (backend: {
-    listener: HttpListener;
+    stream: BackendEventStream;
     received: unknown[];
     /** After how many messages it said that some may have been missed. */
     resumedAt: number[];
@@ -55,12 +55,12 @@ async function listening(
       sessionLost: () => void received.push('forgotten'),
       resumed: () => void resumedAt.push(received.length),
     };
-    const get: ConstructorParameters<typeof HttpListener>[0] = (headers, answer) =>
+    const get: ConstructorParameters<typeof BackendEventStream>[0] = (headers, answer) =>
       connection.get(headers, answer, { isLasting: true });
-    const listener = new HttpListener(get, ear, systemClock, waits);
-    listener.start();
-    await body({ listener, received, resumedAt, gets: () => gets });
-    listener.stop();
+    const stream = new BackendEventStream(get, ear, systemClock, waits);
+    stream.start();
+    await body({ stream, received, resumedAt, gets: () => gets });
+    stream.stop();
     connection.destroy();
   });
 }
@@ -189,20 +189,20 @@ test('stays closed while it is stopped, and then resumes from the last event id'
         .writeHead(200, { 'content-type': 'text/event-stream' })
         .write(`id: e-${from.length}\n${event}`);
     },
-    async ({ gets, listener, received }) => {
+    async ({ gets, stream, received }) => {
       await until(() => received.length === 1, 'it listens');
-      listener.stop();
-      listener.restart();
+      stream.stop();
+      stream.restart();
       await new Promise((resolve) => setTimeout(resolve, 40));
       assert.is(gets(), 1);
-      listener.start();
-      listener.start();
+      stream.start();
+      stream.start();
       await until(() => received.length === 2, 'it listens again');
-      listener.restart();
+      stream.restart();
       await until(() => received.length === 3, 'it listens in another session');
       assert.equal(from, [undefined, undefined, undefined]);
-      listener.stop();
-      listener.start();
+      stream.stop();
+      stream.start();
       await until(() => received.length === 4, 'it listens where it was');
       assert.equal(from, [undefined, undefined, undefined, 'e-3']);
     },
@@ -254,25 +254,25 @@ test('`untilListening` resolves when the stream is open, refused or dropped, and
   const onGet: RequestListener = (_request, response) => {
     open = () => response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
   };
-  await listening(onGet, async ({ listener, gets }) => {
-    const slow = listener.untilListening;
+  await listening(onGet, async ({ stream, gets }) => {
+    const slow = stream.untilListening;
     assert.ok(slow);
     await slow;
-    listener.stop();
-    listener.start();
-    const { untilListening } = listener;
+    stream.stop();
+    stream.start();
+    const { untilListening } = stream;
     await until(() => gets() === 2, 'it is requested again');
     open();
     await untilListening;
-    assert.is(listener.untilListening, undefined);
-    listener.stop();
-    listener.start();
-    const dropped = listener.untilListening;
-    listener.stop();
+    assert.is(stream.untilListening, undefined);
+    stream.stop();
+    stream.start();
+    const dropped = stream.untilListening;
+    stream.stop();
     await dropped;
   });
   const refuse: RequestListener = (_request, response) => void response.writeHead(405).end();
-  await listening(refuse, async ({ listener }) => await listener.untilListening);
+  await listening(refuse, async ({ stream }) => await stream.untilListening);
 });
 
 test.run();
