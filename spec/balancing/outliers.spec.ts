@@ -1,4 +1,4 @@
-// Candidates whose calls fail or are silent although they are up: when they are ejected or avoided, for how long, and what
+// Candidates whose calls fail or stay unanswered although they are up: when they are ejected or avoided, for how long, and what
 // readmits them. Time is simulated.
 
 import fc from 'fast-check';
@@ -39,7 +39,7 @@ class Bench {
       suspended: ({ id }, { reason }, forMs) =>
         this.reported.push(`${id} is out for ${forMs / 1000} s: ${reason}`),
       readmitted: ({ id }) => this.reported.push(`${id} is in`),
-      silent: ({ id }) => this.reported.push(`${id} is silent`),
+      unanswered: ({ id }) => this.reported.push(`${id} does not answer`),
     });
     for (const id of ids) this.up(candidate(id));
   }
@@ -216,26 +216,26 @@ test('a failed trial doubles the ejection, up to 60 s; each minute without one t
   assert.is(bench.reported.at(-1), 'a is out for 5 s: 5 calls in a row failed');
 });
 
-test('a candidate whose three newest calls are silent for over 3 s is avoided until a message comes', () => {
+test('a candidate whose three newest calls are unanswered for over 3 s is avoided until a message comes', () => {
   const bench = new Bench('a', 'b');
   bench.call('b', 'answered'); // the usual time
-  const silent = [0, 1, 2].map(() => bench.pool.outliers.sent(bench.at('a')));
+  const unanswered = [0, 1, 2].map(() => bench.pool.outliers.sent(bench.at('a')));
   bench.pass(2_900);
   assert.is(bench.isOut('a'), false);
   bench.pass(700);
   assert.equal(bench.reported, [
-    'a is silent',
+    'a does not answer',
     'a is out for 5 s: its newest 3 calls or more have been unanswered for over 3 s',
   ]);
   assert.equal(bench.picked(2), ['b', 'b']);
   bench.at('b').activeCalls = bench.at('b').capacity;
   assert.equal([bench.pool.pick()?.id, bench.pool.isFull()], ['a', false]);
   bench.at('b').activeCalls = 0;
-  if (silent[1] !== undefined) bench.end(silent[1], 'answered');
+  if (unanswered[1] !== undefined) bench.end(unanswered[1], 'answered');
   assert.equal([bench.isOut('a'), bench.reported.at(-1)], [false, 'a is in']);
 });
 
-test('slow answers raise the limit of silence, and without any answer there is none', () => {
+test('slow answers raise the limit of unanswered calls, and without any answer there is none', () => {
   const bench = new Bench('a', 'b');
   const send = () => [0, 1, 2, 3].map(() => bench.pool.outliers.sent(bench.at('a')));
   const unknown = send();
@@ -252,7 +252,7 @@ test('slow answers raise the limit of silence, and without any answer there is n
   assert.is(bench.isOut('a'), true);
 });
 
-test('a silent trial has failed; a later message readmits a candidate that was avoided for silence', () => {
+test('an unanswered trial has failed; a later message readmits a candidate that was avoided', () => {
   const bench = new Bench('a', 'b');
   bench.call('b', 'answered');
   for (let time = 0; time < 3; time += 1) bench.pool.outliers.sent(bench.at('a'));
@@ -265,14 +265,14 @@ test('a silent trial has failed; a later message readmits a candidate that was a
   assert.is(bench.isOut('a'), false);
 });
 
-test('silence is reported once per call, and no timer is left when all is answered', () => {
+test('an unanswered call is reported once, and no timer is left when all is answered', () => {
   const bench = new Bench('a');
   assert.is(bench.timers, 0);
   const calls = [bench.pool.outliers.sent(bench.at('a'))];
   bench.pass(20_000);
   calls.push(bench.pool.outliers.sent(bench.at('a')));
   bench.pass(20_000);
-  assert.equal([bench.reported, bench.timers], [['a is silent', 'a is silent'], 1]);
+  assert.equal([bench.reported, bench.timers], [['a does not answer', 'a does not answer'], 1]);
   for (const call of calls) bench.end(call, 'answered');
   assert.is(bench.timers, 0);
   bench.pool.outliers.sent(bench.at('a'));
@@ -299,7 +299,7 @@ test('with random failures, an ejected candidate has at most one trial call at a
           for (const trial of trials) bench.end(trial, number % 8 === 0 ? 'failed' : 'answered');
           trials = [];
         }
-        // A trial that stays silent is over, and the next one may come later.
+        // A trial that stays unanswered is over, and the next one may come later.
         trials = trials.filter(({ atMs }) => atMs > bench.nowMs - 3_000);
       }
     }),

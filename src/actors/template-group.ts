@@ -72,7 +72,7 @@ export class TemplateGroup {
         emit({ type: 'instance.readmitted', ...eventOf(clock, ref) });
         this.queue.advance(ref);
       },
-      silent: (ref) => ref.suspect(),
+      unanswered: (ref) => ref.suspect(),
     });
   }
 

@@ -1,9 +1,9 @@
 // Outlier detection by the results of calls, independent of health: a candidate whose calls fail is ejected for a
-// time, one whose calls stay silent is avoided; both are suspended. Then one trial call decides. pool.ts chooses;
+// time, one whose calls stay unanswered is avoided; both are suspended. Then one trial call decides. pool.ts chooses;
 // health does not change. Source: ADR 39, ADR 40.
 //
-//   in ── calls fail ──► ejected ──┬─ time is over ──► half-open ── trial call ──► answered: in
-//     └── calls silent ─► avoided ─┘                                           └─► failed, or silent: out for longer
+//   in ── calls fail ────────► ejected ──┬─ time is over ──► half-open ── trial call ──► answered: in
+//     └── calls unanswered ──► avoided ──┘                                           └─► failed, or unanswered: out for longer
 //
 //   ejected: gets no call while another candidate may get it. At most half of the pool.
 //   avoided: gets a call only when no other candidate can take it; readmitted at the first message of one of its calls.
@@ -37,14 +37,14 @@ const REPEATABLE_TRIAL_MS = 1_000;
  */
 const OFFER_MS = 5_000;
 /**
- * A candidate is silent when this many of its newest calls have had no message for SILENT_MS, and for this multiple
+ * A candidate is avoided when this many of its newest calls have had no message for UNANSWERED_MS, and for this multiple
  * of the usual latency.
  */
-const SILENT_CALLS = 3;
-const SILENT_MS = 3_000;
-const SILENT_TIMES_USUAL = 10;
+const UNANSWERED_CALLS = 3;
+const UNANSWERED_MS = 3_000;
+const UNANSWERED_TIMES_USUAL = 10;
 /**
- * The interval of the check for silent calls, in ms. No timer runs while every call has had a message, or there are
+ * The interval of the check for unanswered calls, in ms. No timer runs while every call has had a message, or there are
  * no calls.
  */
 const CHECK_MS = 500;
@@ -60,8 +60,8 @@ export interface SentCall<C> {
   readonly record: CandidateRecord<C>;
   readonly atMs: number;
   isAnswered: boolean;
-  /** True once the silence of the call was reported. */
-  isSilent: boolean;
+  /** True once it was reported that the call is unanswered. */
+  isReported: boolean;
 }
 
 /**
@@ -84,8 +84,8 @@ export interface OutlierOptions<C> {
   readonly isUp: (candidate: C) => boolean;
   readonly suspended: (candidate: C, suspension: Suspension, forMs: number) => void;
   readonly readmitted: (candidate: C) => void;
-  /** Called when a call has been silent for SILENT_MS: the candidate may need a probe. */
-  readonly silent: (candidate: C) => void;
+  /** Called when a call has had no message for UNANSWERED_MS: the candidate may need a probe. */
+  readonly unanswered: (candidate: C) => void;
 }
 
 interface CandidateRecord<C> {
@@ -157,7 +157,7 @@ export class Outliers<C extends object> {
   sent(candidate: C): SentCall<C> {
     const record = this.#recordOf(candidate);
     const atMs = this.#options.clock.now();
-    const call: SentCall<C> = { record, atMs, isAnswered: false, isSilent: false };
+    const call: SentCall<C> = { record, atMs, isAnswered: false, isReported: false };
     record.unanswered.push(call);
     this.#calls += 1;
     this.#countActive(record, 1);
@@ -222,7 +222,7 @@ export class Outliers<C extends object> {
     const { record } = call;
     const { candidate, unanswered } = record;
     this.#usualMs = ewma(this.#usualMs, this.#options.clock.now() - call.atMs);
-    // The calls before it are silent, but no longer the newest.
+    // The calls before it are unanswered, but no longer the newest.
     unanswered.splice(0, unanswered.indexOf(call) + 1);
     const suspended = this.#suspended.get(candidate);
     if (suspended !== undefined && (suspended.kind === 'avoided' || suspended.trial === call))
@@ -319,7 +319,7 @@ export class Outliers<C extends object> {
     this.#stopCheck = this.#options.clock.alarm(CHECK_MS, () => {
       this.#stopCheck = undefined;
       let isNeeded = false;
-      // The pool changes its list when a silent candidate is found unhealthy.
+      // The pool changes its list when a candidate that does not answer is found unhealthy.
       for (const candidate of [...this.#options.members()]) {
         const record = this.#records.get(candidate);
         const { trial } = this.#suspended.get(candidate) ?? {};
@@ -334,20 +334,20 @@ export class Outliers<C extends object> {
   #check(record: CandidateRecord<C>): void {
     const { candidate, unanswered } = record;
     const now = this.#options.clock.now();
-    const silent = unanswered.filter(({ atMs, isSilent }) => !isSilent && atMs <= now - SILENT_MS);
-    for (const call of silent) call.isSilent = true; // reported once
-    if (silent.length > 0) this.#options.silent(candidate);
-    const thresholdMs = Math.max(SILENT_MS, SILENT_TIMES_USUAL * (this.#usualMs ?? 0));
+    const late = unanswered.filter(({ atMs, isReported }) => !isReported && atMs <= now - UNANSWERED_MS);
+    for (const call of late) call.isReported = true; // reported once
+    if (late.length > 0) this.#options.unanswered(candidate);
+    const thresholdMs = Math.max(UNANSWERED_MS, UNANSWERED_TIMES_USUAL * (this.#usualMs ?? 0));
     const suspended = this.#suspended.get(candidate);
     if (suspended !== undefined) {
       if (suspended.trial !== undefined && suspended.trial.atMs <= now - thresholdMs)
         this.#suspend(record, 'its trial call is unanswered', suspended.kind);
       return;
     }
-    const last = unanswered[SILENT_CALLS - 1];
+    const last = unanswered[UNANSWERED_CALLS - 1];
     if (this.#usualMs === undefined || last === undefined || last.atMs > now - thresholdMs) return;
     const seconds = Math.round(thresholdMs / 100) / 10;
-    const reason = `its newest ${SILENT_CALLS} calls or more have been unanswered for over ${seconds} s`;
+    const reason = `its newest ${UNANSWERED_CALLS} calls or more have been unanswered for over ${seconds} s`;
     this.#suspend(record, reason, 'avoided');
   }
 
