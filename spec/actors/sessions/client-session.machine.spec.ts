@@ -103,7 +103,7 @@ test('is unbound when a move fails or is late, and moves again at the next reque
   const { session, actor, clock, seen, ref, state } = await start();
   ref.drain();
   actor.send({ type: 'requested' });
-  assert.is(state(), 'binding');
+  assert.is(state(), 'searching');
   session.settling.reject(new Error('nobody'));
   await turn();
   assert.is(state(), 'unbound');
@@ -118,7 +118,7 @@ test('is unbound when a move fails or is late, and moves again at the next reque
 test('when unbound, retries by itself only while its client listens, and ends if it may no longer move', async () => {
   for (const [needsBindingForStream, failover, last] of [
     [false, 'auto', 'unbound'],
-    [true, 'auto', 'binding'],
+    [true, 'auto', 'searching'],
     [true, 'never', 'refused'],
     [true, 'never', 'ended'],
   ] as const) {
@@ -135,7 +135,7 @@ test('when unbound, retries by itself only while its client listens, and ends if
     if (last === 'refused') {
       setFailover('auto');
       clock.increment(5_000);
-      assert.is(state(), 'binding', 'not at the next retry');
+      assert.is(state(), 'searching', 'not at the next retry');
     }
     actor.send({ type: 'end', reason: 'closed' });
     await harness.close();

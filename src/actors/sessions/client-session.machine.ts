@@ -2,9 +2,9 @@
 // states. While the session is in use this machine alone changes them; client-session.ts does the work of each
 // state, and follows what the machine emits.
 //
-//   entering ─┬─ has a binding ─────────────► serving ── requested, upgrade ──► binding ── bound ──► serving
-//             ├─ had one, and was read again ─► unbound                       └─ failed ──► unbound ── requested, retryDelay ──► binding
-//             └─ new ─────────────────────────► binding
+//   entering ─┬─ has a binding ─────────────► serving ── requested, upgrade ──► searching ── bound ──► serving
+//             ├─ had one, and was read again ─► unbound                             └─ failed ──► unbound
+//             └─ new ─────────────────────────► searching       unbound ── requested, retryDelay ──► searching
 //
 //   requested: a request, or a stream, has no usable binding: the conversation is over, or the instance may not be used.
 //              The first of these that applies:
@@ -19,9 +19,9 @@
 //   callEnded: from finishing to serving, when the instance may be used again, or to ended
 //   end:       from everywhere to ended
 //   setIdle:   from everywhere to idle, where the actor ends and its value and binding remain
-//   in every state: unsafe, levelSet, subscribed, unsubscribed and abandoned change the value or the binding, not the state
+//   in every state: unsafeCallNoted, levelSet, subscribed, unsubscribed and abandon change the value or the binding only
 //
-// serving: requests may use the binding, if that is usable. awaiting: the link to its instance, the only one, is being
+// serving: requests may use the binding, if that is usable. awaitingInstance: the link to its instance, the only one, is being
 // opened, until started. unbound: no instance took the session, or it has just moved. finishing: the session may
 // not move; its calls continue where they are, and it takes no new ones.
 
@@ -110,11 +110,11 @@ const FAILED = [
 
 /** The transitions when the binding cannot be used. */
 const LOST = [
-  { guard: 'mayMove', target: 'binding' },
-  { guard: 'isReturning', target: 'binding' },
-  { guard: 'mayAwaitStart', target: 'awaiting' },
+  { guard: 'mayMove', target: 'searching' },
+  { guard: 'isReturning', target: 'searching' },
+  { guard: 'mayAwaitStart', target: 'awaitingInstance' },
   { guard: 'mustKeepBinding', actions: ['refuse', 'forgetFailure'] },
-  { guard: 'mayBeginAnew', target: 'binding', actions: 'beginAnew' },
+  { guard: 'mayBeginAnew', target: 'searching', actions: 'beginAnew' },
   { guard: 'mayFinish', target: 'finishing' },
   { target: 'ended' },
 ] as const;
@@ -122,10 +122,10 @@ const LOST = [
 /** The transitions when the instance can be reached again, or is not expected any more. */
 const STARTED = [
   { guard: 'isServed', target: 'serving' },
-  { guard: 'mayMove', target: 'binding' },
-  { guard: 'isReturning', target: 'binding' },
+  { guard: 'mayMove', target: 'searching' },
+  { guard: 'isReturning', target: 'searching' },
   { guard: 'mustKeepBinding', target: 'unbound' },
-  { guard: 'mayBeginAnew', target: 'binding', actions: 'beginAnew' },
+  { guard: 'mayBeginAnew', target: 'searching', actions: 'beginAnew' },
   { target: 'ended' },
 ] as const;
 
@@ -232,7 +232,7 @@ export const clientSessionMachine = setup({
       value: { ...value, unsafe: unsettledCalls > 0 ? 'unknown' : 'no' },
     })),
     noteUnsafe: assign(({ context: { value, unsettledCalls: before }, event }) => {
-      if (event.type !== 'unsafe') return {};
+      if (event.type !== 'unsafeCallNoted') return {};
       const { delivered } = event;
       const unsettledCalls = before + (delivered === 'unknown' ? 1 : -1);
       const others = unsettledCalls > 0 ? 'unknown' : 'no';
@@ -282,8 +282,8 @@ export const clientSessionMachine = setup({
   on: {
     end: '.ended',
     setIdle: '.idle',
-    abandoned: { actions: 'abandon' },
-    unsafe: { actions: 'noteUnsafe' },
+    abandon: { actions: 'abandon' },
+    unsafeCallNoted: { actions: 'noteUnsafe' },
     levelSet: { actions: 'setLevel' },
     subscribed: { actions: 'addUri' },
     unsubscribed: { actions: 'removeUri' },
@@ -293,15 +293,15 @@ export const clientSessionMachine = setup({
       always: [
         { guard: 'hasBinding', target: 'serving' },
         { guard: 'wasBound', target: 'unbound' },
-        { target: 'binding' },
+        { target: 'searching' },
       ],
     },
-    binding: {
+    searching: {
       invoke: { src: 'search', input: ({ context }) => context.session },
       on: { bound: { target: 'serving', actions: ['emitBound', 'bind'] }, failed: FAILED },
       after: { longest: FAILED },
     },
-    awaiting: {
+    awaitingInstance: {
       invoke: { src: 'start', input: ({ context }) => context },
       on: { started: STARTED, failed: FAILED },
       after: { longest: 'unbound' },
@@ -314,7 +314,7 @@ export const clientSessionMachine = setup({
           { guard: 'mustAwaitRequest', target: 'unbound' },
           ...LOST,
         ],
-        upgrade: 'binding',
+        upgrade: 'searching',
       },
     },
     unbound: {

@@ -112,13 +112,13 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
    */
   countUnsafe(): boolean {
     const isCounted = this.#session.value.unsafe !== 'yes';
-    if (isCounted) this.#session.send({ type: 'unsafe', delivered: 'unknown' });
+    if (isCounted) this.#session.send({ type: 'unsafeCallNoted', delivered: 'unknown' });
     return isCounted;
   }
 
   /** Reports whether a counted attempt arrived: see ClientSessionEvent. */
   settleUnsafe(delivered: 'yes' | 'no'): void {
-    this.#session.send({ type: 'unsafe', delivered });
+    this.#session.send({ type: 'unsafeCallNoted', delivered });
   }
 
   /** How to carry out a request of `setsBackendState`; undefined for other requests, and for continued calls. */
@@ -287,7 +287,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const { binding: present, value, group } = this.#session;
     if (binding !== present) return true; // another call made it move
     if (!mayMove(value, group) || !hasOtherCandidates(group, binding.ref)) return false;
-    this.#session.send({ type: 'abandoned' });
+    this.#session.send({ type: 'abandon' });
     return true;
   }
 

@@ -29,9 +29,9 @@ export type ClientSessionEvent =
   | { readonly type: 'end'; readonly reason: EndReason }
   | { readonly type: 'bound'; readonly binding: Binding }
   | { readonly type: 'failed'; readonly error: unknown }
-  | { readonly type: 'abandoned' }
+  | { readonly type: 'abandon' }
   /** A call that is not safe to repeat: `unknown` before it is sent, and at its end whether it arrived. */
-  | { readonly type: 'unsafe'; readonly delivered: Delivered }
+  | { readonly type: 'unsafeCallNoted'; readonly delivered: Delivered }
   | { readonly type: 'levelSet'; readonly level: string }
   | { readonly type: 'subscribed' | 'unsubscribed'; readonly uri: string };
 
