@@ -190,7 +190,7 @@ export const instanceSetup = setup({
     }),
     closeTransport: sendTo('transport', { type: 'close' }),
     /**
-     * Closes the transport, and begins to end the dedicated processes at the same time. The state `clearing` waits for
+     * Closes the transport, and begins to end the dedicated processes at the same time. The state `endingConversations` waits for
      * these.
      */
     endTransport: enqueueActions(({ context, enqueue }) => {

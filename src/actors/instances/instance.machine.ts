@@ -7,9 +7,9 @@
 //                  │ connecting ── opened ──► healthy ◄── 1 passed / 2 failed ──► unhealthy
 //                  │    (both probe themselves)          5 more failed: closing ◄──┘
 //                  ├ lost ──► closing
-//                  └ disconnect / end ──► ending ─ transport.closed ─► clearing
-//                waiting ── disconnect / end ──► clearing
-//                clearing ── dedicated conversations ended ──► again ──► connected, without a back-off / ended
+//                  └ disconnect / end ──► ending ─ transport.closed ─► endingConversations
+//                waiting ── disconnect / end ──► endingConversations
+//                endingConversations ── all dedicated ones ended ──► reconnecting ──► connected, without a back-off / ended
 //   duty         serving ◄── drain / resume ──► draining
 //                  ├ restart ──► restarting ── idle ──► serving (disconnects); drain and resume cancel it
 //                  │             from draining: restartingDrained ── idle ──► draining
@@ -29,9 +29,9 @@ const EXPECTED_RESTARTS = 3;
 export type InstanceActor = ActorRefFrom<typeof instanceMachine>;
 export type InstanceMachineSnapshot = SnapshotFrom<typeof instanceMachine>;
 
-const CLEARED = [
+const CONVERSATIONS_ENDED = [
   { guard: 'isLeaving', target: '#instance.connection.ended' },
-  { target: '#instance.connection.again' },
+  { target: '#instance.connection.reconnecting' },
 ] as const;
 
 export const instanceMachine = instanceSetup.createMachine({
@@ -178,23 +178,27 @@ export const instanceMachine = instanceSetup.createMachine({
             },
             ending: {
               exit: 'forgetTransport',
-              on: { 'transport.closed': '#instance.connection.clearing' },
-              after: { abandoned: '#instance.connection.clearing' },
+              on: { 'transport.closed': '#instance.connection.endingConversations' },
+              after: { abandoned: '#instance.connection.endingConversations' },
             },
           },
         },
-        again: { entry: { type: 'emitRestart', params: { isPlanned: true } }, always: 'connected' },
+        reconnecting: { entry: { type: 'emitRestart', params: { isPlanned: true } }, always: 'connected' },
         waiting: {
           entry: ['scheduleOpening', { type: 'emitRestart', params: { isPlanned: false } }],
           on: {
-            disconnect: { target: 'clearing', actions: 'resetBackOff' },
-            end: 'clearing',
+            disconnect: { target: 'endingConversations', actions: 'resetBackOff' },
+            end: 'endingConversations',
           },
           after: { backOff: { guard: not('isLeaving'), target: 'connected' } },
         },
-        clearing: {
-          invoke: { src: 'endDedicated', input: ({ context }) => context.dedicated, onDone: CLEARED },
-          after: { abandoned: CLEARED },
+        endingConversations: {
+          invoke: {
+            src: 'endDedicated',
+            input: ({ context }) => context.dedicated,
+            onDone: CONVERSATIONS_ENDED,
+          },
+          after: { abandoned: CONVERSATIONS_ENDED },
         },
         ended: { type: 'final' },
       },
@@ -247,7 +251,9 @@ export function isAtRest({ value: { connection } }: InstanceMachineSnapshot): bo
 
 /** See InstanceRef.isReopening. */
 export function isReopening({ value: { connection } }: InstanceMachineSnapshot): boolean {
-  return typeof connection === 'string' ? connection === 'clearing' : connection.connected === 'ending';
+  return typeof connection === 'string'
+    ? connection === 'endingConversations'
+    : connection.connected === 'ending';
 }
 
 /** See InstanceRef.isStarting. */
