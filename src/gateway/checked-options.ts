@@ -45,7 +45,7 @@ const OTHERS = {
   successorOf: KNOWN,
   mayBeStoredLater: KNOWN,
   isCutOff: KNOWN,
-  certain: KNOWN,
+  untilLifeKnown: KNOWN,
 } satisfies Group<'others'>;
 
 const PROGRAMS = {

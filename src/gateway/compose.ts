@@ -266,7 +266,7 @@ function composeClients(base: Base, instances: Instances, readiness: Readiness) 
     userNotices$: backendAccounts?.notices$,
     isDraining: () => readiness.isDraining,
     isCutOff: others.isCutOff,
-    certain: others.certain,
+    untilLifeKnown: others.untilLifeKnown,
     recovered$: events.on('instance.healthy').pipe(map(({ template }) => template)),
     // Buffered events mostly share their bytes with unread answers, and so get half of that bound.
     bufferedBytes: bounds.unreadAnswers.totalBytes / 2,

@@ -180,7 +180,7 @@ export interface OthersOptions extends SessionHolders {
    * Resolves when it is known whether others have recovered the sessions of this node; undefined while there is no doubt. No call
    * of a session is sent before. Default: there is no doubt.
    */
-  readonly certain?: (() => Promise<void> | undefined) | undefined;
+  readonly untilLifeKnown?: (() => Promise<void> | undefined) | undefined;
 }
 
 /** The settings with which programs are started. */

@@ -33,10 +33,10 @@ export function serve(
   services: Services,
   { isSse = false }: { readonly isSse?: boolean } = {},
 ): Reply | Promise<Reply> {
-  const certain = services.peers?.certain();
-  if (certain === undefined) return new McpServing(method, input, services, isSse).whenLocated(); // nearly always
+  const known = services.peers?.untilLifeKnown();
+  if (known === undefined) return new McpServing(method, input, services, isSse).whenLocated(); // nearly always
   const sinceMs = services.clock.now();
-  return certain.then(() => new McpServing(method, input, services, isSse, sinceMs).whenLocated());
+  return known.then(() => new McpServing(method, input, services, isSse, sinceMs).whenLocated());
 }
 
 /** One request, and the reply that serves it. */

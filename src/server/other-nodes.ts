@@ -123,7 +123,7 @@ export class OtherNodes {
       successorOf: (key) => this.#table?.successorOf(key),
       mayBeStoredLater: (life) => this.#table?.mayBeStoredLater(life),
       isCutOff: () => this.#table?.isCutOff ?? false,
-      certain: () => this.#table?.certain(),
+      untilLifeKnown: () => this.#table?.untilLifeKnown(),
     };
   }
 

@@ -89,7 +89,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
   const common = {
     tokens,
     headerBytes: config.requestHeaderBytes,
-    certain: () => nodes?.certain(),
+    untilLifeKnown: () => nodes?.untilLifeKnown(),
     // The sender has the key: it has just joined.
     refreshNodes: async () => nodes?.refresh(true),
     isRefused: async (life: string) => (await nodes?.isRefused(life)) ?? false,

@@ -233,13 +233,13 @@ for (const [outcome, wakes] of [
     const call = ask(session, 'write');
     await settled();
     const known = Promise.withResolvers<void>();
-    harness.certain = () => known.promise;
+    harness.untilLifeKnown = () => known.promise;
     harness.rewrite('a', answers('a'));
     held[0]?.fail(backendUnavailable('it refused the connection', { delivered: 'no' }));
     await judged();
     assert.is(asked('a'), 1, 'nothing is sent while that is in doubt');
     if (wakes === 'over') await session.close();
-    harness.certain = () => undefined;
+    harness.untilLifeKnown = () => undefined;
     if (wakes === 'unknown') known.reject(nodeUnavailable('n', 'it does not know', 'no'));
     else known.resolve();
     await judged();
@@ -256,9 +256,9 @@ test('a call that waits for a connection may not be sent while it is in doubt wh
   await settled();
   const { request } = held[0] ?? {};
   assert.is(request?.mayBeSent?.(), true);
-  harness.certain = () => new Promise(() => {});
+  harness.untilLifeKnown = () => new Promise(() => {});
   assert.is(request?.mayBeSent?.(), false);
-  harness.certain = () => undefined;
+  harness.untilLifeKnown = () => undefined;
   held[0]?.result({});
   await call.end;
 });

@@ -22,7 +22,7 @@ export function knownNodesIn(
     refresh: async () => {},
     isRefused: async () => false,
     isDatabaseAway: async () => undefined,
-    certain: () => undefined,
+    untilLifeKnown: () => undefined,
     recheck: async () => {},
     suspect: () => {},
     onChanged: () => {},

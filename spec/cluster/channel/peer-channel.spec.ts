@@ -391,7 +391,7 @@ test('a node that does not know whether its life goes on serves nothing, and sen
   const inDoubt = () => Promise.reject(nodeUnavailable('b', 'its life is in doubt', 'no'));
   const a = await deployment.node(A);
   const b = await deployment.node(B, {
-    certain: inDoubt,
+    untilLifeKnown: inDoubt,
     serve: (_request, response) => response.end('served'),
   });
   const refused = await ask(a, B, { isRepeatable: true });

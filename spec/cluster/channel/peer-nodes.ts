@@ -37,7 +37,7 @@ export interface NodeOptions {
   /** It goes on under this life when it learns of the end of the first one. */
   readonly nextLife?: string;
   /** While its life is in doubt. */
-  readonly certain?: () => Promise<void> | undefined;
+  readonly untilLifeKnown?: () => Promise<void> | undefined;
   /** Default: none. */
   readonly hasSession?: (sessionId: string) => boolean;
   /** What it says to a member that asks. Default: nothing. */
@@ -74,7 +74,7 @@ export class Deployment {
     const refusals: PeerRefusal[] = [];
     const nodes = knownNodesIn(this.rows, () => life, {
       recheck: async () => {
-        await options.certain?.();
+        await options.untilLifeKnown?.();
         if (this.rows.has(life) || options.nextLife === undefined) return;
         life = options.nextLife;
         this.rows.set(life, { ...member, life });
@@ -96,7 +96,7 @@ export class Deployment {
       tls: isSecure ? keys.tls : undefined,
       tokens,
       headerBytes: 16 * 1024,
-      certain: options.certain ?? (() => undefined),
+      untilLifeKnown: options.untilLifeKnown ?? (() => undefined),
       refreshNodes: async () => {},
       isRefused: async () => false,
       isDatabaseAway: async () => options.isDatabaseAway,

@@ -17,10 +17,13 @@ test('a request that waits is refused after 2.5 s; who does not wait leaves no r
     rules: { isInDoubt: true, isStopped: false, handle: () => {} },
   });
   let waits = 'yes';
-  doubt.certain()?.catch(({ code }) => {
+  doubt.untilLifeKnown()?.catch(({ code }) => {
     waits = code;
   });
-  assert.ok(doubt.certain() !== undefined, 'a hedge does not wait: it asks only whether there is a doubt');
+  assert.ok(
+    doubt.untilLifeKnown() !== undefined,
+    'a hedge does not wait: it asks only whether there is a doubt',
+  );
   mock.timers.tick(2_499);
   await settled();
   assert.is(waits, 'yes');
@@ -41,8 +44,8 @@ test('the 2.5 s begin with the doubt: a later request waits for the rest of them
   const doubt = new LifeDoubt({ node: 'a', clock: simulatedClock, rules });
   const waits: unknown[] = [];
   const wait = () =>
-    doubt.certain()?.then(
-      () => waits.push('certain'),
+    doubt.untilLifeKnown()?.then(
+      () => waits.push('known'),
       ({ code }) => waits.push(code),
     );
   doubt.settle(); // a tick of the woken process: nothing was learned
@@ -58,7 +61,7 @@ test('the 2.5 s begin with the doubt: a later request waits for the rest of them
 
   rules.isInDoubt = false;
   doubt.settle();
-  assert.is(doubt.certain(), undefined);
+  assert.is(doubt.untilLifeKnown(), undefined);
   rules.isInDoubt = true;
   void wait();
   mock.timers.tick(2_400);
@@ -66,7 +69,7 @@ test('the 2.5 s begin with the doubt: a later request waits for the rest of them
   rules.isInDoubt = false;
   doubt.settle();
   await settled();
-  assert.is(waits.at(-1), 'certain', 'another doubt has its own time');
+  assert.is(waits.at(-1), 'known', 'another doubt has its own time');
 });
 
 test('a doubt that ends with the tick of its first request leaves the next one its whole time', async () => {
@@ -79,7 +82,7 @@ test('a doubt that ends with the tick of its first request leaves the next one i
     },
   };
   const doubt = new LifeDoubt({ node: 'a', clock: simulatedClock, rules });
-  await doubt.certain();
+  await doubt.untilLifeKnown();
   mock.timers.tick(2_000);
   rules.isInDoubt = true;
   rules.handle = () => {};
@@ -100,9 +103,9 @@ test.run();
 /** What a request has got when it has waited so long. */
 async function outcomeAfter(doubt: LifeDoubt, ms: number): Promise<string> {
   let outcome = 'waits';
-  doubt.certain()?.then(
+  doubt.untilLifeKnown()?.then(
     () => {
-      outcome = 'certain';
+      outcome = 'known';
     },
     ({ code }) => {
       outcome = code;

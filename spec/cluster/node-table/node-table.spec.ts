@@ -183,24 +183,24 @@ test('a node that others ended goes on under a new life', async () => {
 
 test('a node that was frozen serves nothing before the database has confirmed its life', async () => {
   const a = await joined('a');
-  assert.is(a.certain(), undefined);
+  assert.is(a.untilLifeKnown(), undefined);
   a.halt();
   await pass(6_000);
-  assert.is(a.certain(), undefined, 'nobody can have ended it so soon');
+  assert.is(a.untilLifeKnown(), undefined, 'nobody can have ended it so soon');
   await pass(6_000);
   const { life } = a;
   const { beat } = store.nodes;
   const { promise: answers, resolve } = Promise.withResolvers<void>();
   store.nodes.beat = async (...beaten) => answers.then(() => beat(...beaten));
-  let isCertain = false;
-  void a.certain()?.then(() => {
-    isCertain = true;
+  let isLifeKnown = false;
+  void a.untilLifeKnown()?.then(() => {
+    isLifeKnown = true;
   });
   await pass(500);
-  assert.is(isCertain, false);
+  assert.is(isLifeKnown, false);
   resolve();
   await pass(500);
-  assert.equal([isCertain, a.certain(), a.life], [true, undefined, life]);
+  assert.equal([isLifeKnown, a.untilLifeKnown(), a.life], [true, undefined, life]);
 });
 
 test('a node whose life others ended while it was frozen serves under the next one, when its sessions have ended', async () => {
@@ -211,7 +211,7 @@ test('a node whose life others ended while it was frozen serves under the next o
   await store.nodes.end(life, undefined, { cause: 'expired', frees: 'sessions' });
   await pass(12_000);
   let servedAs = '';
-  void a.certain()?.then(() => {
+  void a.untilLifeKnown()?.then(() => {
     servedAs = a.life;
   });
   await pass(500);
@@ -221,7 +221,7 @@ test('a node whose life others ended while it was frozen serves under the next o
   assert.is.not(servedAs, life);
   const rows = await store.nodes.list();
   assert.is(rows.find((row) => row.life === servedAs)?.end, undefined);
-  assert.is(a.certain(), undefined);
+  assert.is(a.untilLifeKnown(), undefined);
 });
 
 test('a node that was frozen goes on when the database is away, and does not ask again for each request', async () => {
@@ -229,12 +229,12 @@ test('a node that was frozen goes on when the database is away, and does not ask
   a.halt();
   await pass(12_000);
   store.nodes.beat = () => new Promise(() => {});
-  let isCertain = false;
-  void a.certain()?.then(() => {
-    isCertain = true;
+  let isLifeKnown = false;
+  void a.untilLifeKnown()?.then(() => {
+    isLifeKnown = true;
   });
   await pass(2_000);
-  assert.equal([isCertain, a.certain()], [true, undefined]);
+  assert.equal([isLifeKnown, a.untilLifeKnown()], [true, undefined]);
 });
 
 test('a node that was frozen does not go on because its heartbeat fails, while others reach the database', async () => {
@@ -250,7 +250,7 @@ test('a node that was frozen does not go on because its heartbeat fails, while o
     throw new Error('its connections were closed');
   };
   const servedAs: string[] = [];
-  void a.certain()?.then(() => servedAs.push(a.life));
+  void a.untilLifeKnown()?.then(() => servedAs.push(a.life));
   await pass(500);
   assert.equal([servedAs.length, servedAs.includes(life)], [1, false]);
 });
@@ -264,9 +264,9 @@ test('a node that was frozen goes on when the database is away for the others, t
   await pass(12_000);
   const { life } = a;
   const servedAs: string[] = [];
-  void a.certain()?.then(() => servedAs.push(a.life));
+  void a.untilLifeKnown()?.then(() => servedAs.push(a.life));
   await pass(3_000);
-  assert.equal([servedAs, a.certain()], [[life], undefined]);
+  assert.equal([servedAs, a.untilLifeKnown()], [[life], undefined]);
 });
 
 test('a node that cannot learn whether its life goes on refuses requests after 2.5 s, until it knows', async () => {
@@ -274,10 +274,10 @@ test('a node that cannot learn whether its life goes on refuses requests after 2
   await store.nodes.end(a.life, undefined, { cause: 'expired', frees: 'sessions' });
   const { insert } = store.nodes;
   store.nodes.insert = () => new Promise(() => {});
-  while (a.certain() === undefined) await pass(500);
+  while (a.untilLifeKnown() === undefined) await pass(500);
   const outcomes: unknown[] = [];
   const serve = () =>
-    void a.certain()?.then(
+    void a.untilLifeKnown()?.then(
       () => outcomes.push('served'),
       ({ code, facts, delivered }) => outcomes.push([code, facts.retryAfterSeconds, delivered]),
     );
@@ -293,7 +293,7 @@ test('a node that cannot learn whether its life goes on refuses requests after 2
   assert.equal(outcomes.slice(2), [refusal]);
   store.nodes.insert = insert;
   await pass(4_000);
-  assert.is(a.certain(), undefined);
+  assert.is(a.untilLifeKnown(), undefined);
 });
 
 test('a node that another one does not know reads its life again', async () => {
@@ -305,7 +305,7 @@ test('a node that another one does not know reads its life again', async () => {
   await store.nodes.end(life, undefined, { cause: 'refused', frees: 'sessions' });
   await a.recheck();
   assert.is.not(a.life, life);
-  assert.is(a.certain(), undefined);
+  assert.is(a.untilLifeKnown(), undefined);
 });
 
 test('who serves a session: decided from its row and from what the members are known to be', async () => {
@@ -591,7 +591,10 @@ test('a start takes the row that a slow database has written late', async () => 
   const joining = joined('a');
   await pass(5_000);
   const a = await joining;
-  assert.equal([a.certain(), (await store.nodes.list()).map(({ life }) => life)], [undefined, [a.life]]);
+  assert.equal(
+    [a.untilLifeKnown(), (await store.nodes.list()).map(({ life }) => life)],
+    [undefined, [a.life]],
+  );
 });
 
 test('a program goes on while the database is away for all members', async () => {

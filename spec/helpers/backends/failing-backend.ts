@@ -162,7 +162,7 @@ export class Harness {
   sessionAlarms = 0;
   isAccepting = true;
   /** See SessionDeps. */
-  certain: () => Promise<void> | undefined = () => undefined;
+  untilLifeKnown: () => Promise<void> | undefined = () => undefined;
   /** Opens a backend; a spec may replace it. */
   open: (definition: InstanceDefinition, signal: AbortSignal) => Promise<Transport> = async ({ id }) =>
     this.#open(id);
@@ -221,7 +221,7 @@ export class Harness {
         share: own?.share,
         declarations: this.declarations,
       },
-      certain: () => this.certain(),
+      untilLifeKnown: () => this.untilLifeKnown(),
       clock: {
         ...deps.clock,
         alarm: (waitMs, ring) => {

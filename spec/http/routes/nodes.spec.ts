@@ -48,9 +48,9 @@ const far: Peer = {
   },
 };
 /** Whether the life of this node goes on. */
-let certain: ForwardingPeers['certain'];
+let untilLifeKnown: ForwardingPeers['untilLifeKnown'];
 const peers: ForwardingPeers = {
-  certain: () => certain(),
+  untilLifeKnown: () => untilLifeKnown(),
   ofSession: () => undefined,
   noteHolder: () => undefined,
   ofLife: (life) => (life === 'life0far' ? far : undefined),
@@ -67,7 +67,7 @@ const app = appFor(
 );
 let wire: Wire;
 test.before.each(async () => {
-  certain = () => undefined;
+  untilLifeKnown = () => undefined;
   isCutOff = false;
   opener = undefined;
   await app.serve('demo', 'one');
@@ -199,7 +199,7 @@ test('a client whose session another node refuses to open, too, gets the refusal
 
 test('a node that does not know whether its life goes on serves no MCP client', async () => {
   const session = await open('/mcp/demo');
-  certain = () => Promise.reject(nodeUnavailable('a', 'it does not know', 'no'));
+  untilLifeKnown = () => Promise.reject(nodeUnavailable('a', 'it does not know', 'no'));
   const headers = { accept: 'application/json, text/event-stream' };
   const asked = { ...INITIALIZE, method: 'tools/list', params: {} };
   const ofSession = { ...headers, 'mcp-session-id': session.sessionId };
@@ -217,7 +217,7 @@ test('a node that does not know whether its life goes on serves no MCP client', 
   const again = { accept: 'text/event-stream', 'last-event-id': `${'x'.repeat(51)}.0` };
   const stream = await app.as(app.user, 'GET', '/mcp/demo/sse', { headers: again });
   assert.equal([stream.status, stream.text], [200, 'retry: 1000\n\n']);
-  certain = () => Promise.resolve();
+  untilLifeKnown = () => Promise.resolve();
   assert.is((await session.ask('tools/list')).status, 200);
 });
 

@@ -23,7 +23,7 @@ export interface SessionDeps extends Omit<CallDeps, 'trace'> {
    * While it is in doubt whether this node still holds its sessions, as after a freeze: resolves when it is known.
    * Rejects with NODE_UNAVAILABLE. Undefined without a doubt. Default: there is none.
    */
-  readonly certain?: (() => Promise<void> | undefined) | undefined;
+  readonly untilLifeKnown?: (() => Promise<void> | undefined) | undefined;
   /**
    * True while the node is drained: no sessions are opened or claimed, but open ones may use further
    * templates. Default: never.

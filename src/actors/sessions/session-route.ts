@@ -1,6 +1,6 @@
 // The route of one call of a session: the call waits for the binding of the session, is sent there, and after a move to
 // the new binding. Before it is retried there is a short pause, in which a failure of the instance is noticed. After a freeze
-// of the node it is sent once it is certain that no other node holds the session (ADR 365). Everything else is in calls/call.ts.
+// of the node it is sent once it is known that no other node holds the session (ADR 365). Everything else is in calls/call.ts.
 // Source: ADR 384.
 
 import { from, Observable, of } from 'rxjs';
@@ -71,13 +71,13 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   constructor(session: SessionCore, request: ExchangeRequest, reservation: Binding | undefined) {
     this.#session = session;
     this.#request =
-      session.deps.certain === undefined ? request : { ...request, mayBeSent: () => this.isCertain };
+      session.deps.untilLifeKnown === undefined ? request : { ...request, mayBeSent: () => this.isLifeKnown };
     this.reservation = reservation;
   }
 
   /** False after a freeze, until it is known whether this node still holds the session. */
-  get isCertain(): boolean {
-    return this.#session.deps.certain?.() === undefined;
+  get isLifeKnown(): boolean {
+    return this.#session.deps.untilLifeKnown?.() === undefined;
   }
 
   get onlyInstance(): InstanceRef | undefined {
@@ -153,8 +153,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   #next(): Step {
-    const certain = this.#session.deps.certain?.();
-    if (certain !== undefined) return { kind: 'wait', until$: from(certain) };
+    const known = this.#session.deps.untilLifeKnown?.();
+    if (known !== undefined) return { kind: 'wait', until$: from(known) };
     const request = this.#request;
     const { reservation } = this;
     const binding = this.#isReserved ? reservation : this.#session.usableBinding;
@@ -207,7 +207,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const { binding } = this;
     const request = this.#request;
     const { method } = request;
-    if (!this.isCertain) return NO_STEP;
+    if (!this.isLifeKnown) return NO_STEP;
     // A cursor or a task in the answer is known at one instance only.
     const mayBeElsewhere = !setsBackendState(method) && listOf(method) === undefined && !isAboutTask(request);
     if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return NO_STEP;

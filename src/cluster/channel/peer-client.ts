@@ -50,7 +50,7 @@ export interface PeerClientOptions {
   readonly isSilent: () => boolean;
   /** Called when the node refuses connections. */
   readonly suspect: () => void;
-  /** The node does not know the life of this one. Resolves when the present life is certain. NODE_UNAVAILABLE. */
+  /** The node does not know the life of this one. Resolves when the present life is known. NODE_UNAVAILABLE. */
   readonly recheck: () => Promise<void>;
   readonly counts?: ClusterCounts | undefined;
 }

@@ -58,7 +58,7 @@ export interface PeerListenerOptions {
   /** The largest sum of the headers of a client's request, in bytes. */
   readonly headerBytes: number;
   /** Resolves or rejects when it is known whether the life of this node goes on; undefined while there is no doubt. */
-  readonly certain: () => Promise<void> | undefined;
+  readonly untilLifeKnown: () => Promise<void> | undefined;
   /** Reads the table of nodes again, for a sender that it did not have. */
   readonly refreshNodes: () => Promise<void>;
   /** Whether the member with this life refuses connections of this node. Never rejects. */
@@ -338,9 +338,9 @@ class PeerRequests {
 
   /** Calls one of the two, nearly always at once: a doubt about the life of this node is rare. */
   #whenCertain(go: () => void, refuse: () => void): void {
-    const certain = this.#options.certain();
-    if (certain === undefined) go();
-    else certain.then(go, refuse);
+    const known = this.#options.untilLifeKnown();
+    if (known === undefined) go();
+    else known.then(go, refuse);
   }
 
   /** Calls one of the two, once. A sender may have joined just now. */

@@ -42,7 +42,7 @@ export type KnownNodes = Pick<
   | 'refresh'
   | 'isRefused'
   | 'isDatabaseAway'
-  | 'certain'
+  | 'untilLifeKnown'
   | 'recheck'
   | 'suspect'
   | 'onChanged'
@@ -61,7 +61,7 @@ export interface PeersOptions {
 /** The part of the channel that serves the requests of clients. */
 export type ForwardingPeers = Pick<
   Peers,
-  'certain' | 'ofSession' | 'noteHolder' | 'ofLife' | 'ofInstances' | 'opener'
+  'untilLifeKnown' | 'ofSession' | 'noteHolder' | 'ofLife' | 'ofInstances' | 'opener'
 >;
 
 /**
@@ -90,8 +90,8 @@ export class Peers {
    * A promise after a freeze of this node: other nodes may have taken over its sessions. Resolves when that is
    * known. NODE_UNAVAILABLE.
    */
-  certain(): Promise<void> | undefined {
-    return this.#options.nodes.certain();
+  untilLifeKnown(): Promise<void> | undefined {
+    return this.#options.nodes.untilLifeKnown();
   }
 
   /** Undefined for a session that is served here, or by no node. Returns a promise only for a life that is not known yet. */

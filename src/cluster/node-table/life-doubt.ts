@@ -36,7 +36,7 @@ export class LifeDoubt {
    * resolves when the database has answered, and the node goes on as its present life. NODE_UNAVAILABLE 2.5 s after
    * the beginning of the doubt, or after the last freeze in it.
    */
-  certain(): Promise<void> | undefined {
+  untilLifeKnown(): Promise<void> | undefined {
     if (!this.#isInDoubt) return undefined; // nearly always
     const leftMs = this.#see();
     this.#over ??= Promise.withResolvers();

@@ -173,14 +173,14 @@ export class NodeTable {
   /** Asks a member that refuses connections at once whether it is still there. */
   readonly suspect = (life: string): void => this.#lives.ping(life);
 
-  /** A promise while it is in doubt whether this life goes on, see LifeDoubt.certain; undefined at nearly all times. */
-  certain(): Promise<void> | undefined {
-    return this.#doubt.certain();
+  /** A promise while it is in doubt whether this life goes on, see LifeDoubt.untilLifeKnown; undefined at nearly all times. */
+  untilLifeKnown(): Promise<void> | undefined {
+    return this.#doubt.untilLifeKnown();
   }
 
-  /** Reads this life again, which another member does not know. Resolves or rejects as `certain`. */
+  /** Reads this life again, which another member does not know. Resolves or rejects as `untilLifeKnown`. */
   recheck(): Promise<void> {
-    return this.#reads.again().then(() => this.certain());
+    return this.#reads.again().then(() => this.untilLifeKnown());
   }
 
   /** Calls the listener after each change of the members. One listener. */

@@ -46,7 +46,7 @@ const IDLE_CHECK_MS = 50;
 
 export interface ClientSideDeps
   extends Timing,
-    Pick<SessionDeps, 'isDraining' | 'isCutOff' | 'certain'>,
+    Pick<SessionDeps, 'isDraining' | 'isCutOff' | 'untilLifeKnown'>,
     Pick<
       GatewayOptions,
       'aggregate' | 'callLimiter' | 'changedCallers$' | 'maxCallMs' | 'stateKeys' | 'onFault' | 'random'
