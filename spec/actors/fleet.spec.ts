@@ -9,22 +9,12 @@ import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { backendUnavailable } from '../../src/domain/errors/backend-errors.ts';
 import type { InstanceDefinition } from '../../src/domain/instances/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import {
-  answers,
-  definition,
-  errorView,
-  fails,
-  Harness,
-  openOwn,
-  pass,
-  STDIO,
-  settled,
-  silent,
-} from '../helpers/backends/failing-backend.ts';
+import { answers, errorView, fails, Harness, openOwn, silent } from '../helpers/backends/harness.ts';
+import { definition, STDIO } from '../helpers/backends/profiles.ts';
 import { ScriptedTransport } from '../helpers/backends/scripted-transport.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { simulateTime } from '../helpers/time/simulated-time.ts';
+import { pass, settled, simulateTime } from '../helpers/time/simulated-time.ts';
 import { passTurns, TurnCounter } from '../helpers/time/turns.ts';
 
 const test = suite('fleet');

@@ -11,23 +11,12 @@ import type { ClientSession } from '../../src/actors/sessions/client-session.ts'
 import { newSession } from '../../src/actors/sessions/session-state.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { type Clock, machineClock } from '../../src/domain/time/clock.ts';
-import {
-  ASKABLE,
-  ask,
-  codeOf,
-  FULL,
-  Harness,
-  listenTo,
-  PLAIN,
-  pass,
-  STDIO,
-  settled,
-  silent,
-} from '../helpers/backends/failing-backend.ts';
+import { ask, codeOf, Harness, listenTo, silent } from '../helpers/backends/harness.ts';
+import { ASKABLE, FULL, PLAIN, STDIO } from '../helpers/backends/profiles.ts';
 import { ScriptedOpenings, ScriptedTransport } from '../helpers/backends/scripted-transport.ts';
 import { NO_RULES } from '../helpers/backends/tool-rules.ts';
 import { suite } from '../helpers/suite.ts';
-import { simulatedClock, simulateTime } from '../helpers/time/simulated-time.ts';
+import { pass, settled, simulatedClock, simulateTime } from '../helpers/time/simulated-time.ts';
 import { untimedScheduler } from '../helpers/time/turns.ts';
 import { Harness as InstanceHarness } from './instances/instance-harness.ts';
 

@@ -10,7 +10,7 @@ import * as assert from 'uvu/assert';
 import { freePort } from '../../src/cli/demo/demo-servers.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open.ts';
 import { addingCommand } from '../../src/persistence/open-failures.ts';
-import { definition } from '../helpers/backends/failing-backend.ts';
+import { definition } from '../helpers/backends/profiles.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';

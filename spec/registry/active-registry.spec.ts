@@ -8,7 +8,8 @@ import { keptBytes } from '../../src/domain/memory/held-bytes.ts';
 import { ActiveRegistry, MAX_INSTANCES, MAX_INSTANCES_BYTES } from '../../src/registry/active-registry.ts';
 import { DefinitionsInForce } from '../../src/templates/definitions-in-force.ts';
 import type { InProcessHandler } from '../../src/transports/open-options.ts';
-import { definition, Harness } from '../helpers/backends/failing-backend.ts';
+import { Harness } from '../helpers/backends/harness.ts';
+import { definition } from '../helpers/backends/profiles.ts';
 import { suite } from '../helpers/suite.ts';
 import { simulatedClock } from '../helpers/time/simulated-time.ts';
 

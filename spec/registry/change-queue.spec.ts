@@ -4,10 +4,9 @@ import { firstValueFrom, timer } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import { ChangeQueue } from '../../src/registry/change-queue.ts';
-import { pass } from '../helpers/backends/failing-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { simulateTime } from '../helpers/time/simulated-time.ts';
+import { pass, simulateTime } from '../helpers/time/simulated-time.ts';
 import { untimedScheduler } from '../helpers/time/turns.ts';
 
 const test = suite('change queue');

@@ -6,9 +6,8 @@ import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import type { GatewayEvent } from '../../src/domain/events/events.ts';
 import type { RevisionChange } from '../../src/persistence/revision-watch.ts';
 import { Follower } from '../../src/registry/follower.ts';
-import { pass } from '../helpers/backends/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
-import { simulatedClock, simulateTime } from '../helpers/time/simulated-time.ts';
+import { pass, simulatedClock, simulateTime } from '../helpers/time/simulated-time.ts';
 
 const test = suite('registry: follower');
 let storeChanges$ = new Subject<RevisionChange>();

@@ -6,7 +6,7 @@ import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import type { Delivered } from '../../src/domain/errors/errors.ts';
 import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import { startsForEver } from '../helpers/backends/failing-backend.ts';
+import { startsForEver } from '../helpers/backends/harness.ts';
 import { endOf, errorOf } from '../helpers/outcome.ts';
 import { Node } from '../helpers/stores/nodes.ts';
 import { suite } from '../helpers/suite.ts';

@@ -8,7 +8,7 @@ import type { InstanceInput } from '../../src/domain/instances/instance.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { RegistryEntry } from '../../src/registry/files/registry-entry.ts';
 import { importContents, syncListing } from '../../src/registry/registry-sync.ts';
-import { startsForEver } from '../helpers/backends/failing-backend.ts';
+import { startsForEver } from '../helpers/backends/harness.ts';
 import { codeOf, endOf, errorOf } from '../helpers/outcome.ts';
 import { Node } from '../helpers/stores/nodes.ts';
 import { suite } from '../helpers/suite.ts';

@@ -9,7 +9,7 @@ import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors/errors.ts';
 import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import { answers } from '../helpers/backends/failing-backend.ts';
+import { answers } from '../helpers/backends/harness.ts';
 import type { ScriptedTransport } from '../helpers/backends/scripted-transport.ts';
 import { inOrder, Node } from '../helpers/stores/nodes.ts';
 import { suite } from '../helpers/suite.ts';

@@ -9,11 +9,10 @@ import { TASKS_PER_TURN } from '../../src/domain/time/task-scheduler.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { START_TASKS } from '../../src/registry/kinds/instance-registry.ts';
 import { importContents } from '../../src/registry/registry-sync.ts';
-import { pass } from '../helpers/backends/failing-backend.ts';
 import { codeOf, endOf } from '../helpers/outcome.ts';
 import { Node } from '../helpers/stores/nodes.ts';
 import { suite } from '../helpers/suite.ts';
-import { simulateTime } from '../helpers/time/simulated-time.ts';
+import { pass, simulateTime } from '../helpers/time/simulated-time.ts';
 
 const test = suite('registry: nodes');
 const ENDPOINT = { endpoint: 'http://127.0.0.1:9/mcp' };

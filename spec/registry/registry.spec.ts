@@ -4,11 +4,12 @@
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../src/domain/errors/backend-errors.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import { definition as instance, pass, settled, startsForEver } from '../helpers/backends/failing-backend.ts';
+import { startsForEver } from '../helpers/backends/harness.ts';
+import { definition as instance } from '../helpers/backends/profiles.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import { Node } from '../helpers/stores/nodes.ts';
 import { suite } from '../helpers/suite.ts';
-import { simulateTime } from '../helpers/time/simulated-time.ts';
+import { pass, settled, simulateTime } from '../helpers/time/simulated-time.ts';
 
 const test = suite('registry');
 const ENDPOINT = { endpoint: 'http://127.0.0.1:9/mcp' };

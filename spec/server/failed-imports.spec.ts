@@ -7,7 +7,7 @@ import { systemClock } from '../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 import { createOpenTransport } from '../../src/gateway/instances/open-transport.ts';
 import { LazyVault } from '../../src/vault/lazy-vault.ts';
-import { definition } from '../helpers/backends/failing-backend.ts';
+import { definition } from '../helpers/backends/profiles.ts';
 import { startWithAccounts } from '../helpers/http/accounts.ts';
 import { appFor } from '../helpers/http/app.ts';
 import { endOf } from '../helpers/outcome.ts';

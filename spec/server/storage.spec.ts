@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../../src/config/config.ts';
 import { openStorage } from '../../src/server/storage.ts';
-import { definition as instance } from '../helpers/backends/failing-backend.ts';
+import { definition as instance } from '../helpers/backends/profiles.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -9,9 +9,9 @@ import * as assert from 'uvu/assert';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { timer$ } from '../../src/domain/time/clock-streams.ts';
 import { type ExposedProgram, exposureOf, protectedDatabase } from '../../src/templates/command-exposure.ts';
-import { settled } from '../helpers/backends/failing-backend.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
+import { settled } from '../helpers/time/simulated-time.ts';
 import { turnsOf } from '../helpers/time/turns.ts';
 
 const test = suite('the exposure of a command');

@@ -5,7 +5,7 @@ import type { ExchangeEvent } from '../../src/domain/calls/exchange-event.ts';
 import type { JsonObject, JsonValue } from '../../src/domain/json/json.ts';
 import { META } from '../../src/domain/mcp/mcp.ts';
 import { isLogged, logLevelOf } from '../../src/transports/legacy-form.ts';
-import { modernCall } from '../helpers/backends/failing-backend.ts';
+import { modernCall } from '../helpers/backends/profiles.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('legacy form');

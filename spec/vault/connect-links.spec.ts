@@ -4,9 +4,9 @@ import * as assert from 'uvu/assert';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { type Connected, type ConnectGoal, ConnectLinks } from '../../src/vault/connect-links.ts';
-import { settled } from '../helpers/backends/failing-backend.ts';
 import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
+import { settled } from '../helpers/time/simulated-time.ts';
 
 const test = suite('addresses for connecting');
 const GOAL: ConnectGoal = { template: 'mail', instanceId: 'mail-1', owner: 'ann' };

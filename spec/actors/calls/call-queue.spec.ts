@@ -16,14 +16,13 @@ import {
   errorView,
   fails,
   Harness,
-  settled,
   silent,
-  toolCall,
   undelivered,
-} from '../../helpers/backends/failing-backend.ts';
+} from '../../helpers/backends/harness.ts';
+import { toolCall } from '../../helpers/backends/profiles.ts';
 import type { ScriptedExchange } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 import { passTurns, TurnCounter } from '../../helpers/time/turns.ts';
 
 const test = suite('call: wait queue');

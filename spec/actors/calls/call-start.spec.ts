@@ -4,20 +4,10 @@ import * as assert from 'uvu/assert';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
-import {
-  type Caller,
-  codeOf,
-  fails,
-  Harness,
-  HTTP,
-  pass,
-  STDIO,
-  settled,
-  silent,
-  toolCall,
-} from '../../helpers/backends/failing-backend.ts';
+import { type Caller, codeOf, fails, Harness, silent } from '../../helpers/backends/harness.ts';
+import { HTTP, STDIO, toolCall } from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { pass, settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('call: starting instances');
 let harness = new Harness();

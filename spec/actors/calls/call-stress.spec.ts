@@ -6,9 +6,10 @@ import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import { type Delivered, GatewayError } from '../../../src/domain/errors/errors.ts';
 import { isJsonObject } from '../../../src/domain/json/json.ts';
-import { type Caller, Harness, settled } from '../../helpers/backends/failing-backend.ts';
+import { type Caller, Harness } from '../../helpers/backends/harness.ts';
 import type { ScriptedExchange } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
+import { settled } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('call: stress', { timeoutMs: 60_000 });
 const IDS = ['a', 'b', 'c', 'd', 'e'];

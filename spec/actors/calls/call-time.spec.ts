@@ -8,18 +8,10 @@ import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { type Clock, spreadClock, systemClock } from '../../../src/domain/time/clock.ts';
-import {
-  answers,
-  errorView,
-  Harness,
-  pass,
-  READ,
-  type Script,
-  silent,
-  toolCall,
-} from '../../helpers/backends/failing-backend.ts';
+import { answers, errorView, Harness, type Script, silent } from '../../helpers/backends/harness.ts';
+import { READ, toolCall } from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { pass, simulateTime } from '../../helpers/time/simulated-time.ts';
 import { untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('call: time');

@@ -11,20 +11,11 @@ import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import type { Tool } from '../../../src/domain/mcp/mcp.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import {
-  answers,
-  errorView,
-  fails,
-  Harness,
-  type Script,
-  settled,
-  silent,
-  toolCall,
-  WRITE,
-} from '../../helpers/backends/failing-backend.ts';
+import { answers, errorView, fails, Harness, type Script, silent } from '../../helpers/backends/harness.ts';
+import { toolCall, WRITE } from '../../helpers/backends/profiles.ts';
 import type { ScriptedExchange } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('call');
 let harness = new Harness();

@@ -7,7 +7,7 @@ import { TemplateGroup } from '../../../src/actors/template-group.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { isRepeatable } from '../../../src/domain/calls/retry-rules.ts';
 import type { InstanceState } from '../../../src/domain/instances/instance.ts';
-import { toolCall } from '../../helpers/backends/failing-backend.ts';
+import { toolCall } from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('retry');

@@ -14,7 +14,7 @@ import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import type { TransportKind } from '../../../src/domain/instances/transport-kinds.ts';
 import { spreadClock } from '../../../src/domain/time/clock.ts';
 import type { Conversation } from '../../../src/transports/transport.ts';
-import { PLAIN } from '../../helpers/backends/failing-backend.ts';
+import { PLAIN } from '../../helpers/backends/profiles.ts';
 import { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { Endings } from '../../../src/actors/instances/endings.ts';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
-import { definition, HTTP } from '../../helpers/backends/failing-backend.ts';
+import { definition, HTTP } from '../../helpers/backends/profiles.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns } from '../../helpers/time/turns.ts';

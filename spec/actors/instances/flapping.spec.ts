@@ -3,9 +3,9 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
-import { Harness, settled } from '../../helpers/backends/failing-backend.ts';
+import { Harness } from '../../helpers/backends/harness.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('an instance that flaps');
 const FLAP_MS = 100;

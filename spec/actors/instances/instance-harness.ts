@@ -14,10 +14,11 @@ import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { InstanceDefinition, InstanceState } from '../../../src/domain/instances/instance.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import type { Conversation } from '../../../src/transports/transport.ts';
-import { definition, HTTP, settled } from '../../helpers/backends/failing-backend.ts';
+import { definition, HTTP } from '../../helpers/backends/profiles.ts';
 import { ScriptedOpenings, ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { NO_RULES } from '../../helpers/backends/tool-rules.ts';
 import type { Suite } from '../../helpers/suite.ts';
+import { settled } from '../../helpers/time/simulated-time.ts';
 import { untimedScheduler } from '../../helpers/time/turns.ts';
 
 /** One caller: the events it received and how its exchange ended. */

@@ -1,10 +1,10 @@
 // The transport of an instance: requests of the gateway itself, and lists that change.
 
 import * as assert from 'uvu/assert';
-import { openOwn, settled } from '../../helpers/backends/failing-backend.ts';
+import { openOwn } from '../../helpers/backends/harness.ts';
 import { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 import { type Harness, onHarness } from './instance-harness.ts';
 
 const test = suite('transport of an instance');

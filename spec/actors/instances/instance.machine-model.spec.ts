@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
-import { STDIO } from '../../helpers/backends/failing-backend.ts';
+import { STDIO } from '../../helpers/backends/profiles.ts';
 import type { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Caller, Harness } from './instance-harness.ts';

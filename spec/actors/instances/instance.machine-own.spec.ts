@@ -4,10 +4,12 @@
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Conversation } from '../../../src/transports/transport.ts';
-import { openOwn, STDIO, settled } from '../../helpers/backends/failing-backend.ts';
+import { openOwn } from '../../helpers/backends/harness.ts';
+import { STDIO } from '../../helpers/backends/profiles.ts';
 import { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
+import { settled } from '../../helpers/time/simulated-time.ts';
 import { type Harness, onHarness } from './instance-harness.ts';
 
 const test = suite('instance machine, dedicated processes');

@@ -11,9 +11,9 @@ import { exitedWith } from '../../../src/domain/instances/found-instances.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
-import { settled } from '../../helpers/backends/failing-backend.ts';
 import type { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
+import { settled } from '../../helpers/time/simulated-time.ts';
 import { type Harness, onHarness } from './instance-harness.ts';
 
 const test = suite('instance machine');

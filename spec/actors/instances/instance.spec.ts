@@ -6,10 +6,12 @@ import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { asGatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { HTTP, openOwn, STDIO, settled } from '../../helpers/backends/failing-backend.ts';
+import { openOwn } from '../../helpers/backends/harness.ts';
+import { HTTP, STDIO } from '../../helpers/backends/profiles.ts';
 import { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
+import { settled } from '../../helpers/time/simulated-time.ts';
 import { type Harness, onHarness } from './instance-harness.ts';
 
 const test = suite('instance');

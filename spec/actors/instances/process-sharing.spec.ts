@@ -5,7 +5,7 @@ import { type ConversationChoice, conversationFor } from '../../../src/actors/in
 import type { ProcessSharing } from '../../../src/balancing/policy.ts';
 import type { TransportKind } from '../../../src/domain/instances/transport-kinds.ts';
 import type { Era } from '../../../src/domain/mcp/mcp.ts';
-import { ASKABLE, definition, modernProfile } from '../../helpers/backends/failing-backend.ts';
+import { ASKABLE, definition, modernProfile } from '../../helpers/backends/profiles.ts';
 import { HANDSHAKE } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 

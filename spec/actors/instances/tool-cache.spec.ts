@@ -7,10 +7,9 @@ import type { ToolTrust } from '../../../src/actors/instances/tool-trust.ts';
 import type { Tool } from '../../../src/domain/mcp/mcp.ts';
 import { ByteBudget } from '../../../src/domain/memory/held-bytes.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { settled } from '../../helpers/backends/failing-backend.ts';
 import { NO_RULES } from '../../helpers/backends/tool-rules.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('tool cache');
 simulateTime(test);

@@ -12,26 +12,20 @@ import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { ClientProfile } from '../../../src/domain/mcp/client.ts';
 import {
-  ASKABLE,
   answers,
   ask,
   errorView,
-  FULL_MODERN,
   fails,
   Harness,
-  HTTP,
   listen,
-  PLAIN,
-  pass,
   resultOf,
-  settled,
   silent,
-  toolCall,
   undelivered,
-} from '../../helpers/backends/failing-backend.ts';
+} from '../../helpers/backends/harness.ts';
+import { ASKABLE, FULL_MODERN, HTTP, PLAIN, toolCall } from '../../helpers/backends/profiles.ts';
 import type { ScriptedExchange } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { pass, settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 
 type Reservation = ReturnType<ClientSession['reserve']>;
 const test = suite('client session: calls');

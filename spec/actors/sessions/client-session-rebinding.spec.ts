@@ -14,27 +14,19 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import type { ClientProfile } from '../../../src/domain/mcp/client.ts';
 import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
 import {
-  ASKABLE,
   ask,
   type BackendOptions,
   codeOf,
-  FULL,
-  FULL_MODERN,
   fails,
   Harness,
-  HTTP,
   listen,
   listenTo,
-  PLAIN,
-  pass,
   resultOf,
-  STDIO,
-  settled,
   silent,
-  toolCall,
-} from '../../helpers/backends/failing-backend.ts';
+} from '../../helpers/backends/harness.ts';
+import { ASKABLE, FULL, FULL_MODERN, HTTP, PLAIN, STDIO, toolCall } from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { pass, settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 
 type Reservation = ReturnType<ClientSession['reserve']>;
 const test = suite('client session: rebinding');

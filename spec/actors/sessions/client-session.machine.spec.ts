@@ -12,7 +12,8 @@ import {
   type SessionState,
 } from '../../../src/actors/sessions/session-state.ts';
 import { DEFAULT_POLICY, type SessionFailover } from '../../../src/balancing/policy.ts';
-import { Harness, PLAIN } from '../../helpers/backends/failing-backend.ts';
+import { Harness } from '../../helpers/backends/harness.ts';
+import { PLAIN } from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('client session: machine');

@@ -7,26 +7,19 @@ import type { SessionLists } from '../../../src/actors/sessions/session-deps.ts'
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerprint.ts';
 import {
-  ASKABLE,
   answers,
   ask,
   codeOf,
   errorView,
-  FULL,
-  FULL_MODERN,
   fails,
   Harness,
-  HTTP,
   listenTo,
-  PLAIN,
-  pass,
   resultOf,
-  STDIO,
-  settled,
   silent,
-} from '../../helpers/backends/failing-backend.ts';
+} from '../../helpers/backends/harness.ts';
+import { ASKABLE, FULL, FULL_MODERN, HTTP, PLAIN, STDIO } from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { pass, settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 import { passTurns } from '../../helpers/time/turns.ts';
 
 const test = suite('client session');

@@ -15,24 +15,11 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { profileBytes } from '../../../src/domain/mcp/client.ts';
 import { MIN_SHARE } from '../../../src/domain/memory/user-shares.ts';
 import { type AnySessionValue, SESSION_VERSION } from '../../../src/domain/sessions/session-value.ts';
-import {
-  ASKABLE,
-  answers,
-  ask,
-  FULL,
-  Harness,
-  HTTP,
-  LARGE,
-  listenTo,
-  PLAIN,
-  pass,
-  resultOf,
-  STDIO,
-  settled,
-} from '../../helpers/backends/failing-backend.ts';
+import { answers, ask, Harness, listenTo, resultOf } from '../../helpers/backends/harness.ts';
+import { ASKABLE, FULL, HTTP, LARGE, PLAIN, STDIO } from '../../helpers/backends/profiles.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { pass, settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 import { TurnCounter } from '../../helpers/time/turns.ts';
 import { HANDSHAKE, ScriptedSession } from '../../protocol/scripted-backends.ts';
 

@@ -9,22 +9,22 @@ import {
   ask,
   type BackendOptions,
   codeOf,
+  Harness,
+  listenTo,
+  resultOf,
+  silent,
+} from '../../helpers/backends/harness.ts';
+import {
   FULL,
   FULL_MODERN,
-  Harness,
   HTTP,
-  listenTo,
   modernCall,
   modernProfile,
   PLAIN,
-  pass,
-  resultOf,
   STDIO,
-  settled,
-  silent,
-} from '../../helpers/backends/failing-backend.ts';
+} from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { pass, settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('extension processes');
 let harness = new Harness();

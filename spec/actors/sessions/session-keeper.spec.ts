@@ -14,7 +14,7 @@ import {
 } from '../../../src/domain/sessions/session-value.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { SessionStore } from '../../../src/persistence/store.ts';
-import { KEPT } from '../../helpers/backends/failing-backend.ts';
+import { KEPT } from '../../helpers/backends/harness.ts';
 import { collectGarbage } from '../../helpers/garbage.ts';
 import { suite } from '../../helpers/suite.ts';
 import { simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';

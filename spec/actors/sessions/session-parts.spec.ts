@@ -5,26 +5,18 @@ import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import type { SessionFailover } from '../../../src/balancing/policy.ts';
 import {
-  ASKABLE,
   answers,
   ask,
   type BackendOptions,
   codeOf,
-  FULL,
-  FULL_MODERN,
   Harness,
-  HTTP,
   listenTo,
-  PLAIN,
-  pass,
   resultOf,
-  STDIO,
-  settled,
   silent,
-  toolCall,
-} from '../../helpers/backends/failing-backend.ts';
+} from '../../helpers/backends/harness.ts';
+import { ASKABLE, FULL, FULL_MODERN, HTTP, PLAIN, STDIO, toolCall } from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { pass, settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('client session: parts');
 const DEDICATED: BackendOptions = { handshake: FULL, fields: HTTP };

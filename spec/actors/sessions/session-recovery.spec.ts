@@ -15,7 +15,8 @@ import type { SessionHolders } from '../../../src/domain/sessions/session-holder
 import { type AnySessionValue, writeSession } from '../../../src/domain/sessions/session-value.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { SessionStore } from '../../../src/persistence/store.ts';
-import { KEPT, PLAIN } from '../../helpers/backends/failing-backend.ts';
+import { KEPT } from '../../helpers/backends/harness.ts';
+import { PLAIN } from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
 import { alarmsOf, simulatedClock } from '../../helpers/time/simulated-time.ts';
 

@@ -5,26 +5,19 @@ import type { ClientSession } from '../../../src/actors/sessions/client-session.
 import { UNUSED_MS } from '../../../src/actors/sessions/idle-sweep.ts';
 import { readSession, writeSession } from '../../../src/domain/sessions/session-value.ts';
 import {
-  ASKABLE,
   ask,
   type BackendOptions,
   type Caller,
   codeOf,
-  FULL,
-  FULL_MODERN,
   fails,
   Harness,
-  HTTP,
   listenTo,
-  PLAIN,
-  pass,
   resultOf,
-  STDIO,
-  settled,
   silent,
-} from '../../helpers/backends/failing-backend.ts';
+} from '../../helpers/backends/harness.ts';
+import { ASKABLE, FULL, FULL_MODERN, HTTP, PLAIN, STDIO } from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { pass, settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('session value');
 const URI = 'file:///notes';

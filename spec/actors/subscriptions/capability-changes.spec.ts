@@ -2,10 +2,10 @@
 
 import * as assert from 'uvu/assert';
 import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
-import { Harness, pass, settled } from '../../helpers/backends/failing-backend.ts';
+import { Harness } from '../../helpers/backends/harness.ts';
 import { HANDSHAKE, ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { pass, settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('capability changes');
 const TOOLS: Partial<Handshake> = { capabilities: { tools: {} }, greeting: { serverInfo: { name: 'one' } } };

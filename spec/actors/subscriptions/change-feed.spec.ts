@@ -6,20 +6,11 @@ import * as assert from 'uvu/assert';
 import { ChangeFeed } from '../../../src/actors/subscriptions/change-feed.ts';
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
 import type { Handshake, ListChange } from '../../../src/domain/mcp/mcp.ts';
-import {
-  ASKABLE,
-  Harness,
-  HTTP,
-  MODERN,
-  modernCall,
-  modernProfile,
-  pass,
-  STDIO,
-  settled,
-} from '../../helpers/backends/failing-backend.ts';
+import { Harness } from '../../helpers/backends/harness.ts';
+import { ASKABLE, HTTP, MODERN, modernCall, modernProfile, STDIO } from '../../helpers/backends/profiles.ts';
 import type { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
+import { pass, settled, simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
 import { passTurns, untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('change feed');

@@ -12,10 +12,9 @@ import type { Notification } from '../../../src/domain/mcp/client.ts';
 import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
 import { noticeKey } from '../../../src/domain/mcp/notices-in-tasks.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { settled } from '../../helpers/backends/failing-backend.ts';
 import { type ScriptedExchange, ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('feed');

@@ -6,7 +6,7 @@ import { importDocument, registryDocument } from '../../../src/cli/database/regi
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { parseRegistryDocument } from '../../../src/registry/files/registry-file.ts';
-import { definition } from '../../helpers/backends/failing-backend.ts';
+import { definition } from '../../helpers/backends/profiles.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -3,9 +3,8 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LifeDoubt } from '../../../src/cluster/node-table/life-doubt.ts';
-import { settled } from '../../helpers/backends/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
+import { settled, simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('life doubt');
 simulateTime(test);

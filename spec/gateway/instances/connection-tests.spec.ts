@@ -7,11 +7,10 @@ import { spreadClock } from '../../../src/domain/time/clock.ts';
 import { ConnectionTests } from '../../../src/gateway/instances/connection-tests.ts';
 import type { Open } from '../../../src/transports/open-options.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
-import { pass, settled } from '../../helpers/backends/failing-backend.ts';
 import { ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
 import { endOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
+import { pass, settled, simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
 import { untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('connection tests');

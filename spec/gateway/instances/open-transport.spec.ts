@@ -11,7 +11,7 @@ import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import type { TransportDiagnostics } from '../../../src/transports/transport.ts';
 import { instanceDefinition, refusal, until } from '../../conformance/transport.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
-import { definition } from '../../helpers/backends/failing-backend.ts';
+import { definition } from '../../helpers/backends/profiles.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { codeOf, errorOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';

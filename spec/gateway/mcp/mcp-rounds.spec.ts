@@ -6,9 +6,9 @@
 import * as assert from 'uvu/assert';
 import type { SessionFailover } from '../../../src/balancing/policy.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { type BackendOptions, pass, settled } from '../../helpers/backends/failing-backend.ts';
+import type { BackendOptions } from '../../helpers/backends/harness.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulateTime } from '../../helpers/time/simulated-time.ts';
+import { pass, settled, simulateTime } from '../../helpers/time/simulated-time.ts';
 import {
   type AskedClient,
   LEGACY,

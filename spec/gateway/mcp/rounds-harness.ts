@@ -18,19 +18,10 @@ import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { ViewRegistry } from '../../../src/registry/kinds/view-registry.ts';
 import { ToolApprovals } from '../../../src/registry/pinned/tool-approvals.ts';
 import { heldQuestions } from '../../helpers/backends/calls-with-questions.ts';
-import {
-  type BackendOptions,
-  Harness,
-  HTTP,
-  MODERN,
-  pass,
-  READ,
-  type Script,
-  settled,
-  WRITE,
-} from '../../helpers/backends/failing-backend.ts';
+import { type BackendOptions, Harness, type Script } from '../../helpers/backends/harness.ts';
+import { HTTP, MODERN, READ, WRITE } from '../../helpers/backends/profiles.ts';
 import type { ScriptedExchange, ScriptedTransport } from '../../helpers/backends/scripted-transport.ts';
-import { simulatedClock } from '../../helpers/time/simulated-time.ts';
+import { pass, settled, simulatedClock } from '../../helpers/time/simulated-time.ts';
 import { untimedScheduler } from '../../helpers/time/turns.ts';
 import { RecordedReply } from '../../protocol/recorded-reply.ts';
 import { begin, initialize, modernRequest } from './mcp-post.ts';

@@ -10,7 +10,7 @@ import type { RevisionChange } from '../../../src/persistence/revision-watch.ts'
 import { Registry } from '../../../src/registry/registry.ts';
 import { DefinitionsInForce } from '../../../src/templates/definitions-in-force.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
-import { Harness } from '../backends/failing-backend.ts';
+import { Harness } from '../backends/harness.ts';
 import { simulatedClock } from '../time/simulated-time.ts';
 import { untimedScheduler } from '../time/turns.ts';
 import { type FailingStore, failingStore } from './failing-store.ts';

@@ -1,6 +1,7 @@
 // Simulated timers and clock that only the spec advances.
 
 import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
 import type { Suite } from '../suite.ts';
 
@@ -34,4 +35,16 @@ export function alarmsOf(lengthMs: number): { readonly clock: Clock; ring(): voi
       for (const callback of waiting.splice(0)) callback();
     },
   };
+}
+
+/** Waits four turns of the event loop, enough for all pending promises to settle. */
+export async function settled(): Promise<void> {
+  for (let turns = 0; turns < 4; turns += 1) await turn();
+}
+
+/** Advances the simulated time by `ms`; waits for `settled` before and after. */
+export async function pass(ms: number): Promise<void> {
+  await settled();
+  mock.timers.tick(ms);
+  await settled();
 }

@@ -5,7 +5,7 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { VERSION } from '../../../src/domain/version.ts';
 import { createGateway, Gateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
-import { definition } from '../../helpers/backends/failing-backend.ts';
+import { definition } from '../../helpers/backends/profiles.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';
 import { type AppFixture, appFor, startApp } from '../../helpers/http/app.ts';

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { createCipher } from '../../../src/persistence/cipher.ts';
 import { migrationStatus, openStore } from '../../../src/persistence/open.ts';
 import { smallKey } from '../../conformance/accounts.ts';
-import { definition } from '../../helpers/backends/failing-backend.ts';
+import { definition } from '../../helpers/backends/profiles.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { errorOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';

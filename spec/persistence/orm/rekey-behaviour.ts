@@ -6,7 +6,7 @@ import { type Cipher, createCipher } from '../../../src/persistence/cipher.ts';
 import type { OAuthRow } from '../../../src/persistence/oauth-store.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import type { Store, StoredSession } from '../../../src/persistence/store.ts';
-import { definition } from '../../helpers/backends/failing-backend.ts';
+import { definition } from '../../helpers/backends/profiles.ts';
 import { errorOf } from '../../helpers/outcome.ts';
 
 const key = (byte: number) => new Uint8Array(32).fill(byte);

@@ -8,8 +8,8 @@ import { noHealthyInstance } from '../../../src/domain/errors/backend-errors.ts'
 import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json/json.ts';
 import type { Client } from '../../../src/domain/mcp/client.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp/mcp.ts';
-import { settled } from '../../helpers/backends/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
+import { settled } from '../../helpers/time/simulated-time.ts';
 import { TurnCounter, turnsOf, untimedScheduler } from '../../helpers/time/turns.ts';
 import { aggregateLists, answered, CLIENT, ListingBackends } from '../listing-backends.ts';
 

@@ -3,9 +3,8 @@
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { StoredLists } from '../../../src/protocol/aggregate/stored-lists.ts';
-import { pass } from '../../helpers/backends/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
+import { pass, simulatedClock, simulateTime } from '../../helpers/time/simulated-time.ts';
 import { PROFILE } from '../listing-backends.ts';
 
 const test = suite('stored lists');

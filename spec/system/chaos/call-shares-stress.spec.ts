@@ -6,9 +6,11 @@ import fc from 'fast-check';
 import { timer } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
-import type { Caller, Script } from '../../helpers/backends/failing-backend.ts';
-import { Harness, settled, toolCall } from '../../helpers/backends/failing-backend.ts';
+import type { Caller, Script } from '../../helpers/backends/harness.ts';
+import { Harness } from '../../helpers/backends/harness.ts';
+import { toolCall } from '../../helpers/backends/profiles.ts';
 import { suite } from '../../helpers/suite.ts';
+import { settled } from '../../helpers/time/simulated-time.ts';
 
 const test = suite('call shares under stress', { timeoutMs: 120_000 });
 const IDS = ['a', 'b', 'c'];

@@ -13,16 +13,11 @@ import { hasCode } from '../../../../src/domain/errors/errors.ts';
 import type { TransportKind } from '../../../../src/domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../../../src/domain/limits.ts';
 import { profileBytes } from '../../../../src/domain/mcp/client.ts';
-import {
-  ASKABLE,
-  Harness,
-  LARGE,
-  modernProfile,
-  settled,
-} from '../../../helpers/backends/failing-backend.ts';
+import { Harness } from '../../../helpers/backends/harness.ts';
+import { ASKABLE, LARGE, modernProfile } from '../../../helpers/backends/profiles.ts';
 import { ScriptedTransport } from '../../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../../helpers/suite.ts';
-import { simulateTime } from '../../../helpers/time/simulated-time.ts';
+import { settled, simulateTime } from '../../../helpers/time/simulated-time.ts';
 
 const test = suite('stateless conversations');
 const MOST = LIMITS.dedicatedProcesses;

@@ -8,26 +8,26 @@ import { backendUnavailable } from '../../../../src/domain/errors/backend-errors
 import type { JsonObject } from '../../../../src/domain/json/json.ts';
 import { META } from '../../../../src/domain/mcp/mcp.ts';
 import {
-  ASKABLE,
   answers,
   type BackendOptions,
   errorView,
   fails,
   Harness,
+  resultOf,
+  type Script,
+  silent,
+  undelivered,
+} from '../../../helpers/backends/harness.ts';
+import {
+  ASKABLE,
   HTTP,
   MODERN,
   modernCall,
   modernProfile,
-  pass,
-  resultOf,
-  type Script,
   STDIO,
-  settled,
-  silent,
-  undelivered,
-} from '../../../helpers/backends/failing-backend.ts';
+} from '../../../helpers/backends/profiles.ts';
 import { suite } from '../../../helpers/suite.ts';
-import { simulateTime } from '../../../helpers/time/simulated-time.ts';
+import { pass, settled, simulateTime } from '../../../helpers/time/simulated-time.ts';
 
 const test = suite('stateless route');
 const LOGGING = { capabilities: { logging: {} } };

@@ -11,8 +11,8 @@ import type { Owner, ServerMessage } from '../../../../src/domain/mcp/client.ts'
 import type { McpSession } from '../../../../src/domain/sessions/mcp-session.ts';
 import { readSession, writeSession } from '../../../../src/domain/sessions/session-value.ts';
 import { AggregateSession } from '../../../../src/protocol/aggregate/sessions/aggregate-session.ts';
-import { settled } from '../../../helpers/backends/failing-backend.ts';
 import { suite } from '../../../helpers/suite.ts';
+import { settled } from '../../../helpers/time/simulated-time.ts';
 import { ADA, ListingBackends, NO_SESSIONS, PROFILE } from '../../listing-backends.ts';
 import { aggregateOf } from '../aggregate-of.ts';
 

@@ -16,9 +16,9 @@ import { AggregateBackends } from '../../../../src/protocol/aggregate/backends.t
 import { ToolIndexes } from '../../../../src/protocol/aggregate/findable-tools.ts';
 import { AggregateSession } from '../../../../src/protocol/aggregate/sessions/aggregate-session.ts';
 import { newAggregateSession } from '../../../../src/protocol/aggregate/sessions/aggregate-session-value.ts';
-import { settled } from '../../../helpers/backends/failing-backend.ts';
 import { HANDSHAKE } from '../../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../../helpers/suite.ts';
+import { settled } from '../../../helpers/time/simulated-time.ts';
 import { untimedScheduler } from '../../../helpers/time/turns.ts';
 import { ADA, aggregateLists, CLOCK, ListingBackends, NO_SESSIONS, PROFILE } from '../../listing-backends.ts';
 

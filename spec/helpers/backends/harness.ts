@@ -2,8 +2,6 @@
 // scripted backends that answer, fail or stay silent. Everything else is the production code; the clock is Date and the global
 // timers, so that both can be simulated.
 
-import { mock } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
 import { firstValueFrom, type Observable, type Subscription } from 'rxjs';
 import { Dispatcher } from '../../../src/actors/calls/dispatcher.ts';
 import { RetryBudget } from '../../../src/actors/calls/retry-budget.ts';
@@ -25,18 +23,17 @@ import type {
   RequestOutcome,
 } from '../../../src/domain/events/events.ts';
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
-import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { type DedicatedBounds, LIMITS } from '../../../src/domain/limits.ts';
 import { ListReader } from '../../../src/domain/lists/list-reader.ts';
 import type { ClientProfile, ServerMessage } from '../../../src/domain/mcp/client.ts';
-import { type Handshake, META, type Tool } from '../../../src/domain/mcp/mcp.ts';
+import type { Handshake, Tool } from '../../../src/domain/mcp/mcp.ts';
 import { ByteBudget, memoryBounds } from '../../../src/domain/memory/held-bytes.ts';
 import { newLife } from '../../../src/domain/nodes/life.ts';
 import { type Clock, spreadClock } from '../../../src/domain/time/clock.ts';
 import type { Conversation, Transport } from '../../../src/transports/transport.ts';
-import { instanceDefinition } from '../../conformance/transport.ts';
-import { simulatedClock } from '../time/simulated-time.ts';
+import { settled, simulatedClock } from '../time/simulated-time.ts';
 import { untimedScheduler } from '../time/turns.ts';
+import { definition, modernProfile, PLAIN, READ, toolCall, WRITE } from './profiles.ts';
 import { type ScriptedExchange, ScriptedTransport } from './scripted-transport.ts';
 
 /** How a backend handles any request but ping and tools/list. */
@@ -62,35 +59,8 @@ export const silent: Script = () => {};
 /** For `Harness.open`: a start that ends only when it is aborted. */
 export const startsForEver: Harness['open'] = (_, signal) => calledOff(signal);
 
-export const WRITE: Tool = { name: 'write' };
-export const READ: Tool = { name: 'read', annotations: { readOnlyHint: true } };
 const AGAIN: Tool = { name: 'again', annotations: { idempotentHint: true } };
-
-/** The profile of a legacy client that supports no server requests. */
-export const PLAIN: ClientProfile = {
-  protocolVersion: '2025-06-18',
-  capabilities: {},
-  clientInfo: { name: 'plain', version: '1' },
-};
-/** The capabilities of a client, as large as they may be. */
-export const LARGE: JsonObject = { experimental: { large: Array(900).fill({}) } };
-/** The profile of a legacy client that supports sampling. */
-export const ASKABLE: ClientProfile = { ...PLAIN, capabilities: { sampling: {} } };
-
-/** A legacy server with all capabilities. */
-export const FULL: Partial<Handshake> = {
-  capabilities: { tools: {}, logging: {}, resources: { subscribe: true, listChanged: true } },
-};
-export const MODERN: Partial<Handshake> = { era: 'modern', protocolVersion: '2026-07-28' };
-export const FULL_MODERN: Partial<Handshake> = { ...FULL, ...MODERN };
-export const HTTP: Partial<InstanceDefinition> = { transport: 'http', endpoint: 'http://127.0.0.1:9/mcp' };
-export const STDIO: Partial<InstanceDefinition> = { transport: 'stdio', command: 'serve' };
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
-
-/** The request that calls a tool. */
-export function toolCall(tool: string): ExchangeRequest {
-  return { method: 'tools/call', params: { name: tool, arguments: {} } };
-}
 
 /** What one caller has received so far. */
 export interface Caller {
@@ -408,45 +378,12 @@ export function undelivered(code: string, retryAfterSeconds = 1): unknown {
   return { code, delivered: 'no', retryAfterSeconds };
 }
 
-/** The definition of an in-process instance of template `t`. */
-export function definition(id: string, fields: Partial<InstanceDefinition> = {}): InstanceDefinition {
-  return instanceDefinition({ id, serverId: id, template: 't', transport: 'in-process', ...fields });
-}
-
 /** Opens a dedicated conversation for one client, as a session does. */
 export async function openOwn(
   ref: Pick<InstanceRef, 'use'>,
   profile = PLAIN,
 ): Promise<Conversation | undefined> {
   return ref.use({ ownerId: ANONYMOUS.id, profile }).conversation.opening;
-}
-
-/** Waits four turns of the event loop, enough for all pending promises to settle. */
-export async function settled(): Promise<void> {
-  for (let turns = 0; turns < 4; turns += 1) await turn();
-}
-
-/** Advances the simulated time by `ms`; waits for `settled` before and after. */
-export async function pass(ms: number): Promise<void> {
-  await settled();
-  mock.timers.tick(ms);
-  await settled();
-}
-
-/** A client of the modern era. */
-export function modernProfile(capabilities: JsonObject = {}): ClientProfile {
-  return { protocolVersion: '2026-07-28', capabilities, clientInfo: { name: 'client', version: '1' } };
-}
-
-/** A call with the `_meta` of the modern era and these additional fields. */
-export function modernCall(meta: JsonObject = {}): ExchangeRequest {
-  const { params } = toolCall('write');
-  const envelope = {
-    [META.protocolVersion]: '2026-07-28',
-    [META.clientCapabilities]: {},
-    [META.clientInfo]: { name: 'client', version: '1' },
-  };
-  return { method: 'tools/call', params: { ...params, _meta: { ...envelope, ...meta } } };
 }
 
 /** Sends a request in a session: a call of the named tool, or any request. */
