@@ -1,5 +1,6 @@
 // The strategy `consistent_hash`: equal keys lead to the same candidate. Also reads the key of a call.
 
+import { ANONYMOUS } from '../domain/accounts/account.ts';
 import { isFields, type JsonFields, JsonText } from '../domain/json/json.ts';
 import { memberBytes } from '../domain/json/json-scanner.ts';
 import { hashOf, mixed } from '../domain/nodes/rendezvous.ts';
@@ -18,7 +19,7 @@ const MAX_KEY_BYTES = 4096;
  * Rendezvous hashing with bounded loads: each key (a caller, or the value of an argument) has an order of all
  * candidates of its own, and gets the first one with fewer than 1.25 times the mean of the calls in flight,
  * rounded up, at least 1. A candidate that comes or goes moves only the keys that it is first for; weights are
- * ignored. Calls without a key are for `withoutKey`. Source: ADR 130.
+ * ignored. Calls without a key, such as those of anonymous callers, are for `withoutKey`. Source: ADR 130.
  */
 export function consistentHash<C extends Candidate>(
   withoutKey: Strategy<C>,
@@ -60,7 +61,7 @@ function requestKey(
   hashOn: string,
   known: KnownKeys,
 ): string | undefined {
-  if (hashOn === PRINCIPAL) return callerId;
+  if (hashOn === PRINCIPAL) return callerId === ANONYMOUS.id ? undefined : callerId;
   const name = hashOn.slice(ARGUMENT.length);
   const { arguments: given } = params ?? {};
   if (!(given instanceof JsonText)) return keyIn(textOfMember(given, name));

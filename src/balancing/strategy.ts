@@ -22,7 +22,7 @@ export interface Candidate extends Measured {
 
 /** What a strategy may read of the request for which it chooses. For a new session only the caller is known. */
 export interface StrategyRequest {
-  /** The id of the principal; undefined for an anonymous caller. */
+  /** The id of the principal. */
   readonly callerId?: string | undefined;
   readonly params?: JsonFields | undefined;
 }

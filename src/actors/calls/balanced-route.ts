@@ -1,7 +1,5 @@
 // The route of calls that any instance of their template may answer.
 
-import type { StrategyRequest } from '../../balancing/strategy.ts';
-import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { type ExchangeRequest, ownerIdOf } from '../../domain/calls/exchange.ts';
 import { isRepeatable } from '../../domain/calls/retry-rules.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -16,7 +14,7 @@ import {
 } from './call-route.ts';
 
 /** Leads a call to the instance that the template's strategy chooses; the strategy chooses again at each step. */
-export class BalancedRoute implements CallRoute, StrategyRequest {
+export class BalancedRoute implements CallRoute {
   readonly onlyInstance = undefined;
   readonly #pool: TemplateGroup['pool'];
   readonly #request: ExchangeRequest;
@@ -24,15 +22,6 @@ export class BalancedRoute implements CallRoute, StrategyRequest {
   constructor({ pool }: TemplateGroup, request: ExchangeRequest) {
     this.#pool = pool;
     this.#request = request;
-  }
-
-  /** The caller's id, for the strategy; undefined for anonymous callers. */
-  get callerId(): string | undefined {
-    const { callerId } = this.#request;
-    return callerId === ANONYMOUS.id ? undefined : callerId;
-  }
-  get params(): StrategyRequest['params'] {
-    return this.#request.params;
   }
 
   step({ excluded }: RunningCall): Step {
@@ -48,8 +37,8 @@ export class BalancedRoute implements CallRoute, StrategyRequest {
     const options = { excluded, isRepeatable: (ref: InstanceRef) => isRepeatable(this.#request, ref) };
     const ownerId = ownerIdOf(this.#request);
     return (
-      this.#pool.pick(this, options) ??
-      this.#pool.pick(this, { ...options, hasRoom: (ref) => ref.hasCapacityFor(ownerId) })
+      this.#pool.pick(this.#request, options) ??
+      this.#pool.pick(this.#request, { ...options, hasRoom: (ref) => ref.hasCapacityFor(ownerId) })
     );
   }
 

@@ -2,7 +2,6 @@
 // one, and beside an opening that is slow over a network. binder.ts opens the binding. Source: ADR 101.
 
 import { fromEvent, take, takeUntil } from 'rxjs';
-import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { mayHedge } from '../../domain/calls/retry-rules.ts';
 import { asGatewayError, atInstance, type GatewayError } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
@@ -164,6 +163,6 @@ export function pickFor(
 ): InstanceRef | undefined {
   const { pool } = group;
   const other = last === undefined ? undefined : pickFor(group, ownerId, new Set([...excluded, last.id]));
-  const request = { callerId: ownerId === ANONYMOUS.id ? undefined : ownerId };
+  const request = { callerId: ownerId };
   return other ?? pool.pick(request, { excluded }) ?? pool.pick(request, { excluded, hasRoom: () => true });
 }
