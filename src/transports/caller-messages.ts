@@ -10,8 +10,9 @@ import {
   CLIENT_CAPABILITIES,
   type ClientAnswer,
   type ClientProfile,
+  QUESTION_REFUSALS,
 } from '../domain/mcp/client.ts';
-import { METHOD_NOT_FOUND, requestText } from '../domain/mcp/jsonrpc.ts';
+import { requestText } from '../domain/mcp/jsonrpc.ts';
 import { META } from '../domain/mcp/mcp.ts';
 
 /** The progress token that the caller gave; undefined without one. */
@@ -63,17 +64,14 @@ export function gatewayAnswerTo(
   profile: Pick<ClientProfile, 'capabilities'> | undefined,
 ): ClientAnswer | 'ask' {
   if (method === 'ping') return { result: {} };
-  if (profile === undefined) return REFUSED;
+  if (profile === undefined) return QUESTION_REFUSALS.undeclared;
   const capability = CLIENT_CAPABILITIES[method];
   const isDeclared =
     capability === undefined
       ? acceptsServerRequests(profile)
       : profile.capabilities[capability] !== undefined;
-  return isDeclared ? 'ask' : REFUSED;
+  return isDeclared ? 'ask' : QUESTION_REFUSALS.undeclared;
 }
-
-/** The answer to a request of a backend that no client can answer. */
-export const REFUSED: ClientAnswer = { error: METHOD_NOT_FOUND };
 
 /** The time after the first call of another caller, in ms, in which a message may still belong to an earlier call. */
 const MIXED_MS = 60_000;

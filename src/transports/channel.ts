@@ -10,7 +10,12 @@ import { backendUnavailable } from '../domain/errors/backend-errors.ts';
 import { type Delivered, GatewayError } from '../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json/json.ts';
 import { resultEvent } from '../domain/lists/list-pages.ts';
-import { type ClientProfile, type ServerMessage, serverRequest } from '../domain/mcp/client.ts';
+import {
+  type ClientProfile,
+  QUESTION_REFUSALS,
+  type ServerMessage,
+  serverRequest,
+} from '../domain/mcp/client.ts';
 import {
   type AnswerMessage,
   type BackendMessage,
@@ -36,7 +41,6 @@ import {
   callerTokenOf,
   gatewayAnswerTo,
   paramsForCaller,
-  REFUSED,
   RecentCallers,
   reportsProgress,
   textWithToken,
@@ -291,7 +295,7 @@ export abstract class Channel implements Conversation, HandshakeChannel {
     if (exchange !== undefined) exchange.observer.next(question);
     else if (outcome !== 'ask') question.answer(outcome);
     else if (this.#messages.observed) this.#messages.next(question);
-    else question.answer(REFUSED);
+    else question.answer(QUESTION_REFUSALS.undeclared);
   }
 
   #exchangeOf({ kind, id }: AnswerMessage): PendingExchange | undefined {

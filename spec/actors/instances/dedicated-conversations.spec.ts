@@ -3,7 +3,6 @@
 import { mock } from 'node:test';
 import { setImmediate as settled } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { NO_SUBSCRIBER } from '../../../src/actors/instances/dedicated-conversation.ts';
 import {
   DedicatedConversations,
   type DedicatedConversationsOptions,
@@ -12,6 +11,7 @@ import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import type { TransportKind } from '../../../src/domain/instances/transport-kinds.ts';
+import { QUESTION_REFUSALS } from '../../../src/domain/mcp/client.ts';
 import { spreadClock } from '../../../src/domain/time/clock.ts';
 import type { Conversation } from '../../../src/transports/transport.ts';
 import { PLAIN } from '../../helpers/backends/profiles.ts';
@@ -137,7 +137,7 @@ test('refuses questions of the backend during a request of the gateway itself', 
   const { answer } = conversation.feed?.subscribe('x:1') ?? {};
   await settled(); // requests about one resource are sent in turn
   backend.last.ask('roots/list');
-  assert.equal(backend.last.replies, [NO_SUBSCRIBER]);
+  assert.equal(backend.last.replies, [QUESTION_REFUSALS.noCall]);
   backend.last.result();
   assert.is((await answer)?.kind, 'result');
   await conversation.close();

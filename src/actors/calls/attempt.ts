@@ -17,8 +17,7 @@ import type { AttemptTrace, RequestTrace } from '../../domain/calls/request-trac
 import { isRepeatable } from '../../domain/calls/retry-rules.ts';
 import { backendUnavailable, notConnected } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
-import { type ClientAnswer, type ServerRequest, serverRequest } from '../../domain/mcp/client.ts';
-import { RPC } from '../../domain/mcp/jsonrpc.ts';
+import { QUESTION_REFUSALS, type ServerRequest, serverRequest } from '../../domain/mcp/client.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { AttemptEnding } from './call-events.ts';
@@ -215,7 +214,7 @@ export class Attempt implements Observer<ExchangeEvent> {
    */
   #ask(request: ServerRequest): void {
     if (!this.#awaitClient()) {
-      request.answer(TOO_MANY_WAIT);
+      request.answer(QUESTION_REFUSALS.tooManyWait);
       return;
     }
     this.#unanswered += 1;
@@ -281,7 +280,3 @@ function verdictOf({ outcome, error }: AttemptEnding): CallVerdict {
   if (isAnswered(outcome)) return 'answered';
   return error?.facts.health === undefined ? 'inconclusive' : 'failed';
 }
-
-const TOO_MANY_WAIT: ClientAnswer = {
-  error: { code: RPC.internalError, message: 'Too many calls are waiting for client input.' },
-};

@@ -11,8 +11,7 @@ import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import type { ClientAnswer, ClientProfile } from '../../domain/mcp/client.ts';
-import { RPC } from '../../domain/mcp/jsonrpc.ts';
+import { type ClientProfile, QUESTION_REFUSALS } from '../../domain/mcp/client.ts';
 import { includesLevel, LEGACY_VERSIONS } from '../../domain/mcp/mcp.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
@@ -278,16 +277,11 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   }
 }
 
-/** The answer to a question of a backend while no call of its client is under way. */
-export const NO_SUBSCRIBER: ClientAnswer = {
-  error: { code: RPC.methodNotFound, message: 'The client has no call in flight that could take requests.' },
-};
-
 /** Sends a request of the gateway itself. Questions of the backend are refused, since there is no client to answer them. */
 function withoutClient(conversation: Conversation, request: ExchangeRequest): Observable<ExchangeEvent> {
   return conversation
     .exchange(request)
-    .pipe(tap((event) => event.kind === 'request' && event.answer(NO_SUBSCRIBER)));
+    .pipe(tap((event) => event.kind === 'request' && event.answer(QUESTION_REFUSALS.noCall)));
 }
 
 /** Throws the error for a backend that used to keep dedicated conversations, and no longer does. */

@@ -4,8 +4,7 @@
 import type { Subscription } from 'rxjs';
 import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import type { ServerMessage } from '../../domain/mcp/client.ts';
-import { RPC } from '../../domain/mcp/jsonrpc.ts';
+import { QUESTION_REFUSALS, type ServerMessage } from '../../domain/mcp/client.ts';
 import { type Handshake, isCustomNotice } from '../../domain/mcp/mcp.ts';
 import { type Greeted, greetedOf, type StoredBinding } from '../../domain/sessions/session-value.ts';
 import type { Conversation } from '../../transports/transport.ts';
@@ -162,7 +161,7 @@ export class Binding {
 /** Answers a question of the backend that did not reach the client; every question gets an answer. */
 function refuseQuestion(message: ServerMessage): void {
   if (message.kind !== 'request') return;
-  message.answer({ error: { code: RPC.internalError, message: 'The client does not listen.' } });
+  message.answer(QUESTION_REFUSALS.notListening);
 }
 
 function hasProcesses({ definition: { transport } }: InstanceRef): boolean {

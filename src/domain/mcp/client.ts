@@ -3,7 +3,7 @@
 import type { Principal } from '../accounts/account.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/json.ts';
 import { keptBytes } from '../memory/held-bytes.ts';
-import type { JsonRpcError } from './jsonrpc.ts';
+import { type JsonRpcError, METHOD_NOT_FOUND, RPC } from './jsonrpc.ts';
 import { LIST_NOTICES, type ListField, RESOURCE_UPDATED } from './mcp.ts';
 
 /** The declarations of a client: in `initialize`, or in the `_meta` of every request. */
@@ -70,6 +70,28 @@ export function serverRequest(
   };
   return { kind: 'request', method, params, answer };
 }
+
+/** The answer of the gateway to a question that did not reach its client, or had no answer. */
+export function questionFailed(message: string): ClientAnswer {
+  return { error: { code: RPC.internalError, message } };
+}
+
+/** The answers of the gateway to questions, by the reason why no client answers them. */
+export const QUESTION_REFUSALS = {
+  /** There is no client, or it has not declared that it answers such questions. */
+  undeclared: { error: METHOD_NOT_FOUND },
+  /** The client has no call under way. */
+  noCall: {
+    error: {
+      code: RPC.methodNotFound,
+      message: 'The client has no call in flight that could take requests.',
+    },
+  },
+  notListening: questionFailed('The client does not listen.'),
+  /** The backend may go on without an answer. */
+  unanswered: questionFailed('The client did not answer.'),
+  tooManyWait: questionFailed('Too many calls are waiting for client input.'),
+} as const satisfies Readonly<Record<string, ClientAnswer>>;
 
 /** A message of a server outside an exchange. */
 export type ServerMessage = Notification | ServerRequest;

@@ -1,7 +1,7 @@
 // The questions of one legacy session: requests of its server that wait for an answer of the client.
 
-import type { ClientAnswer, ServerRequest } from '../../domain/mcp/client.ts';
-import { type JsonRpcId, numberMeant, RPC } from '../../domain/mcp/jsonrpc.ts';
+import { questionFailed, type ServerRequest } from '../../domain/mcp/client.ts';
+import { type JsonRpcId, numberMeant } from '../../domain/mcp/jsonrpc.ts';
 import type { LegacyCall } from './legacy-call.ts';
 
 /** The most pending questions of one session; further ones are refused. */
@@ -33,7 +33,7 @@ export class LegacyQuestions {
     askedAtMs: number,
   ): boolean {
     if (this.#waiting.size >= MAX_QUESTIONS) {
-      answer(failed(`Too many requests wait for the client; ${method} was not passed on.`));
+      answer(questionFailed(`Too many requests wait for the client; ${method} was not passed on.`));
       return false;
     }
     this.#waiting.set(id, { answer, call, askedAtMs });
@@ -61,7 +61,7 @@ export class LegacyQuestions {
   expire(askedUntilMs: number, cancel: (id: number, call: LegacyCall | undefined) => void): void {
     const late = this.#remove(({ askedAtMs }) => askedAtMs <= askedUntilMs);
     for (const [id, { call }] of late) cancel(Number(id), call);
-    for (const [, { answer }] of late) answer(failed('The client did not answer in time.'));
+    for (const [, { answer }] of late) answer(questionFailed('The client did not answer in time.'));
   }
 
   /**
@@ -70,7 +70,7 @@ export class LegacyQuestions {
    */
   close(): void {
     for (const [, { answer }] of this.#remove(({ call }) => call === undefined)) {
-      answer(failed('The session of the client has ended.'));
+      answer(questionFailed('The session of the client has ended.'));
     }
   }
 
@@ -79,9 +79,4 @@ export class LegacyQuestions {
     for (const [id] of removed) this.#waiting.delete(id);
     return removed;
   }
-}
-
-/** The answer to a server whose request did not reach the client. */
-export function failed(message: string): ClientAnswer {
-  return { error: { code: RPC.internalError, message } };
 }

@@ -8,7 +8,12 @@ import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import { tooMany } from '../../domain/errors/session-errors.ts';
 import type { JsonValue } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { acceptsServerRequests, type ServerMessage, type ServerRequest } from '../../domain/mcp/client.ts';
+import {
+  acceptsServerRequests,
+  questionFailed,
+  type ServerMessage,
+  type ServerRequest,
+} from '../../domain/mcp/client.ts';
 import { type JsonRpcId, numberMeant, requestText } from '../../domain/mcp/jsonrpc.ts';
 import { CallMap } from '../../domain/memory/call-map.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
@@ -19,7 +24,7 @@ import type { FaultListener, ReplyWriter } from '../endpoint-types.ts';
 import { invalidRequest, notificationMessage, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
 import { GetStream, type GetStreamDeps, isGetStreamKey } from './get-stream.ts';
 import { LegacyCall, type LegacyCallDeps } from './legacy-call.ts';
-import { failed, LegacyQuestions } from './legacy-questions.ts';
+import { LegacyQuestions } from './legacy-questions.ts';
 import { canPoll } from './legacy-request.ts';
 import { type EventBudget, LegacyStream, positionOf, type SessionStreamDeps } from './legacy-stream.ts';
 import { PostAnswer } from './post-answer.ts';
@@ -176,7 +181,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     others.sort((a, b) => Number(a.post.isLive) - Number(b.post.isLive));
     if (others.findLast(({ post }) => post.ask(message))) return;
     if (this.#getStreamOf().store(message, id)) return;
-    this.takeAnswer(id, failed('The client has no open stream.'));
+    this.takeAnswer(id, questionFailed('The client has no open stream.'));
   }
 
   ended(call: LegacyCall): void {
@@ -299,7 +304,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
         this.#getStreamOf().notify(notificationMessage(message.method, message.params));
     } catch (thrown) {
       this.onFault(thrown); // nested too deeply to be serialized
-      if (message.kind === 'request') message.answer(failed('The request cannot be passed on.'));
+      if (message.kind === 'request') message.answer(questionFailed('The request cannot be passed on.'));
     }
   }
 }

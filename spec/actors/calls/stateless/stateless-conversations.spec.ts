@@ -3,16 +3,13 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { StatelessConversation } from '../../../../src/actors/calls/stateless/stateless-conversations.ts';
-import {
-  type DedicatedConversation,
-  NO_SUBSCRIBER,
-} from '../../../../src/actors/instances/dedicated-conversation.ts';
+import type { DedicatedConversation } from '../../../../src/actors/instances/dedicated-conversation.ts';
 import type { InstanceRef } from '../../../../src/actors/instances/instance-ref.ts';
 import type { ExchangeEvent } from '../../../../src/domain/calls/exchange-event.ts';
 import { hasCode } from '../../../../src/domain/errors/errors.ts';
 import type { TransportKind } from '../../../../src/domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../../../src/domain/limits.ts';
-import { profileBytes } from '../../../../src/domain/mcp/client.ts';
+import { profileBytes, QUESTION_REFUSALS } from '../../../../src/domain/mcp/client.ts';
 import { Harness } from '../../../helpers/backends/harness.ts';
 import { ASKABLE, LARGE, modernProfile } from '../../../helpers/backends/profiles.ts';
 import { ScriptedTransport } from '../../../helpers/backends/scripted-transport.ts';
@@ -178,7 +175,7 @@ test('gives a question to the latest call, a message to a single call, elicitati
       inner.sendNotification(`notifications/${method}`);
   };
   tell();
-  assert.equal(inner.replies.splice(0), [NO_SUBSCRIBER]);
+  assert.equal(inner.replies.splice(0), [QUESTION_REFUSALS.noCall]);
   const calls = [first, second].map((received) => {
     const call = conversation.exchange({ method: 'tools/call' }).subscribe(hear(received));
     tell();
@@ -189,7 +186,7 @@ test('gives a question to the latest call, a message to a single call, elicitati
   assert.equal(inner.replies, [{ result: {} }, { result: {} }]);
   for (const call of calls) call.unsubscribe();
   tell();
-  assert.equal([inner.open, inner.replies.slice(2)], [[], [NO_SUBSCRIBER]]);
+  assert.equal([inner.open, inner.replies.slice(2)], [[], [QUESTION_REFUSALS.noCall]]);
 });
 
 test.run();

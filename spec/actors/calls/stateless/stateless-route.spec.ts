@@ -3,9 +3,9 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { STATELESS_IDLE_MS } from '../../../../src/actors/calls/stateless/stateless-conversations.ts';
-import { NO_SUBSCRIBER } from '../../../../src/actors/instances/dedicated-conversation.ts';
 import { backendUnavailable } from '../../../../src/domain/errors/backend-errors.ts';
 import type { JsonObject } from '../../../../src/domain/json/json.ts';
+import { QUESTION_REFUSALS } from '../../../../src/domain/mcp/client.ts';
 import { META } from '../../../../src/domain/mcp/mcp.ts';
 import {
   answers,
@@ -73,7 +73,7 @@ test('a list has the tools that a program offers to a client with these capabili
   const asking = { elicitation: {}, roots: {} };
   assert.equal([await listed(), await listed(asking), await listed(asking, 'bob')], [13, 17, 17]);
   const [own] = harness.conversations('a');
-  assert.equal(own?.exchanges[0]?.replies, [NO_SUBSCRIBER]);
+  assert.equal(own?.exchanges[0]?.replies, [QUESTION_REFUSALS.noCall]);
   assert.equal(
     [harness.conversations('a').length, harness.backend('a').profiles[0]?.capabilities],
     [2, asking],

@@ -19,6 +19,7 @@ import { JsonText } from '../../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../../src/domain/limits.ts';
 import {
   type ClientAnswer,
+  QUESTION_REFUSALS,
   type ServerMessage,
   type ServerRequest,
   serverRequest,
@@ -26,7 +27,6 @@ import {
 import type { Handshake } from '../../../../src/domain/mcp/mcp.ts';
 import { systemClock } from '../../../../src/domain/time/clock.ts';
 import { createGateway, type Gateway } from '../../../../src/gateway/gateway.ts';
-import { REFUSED } from '../../../../src/transports/caller-messages.ts';
 import type { Transport } from '../../../../src/transports/transport.ts';
 import { HeldTool, serving, text } from '../../../helpers/backends/function-backend.ts';
 import { NO_RULES } from '../../../helpers/backends/tool-rules.ts';
@@ -187,14 +187,14 @@ test('a question of the backend that no client can answer is refused, as at its 
     new Promise<ClientAnswer>((resolve) => {
       messages$.next(serverRequest({ method: 'roots/list', params: {} }, resolve));
     });
-  assert.equal(await question(), REFUSED, 'nothing receives it');
+  assert.equal(await question(), QUESTION_REFUSALS.undeclared, 'nothing receives it');
   // A client that leaves all of them open.
   const received: ServerMessage[] = [];
   opened.messages$.subscribe((message) => received.push(message));
   const replies: ClientAnswer[] = [];
   for (let sent = 0; sent < MAX_QUESTIONS + 2; sent += 1)
     void question().then((reply) => replies.push(reply));
-  await becomes(() => replies, [REFUSED, REFUSED]);
+  await becomes(() => replies, [QUESTION_REFUSALS.undeclared, QUESTION_REFUSALS.undeclared]);
   await becomes(() => received.length, MAX_QUESTIONS);
   await transport.close();
 });
@@ -222,7 +222,9 @@ test('each question gets its reply, however many are answered at once', async ()
   for (const { answer } of asked) answer(large);
   await becomes(() => replies.length, 300);
   // 64 are under way, and the next ones are kept up to 1 MiB.
-  const refused = replies.filter((reply) => JSON.stringify(reply) === JSON.stringify(REFUSED)).length;
+  const refused = replies.filter(
+    (reply) => JSON.stringify(reply) === JSON.stringify(QUESTION_REFUSALS.undeclared),
+  ).length;
   assert.ok(refused > 0 && refused <= 300 - 64 - 100, `${refused} were refused`);
   await transport.close();
 });

@@ -15,8 +15,12 @@ import { backendUnavailable, callCutOff } from '../../../domain/errors/backend-e
 import type { GatewayError } from '../../../domain/errors/errors.ts';
 import { type JsonObject, valuesIn } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';
-import type { ClientAnswer, ClientQuestion, ServerRequest } from '../../../domain/mcp/client.ts';
-import { RPC } from '../../../domain/mcp/jsonrpc.ts';
+import {
+  type ClientAnswer,
+  type ClientQuestion,
+  QUESTION_REFUSALS,
+  type ServerRequest,
+} from '../../../domain/mcp/client.ts';
 import { type HeldBytes, type Holding, memoryOf } from '../../../domain/memory/held-bytes.ts';
 import { UserShares } from '../../../domain/memory/user-shares.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
@@ -81,7 +85,7 @@ export class CallsWithQuestions implements CallQuestions {
           if (asking === undefined && sourced.event.kind === 'request') {
             const refusal = awaitingClientRefusal(this.#shares, ownerId);
             if (refusal !== undefined) {
-              sourced.event.answer(NO_ANSWER);
+              sourced.event.answer(QUESTION_REFUSALS.unanswered);
               source.unsubscribe();
               return subscriber.error(refusal);
             }
@@ -196,17 +200,12 @@ type Stage =
   | { readonly kind: 'kept'; readonly end: DeliverEnd; readonly disarm: () => void }
   | { readonly kind: 'waiting' | 'over' };
 
-/** The answer to a question that stays unanswered: the backend may continue without an answer. */
-const NO_ANSWER: ClientAnswer = {
-  error: { code: RPC.internalError, message: 'The client did not answer.' },
-};
-
 /**
  * Time for which questions are gathered, to reach the client together, in ms. On a busy machine dozens of ms may pass
  * between questions that a program asks at once, and each further round costs the client a request.
  */
 const GATHERING_MS = 50;
-/** The most open questions of one call; further ones are answered with NO_ANSWER. */
+/** The most open questions of one call; further ones are refused. */
 const MAX_OPEN = 64;
 
 class CallWithQuestions {
@@ -307,7 +306,7 @@ class CallWithQuestions {
 
   #addQuestion(request: ServerRequest): void {
     if (this.#open.size >= MAX_OPEN) {
-      request.answer(NO_ANSWER);
+      request.answer(QUESTION_REFUSALS.unanswered);
       return;
     }
     this.#lastKey += 1;
@@ -352,7 +351,7 @@ class CallWithQuestions {
   }
 
   #refuseQuestions(): void {
-    for (const request of this.#open.values()) request.answer(NO_ANSWER);
+    for (const request of this.#open.values()) request.answer(QUESTION_REFUSALS.unanswered);
     this.#open.clear();
     this.#questionBytes = 0;
   }

@@ -13,17 +13,14 @@ import {
   type Client,
   extensionsOf,
   profileBytes,
+  QUESTION_REFUSALS,
   type ServerMessage,
 } from '../../../domain/mcp/client.ts';
 import { isCustomNotice, LEGACY_VERSIONS } from '../../../domain/mcp/mcp.ts';
 import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type { CallConversation, Conversation } from '../../../transports/transport.ts';
-import {
-  type DedicatedConversation,
-  NO_SUBSCRIBER,
-  sharedBy,
-} from '../../instances/dedicated-conversation.ts';
+import { type DedicatedConversation, sharedBy } from '../../instances/dedicated-conversation.ts';
 import { type ConversationUse, conversationKeyOf } from '../../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 import { tellsCallsApart } from '../../instances/process-sharing.ts';
@@ -186,7 +183,7 @@ export class StatelessConversation implements CallConversation {
   #deliver(message: ServerMessage): void {
     if (message.kind === 'request') {
       const last = [...this.#calls].at(-1);
-      if (last === undefined) message.answer(NO_SUBSCRIBER);
+      if (last === undefined) message.answer(QUESTION_REFUSALS.noCall);
       else last(message);
     } else if (message.method === 'notifications/message' || isCustomNotice(message.method)) {
       if (this.#calls.size === 1) for (const call of this.#calls) call(message);

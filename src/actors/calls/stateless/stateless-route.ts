@@ -8,14 +8,13 @@ import { type ExchangeEvent, type FinalEvent, isAnswered } from '../../../domain
 import { backendTimeout } from '../../../domain/errors/backend-errors.ts';
 import { isUnanswered } from '../../../domain/errors/errors.ts';
 import { isNetworked } from '../../../domain/instances/transport-kinds.ts';
-import { type Client, extensionsOf } from '../../../domain/mcp/client.ts';
+import { type Client, extensionsOf, QUESTION_REFUSALS } from '../../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../../domain/mcp/jsonrpc.ts';
 import { listOf } from '../../../domain/mcp/mcp.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { failAfter$ } from '../../../domain/time/clock-streams.ts';
 import { forLegacy, isLogged, logLevelOf } from '../../../transports/legacy-form.ts';
 import type { CallConversation } from '../../../transports/transport.ts';
-import { NO_SUBSCRIBER } from '../../instances/dedicated-conversation.ts';
 import type { ConversationUse } from '../../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 import { type ConversationChoice, conversationFor, NO_TASKS } from '../../instances/process-sharing.ts';
@@ -244,7 +243,7 @@ export class StatelessRoute implements CallRoute {
     const list = listOf(request.method);
     if (list === undefined) return true;
     if (event.kind === 'request') {
-      event.answer(NO_SUBSCRIBER);
+      event.answer(QUESTION_REFUSALS.noCall);
       return false;
     }
     if (list === 'tools' && extensionsOf(client.profile) === undefined)

@@ -14,11 +14,10 @@ import { templateNotFound } from '../../../domain/errors/registry-errors.ts';
 import { tooManyMessages } from '../../../domain/errors/request-errors.ts';
 import { isJsonObject } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';
-import type { ServerRequest } from '../../../domain/mcp/client.ts';
+import { QUESTION_REFUSALS, type ServerRequest } from '../../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
 import { NO_CALLER } from '../../../domain/memory/user-shares.ts';
 import type { ForwardedCaller } from '../../../domain/nodes/forwarding.ts';
-import { REFUSED } from '../../../transports/caller-messages.ts';
 import type { ExchangeAnswer, ServeExchange } from '../multiplexed/multiplexed-listener.ts';
 import type { PeerRefusal, ServedInstances, ServePeer } from '../peer-listener.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../peer-protocol.ts';
@@ -261,7 +260,7 @@ class OpenConversation {
   /** The number of the question; undefined for one that is refused, because too many are open. */
   #ask(question: ServerRequest, answer: ExchangeAnswer): number | undefined {
     if (this.#questions.size >= MAX_QUESTIONS) {
-      question.answer(REFUSED);
+      question.answer(QUESTION_REFUSALS.undeclared);
       return undefined;
     }
     this.#lastQuestion += 1;

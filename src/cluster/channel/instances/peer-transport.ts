@@ -16,14 +16,18 @@ import { type Delivered, type GatewayError, reasonOf } from '../../../domain/err
 import { notWritable } from '../../../domain/errors/request-errors.ts';
 import type { InstanceDefinition } from '../../../domain/instances/instance.ts';
 import { definedFields, type JsonObject } from '../../../domain/json/json.ts';
-import { type ServerMessage, type ServerRequest, serverRequest } from '../../../domain/mcp/client.ts';
+import {
+  QUESTION_REFUSALS,
+  type ServerMessage,
+  type ServerRequest,
+  serverRequest,
+} from '../../../domain/mcp/client.ts';
 import type { Handshake } from '../../../domain/mcp/mcp.ts';
 import { type InstanceHeldBytes, UNCOUNTED_BYTES } from '../../../domain/memory/held-bytes.ts';
 import { type Linked, LinkedSet } from '../../../domain/memory/linked-set.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
 import { NO_CALLER } from '../../../domain/memory/user-shares.ts';
 import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../../domain/nodes/forwarding.ts';
-import { REFUSED } from '../../../transports/caller-messages.ts';
 import {
   CLOSED_BY_GATEWAY,
   type Closed,
@@ -399,13 +403,12 @@ class PeerConversation implements Conversation {
     else if (frame.kind === 'load') this.otherCalls = frame.otherCalls;
     else if (frame.kind !== 'question') return;
     else if (this.#messages.observed) this.#messages.next(this.#question(frame));
-    else this.#question(frame).answer(REFUSED);
+    else this.#question(frame).answer(QUESTION_REFUSALS.undeclared);
   }
 
   #question(frame: Extract<PeerFrame, { kind: 'question' }>): ServerRequest {
-    return serverRequest(frame, (answer) => {
-      this.#answer({ conversation: this.#id, question: frame.question, reply: answer });
-    });
+    const { question } = frame;
+    return serverRequest(frame, (reply) => this.#answer({ conversation: this.#id, question, reply }));
   }
 
   /** A call of the backend waits for it: beyond the bound it waits, too, and a large one becomes a refusal. */
@@ -415,7 +418,8 @@ class PeerConversation implements Conversation {
       this.#notice(INSTANCE_PATHS.reply, body, this.#ownerId);
       return;
     }
-    if (this.#waitingBytes + body.length > WAITING_BYTES) body = bytesOf({ ...request, reply: REFUSED });
+    if (this.#waitingBytes + body.length > WAITING_BYTES)
+      body = bytesOf({ ...request, reply: QUESTION_REFUSALS.undeclared });
     if (this.#waiting.length >= MAX_QUESTIONS) return; // the other node has no more open questions
     this.#waiting.push(body);
     this.#waitingBytes += body.length;
@@ -432,8 +436,7 @@ class PeerConversation implements Conversation {
       this.#waitingBytes -= next.length;
       this.#notice(INSTANCE_PATHS.reply, next, this.#ownerId);
     };
-    const options = { mayShare: this.#sharesExchanges };
-    this.#link.send(path, body, callerId, { frame: () => {}, ended }, options);
+    this.#link.send(path, body, callerId, { frame: () => {}, ended }, { mayShare: this.#sharesExchanges });
   }
 }
 
@@ -442,8 +445,6 @@ function bytesOf(value: object): Buffer {
 }
 
 function lost(reason: string, delivered: Delivered): GatewayError {
-  return backendUnavailable(reason, {
-    delivered,
-    ...(delivered === 'unknown' ? { health: 'suspicious' } : {}),
-  });
+  const health = delivered === 'unknown' ? 'suspicious' : undefined;
+  return backendUnavailable(reason, { delivered, ...definedFields({ health }) });
 }
