@@ -55,6 +55,14 @@ interface Restarted {
   readonly atMs: number;
 }
 
+/** What else an instance is added with. */
+interface AddedInstance {
+  readonly open: Open;
+  /** True when another node runs it. Default: this one. */
+  readonly isElsewhere?: boolean;
+  readonly restarted?: Restarted | undefined;
+}
+
 /** All instances of a gateway, and the groups of their templates. */
 export class Fleet {
   readonly #options: FleetOptions;
@@ -163,10 +171,10 @@ export class Fleet {
    */
   add(definition: InstanceDefinition, restarted?: Restarted): InstanceRef {
     const open = this.#endings.opensAfter(definition, this.#options.openTransport(definition));
-    return this.#add(definition, open, false, restarted);
+    return this.#add(definition, { open, restarted });
   }
 
-  #add(definition: InstanceDefinition, open: Open, isElsewhere: boolean, restarted?: Restarted): InstanceRef {
+  #add(definition: InstanceDefinition, { open, isElsewhere = false, restarted }: AddedInstance): InstanceRef {
     if (this.#isClosing) throw shuttingDown();
     const { template, id, serverId } = definition;
     const { trustOf, toolLists } = this.#options;
@@ -203,7 +211,9 @@ export class Fleet {
    */
   addElsewhere(definition: InstanceDefinition, reason?: () => string): Instance {
     const open = definition.locked === undefined ? this.#options.openElsewhere?.(definition) : undefined;
-    return open === undefined ? this.addUnreachable(definition, reason) : this.#add(definition, open, true);
+    return open === undefined
+      ? this.addUnreachable(definition, reason)
+      : this.#add(definition, { open, isElsewhere: true });
   }
 
   /** Lists an instance that cannot be reached from here; `reason` says why. An earlier one with the same id leaves. */

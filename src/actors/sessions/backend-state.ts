@@ -109,7 +109,9 @@ export class BackendState {
     const restored = this.#restored;
     this.#restored = undefined;
     const { uris } = this.#session.value;
-    return uris.flatMap((uri) => this.#subscribeAt(binding, uri, restored?.has(uri) === true) ?? []);
+    return uris.flatMap(
+      (uri) => this.#subscribeAt(binding, uri, { isKnown: restored?.has(uri) === true }) ?? [],
+    );
   }
 
   /** Ends the shared subscriptions, when the session is over. */
@@ -150,7 +152,7 @@ export class BackendState {
     const present = this.#session.binding ?? binding;
     this.#setRelease(uri, release);
     this.#session.send({ type: 'subscribed', uri });
-    if (present !== binding) this.#subscribeAt(present, uri, false);
+    if (present !== binding) this.#subscribeAt(present, uri);
     return present.refresh(this.uris);
   }
 
@@ -172,7 +174,7 @@ export class BackendState {
    * Subscribes at a new binding, and ends the subscription at the previous one. `isKnown`: the backend already has
    * the subscription.
    */
-  #subscribeAt(binding: Binding, uri: string, isKnown: boolean): Promise<unknown> | undefined {
+  #subscribeAt(binding: Binding, uri: string, { isKnown = false } = {}): Promise<unknown> | undefined {
     const shared = joinShared(uri, binding, this.#session.value.ownerId);
     this.#setRelease(uri, shared?.release);
     if (isKnown || !hasOwnState(binding)) return shared?.answer;

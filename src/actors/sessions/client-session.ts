@@ -423,7 +423,7 @@ export class ClientSession implements McpSession, SessionCore {
     this.#messages?.complete();
     this.#ended?.next(reason);
     this.#ended?.complete();
-    this.#sessions.remove(this, reason, isLost);
+    this.#sessions.remove(this, reason, { isLost });
     this.#backendState?.forget();
     void this.binding?.close();
     this.deps.fleet.release(this.group);

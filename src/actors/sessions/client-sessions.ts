@@ -194,7 +194,7 @@ export class ClientSessions implements AllSessions {
     this.#places.check(value);
   }
 
-  add(session: McpSession, mayEndOthers = true): void {
+  add(session: McpSession, { mayEndOthers = true } = {}): void {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (mayEndOthers) this.#requireNewSessions(); // one that is recovered is claimed already
     if (mayEndOthers) this.#makeRoom(session.value);
@@ -203,7 +203,7 @@ export class ClientSessions implements AllSessions {
     this.#begin(session);
   }
 
-  remove(session: McpSession, reason: EndReason, isLost = false): void {
+  remove(session: McpSession, reason: EndReason, { isLost = false } = {}): void {
     this.#forget(session, reason);
     if (session instanceof ClientSession) {
       const wasOpen = !this.#opening.delete(session);

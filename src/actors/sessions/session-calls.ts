@@ -102,7 +102,8 @@ export class SessionCalls {
         if (!couldMove || isThere) end(conversationLost(binding)); // it can continue nowhere else
       };
       const error = (thrown: unknown) => end(asGatewayError(thrown));
-      const reservation$ = binding.ref.reserve(session.value.ownerId, isContinuation, binding.conversation);
+      const { ref, conversation } = binding;
+      const reservation$ = ref.reserve(session.value.ownerId, { isContinuation, conversation });
       watching.add(reservation$.subscribe({ complete, error }));
     }
     return { exchange: (request: ExchangeRequest) => this.carry(request, binding), leave };

@@ -150,7 +150,7 @@ export class ChangeFeed {
     const processes$ = this.#deps.statelessConversations.of(ref, client);
     return merge(
       updates$,
-      processes$.pipe(mergeMap(({ feed }) => feed?.messages(uris, client.owner.id) ?? EMPTY)),
+      processes$.pipe(mergeMap(({ feed }) => feed?.messages(uris, { ownerId: client.owner.id }) ?? EMPTY)),
     );
   }
 
@@ -211,6 +211,7 @@ function updatesOf(
   { owner, uris, resumed$ }: ChangeSubscriber,
   isLate: boolean,
 ): Observable<Notification> {
-  const messages$ = feed?.messages(uris, owner.id, () => resumed$.next(), isLate) ?? EMPTY;
+  const messages$ =
+    feed?.messages(uris, { ownerId: owner.id, resumed: () => resumed$.next(), isLate }) ?? EMPTY;
   return messages$.pipe(filter(({ method }) => method === RESOURCE_UPDATED));
 }

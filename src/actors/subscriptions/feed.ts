@@ -33,6 +33,10 @@ export interface FeedClient<Message = Notification> {
   resumed?(): void;
 }
 
+interface MessagesOptions extends Pick<FeedClient, 'ownerId' | 'resumed'> {
+  readonly isLate?: boolean;
+}
+
 /** Clients that get a message in one task. */
 const CLIENTS_TOGETHER = 20;
 
@@ -111,9 +115,7 @@ export class Feed {
    */
   messages(
     uris: ReadonlySet<string>,
-    ownerId: string = ANONYMOUS.id,
-    resumed: () => void = () => {},
-    isLate = false,
+    { ownerId = ANONYMOUS.id, resumed = () => {}, isLate = false }: MessagesOptions = {},
   ): Observable<Notification> {
     return new Observable<Notification>((subscriber) => {
       subscriber.add(this.add({ ownerId, uris, deliver: (message) => subscriber.next(message), resumed }));

@@ -13,13 +13,13 @@ export interface AllSessions {
    * Adds the open aggregate session of a client. `mayEndOthers`: sessions of absent clients may be ended
    * to make room. Default: true. Throws SESSION_LIMIT, SHUTTING_DOWN or NODE_UNAVAILABLE.
    */
-  add(session: McpSession, mayEndOthers?: boolean): void;
+  add(session: McpSession, options?: { readonly mayEndOthers: boolean }): void;
   /** The open session of either kind with this id. Does not count as a use. */
   findAny(id: string): McpSession | undefined;
   /** Reports that a message of its client came, or that a use of the session, such as a call, has begun or ended. */
   used(session: McpSession): void;
   /** Removes a session of either kind that is over. `isLost`: see ClientEndFields in events.ts. Default: false. */
-  remove(session: McpSession, reason: EndReason, isLost?: boolean): void;
+  remove(session: McpSession, reason: EndReason, options?: { readonly isLost: boolean }): void;
   /**
    * Makes the row of a session, so that it outlives the gateway; undefined when sessions are not stored. `isStored`:
    * the session was read from this row.

@@ -138,7 +138,7 @@ export class AggregateBackends implements Backends {
     if (this.#options.sessions.findAny(id) !== undefined) throw sessionLost('it is open already');
     const handshake = { ...checkRecoverable(value, owner, this.#options.movesUnsafe), greeting: {} };
     const session = new AggregateSession(value, owner, handshake, this.#sessionDeps, id);
-    this.#options.sessions.add(session, false);
+    this.#options.sessions.add(session, { mayEndOthers: false });
     this.#noteOpen(session);
     session.recoverAs(generation);
     return session;
