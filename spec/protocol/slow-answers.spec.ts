@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../src/domain/time/clock.ts';
-import { slowAnswers } from '../../src/protocol/client-call.ts';
+import { createSlowAnswerTimer } from '../../src/protocol/client-call.ts';
 import { suite } from '../helpers/suite.ts';
 import { untimedScheduler } from '../helpers/time/turns.ts';
 
@@ -17,7 +17,7 @@ function fixture() {
   };
   const background = { alarm, every: () => assert.unreachable('no interval') as never };
   const rung: string[] = [];
-  const slow = slowAnswers({ ...systemClock, now: () => nowMs, background }, untimedScheduler());
+  const slow = createSlowAnswerTimer({ ...systemClock, now: () => nowMs, background }, untimedScheduler());
   return {
     slow,
     timers,

@@ -14,7 +14,7 @@ import type { FaultListener } from './endpoint-types.ts';
 import { internalFaultOf, type RpcFailure } from './rpc.ts';
 
 /** Makes the timer that reports slow answers to their calls. */
-export function slowAnswers(clock: Clock, scheduler: TaskScheduler): SharedTimer {
+export function createSlowAnswerTimer(clock: Clock, scheduler: TaskScheduler): SharedTimer {
   return new SharedTimer({ clock: backgroundClock(clock), scheduler, waitMs: SLOW_MS });
 }
 
@@ -25,7 +25,7 @@ export abstract class ClientCall<E> implements Waiter {
   links: Linked['links'];
   dueAtMs = 0;
   #subscription: Subscription | undefined;
-  #slow: SharedTimer | undefined;
+  #slowAnswerTimer: SharedTimer | undefined;
   #isOver = false;
 
   constructor(report: CallReport, onFault: FaultListener) {
@@ -51,11 +51,11 @@ export abstract class ClientCall<E> implements Waiter {
     return this.#isOver;
   }
 
-  start(events$: Observable<E>, slow: SharedTimer): void {
+  start(events$: Observable<E>, slowAnswerTimer: SharedTimer): void {
     this.#subscription = events$.subscribe(this);
-    this.#slow = slow;
+    this.#slowAnswerTimer = slowAnswerTimer;
     if (this.#isOver) this.leave();
-    else slow.add(this);
+    else slowAnswerTimer.add(this);
   }
 
   /** Ends the request without an answer, and cancels it on the backend. Returns false when it was over already. */
@@ -70,7 +70,7 @@ export abstract class ClientCall<E> implements Waiter {
   end(): boolean {
     if (this.#isOver) return false;
     this.#isOver = true;
-    this.#slow?.delete(this);
+    this.#slowAnswerTimer?.delete(this);
     this.onOver();
     return true;
   }

@@ -59,10 +59,10 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   readonly number: number;
   endWait: (() => void) | undefined;
 
-  /** `short`: the timer that all short calls share. */
+  /** `shortCallTimer`: the timer that all short calls share. */
   constructor(
     deps: CallDeps,
-    short: SharedTimer,
+    shortCallTimer: SharedTimer,
     { number, request }: StartedCall,
     input: CallInput,
     events: CallEvents,
@@ -79,7 +79,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     this.retries = new Retries(deps.budget, events, group.policy.maxRetries);
     const tool = wantedTool ?? toolOf(request);
     const timeoutMs = timeoutFor(group.policy, tool, request.viewTimeoutMs, input.timeoutMs);
-    this.deadline = new Deadline(this, deps, short, timeoutMs, request.arrivedAtMs);
+    this.deadline = new Deadline(this, deps, shortCallTimer, timeoutMs, request.arrivedAtMs);
   }
 
   // --- for the queue and the route -------------------------------------------------------------------------

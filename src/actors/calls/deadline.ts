@@ -23,7 +23,7 @@ export interface TimedCall {
  * Calls that take longer than this, in ms, get a timer of their own; all shorter ones share one timer. A call that
  * begins while others wait may get its own timer earlier.
  */
-export const SHORT_MS = 50;
+export const OWN_TIMER_AFTER_MS = 50;
 
 /** The time for which common MCP clients wait for an answer, in ms. Source: ADR 112. */
 const CLIENTS_WAIT_MS = 60_000;
@@ -32,7 +32,7 @@ const CLIENTS_WAIT_MS = 60_000;
 export class Deadline implements Waiter {
   readonly #call: TimedCall;
   readonly #clock: Clock;
-  readonly #short: SharedTimer;
+  readonly #shortCallTimer: SharedTimer;
   links: Linked['links'];
   dueAtMs = 0;
   readonly #timeoutMs: number;
@@ -45,25 +45,25 @@ export class Deadline implements Waiter {
   #isEnded = false;
   #disarm: (() => void) | undefined;
 
-  /** `short`: the timer that all short calls share; it fires after SHORT_MS. `arrivedAtMs`: see ExchangeRequest. */
+  /** `shortCallTimer`: the timer that all short calls share; it fires after OWN_TIMER_AFTER_MS. `arrivedAtMs`: see ExchangeRequest. */
   constructor(
     call: TimedCall,
     deps: CallDeps,
-    short: SharedTimer,
+    shortCallTimer: SharedTimer,
     timeoutMs: number,
     arrivedAtMs: number | undefined,
   ) {
     const { clock, maxCallMs = LIMITS.callDefaultBoundMs } = deps;
     this.#call = call;
     this.#clock = clock;
-    this.#short = short;
+    this.#shortCallTimer = shortCallTimer;
     this.#timeoutMs = timeoutMs;
     const now = clock.now();
     this.beganAtMs = arrivedAtMs ?? now;
     this.#hardEndMs = this.beganAtMs + Math.min(Math.max(maxCallMs, timeoutMs), LIMITS.callHardBoundMs);
     this.#lastMessageAtMs = this.beganAtMs;
     this.#silentAtMs = this.beganAtMs + this.silentAfterMs;
-    if (this.#waitAt(now) > SHORT_MS) short.add(this);
+    if (this.#waitAt(now) > OWN_TIMER_AFTER_MS) shortCallTimer.add(this);
     else this.#arm(now);
   }
 
@@ -133,7 +133,7 @@ export class Deadline implements Waiter {
   }
 
   #cancel(): void {
-    this.#short.delete(this);
+    this.#shortCallTimer.delete(this);
     this.#disarm?.();
   }
 

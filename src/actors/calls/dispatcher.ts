@@ -22,7 +22,7 @@ import { BoundRoute } from './bound-route.ts';
 import { Call } from './call.ts';
 import { CallEvents } from './call-events.ts';
 import type { CallDeps, CallInput } from './call-route.ts';
-import { SHORT_MS } from './deadline.ts';
+import { OWN_TIMER_AFTER_MS } from './deadline.ts';
 
 const LIST_TOOLS = 'tools/list';
 
@@ -37,12 +37,12 @@ interface DispatcherDeps extends CallDeps {
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
   /** The timer that all short calls share. */
-  readonly #short: SharedTimer;
+  readonly #shortCallTimer: SharedTimer;
   #calls = 0;
 
   constructor(deps: DispatcherDeps) {
     this.#deps = deps;
-    this.#short = new SharedTimer({ ...deps, waitMs: SHORT_MS });
+    this.#shortCallTimer = new SharedTimer({ ...deps, waitMs: OWN_TIMER_AFTER_MS });
   }
 
   /** See Gateway.exchange. */
@@ -125,7 +125,7 @@ export class Dispatcher {
         return;
       }
       budget.countCall();
-      const call = new Call(this.#deps, this.#short, started, input, events, subscriber);
+      const call = new Call(this.#deps, this.#shortCallTimer, started, input, events, subscriber);
       subscriber.add(() => call.end());
       call.tryNow();
     });

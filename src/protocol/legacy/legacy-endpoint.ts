@@ -21,7 +21,7 @@ import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { settlesWithin } from '../../domain/time/clock.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { badReferenceIn } from '../client-bounds.ts';
-import { slowAnswers } from '../client-call.ts';
+import { createSlowAnswerTimer } from '../client-call.ts';
 import {
   type ClientRequest,
   countedRequests,
@@ -82,7 +82,7 @@ export class LegacyEndpoint {
       budget: new EventBudget(bufferedBytes),
       listened: new WeakSet(),
       clock,
-      slow: slowAnswers(clock, scheduler),
+      slowAnswerTimer: createSlowAnswerTimer(clock, scheduler),
       nextNumber: () => {
         this.#lastNumber += 1;
         return this.#opaque.hide(this.#lastNumber);

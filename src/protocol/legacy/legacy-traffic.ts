@@ -41,7 +41,7 @@ const IDLE_MS = 60_000;
 
 export interface LegacyTrafficDeps extends Pick<GetStreamDeps, 'listened'> {
   readonly clock: Clock;
-  readonly slow: SharedTimer;
+  readonly slowAnswerTimer: SharedTimer;
   readonly budget: EventBudget;
   /** A number that was not returned before. */
   nextNumber(): number;
@@ -106,7 +106,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     this.#idleSinceMs = undefined;
     if (!this.#session.isShared && acceptsServerRequests(this.#session.value.profile))
       this.#receiveMessages();
-    call.start(events$, this.#deps.slow);
+    call.start(events$, this.#deps.slowAnswerTimer);
   }
 
   /**

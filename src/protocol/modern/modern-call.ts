@@ -30,7 +30,7 @@ import { invalidParams, type ModernRequest } from './modern-request.ts';
 
 export interface ModernCallDeps {
   readonly affinity: ModernAffinity;
-  readonly slow: SharedTimer;
+  readonly slowAnswerTimer: SharedTimer;
   readonly onFault: FaultListener;
   readonly questions: CallQuestions;
 }

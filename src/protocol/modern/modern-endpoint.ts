@@ -11,7 +11,7 @@ import { acceptsServerRequests, type ClientQuestion, type Notification } from '.
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { hasRounds, isOfOtherEra, META } from '../../domain/mcp/mcp.ts';
 import { badReferenceIn } from '../client-bounds.ts';
-import { slowAnswers } from '../client-call.ts';
+import { createSlowAnswerTimer } from '../client-call.ts';
 import type { ClientRequest } from '../client-message.ts';
 import type { Backends } from '../endpoint-backends.ts';
 import {
@@ -67,7 +67,7 @@ export class ModernEndpoint {
     this.#listens = new ListenStreams({ onFault, scheduler, declarations });
     this.#deps = {
       affinity: new ModernAffinity(stateKeys, tasks, clock),
-      slow: slowAnswers(clock, scheduler),
+      slowAnswerTimer: createSlowAnswerTimer(clock, scheduler),
       onFault,
       questions,
     };
@@ -162,7 +162,7 @@ export class ModernEndpoint {
   #begin(asked: ModernRequest, request: McpRequest, reply: ReplyWriter): void {
     const report = request.report(asked);
     const call = new ModernCall(asked, report, reply, this.#deps);
-    call.start(this.#answers(asked, request, report), this.#deps.slow);
+    call.start(this.#answers(asked, request, report), this.#deps.slowAnswerTimer);
     if (!call.isOver) reply.onGone(() => call.cancel());
   }
 
