@@ -21,8 +21,8 @@ import type { SessionOpening } from '../../src/domain/sessions/all-sessions.ts';
 import { type McpSession, type Reservation, SessionActivity } from '../../src/domain/sessions/mcp-session.ts';
 import {
   type AnySessionValue,
-  greetedOf,
   type StoredBinding,
+  storedHandshakeOf,
 } from '../../src/domain/sessions/session-value.ts';
 import type { Backends } from '../../src/protocol/endpoint-backends.ts';
 import { AnsweredExchange, HANDSHAKE as SILENT_HANDSHAKE } from '../helpers/backends/scripted-transport.ts';
@@ -102,7 +102,7 @@ export class ScriptedSession implements McpSession {
 
   get value(): AnySessionValue {
     const { ownerId, profile, uris, handshake, logLevel, binding } = this;
-    const greeted = greetedOf(handshake);
+    const greeted = storedHandshakeOf(handshake);
     return { ...newSession('t', ownerId, profile), uris, greeted, ...definedFields({ logLevel, binding }) };
   }
 

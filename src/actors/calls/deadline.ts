@@ -45,7 +45,7 @@ export class Deadline implements Waiter {
   #isEnded = false;
   #disarm: (() => void) | undefined;
 
-  /** `shortCallTimer`: the timer that all short calls share; it fires after OWN_TIMER_AFTER_MS. `arrivedAtMs`: see ExchangeRequest. */
+  /** `shortCallTimer`: what all short calls share; it fires after OWN_TIMER_AFTER_MS. `arrivedAtMs`: see ExchangeRequest. */
   constructor(
     call: TimedCall,
     deps: CallDeps,

@@ -6,7 +6,11 @@ import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-
 import type { JsonObject } from '../../domain/json/json.ts';
 import { QUESTION_REFUSALS, type ServerMessage } from '../../domain/mcp/client.ts';
 import { type Handshake, isCustomNotice } from '../../domain/mcp/mcp.ts';
-import { type Greeted, greetedOf, type StoredBinding } from '../../domain/sessions/session-value.ts';
+import {
+  type StoredBinding,
+  type StoredHandshake,
+  storedHandshakeOf,
+} from '../../domain/sessions/session-value.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import type { ConversationUse } from '../instances/dedicated-conversations.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -31,7 +35,7 @@ export class Binding {
   readonly feed: Feed | undefined;
   /** What the value of the session stores of it: the ids of the instance and of its registration, and `isShared`. */
   readonly storedBinding: StoredBinding;
-  readonly greeted: Greeted;
+  readonly storedHandshake: StoredHandshake;
   readonly #use: ConversationUse | undefined;
   readonly #buffer: MessageBuffer<ServerMessage> | undefined;
   #listener: FeedClient<ServerMessage> | undefined;
@@ -44,7 +48,7 @@ export class Binding {
     this.conversation = use?.conversation.inner;
     this.isShared = use === undefined || use.conversation.sharing === 'equalExtensions';
     this.storedBinding = { instanceId: ref.id, serverId: ref.serverId, isShared: this.isShared };
-    this.greeted = greetedOf(handshake);
+    this.storedHandshake = storedHandshakeOf(handshake);
     if (use === undefined) this.feed = ref.feed;
     else if (handshake.era === 'modern' || this.isShared) this.feed = use.conversation.feed;
     else if (!isNetworked(ref.definition)) {

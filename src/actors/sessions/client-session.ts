@@ -18,7 +18,7 @@ import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isOfOtherEra, listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
 import type { AllSessions, SessionRow } from '../../domain/sessions/all-sessions.ts';
 import { type McpSession, SessionActivity } from '../../domain/sessions/mcp-session.ts';
-import type { Greeted, SessionValue } from '../../domain/sessions/session-value.ts';
+import type { SessionValue, StoredHandshake } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, ExcludedIds, LocalAnswer } from '../calls/call-route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { noneHealthy } from '../no-instance.ts';
@@ -125,14 +125,14 @@ export class ClientSession implements McpSession, SessionCore {
   get questionMs(): number {
     return longestQuestionMs(this.group.policy, this.deps.maxCallMs);
   }
-  get #greeted(): Greeted {
+  get #storedHandshake(): StoredHandshake {
     const { greeted } = this.value;
     if (greeted === undefined) throw new Error('a session has no backend before it is open');
     return greeted;
   }
   /** The handshake of the present or last binding; for a recovered session without one, that of its first backend. */
   get handshake(): Handshake {
-    return this.binding?.handshake ?? { ...this.#greeted, greeting: {} };
+    return this.binding?.handshake ?? { ...this.#storedHandshake, greeting: {} };
   }
   /** The instance of the present or last binding. Throws before the first binding. */
   get instance() {
@@ -200,7 +200,9 @@ export class ClientSession implements McpSession, SessionCore {
       return () => this.activity.isIdle && this.#messages?.areObserved === false && this.setIdle();
     });
     const { lists } = this.#options;
-    return lists?.withNotices(messages$, { ...this.#greeted, ownerId: this.value.ownerId }) ?? messages$;
+    return (
+      lists?.withNotices(messages$, { ...this.#storedHandshake, ownerId: this.value.ownerId }) ?? messages$
+    );
   }
 
   get untilListening(): Promise<void> | undefined {

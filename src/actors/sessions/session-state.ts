@@ -56,7 +56,7 @@ export function newSession(
 
 /** The state of the session with this binding. */
 export function boundTo<S extends SessionState>(before: S, binding: Binding): S {
-  const { greeted = binding.greeted } = before.value;
+  const { greeted = binding.storedHandshake } = before.value;
   const { storedBinding } = binding;
   // A session that was read again, and is bound where it was, has not changed: its row is not written.
   const value = isSameBinding(before.value.binding, storedBinding)

@@ -109,7 +109,7 @@ export type AnySessionValue = SessionValue | AggregateSessionValue;
 /** The binding that the value of a session keeps. */
 export type StoredBinding = NonNullable<SessionValue['binding']>;
 /** The server that the client knows from the handshake. */
-export type Greeted = NonNullable<SessionValue['greeted']>;
+export type StoredHandshake = NonNullable<SessionValue['greeted']>;
 
 /** The generation of a new session. Each life that claims the session increases it by one. */
 export const FIRST_GENERATION = 1;
@@ -155,7 +155,12 @@ export function readSession(text: string): AnySessionValue {
 }
 
 /** The part of a handshake that the value keeps. */
-export function greetedOf({ era, protocolVersion, serverInfo, capabilities }: Handshake): Greeted {
+export function storedHandshakeOf({
+  era,
+  protocolVersion,
+  serverInfo,
+  capabilities,
+}: Handshake): StoredHandshake {
   const { name, version } = serverInfo;
   return { era, protocolVersion, serverInfo: { name, version }, capabilities };
 }

@@ -51,7 +51,7 @@ import { aggregateExchange } from './aggregate-exchange.ts';
 import { askedNames, isUpdate, updatesAsAsked } from './composed-uris.ts';
 import { AggregateExtensions, type ToTemplate } from './extensions.ts';
 import { FindableTools, type ToolIndexes } from './findable-tools.ts';
-import { aggregateGreeting } from './greeting.ts';
+import { aggregateHandshakeResult } from './handshake.ts';
 import type { AggregateLists } from './lists.ts';
 import { splitInstance, withAggregateInstance } from './names.ts';
 import { SearchMode } from './search-mode.ts';
@@ -365,23 +365,23 @@ export class AggregateBackends implements Backends {
     return this.#options.templates().includes(template) && this.#selection.includes(owner, template);
   }
 
-  /** The handshake result: one object for equal greetings, since each session keeps it. */
+  /** The handshake result: one object for equal results, since each session keeps it. */
   #handshake(owner: Owner): Handshake {
     const templates = this.#templates(owner);
     const handshakesOf = (template: string) => this.#options.backendsOf(template).handshakes(owner);
-    const greeting = aggregateGreeting(
+    const result = aggregateHandshakeResult(
       templates.map((template) => ({ template, handshakes: handshakesOf(template) })),
       this.#selection.presentation(),
     );
-    const key = shortKey(JSON.stringify(greeting));
-    const { capabilities, serverInfo } = greeting;
+    const key = shortKey(JSON.stringify(result));
+    const { capabilities, serverInfo } = result;
     const protocolVersion = LEGACY_VERSIONS[0];
     const handshake = this.#handshakes.get(key) ?? {
       era: 'legacy',
       protocolVersion,
       serverInfo,
       capabilities,
-      greeting,
+      greeting: result,
     };
     this.#handshakes.set(key, handshake);
     return handshake;

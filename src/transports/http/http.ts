@@ -21,8 +21,8 @@ import { ToolHeaders } from './tool-headers.ts';
 export const open: OpenTransport = managed(openHttp);
 
 /**
- * The most different handshakes that are remembered: the greeting of a server may depend on the declarations of its client, in a
- * few variants.
+ * The most different handshakes that are remembered: the result of a server may depend on the declarations of its client,
+ * in a few variants.
  */
 const HANDSHAKES_REMEMBERED = 16;
 
@@ -69,7 +69,7 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
   /** The openings, made at the first one for a client, which most of thousands of instances never have. */
   #openingsMade: HttpOpenings<HttpConversation> | undefined;
   /**
-   * The results of the last handshakes, once each: a greeting may be kilobytes, and thousands of sessions refer to
+   * The results of the last handshakes, once each: a result may be kilobytes, and thousands of sessions refer to
    * one. Undefined before the first handshake of a client.
    */
   #handshakes: LruMap<Handshake> | undefined;

@@ -6,8 +6,8 @@ import type { ClientProfile, Owner } from '../../../domain/mcp/client.ts';
 import type { Handshake } from '../../../domain/mcp/mcp.ts';
 import {
   type AggregateSessionValue,
-  greetedOf,
   SESSION_VERSION,
+  storedHandshakeOf,
 } from '../../../domain/sessions/session-value.ts';
 
 const NO_SUBSCRIPTIONS: AggregateSessionValue['uris'] = Object.freeze({});
@@ -24,7 +24,7 @@ export function newAggregateSession(
 ): AggregateSessionValue {
   const { id: ownerId, templates } = owner;
   const restriction = templates === undefined ? {} : { templates: [...templates] };
-  const greeted = greetedOf(handshake);
+  const greeted = storedHandshakeOf(handshake);
   const common = {
     version: SESSION_VERSION,
     ownerId,

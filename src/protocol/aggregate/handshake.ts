@@ -25,7 +25,10 @@ const MAX_VALUES = 2_000;
 const INTRODUCTION = 'The names of tools and prompts begin with the name of their server and `__`.';
 
 /** Always announces lists and their changes, since templates come and go; everything else if an instance has it. */
-export function aggregateGreeting(templates: readonly TemplateHandshakes[], presentation: Presentation = {}) {
+export function aggregateHandshakeResult(
+  templates: readonly TemplateHandshakes[],
+  presentation: Presentation = {},
+) {
   const { mode, names, instructions: own, view } = presentation;
   const partial = mode === 'search' ? [SEARCH_INSTRUCTIONS] : [];
   const all = [...partial, own ?? instructionsOf(templates, names !== 'bare')].filter(isText);
