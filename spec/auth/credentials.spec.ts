@@ -8,7 +8,7 @@ import { newUser } from '../../src/auth/accounts/accounts.ts';
 import { isSecretOf, KeyUse, newKey, parseKey } from '../../src/auth/accounts/api-keys.ts';
 import { Passwords } from '../../src/auth/accounts/passwords.ts';
 import { Tokens } from '../../src/auth/accounts/tokens.ts';
-import { keyPrincipal, statusOf } from '../../src/auth/permissions.ts';
+import { keyPrincipal, statusOf } from '../../src/auth/principals.ts';
 import { GatewayProofs } from '../../src/auth/secrets/gateway-proof.ts';
 import {
   type ApiKey,
@@ -291,14 +291,14 @@ function claimsOf(token: string): Record<string, unknown> {
 
 tokenSuite.run();
 
-const permissions = suite('permissions');
+const principals = suite('principals');
 
 const limits = { userHourlyLimit: 7, apiKeyHourlyLimit: 9 };
 const at = '2030-01-01T00:00:00.000Z';
 const admin: User = { ...user, role: 'admin' };
 const key: ApiKey = { id: 'k', name: 'robot', permissions: ['tools:call'], secretHash: 'y', createdAt: at };
 
-permissions('a key has the scopes that both its permissions and the current role of its owner allow', () => {
+principals('a key has the scopes that both its permissions and the current role of its owner allow', () => {
   const scopesOf = (permissions: readonly Scope[], owner: User | undefined) =>
     keyPrincipal({ ...key, permissions }, owner, limits).scopes;
   const mayRole = { admin: [...SCOPES], user: ['gateway:read', 'tools:call'] };
@@ -314,7 +314,7 @@ permissions('a key has the scopes that both its permissions and the current role
   }
 });
 
-permissions('a key may use the templates that both it and its owner may use', () => {
+principals('a key may use the templates that both it and its owner may use', () => {
   const templatesOf = (own?: string[], owners?: string[]) =>
     keyPrincipal(
       { ...key, ...(own && { templates: own }) },
@@ -328,7 +328,7 @@ permissions('a key may use the templates that both it and its owner may use', ()
   assert.equal(templatesOf(['a'], ['c']), new Set());
 });
 
-permissions('the stamp of a key is the stamp of its owner, and ends when the key expires', () => {
+principals('the stamp of a key is the stamp of its owner, and ends when the key expires', () => {
   const { id: userId } = user;
   const { stamp } = statusOf(user);
   assert.equal(statusOf(user), { userId, stamp, endsAtMs: Number.POSITIVE_INFINITY });
@@ -337,4 +337,4 @@ permissions('the stamp of a key is the stamp of its owner, and ends when the key
   assert.equal(statusOf(undefined, key), { stamp: '', endsAtMs: Number.POSITIVE_INFINITY });
 });
 
-permissions.run();
+principals.run();

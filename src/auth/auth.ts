@@ -24,7 +24,7 @@ import { CALL_WINDOW_SECONDS, RateLimiter, type SharedCounter } from './limits/r
 import { AccessTokens } from './oauth/access-tokens.ts';
 import { Grants } from './oauth/grants.ts';
 import type { OAuthKeys } from './oauth/oauth-keys.ts';
-import { type KnownRoles, keyPrincipal, userPrincipal } from './permissions.ts';
+import { type KnownRoles, keyPrincipal, userPrincipal } from './principals.ts';
 import { GatewayProofs, type ProofRequest, type TokenProof } from './secrets/gateway-proof.ts';
 import type { OwnAddress } from './secrets/proof.ts';
 import type { Secrets } from './secrets/secrets.ts';

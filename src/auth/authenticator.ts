@@ -33,7 +33,7 @@ import {
   keyPrincipal,
   statusOf,
   userPrincipal,
-} from './permissions.ts';
+} from './principals.ts';
 
 /** The longest credential, in characters: tokens have about 400, API keys 63. */
 const MAX_CREDENTIAL_LENGTH = 4_096;

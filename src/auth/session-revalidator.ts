@@ -11,7 +11,7 @@ import type { AccountStore } from '../persistence/store.ts';
 import { idsBehind } from './accounts/accounts.ts';
 import type { Identity } from './authenticator.ts';
 import { type Grants, usersOf } from './oauth/grants.ts';
-import { type AccountStatus, isActive, statusOf } from './permissions.ts';
+import { type AccountStatus, isActive, statusOf } from './principals.ts';
 
 /** Interval of the checks: the longest time until an expiry, or an unreported change, takes effect. */
 const CHECK_MS = 2_000;

@@ -4,7 +4,7 @@ import type { GroupRole, GroupRoles } from '../../config/group-roles.ts';
 import { type DefinedRoles, isBuiltIn } from '../../domain/accounts/account.ts';
 import { noRoleForGroups } from '../../domain/errors/account-errors.ts';
 import { isJsonObject } from '../../domain/json/json.ts';
-import { scopesOfRole } from '../permissions.ts';
+import { scopesOfRole } from '../principals.ts';
 
 /** The claim of this name, which may contain dots; if there is none, the name is a path: `realm_access.roles`. */
 export function claimOf(payload: unknown, name: string): unknown {

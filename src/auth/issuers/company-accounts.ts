@@ -29,7 +29,7 @@ import { insistently } from '../../persistence/insistent.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
 import type { AccountStore } from '../../persistence/store.ts';
 import { newUser } from '../accounts/accounts.ts';
-import { scopesOfRole } from '../permissions.ts';
+import { scopesOfRole } from '../principals.ts';
 import { claimOf, groupsIn, roleForGroups } from './claims.ts';
 import {
   type Claims,

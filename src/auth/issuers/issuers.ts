@@ -24,7 +24,7 @@ import { cutText } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { ForeignTokens, Identity } from '../authenticator.ts';
 import { type AccessClaims, isScope } from '../oauth/access-tokens.ts';
-import { type HourlyLimits, issuedPrincipal, scopesOfRole } from '../permissions.ts';
+import { type HourlyLimits, issuedPrincipal, scopesOfRole } from '../principals.ts';
 import { claimOf, groupsIn, roleForGroups } from './claims.ts';
 import type { CompanyAccounts } from './company-accounts.ts';
 import { type IssuerKeySet, IssuerKeys } from './issuer-keys.ts';
