@@ -8,7 +8,7 @@ import { systemClock } from '../../src/domain/time/clock.ts';
 import { addressesIn } from '../../src/net/network-guard.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { OAuthStore } from '../../src/persistence/oauth-store.ts';
-import { connectionKey } from '../../src/vault/connections.ts';
+import { accountConnectionKey } from '../../src/vault/account-connections.ts';
 import type { OAuthBackend, Target } from '../../src/vault/oauth-backends.ts';
 import { Vault } from '../../src/vault/vault.ts';
 import { suite } from '../helpers/suite.ts';
@@ -169,7 +169,7 @@ async function connectMore(store: OAuthStore, users: number): Promise<void> {
   const backend = { server: { issuer }, resource } as OAuthBackend;
   for (let user = 1; user < users; user += 1) {
     const owner = `user-${user}`;
-    const key = connectionKey(owner, backend);
+    const key = accountConnectionKey(owner, backend);
     await store.save({ ...row, key, userId: owner, value: JSON.stringify({ ...value, owner }) });
   }
 }

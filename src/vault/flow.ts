@@ -7,8 +7,12 @@ import { definedFields } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
+import {
+  type AccountConnections,
+  accountConnectionKey,
+  type StoredAccountConnection,
+} from './account-connections.ts';
 import { BackendFetchFailure, ServerChanged } from './backend-fetch.ts';
-import { type Connections, connectionKey, type StoredConnection } from './connections.ts';
 import type { BeginRequest, Finished, OAuthBackend, OAuthBackends, Target } from './oauth-backends.ts';
 import type { OAuthRequests } from './oauth-requests.ts';
 import type { OwnClients } from './own-clients.ts';
@@ -64,7 +68,7 @@ export interface FlowOptions {
   readonly store: Pick<OAuthStore, 'save' | 'find' | 'consume'>;
   readonly backends: OAuthBackends;
   readonly clients: OwnClients;
-  readonly connections: Connections;
+  readonly connections: AccountConnections;
   readonly requests: OAuthRequests;
 }
 
@@ -169,7 +173,7 @@ export class Flow {
       );
     });
     const { scopes = begun.scopes, ...tokens } = tokensIn(answer, clock.wall());
-    const value: StoredConnection = {
+    const value: StoredAccountConnection = {
       owner,
       issuer,
       resource,
@@ -180,13 +184,13 @@ export class Flow {
       // The secret of a client that an admin gave is read from the instance, where it may change.
       ...(target.auth.clientId === undefined ? definedFields({ clientSecret: own.secret }) : {}),
     };
-    await connections.save(connectionKey(owner, backend), value);
+    await connections.save(accountConnectionKey(owner, backend), value);
     return { target, owner, returnTo };
   }
 
   /** The scopes of the instance, else those that the backend asked for, and those for which a call was refused. */
   async #scopesFor(target: Target, backend: OAuthBackend, owner: string): Promise<readonly string[]> {
-    const before = await this.#options.connections.find(connectionKey(owner, backend));
+    const before = await this.#options.connections.find(accountConnectionKey(owner, backend));
     const asked = target.auth.scopes ?? backend.scopes;
     const offline = backend.server.scopes_supported?.includes('offline_access') ? ['offline_access'] : [];
     const all = [...asked, ...(before?.value.wanted ?? []), ...(asked.length === 0 ? [] : offline)];

@@ -9,8 +9,8 @@ import { definedFields } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
+import type { StoredAccountConnection } from './account-connections.ts';
 import { BackendFetchFailure } from './backend-fetch.ts';
-import type { StoredConnection } from './connections.ts';
 import type { OAuthBackend, ServerMetadata, Target } from './oauth-backends.ts';
 import type { OAuthRequests } from './oauth-requests.ts';
 
@@ -124,7 +124,7 @@ export class OwnClients {
    */
   holding(
     { auth: { clientId, clientSecret } }: Pick<Target, 'auth'>,
-    { clientId: id, clientSecret: own }: Pick<StoredConnection, 'clientId' | 'clientSecret'>,
+    { clientId: id, clientSecret: own }: Pick<StoredAccountConnection, 'clientId' | 'clientSecret'>,
   ): OwnClient | undefined {
     if (clientId === undefined) return { id, secret: own };
     return clientId === id ? { id, secret: clientSecret } : undefined;

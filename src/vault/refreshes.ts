@@ -6,14 +6,14 @@ import { LruMap } from '../domain/memory/lru-map.ts';
 import { type Clock, sleep } from '../domain/time/clock.ts';
 import { scopesIn } from '../net/http1/challenge.ts';
 import { insistently } from '../persistence/insistent.ts';
-import { BackendFetchFailure } from './backend-fetch.ts';
 import {
-  type Connections,
-  connectionKey,
+  type AccountConnections,
+  accountConnectionKey,
   type Lives,
-  type ReadConnection,
-  type StoredConnection,
-} from './connections.ts';
+  type ReadAccountConnection,
+  type StoredAccountConnection,
+} from './account-connections.ts';
+import { BackendFetchFailure } from './backend-fetch.ts';
 import type { OAuthBackend, Target } from './oauth-backends.ts';
 import { OAuthRefusal, type OAuthRequests } from './oauth-requests.ts';
 import type { OwnClients } from './own-clients.ts';
@@ -51,7 +51,7 @@ export class NotConnected extends Error {
   }
 }
 
-interface KnownToken extends Pick<StoredConnection, 'expiresAtMs' | 'dueAtMs'> {
+interface KnownToken extends Pick<StoredAccountConnection, 'expiresAtMs' | 'dueAtMs'> {
   readonly token: string;
   /** The time at which the row was read, by the monotonic clock. */
   readonly readAtMs: number;
@@ -61,11 +61,11 @@ export interface RefreshesOptions {
   readonly clock: Clock;
   /** The lives of the nodes; undefined on the only node. */
   readonly lives?: Lives | undefined;
-  readonly connections: Connections;
+  readonly connections: AccountConnections;
   readonly clients: OwnClients;
   readonly requests: OAuthRequests;
   /** Called when the connection has ended by itself; `reason` is a clause. */
-  readonly onEnded: (value: StoredConnection, reason: string) => void;
+  readonly onEnded: (value: StoredAccountConnection, reason: string) => void;
 }
 
 /**
@@ -105,7 +105,7 @@ export class Refreshes {
 
   /** The token; all callers of this node share one reading. Rejects with NotConnected, and with BackendFetchFailure. */
   token(target: Target, backend: OAuthBackend, owner: string, refused?: string): Promise<string> {
-    const key = connectionKey(owner, backend);
+    const key = accountConnectionKey(owner, backend);
     const name = `${key} ${refused ?? ''}`;
     const loading = this.#loading.get(name) ?? this.#load(target, backend, key, refused);
     if (!this.#loading.has(name)) {
@@ -187,7 +187,7 @@ export class Refreshes {
     key: string,
     before: KnownToken | undefined,
     refused: string | undefined,
-  ): Promise<ReadConnection | string> {
+  ): Promise<ReadAccountConnection | string> {
     const { connections, clock } = this.#options;
     try {
       const read = await connections.find(key);
@@ -210,13 +210,13 @@ export class Refreshes {
    * True while the lease holds. That of a node that has ended counts as over: the node will not store the token that
    * it asked for.
    */
-  #isHeld(lease: StoredConnection['lease']): boolean {
+  #isHeld(lease: StoredAccountConnection['lease']): boolean {
     const { lives, clock } = this.#options;
     if (lease === undefined || lease.untilMs <= clock.wall()) return false;
     return lease.life === undefined || lives?.hasEnded(lease.life) !== true;
   }
 
-  #keep(key: string, { accessToken: token, expiresAtMs, dueAtMs }: StoredConnection): string {
+  #keep(key: string, { accessToken: token, expiresAtMs, dueAtMs }: StoredAccountConnection): string {
     this.#known.set(key, { token, expiresAtMs, dueAtMs, readAtMs: this.#options.clock.now() });
     return token;
   }
@@ -228,7 +228,7 @@ export class Refreshes {
   async #refresh(
     target: Target,
     backend: OAuthBackend,
-    read: ReadConnection,
+    read: ReadAccountConnection,
     refreshToken: string,
     tries: number,
   ): Promise<boolean> {
@@ -261,19 +261,19 @@ export class Refreshes {
    * Stores the new tokens. The earlier refresh token is used up, so they must not be lost, whatever else changes the
    * row, or the database does.
    */
-  async #store(taken: ReadConnection, changes: Partial<StoredConnection>): Promise<void> {
+  async #store(taken: ReadAccountConnection, changes: Partial<StoredAccountConnection>): Promise<void> {
     const { connections } = this.#options;
-    let read: ReadConnection | undefined = taken;
+    let read: ReadAccountConnection | undefined = taken;
     // Without this lease it was disconnected, or connected again.
     while (read !== undefined && read.value.lease?.untilMs === taken.value.lease?.untilMs) {
-      const before: ReadConnection = read;
+      const before: ReadAccountConnection = read;
       const write = () => connections.replace(before, { ...before.value, ...changes });
       if ((await insistently(this.#options.clock, write)) !== undefined) return;
       read = await insistently(this.#options.clock, () => connections.find(taken.key));
     }
   }
 
-  async #asked(target: Target, backend: OAuthBackend, value: StoredConnection, refreshToken: string) {
+  async #asked(target: Target, backend: OAuthBackend, value: StoredAccountConnection, refreshToken: string) {
     const { clients, requests, clock } = this.#options;
     const { server, resource } = backend;
     const oauth = await import('oauth4webapi');
@@ -294,7 +294,7 @@ export class Refreshes {
     return tokensIn(answer, clock.wall());
   }
 
-  async #end(read: ReadConnection, reason: string): Promise<void> {
+  async #end(read: ReadAccountConnection, reason: string): Promise<void> {
     const { connections, onEnded } = this.#options;
     const { refreshToken: _, lease: __, ...value } = read.value;
     this.#known.delete(read.key);
@@ -338,7 +338,7 @@ export function tokensIn(
   };
 }
 
-function isOver({ expiresAtMs }: Pick<StoredConnection, 'expiresAtMs'>, nowMs: number): boolean {
+function isOver({ expiresAtMs }: Pick<StoredAccountConnection, 'expiresAtMs'>, nowMs: number): boolean {
   return expiresAtMs !== undefined && expiresAtMs <= nowMs;
 }
 
@@ -347,6 +347,6 @@ function timesOf(lifeMs: number, nowMs: number) {
   return { expiresAtMs, dueAtMs: expiresAtMs - Math.min(MARGIN_MS, lifeMs / 4) };
 }
 
-function isDue({ dueAtMs }: Pick<StoredConnection, 'dueAtMs'>, nowMs: number): boolean {
+function isDue({ dueAtMs }: Pick<StoredAccountConnection, 'dueAtMs'>, nowMs: number): boolean {
   return dueAtMs !== undefined && dueAtMs <= nowMs;
 }

@@ -13,14 +13,14 @@ import type { AddressCheck } from '../net/network-guard.ts';
 import type { SystemLookups } from '../net/system-lookups.ts';
 import type { OAuthStore } from '../persistence/oauth-store.ts';
 import type { BackendAccount, BearerTokens } from '../transports/backend-account.ts';
-import { BackendFetch, BackendFetchFailure, ServerChanged } from './backend-fetch.ts';
 import {
-  Connections,
-  connectionKey,
+  AccountConnections,
+  accountConnectionKey,
   type Lives,
-  type ReadConnection,
-  shownConnection,
-} from './connections.ts';
+  type ReadAccountConnection,
+  shownAccountConnection,
+} from './account-connections.ts';
+import { BackendFetch, BackendFetchFailure, ServerChanged } from './backend-fetch.ts';
 import { Flow } from './flow.ts';
 import {
   type BeginRequest,
@@ -63,7 +63,7 @@ export class Vault {
   readonly #options: VaultOptions;
   readonly #backends: OAuthBackends;
   readonly #clients: OwnClients;
-  readonly #connections: Connections;
+  readonly #connections: AccountConnections;
   readonly #refreshes: Refreshes;
   readonly #flow: Flow;
   readonly #requests: OAuthRequests;
@@ -82,7 +82,7 @@ export class Vault {
       base: () => address.issuer,
       isPublic: () => address.isPublic,
     });
-    this.#connections = new Connections({ store, clock, warn });
+    this.#connections = new AccountConnections({ store, clock, warn });
     const parts = { connections: this.#connections, clients: this.#clients, requests };
     this.#refreshes = new Refreshes({
       ...options,
@@ -133,7 +133,7 @@ export class Vault {
     const finished = await this.#flow.finish(query, binding);
     const backend = await this.#backends.stored(finished.target);
     if (backend !== undefined) {
-      this.#refreshes.forget(connectionKey(finished.owner, backend));
+      this.#refreshes.forget(accountConnectionKey(finished.owner, backend));
       this.#emit('connected', finished.owner, backend);
     }
     return finished;
@@ -142,8 +142,8 @@ export class Vault {
   /** The connection of this owner; undefined without one. */
   async find(target: Target, owner: string): Promise<AccountConnection | undefined> {
     const backend = await this.#backends.stored(target);
-    const read = backend && (await this.#connections.find(connectionKey(owner, backend)));
-    return read && shownConnection(read);
+    const read = backend && (await this.#connections.find(accountConnectionKey(owner, backend)));
+    return read && shownAccountConnection(read);
   }
 
   /** The tokens of this owner for one backend, for its transport. */
@@ -187,7 +187,7 @@ export class Vault {
 
   /** The connections, newest first, at most 1,000. `owner`: only those of this one. */
   async list(owner?: string): Promise<readonly AccountConnection[]> {
-    return (await this.#connections.list(owner)).map(shownConnection);
+    return (await this.#connections.list(owner)).map(shownAccountConnection);
   }
 
   /**
@@ -208,7 +208,7 @@ export class Vault {
     return true;
   }
 
-  async #revoke({ value }: ReadConnection): Promise<void> {
+  async #revoke({ value }: ReadAccountConnection): Promise<void> {
     const { endpoint, refreshToken, accessToken } = value;
     const backend = await this.#backends.stored({ endpoint });
     const { server } = backend ?? {};
@@ -276,7 +276,7 @@ class VaultTokens implements BearerTokens {
     try {
       this.#backend ??= await this.#backends.stored(this.#target);
       if (this.#backend === undefined) throw new NotConnected('none');
-      this.#key = connectionKey(this.#owner, this.#backend);
+      this.#key = accountConnectionKey(this.#owner, this.#backend);
       return await this.#refreshes.token(this.#target, this.#backend, this.#owner, refused);
     } catch (thrown) {
       if (thrown instanceof NotConnected) throw this.#needs(thrown.why);

@@ -69,7 +69,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/http/oauth/service.ts',
   'src/vault/oauth-backends.ts',
   'src/vault/own-clients.ts',
-  'src/vault/connections.ts',
+  'src/vault/account-connections.ts',
   'src/vault/flow.ts',
   'src/vault/refreshes.ts',
   'src/vault/vault.ts',

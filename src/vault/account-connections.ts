@@ -7,7 +7,7 @@ import { oauthKey, readUndamaged, rowReader } from '../persistence/oauth-rows.ts
 import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import type { OAuthBackend } from './oauth-backends.ts';
 
-export interface StoredConnection {
+export interface StoredAccountConnection {
   readonly owner: string;
   readonly issuer: string;
   readonly resource: string;
@@ -39,7 +39,7 @@ export interface StoredConnection {
 const text = Type.String();
 const optionalText = Type.Optional(text);
 
-const readValue: (row: OAuthRow) => StoredConnection = rowReader(
+const readValue: (row: OAuthRow) => StoredAccountConnection = rowReader(
   Type.Object({
     owner: text,
     issuer: text,
@@ -67,14 +67,14 @@ export interface Lives {
 }
 
 /** A connection as it was read. */
-export interface ReadConnection {
+export interface ReadAccountConnection {
   readonly key: string;
   readonly version: number;
   readonly connectedAt: string;
-  readonly value: StoredConnection;
+  readonly value: StoredAccountConnection;
 }
 
-export interface ConnectionsOptions {
+export interface AccountConnectionsOptions {
   readonly clock: Clock;
   readonly store: OAuthStore;
   /** Called for each damaged row of a list. */
@@ -86,7 +86,7 @@ const MAX_LISTED = 1_000;
 /** The time after which the sweep deletes a connection that was ended, or not used, in ms. */
 const KEPT_MS = 180 * 24 * 3_600_000;
 
-export function connectionKey(
+export function accountConnectionKey(
   owner: string,
   { resource, server }: Pick<OAuthBackend, 'resource' | 'server'>,
 ): string {
@@ -94,30 +94,33 @@ export function connectionKey(
 }
 
 /** Reads and writes the rows of connections. A row has the tokens; the store encrypts it. Source: ADR 201, ADR 218. */
-export class Connections {
-  readonly #options: ConnectionsOptions;
+export class AccountConnections {
+  readonly #options: AccountConnectionsOptions;
 
-  constructor(options: ConnectionsOptions) {
+  constructor(options: AccountConnectionsOptions) {
     this.#options = options;
   }
 
-  async find(key: string): Promise<ReadConnection | undefined> {
+  async find(key: string): Promise<ReadAccountConnection | undefined> {
     const [row] = await this.#options.store.find('connection', [key]);
-    return row === undefined ? undefined : readConnection(row);
+    return row === undefined ? undefined : readAccountConnection(row);
   }
 
   /** The connections, newest first, without damaged ones. `owner`: only those of this one. */
-  async list(owner?: string): Promise<readonly ReadConnection[]> {
-    return readUndamaged(await this.#rows(owner), readConnection, this.#options.warn);
+  async list(owner?: string): Promise<readonly ReadAccountConnection[]> {
+    return readUndamaged(await this.#rows(owner), readAccountConnection, this.#options.warn);
   }
 
   /** Stores a new connection in place of any other one. */
-  async save(key: string, value: StoredConnection): Promise<void> {
+  async save(key: string, value: StoredAccountConnection): Promise<void> {
     await this.#options.store.save({ ...this.#rowOf(key, value), createdAt: this.#now });
   }
 
   /** The connection as it is stored; undefined when another node has changed it since the read. */
-  async replace(before: ReadConnection, value: StoredConnection): Promise<ReadConnection | undefined> {
+  async replace(
+    before: ReadAccountConnection,
+    value: StoredAccountConnection,
+  ): Promise<ReadAccountConnection | undefined> {
     const { key, version, connectedAt } = before;
     const row = { ...this.#rowOf(key, value), createdAt: connectedAt };
     const isMine = await this.#options.store.replace(row, version);
@@ -135,11 +138,11 @@ export class Connections {
   async end(
     id: string,
     owner?: string,
-  ): Promise<{ readonly key: string; readonly read?: ReadConnection | undefined } | undefined> {
+  ): Promise<{ readonly key: string; readonly read?: ReadAccountConnection | undefined } | undefined> {
     const row = (await this.#rows(owner)).find(({ key }) => key.slice(0, SHOWN_DIGITS) === id);
     if (row === undefined) return undefined;
     await this.delete(row.key);
-    const [read] = readUndamaged([row], readConnection, this.#options.warn);
+    const [read] = readUndamaged([row], readAccountConnection, this.#options.warn);
     return { key: row.key, read };
   }
 
@@ -153,7 +156,7 @@ export class Connections {
     return new Date(this.#options.clock.wall()).toISOString();
   }
 
-  #rowOf(key: string, value: StoredConnection): Omit<OAuthRow, 'version' | 'createdAt'> {
+  #rowOf(key: string, value: StoredAccountConnection): Omit<OAuthRow, 'version' | 'createdAt'> {
     return {
       kind: 'connection',
       key,
@@ -165,13 +168,17 @@ export class Connections {
   }
 }
 
-function readConnection(row: OAuthRow): ReadConnection {
+function readAccountConnection(row: OAuthRow): ReadAccountConnection {
   const { key, version, createdAt } = row;
   return { key, version, connectedAt: createdAt, value: readValue(row) };
 }
 
 /** The connection as the API shows it, without tokens. */
-export function shownConnection({ key, connectedAt, value }: ReadConnection): AccountConnection {
+export function shownAccountConnection({
+  key,
+  connectedAt,
+  value,
+}: ReadAccountConnection): AccountConnection {
   const { owner, issuer, resource, scopes, ended, expiresAtMs } = value;
   return {
     id: key.slice(0, SHOWN_DIGITS),
