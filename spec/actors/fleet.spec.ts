@@ -300,7 +300,7 @@ test('refuses new instances with SHUTTING_DOWN once it is closed', async () => {
 
 test('keeps the group of a deleted template while it is in use, and uses it again when the template returns', () => {
   const { fleet } = harness;
-  const group = fleet.hold('t');
+  const group = fleet.acquire('t');
   fleet.deleteTemplate('t');
   assert.throws(() => fleet.undeletedGroup('t'), /No template named "t"/);
   assert.equal([fleet.templates, fleet.has('t'), fleet.group('t') === group], [[], false, true]);
@@ -343,7 +343,7 @@ test('limits the number of templates, without deleted ones', () => {
   const { fleet } = harness; // it has one template already
   for (let n = 1; n < LIMITS.templates; n += 1) fleet.setPolicy(`t${n}`, DEFAULT_POLICY);
   assert.equal([fleet.isFullFor('t'), fleet.isFullFor('new')], [false, true]);
-  fleet.hold('t');
+  fleet.acquire('t');
   fleet.deleteTemplate('t');
   assert.equal([fleet.isFullFor('t'), fleet.isFullFor('t1'), fleet.isFullFor('new')], [false, false, false]);
 });

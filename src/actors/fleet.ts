@@ -125,14 +125,14 @@ export class Fleet {
   }
 
   /** Keeps the group in use until `release`, which must be called once. As `group` otherwise. */
-  hold(template: string): TemplateGroup {
+  acquire(template: string): TemplateGroup {
     const group = this.group(template);
-    group.users += 1;
+    group.references += 1;
     return group;
   }
 
   release(group: TemplateGroup): void {
-    group.users -= 1;
+    group.references -= 1;
     this.#forgetUnused(group);
   }
 
@@ -365,12 +365,12 @@ export class Fleet {
 
   /** Resolves at the end of an instance that was dismissed or has crashed. Its group is in use until then. */
   #track(ref: InstanceRef, end: Promise<unknown>): Promise<void> {
-    const group = this.hold(ref.template);
+    const group = this.acquire(ref.template);
     return this.#endings.add(ref, end, () => this.release(group));
   }
 
-  #forgetUnused({ template, isDeleted, users }: TemplateGroup): void {
-    if (!isDeleted || users > 0 || this.#isClosing) return;
+  #forgetUnused({ template, isDeleted, references }: TemplateGroup): void {
+    if (!isDeleted || references > 0 || this.#isClosing) return;
     this.#groups.delete(template);
     this.forgotten$.next(template);
   }

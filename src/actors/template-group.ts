@@ -47,7 +47,7 @@ export class TemplateGroup {
    * The number of sessions and leaving instances that use the group. The group of a deleted template remains while
    * there are any.
    */
-  users = 0;
+  references = 0;
   readonly #changes = new Subject<PoolChange<InstanceRef>>();
   /** The queue of calls and searches for bindings that wait for an instance that is starting. */
   readonly #startQueue: WaitQueue;

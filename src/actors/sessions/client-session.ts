@@ -82,7 +82,7 @@ export class ClientSession implements McpSession, SessionCore {
     this.#binder = binder;
     this.#options = options;
     this.#state = { value, binding: undefined };
-    this.group = binder.deps.fleet.hold(value.template);
+    this.group = binder.deps.fleet.acquire(value.template);
   }
 
   /** Binds a new session: at once if nothing has to be opened, otherwise when the machine has found an instance. */
