@@ -27,7 +27,7 @@ import { isLogLevel, SET_LEVEL, SUBSCRIBE } from '../../domain/mcp/mcp.ts';
 import { answerOf } from '../../transports/own-exchange.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
-import { BACKEND_ANSWER_MS, type SharedSubscription } from '../subscriptions/resource-subscriptions.ts';
+import { BACKEND_ANSWER_MS, type ClientSubscription } from '../subscriptions/resource-subscriptions.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-core.ts';
 
@@ -53,7 +53,7 @@ export function asksForLog({ method }: ExchangeRequest, binding: Binding): boole
  */
 export class BackendState {
   readonly #session: SessionCore;
-  /** The function that releases the session's part in a shared subscription, by resource URI. */
+  /** The function that ends the session's subscription, by resource URI. */
   readonly #releases = new Map<string, () => void>();
   /** The URIs of the session's value as a set, and the list that the set was made from. */
   #known: { readonly from: readonly string[]; readonly uris: ReadonlySet<string> } | undefined;
@@ -162,7 +162,7 @@ export class BackendState {
     void this.#session.binding?.refresh();
   }
 
-  /** Replaces the session's part in a shared subscription and releases the previous part. */
+  /** Replaces the session's subscription to a resource, and ends the previous one. */
   #setRelease(uri: string, release: (() => void) | undefined): void {
     const before = this.#releases.get(uri);
     if (release === undefined) this.#releases.delete(uri);
@@ -196,7 +196,7 @@ function joinShared(
   uri: string,
   { handshake, feed }: Binding,
   ownerId: string,
-): SharedSubscription | undefined {
+): ClientSubscription | undefined {
   return handshake.era === 'legacy' ? feed?.subscribe(uri, ownerId) : undefined;
 }
 

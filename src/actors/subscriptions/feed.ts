@@ -12,7 +12,7 @@ import { enclosingUris } from '../../domain/mcp/resource-uris.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import { BackendSubscription } from './backend-subscription.ts';
-import { MAX_RESOURCES, ResourceSubscriptions, type SharedSubscription } from './resource-subscriptions.ts';
+import { type ClientSubscription, MAX_RESOURCES, ResourceSubscriptions } from './resource-subscriptions.ts';
 
 export const NO_URIS: ReadonlySet<string> = new Set();
 
@@ -101,8 +101,8 @@ export class Feed {
     };
   }
 
-  /** Subscribes a legacy backend to a resource until every part is released. Updates reach all clients that want them. */
-  subscribe(uri: string, ownerId: string = ANONYMOUS.id): SharedSubscription {
+  /** Subscribes a legacy backend to a resource until each client has released it. Updates reach all clients that want them. */
+  subscribe(uri: string, ownerId: string = ANONYMOUS.id): ClientSubscription {
     const resumed = (resource: string): void => this.#deliver(updateNotice(resource));
     this.#subscriptions ??= new ResourceSubscriptions(this.#conversation, this.#deps, resumed);
     return this.#subscriptions.subscribe(uri, ownerId);
@@ -120,12 +120,12 @@ export class Feed {
     return new Observable<Notification>((subscriber) => {
       subscriber.add(this.add({ ownerId, uris, deliver: (message) => subscriber.next(message), resumed }));
       const each = this.#subscription === undefined ? [...uris] : [];
-      const parts = each.map((uri) => this.subscribe(uri, ownerId));
+      const subscriptions = each.map((uri) => this.subscribe(uri, ownerId));
       subscriber.add(() => {
-        for (const { release } of parts) release();
+        for (const { release } of subscriptions) release();
       });
       if (!isLate) return;
-      const answers = parts.map(({ answer }) => answer);
+      const answers = subscriptions.map(({ answer }) => answer);
       void Promise.allSettled([this.untilSettled, ...answers]).then(() => subscriber.closed || resumed());
     }).pipe(takeUntil(this.#delivered$));
   }

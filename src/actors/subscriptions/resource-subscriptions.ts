@@ -16,8 +16,8 @@ import type { TaskScheduler, Timing } from '../../domain/time/task-scheduler.ts'
 import { answerOf } from '../../transports/own-exchange.ts';
 import type { Conversation } from '../../transports/transport.ts';
 
-/** The part of one client in a subscription. */
-export interface SharedSubscription {
+/** The subscription of one client to a resource, which the backend has once for all. */
+export interface ClientSubscription {
   /**
    * The answer of the backend to `resources/subscribe`, perhaps to that of an earlier client. Rejects with
    * BACKEND_UNAVAILABLE or BACKEND_TIMEOUT when the backend could not be asked; it is then asked again until
@@ -25,7 +25,7 @@ export interface SharedSubscription {
    * no room; both are tried again until `release`. May be ignored: it causes no unhandled rejection.
    */
   readonly answer: Promise<FinalEvent>;
-  /** Ends the part of this client. Idempotent. */
+  /** Ends it. Idempotent. */
   readonly release: () => void;
 }
 
@@ -52,7 +52,7 @@ class ResourceEntry {
   readonly callerId: string | undefined;
   clients = 0;
   /** The number of clients by owner, including one for `leftBy`. */
-  readonly parts = new UserAmounts();
+  readonly clientsByOwner = new UserAmounts();
   /**
    * The owner of the last client that left. The resource counts in its share until the backend no longer has it, or
    * another client comes.
@@ -74,7 +74,7 @@ class ResourceEntry {
 }
 
 /** One client of one resource. */
-interface Part {
+interface Subscriber {
   readonly uri: string;
   readonly ownerId: string;
   /** The resource; undefined when there was no room for it. */
@@ -100,8 +100,8 @@ export class ResourceSubscriptions {
   readonly #asked = new UserShares(MAX_ASKED);
   /** Resources whose request failed, until all of them are asked again. */
   readonly #failed = new Set<ResourceEntry>();
-  /** Parts for which there was no room, at most MAX_RESOURCES. Further ones are not tried again. */
-  readonly #refused = new Set<Part>();
+  /** Subscribers for which there was no room, at most MAX_RESOURCES. Further ones are not tried again. */
+  readonly #refused = new Set<Subscriber>();
   #retry: Subscription | undefined;
   #isClosed = false;
 
@@ -126,47 +126,49 @@ export class ResourceSubscriptions {
     return this.#uris.has(uri);
   }
 
-  /** Subscribes the backend to `uri` until every part is released. */
-  subscribe(uri: string, principalId: string): SharedSubscription {
-    const part: Part = { uri, ownerId: countedIdOf(principalId), entry: undefined };
-    const refusal = this.#refusalOf(part);
+  /** Subscribes the backend to `uri` until each client has released its subscription. */
+  subscribe(uri: string, principalId: string): ClientSubscription {
+    const subscriber: Subscriber = { uri, ownerId: countedIdOf(principalId), entry: undefined };
+    const refusal = this.#refusalOf(subscriber);
     const answer =
-      refusal === undefined ? this.#answerFor(this.#join(part), [part.ownerId]) : this.#refuse(part, refusal);
+      refusal === undefined
+        ? this.#answerFor(this.#join(subscriber), [subscriber.ownerId])
+        : this.#refuse(subscriber, refusal);
     let isReleased = false;
     const release = (): void => {
       if (isReleased) return;
       isReleased = true;
-      this.#refused.delete(part);
-      if (part.entry !== undefined) this.#release(part.entry, part.ownerId);
+      this.#refused.delete(subscriber);
+      if (subscriber.entry !== undefined) this.#release(subscriber.entry, subscriber.ownerId);
     };
     return { answer, release };
   }
 
-  #refusalOf({ uri, ownerId }: Part): GatewayError | undefined {
+  #refusalOf({ uri, ownerId }: Subscriber): GatewayError | undefined {
     const entry = this.#entries.get(this.#keyOf(uri, ownerId));
-    if (entry !== undefined && entry.parts.held(ownerId) > 0) return undefined;
+    if (entry !== undefined && entry.clientsByOwner.held(ownerId) > 0) return undefined;
     if (this.#shares.isShareFull(ownerId))
       return tooMany('subscriptions at the instance', { most: this.#shares.share, isShare: true });
     if (this.#uris.has(uri) || this.#uris.size < MAX_RESOURCES) return undefined;
     return backendUnavailable('it has too many subscriptions', { delivered: 'no' });
   }
 
-  #refuse(part: Part, refusal: GatewayError): Promise<never> {
-    if (!this.#isClosed && this.#refused.size < MAX_RESOURCES) this.#refused.add(part);
+  #refuse(subscriber: Subscriber, refusal: GatewayError): Promise<never> {
+    if (!this.#isClosed && this.#refused.size < MAX_RESOURCES) this.#refused.add(subscriber);
     this.#retryLater();
     const answer = Promise.reject(refusal);
     answer.catch(() => undefined);
     return answer;
   }
 
-  #join(part: Part): ResourceEntry {
-    const { uri, ownerId } = part;
+  #join(subscriber: Subscriber): ResourceEntry {
+    const { uri, ownerId } = subscriber;
     const entry = this.#entryOf(uri, ownerId);
-    part.entry = entry;
-    const { leftBy, parts } = entry;
+    subscriber.entry = entry;
+    const { leftBy, clientsByOwner } = entry;
     entry.clients += 1;
-    if (parts.held(ownerId) === 0) this.#shares.take(ownerId);
-    parts.add(ownerId, 1);
+    if (clientsByOwner.held(ownerId) === 0) this.#shares.take(ownerId);
+    clientsByOwner.add(ownerId, 1);
     entry.leftBy = undefined;
     if (leftBy !== undefined) this.#leave(entry, leftBy);
     return entry;
@@ -196,8 +198,8 @@ export class ResourceSubscriptions {
   }
 
   #leave(entry: ResourceEntry, ownerId: string): void {
-    entry.parts.add(ownerId, -1);
-    if (entry.parts.held(ownerId) > 0) return;
+    entry.clientsByOwner.add(ownerId, -1);
+    if (entry.clientsByOwner.held(ownerId) > 0) return;
     this.#shares.release(ownerId);
     this.#notDue(entry, ownerId);
   }
@@ -212,7 +214,7 @@ export class ResourceSubscriptions {
     return entry.answer;
   }
 
-  #compareLater(entry: ResourceEntry, owners: Iterable<string> = entry.parts.users): void {
+  #compareLater(entry: ResourceEntry, owners: Iterable<string> = entry.clientsByOwner.users): void {
     const { clients, atBackend, awaited } = entry;
     if (atBackend === 'asked') return; // compared after the answer
     if (clients === 0 && atBackend === 'absent') this.#forget(entry);
@@ -323,23 +325,24 @@ export class ResourceSubscriptions {
   }
 
   #askAgain(): void {
-    for (const entry of this.#failed) if (entry.clients > 0) void this.#answerFor(entry, entry.parts.users);
+    for (const entry of this.#failed)
+      if (entry.clients > 0) void this.#answerFor(entry, entry.clientsByOwner.users);
     this.#failed.clear();
     // One task for each: streams beyond the share of their owner may have millions together.
-    const all = this.#scheduler.each(this.#refused, (part) => this.#joinLate(part));
+    const all = this.#scheduler.each(this.#refused, (subscriber) => this.#joinLate(subscriber));
     void all.then(() => {
       this.#retry = undefined;
       this.#retryLater();
     });
   }
 
-  #joinLate(part: Part): void {
-    if (this.#refusalOf(part) !== undefined) return;
-    this.#refused.delete(part);
-    const entry = this.#join(part);
-    if (entry.atBackend === 'subscribed') this.#resumed(part.uri);
+  #joinLate(subscriber: Subscriber): void {
+    if (this.#refusalOf(subscriber) !== undefined) return;
+    this.#refused.delete(subscriber);
+    const entry = this.#join(subscriber);
+    if (entry.atBackend === 'subscribed') this.#resumed(subscriber.uri);
     else entry.mayHaveMissed = true;
-    void this.#answerFor(entry, [part.ownerId]);
+    void this.#answerFor(entry, [subscriber.ownerId]);
   }
 
   #close(): void {

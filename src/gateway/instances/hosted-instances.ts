@@ -7,7 +7,7 @@ import type { Fleet } from '../../actors/fleet.ts';
 import { sharedBy } from '../../actors/instances/dedicated-conversation.ts';
 import { InstanceRef } from '../../actors/instances/instance-ref.ts';
 import type { Feed } from '../../actors/subscriptions/feed.ts';
-import type { SharedSubscription } from '../../actors/subscriptions/resource-subscriptions.ts';
+import type { ClientSubscription } from '../../actors/subscriptions/resource-subscriptions.ts';
 import type {
   InstanceHost,
   NodeLink,
@@ -147,7 +147,7 @@ export class HostedInstances implements InstanceHost {
  */
 class Subscriptions {
   readonly #feed: Feed | undefined;
-  readonly #parts = new Map<string, SharedSubscription>();
+  readonly #subscriptions = new Map<string, ClientSubscription>();
 
   /** `feed`: of the shared conversation; undefined where the other node does not share it. */
   constructor(feed: Feed | undefined) {
@@ -166,20 +166,20 @@ class Subscriptions {
   }
 
   release(): void {
-    for (const part of this.#parts.values()) part.release();
-    this.#parts.clear();
+    for (const subscription of this.#subscriptions.values()) subscription.release();
+    this.#subscriptions.clear();
   }
 
   #subscribe(feed: Feed, request: ExchangeRequest): Promise<ExchangeEvent> {
     const key = this.#end(request);
-    const part = feed.subscribe(uriOf(request), request.callerId);
-    this.#parts.set(key, part);
+    const subscription = feed.subscribe(uriOf(request), request.callerId);
+    this.#subscriptions.set(key, subscription);
     // The other node tries again by itself: a refused one must not take a place later.
-    part.answer.catch(() => {
-      part.release();
-      if (this.#parts.get(key) === part) this.#parts.delete(key);
+    subscription.answer.catch(() => {
+      subscription.release();
+      if (this.#subscriptions.get(key) === subscription) this.#subscriptions.delete(key);
     });
-    return part.answer;
+    return subscription.answer;
   }
 
   #unsubscribe(request: ExchangeRequest): Observable<ExchangeEvent> {
@@ -190,8 +190,8 @@ class Subscriptions {
   /** Ends the subscription of its owner to the resource, if there is one; its key. */
   #end(request: ExchangeRequest): string {
     const key = `${request.callerId ?? ''}\n${uriOf(request)}`;
-    this.#parts.get(key)?.release();
-    this.#parts.delete(key);
+    this.#subscriptions.get(key)?.release();
+    this.#subscriptions.delete(key);
     return key;
   }
 }
