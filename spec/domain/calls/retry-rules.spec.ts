@@ -2,7 +2,12 @@
 // actors/calls and actors/sessions.
 
 import * as assert from 'uvu/assert';
-import { type CallSoFar, type Failed, mayHedge, nextAfter } from '../../../src/domain/calls/retry-rules.ts';
+import {
+  type CallFailure,
+  type CallHistory,
+  mayHedge,
+  nextAfter,
+} from '../../../src/domain/calls/retry-rules.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { Delivered } from '../../../src/domain/errors/errors.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -10,9 +15,10 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('retry rules');
 
 /** A call that has not failed before, and that several instances may answer. */
-const FIRST: CallSoFar = { attemptsLeft: 3, retriesMade: 0, hasReopened: false, bound: undefined };
+const FIRST: CallHistory = { attemptsLeft: 3, retriesMade: 0, hasReopened: false, bound: undefined };
 
-const next = (failure: Failed, soFar: Partial<CallSoFar> = {}) => nextAfter(failure, { ...FIRST, ...soFar });
+const next = (failure: CallFailure, soFar: Partial<CallHistory> = {}) =>
+  nextAfter(failure, { ...FIRST, ...soFar });
 
 const failed = (delivered: Delivered, isRepeatable: boolean) => ({
   error: backendUnavailable('x', { delivered }),

@@ -7,7 +7,7 @@ import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
 import type { RequestTrace } from '../../domain/calls/request-trace.ts';
-import type { Retry } from '../../domain/calls/retry-rules.ts';
+import type { RetryKind } from '../../domain/calls/retry-rules.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { CallConversation } from '../../transports/transport.ts';
@@ -84,13 +84,13 @@ export interface LocalAnswer {
 }
 
 /**
- * Why a call asks its route again. A `Retry`: an attempt, or the opening before it, has failed, and the call goes on in
+ * Why a call asks its route again. A `RetryKind`: an attempt, or the opening before it, has failed, and the call goes on in
  * this way if the route has a step for it. `silent`: the attempt has had no message for a third of the timeout; when the
  * route answers with a wait, the call ends the attempt and waits. `hedge`: the attempt has been silent as long, but
  * continues; the route may offer an instance for one more attempt beside it, now or after a wait.
  */
 export interface StepReason {
-  readonly kind: Retry | 'silent' | 'hedge';
+  readonly kind: RetryKind | 'silent' | 'hedge';
   /** How the attempt was sent; undefined when it failed before its request was sent. */
   readonly plan: AttemptPlan | undefined;
 }

@@ -335,7 +335,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
       hasOthers: this.#attempts.newest !== undefined,
       isAnswering: this.#isAnswering,
     };
-    const next = this.retries.nextAfter(at, failed, this.#input.route.onlyInstance);
+    const next = this.retries.decide(at, failed, this.#input.route.onlyInstance);
     if (next === 'reopen')
       this.excluded?.delete(at.ref.id); // a silent attempt is excluded already
     else this.#exclude(at.ref);

@@ -2,7 +2,7 @@
 // decides whether a call is retried; its route says at which instance (call-route.ts). Source: ADR 9, ADR 384.
 
 import { Observable } from 'rxjs';
-import { type Failed, type Next, nextAfter } from '../../domain/calls/retry-rules.ts';
+import { type AfterFailure, type CallFailure, nextAfter } from '../../domain/calls/retry-rules.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -53,7 +53,7 @@ export class Retries {
    * the request arrived; if an earlier attempt may have delivered it, the recorded failure says `unknown`. `bound`: the
    * only instance that may answer.
    */
-  nextAfter(at: FailedAttempt, failed: Failed, bound: InstanceRef | undefined): Next {
+  decide(at: FailedAttempt, failed: CallFailure, bound: InstanceRef | undefined): AfterFailure {
     const { error, hasOthers = false } = failed;
     const next = nextAfter(failed, {
       attemptsLeft: this.attemptsLeft,

@@ -9,7 +9,7 @@ import { isRepeatableMethod } from '../mcp/mcp.ts';
 import { type ExchangeRequest, toolOf } from './exchange.ts';
 
 /** An attempt that has failed, or an opening before one. */
-export interface Failed {
+export interface CallFailure {
   readonly error: GatewayError;
   /** True when a repeat does no harm. */
   readonly isRepeatable: boolean;
@@ -24,7 +24,7 @@ export interface Failed {
 }
 
 /** The course of a call up to the failure. */
-export interface CallSoFar {
+export interface CallHistory {
   /** The number of retries and hedges that it may still make at other instances. */
   readonly attemptsLeft: number;
   /** The number of retries that were sent. */
@@ -32,11 +32,11 @@ export interface CallSoFar {
   /** True after a failure that did not count: see `reopen`. */
   readonly hasReopened: boolean;
   /** The earlier attempts of a bound call; undefined unless only one instance may answer at the moment. */
-  readonly bound: BoundSoFar | undefined;
+  readonly bound: BoundHistory | undefined;
 }
 
 /** The place where an earlier attempt of a bound call may have arrived: this instance, one that the session has left, or none. */
-interface BoundSoFar {
+interface BoundHistory {
   readonly mayHaveArrived: 'here' | 'earlier' | false;
 }
 
@@ -46,13 +46,13 @@ interface BoundSoFar {
  * the same instance in a new conversation; the failure does not count, because the kept one had ended unnoticed and
  * no backend got the request.
  */
-export type Retry = 'elsewhere' | 'here' | 'move' | 'reopen';
+export type RetryKind = 'elsewhere' | 'here' | 'move' | 'reopen';
 
 /**
  * The step that follows a failure. `keepOthers`: the other attempts continue, and one more may begin beside them, see
  * mayHedge. `giveUp`: the failure is final, also for other attempts.
  */
-export type Next = Retry | 'keepOthers' | 'giveUp';
+export type AfterFailure = RetryKind | 'keepOthers' | 'giveUp';
 
 /** Retries of a call at the only instance that may answer. */
 const MAX_AT_BOUND = 3;
@@ -78,9 +78,9 @@ export function isRepeatable(
  * after `delivered: 'unknown'`, room in the retry budget.
  */
 export function nextAfter(
-  failed: Failed,
-  { attemptsLeft, retriesMade, hasReopened, bound }: CallSoFar,
-): Next {
+  failed: CallFailure,
+  { attemptsLeft, retriesMade, hasReopened, bound }: CallHistory,
+): AfterFailure {
   const { error, wasSent, wasOpenBefore, hasOthers, isAnswering } = failed;
   if (wasSent && isAboutRequest(error)) return 'giveUp';
   if (hasOthers) return 'keepOthers';
@@ -98,7 +98,7 @@ export function nextAfter(
  * has room for it.
  */
 export function mayHedge(
-  { isRepeatable }: Pick<Failed, 'isRepeatable'>,
+  { isRepeatable }: Pick<CallFailure, 'isRepeatable'>,
   left: number,
   isAffordable: boolean,
 ): boolean {
@@ -106,7 +106,7 @@ export function mayHedge(
 }
 
 /** True for what certainly did not arrive, and for what perhaps did if it does no harm; never for what was answered. */
-function mayRepeat({ error: { delivered }, isRepeatable }: Failed): boolean {
+function mayRepeat({ error: { delivered }, isRepeatable }: CallFailure): boolean {
   return delivered === 'unknown' ? isRepeatable : delivered !== 'yes';
 }
 
