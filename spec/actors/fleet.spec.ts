@@ -4,7 +4,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { RESTART_FORGIVEN_MS } from '../../src/actors/back-off.ts';
-import { noneHealthy } from '../../src/actors/no-instance.ts';
+import { noHealthyError } from '../../src/actors/no-instance.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { backendUnavailable } from '../../src/domain/errors/backend-errors.ts';
 import type { InstanceDefinition } from '../../src/domain/instances/instance.ts';
@@ -424,7 +424,7 @@ test('an instance of another node is never picked, and calls that name it fail w
   const nobody = { code: 'NO_HEALTHY_INSTANCE', delivered: 'no' };
   assert.equal(errorView(await harness.call('write').end), { ...nobody, retryAfterSeconds: 2 });
   assert.equal(errorView(await harness.call('write', { instanceId: 'b' }).end), nobody);
-  assert.match(noneHealthy(harness.fleet.group('t')).message, 'b: it runs on the node "there"');
+  assert.match(noHealthyError(harness.fleet.group('t')).message, 'b: it runs on the node "there"');
   const found = harness.callsThat('refused').map(({ code }) => code);
   assert.equal(found, ['NO_HEALTHY_INSTANCE', 'NO_HEALTHY_INSTANCE']);
 });

@@ -18,7 +18,7 @@ const MAX_LISTS = 16;
  * Why no instance takes a call. `lacking`: the tool that the asked instances lack. `bound`: the only
  * instance that may answer.
  */
-export function noneFor(
+export function noInstanceError(
   group: TemplateGroup,
   lacking: string | undefined,
   excluded: ReadonlySet<string> | undefined,
@@ -30,7 +30,7 @@ export function noneFor(
   if (unknown !== undefined) return unknown;
   return isBound
     ? backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' })
-    : noneHealthy(group);
+    : noHealthyError(group);
 }
 
 /**
@@ -59,7 +59,7 @@ function unknownTool(
  * NO_HEALTHY_INSTANCE with reasons such as `a is starting; b: connection refused; and 2 more`. Reasons hold
  * no secrets.
  */
-export function noneHealthy({ template, byId, instances }: TemplateGroup): GatewayError {
+export function noHealthyError({ template, byId, instances }: TemplateGroup): GatewayError {
   if (byId.size === 0) return noHealthyInstance(template, 'none is registered');
   const absent = instances.filter(({ state }) => state !== 'healthy');
   const named = absent.slice(0, MAX_NAMED).map(clauseOf);

@@ -23,7 +23,7 @@ export interface Backends {
    * NO_HEALTHY_INSTANCE with the reasons of the instances, or TEMPLATE_NOT_FOUND. Only for the path of one
    * template.
    */
-  noneHealthy?(): GatewayError;
+  noHealthyError?(): GatewayError;
   /** The ready instances if other nodes run all of them; otherwise none. Only for the path of one template. */
   instancesElsewhere?(): readonly InstanceOnNode[];
   /**

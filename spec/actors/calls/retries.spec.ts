@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { RetryBudget } from '../../../src/actors/calls/retry-budget.ts';
-import { noneFor, noneHealthy } from '../../../src/actors/no-instance.ts';
+import { noHealthyError, noInstanceError } from '../../../src/actors/no-instance.ts';
 import { TemplateGroup } from '../../../src/actors/template-group.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { isRepeatable } from '../../../src/domain/calls/retry-rules.ts';
@@ -14,7 +14,7 @@ const test = suite('retry');
 const KNOWS_READ = { tools: { isRepeatable: (tool: string) => tool === 'read' } };
 const NO_INSTANCE = 'No instance of "t" is healthy right now';
 const instance = (id: string, state: InstanceState, reason: string | null = null) => ({ id, state, reason });
-const clauses = (instances: readonly object[]) => noneHealthy(groupOf(instances)).message;
+const clauses = (instances: readonly object[]) => noHealthyError(groupOf(instances)).message;
 
 test('the budget forgets calls and repeats after 10 s', () => {
   let nowMs = 500;
@@ -51,7 +51,7 @@ test('the error names three instances, and the number of the others', () => {
 test('a tool may exist while an untried instance may return, unless only one instance may answer', () => {
   const codeFor = (state: InstanceState, excluded: readonly string[], isBound = false): string => {
     const member = Object(instance('a', state));
-    return noneFor(groupOf([member]), 'x', new Set(excluded), isBound ? member : undefined).code;
+    return noInstanceError(groupOf([member]), 'x', new Set(excluded), isBound ? member : undefined).code;
   };
   const states: readonly InstanceState[] = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'];
   assert.equal(

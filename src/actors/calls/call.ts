@@ -16,7 +16,7 @@ import { asGatewayError, atInstance, type GatewayError, moreTelling } from '../.
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { noneFor } from '../no-instance.ts';
+import { noInstanceError } from '../no-instance.ts';
 import { Attempt, type AttemptedCall } from './attempt.ts';
 import { Attempts } from './attempts.ts';
 import type { AttemptEnding, CallEvents, StartedCall } from './call-events.ts';
@@ -432,7 +432,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   #noInstance(): GatewayError {
     const { group, route } = this.#input;
     return this.#deps.isAccepting()
-      ? noneFor(group, this.#tool.lacking, this.excluded, route.onlyInstance, this.#request.tools)
+      ? noInstanceError(group, this.#tool.lacking, this.excluded, route.onlyInstance, this.#request.tools)
       : shuttingDown();
   }
 

@@ -10,7 +10,7 @@ import { SLOW_MS } from '../../domain/time/clock.ts';
 import type { ExcludedIds } from '../calls/call-route.ts';
 import { HEDGE_DIVISOR } from '../calls/deadline.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { noneHealthy } from '../no-instance.ts';
+import { noHealthyError } from '../no-instance.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
 import type { SessionDeps } from './session-deps.ts';
@@ -147,7 +147,7 @@ export class BindingSearch {
   }
 
   #noInstance(): GatewayError {
-    return this.#deps.isAccepting() ? noneHealthy(this.#deps.group) : shuttingDown();
+    return this.#deps.isAccepting() ? noHealthyError(this.#deps.group) : shuttingDown();
   }
 }
 

@@ -30,7 +30,7 @@ import { timeoutFor } from '../../balancing/policy.ts';
 import { backendTimeout } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { noneHealthy } from '../no-instance.ts';
+import { noHealthyError } from '../no-instance.ts';
 import type { Binding } from './binding.ts';
 import type { SessionFacts } from './session-core.ts';
 import {
@@ -222,7 +222,7 @@ export const clientSessionMachine = setup({
     fail: assign(({ context, event }) => {
       const { group } = context.session;
       const late = () =>
-        group.isStarting() ? noneHealthy(group) : backendTimeout(bindTimeoutMs(context), 'no');
+        group.isStarting() ? noHealthyError(group) : backendTimeout(bindTimeoutMs(context), 'no');
       return { failure: event.type === 'failed' ? asGatewayError(event.error) : late(), isAbandoned: false };
     }),
     forgetFailure: assign({ failure: undefined }),

@@ -21,7 +21,7 @@ import { type McpSession, SessionActivity } from '../../domain/sessions/mcp-sess
 import type { SessionValue, StoredHandshake } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, ExcludedIds, LocalAnswer } from '../calls/call-route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { noneHealthy } from '../no-instance.ts';
+import { noHealthyError } from '../no-instance.ts';
 import { SESSION_ACTOR_ID } from '../root.machine.ts';
 import { NO_URIS } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
@@ -388,7 +388,7 @@ export class ClientSession implements McpSession, SessionCore {
   }
 
   #refusal(why: 'noneHealthy' | 'finishing'): GatewayError {
-    return why === 'finishing' ? sessionLost('its instance takes no new calls') : noneHealthy(this.group);
+    return why === 'finishing' ? sessionLost('its instance takes no new calls') : noHealthyError(this.group);
   }
 
   /** Binds a session without an actor, if nothing has to be opened for it. Returns true when it is bound. */

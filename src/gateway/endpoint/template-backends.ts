@@ -16,7 +16,7 @@ import {
 import type { StatelessCalls } from '../../actors/calls/stateless/stateless-calls.ts';
 import type { Fleet } from '../../actors/fleet.ts';
 import { InstanceRef } from '../../actors/instances/instance-ref.ts';
-import { noneHealthy } from '../../actors/no-instance.ts';
+import { noHealthyError } from '../../actors/no-instance.ts';
 import type { ClientSessions } from '../../actors/sessions/client-sessions.ts';
 import type { ChangeFeed } from '../../actors/subscriptions/change-feed.ts';
 import { timeoutFor } from '../../balancing/policy.ts';
@@ -119,10 +119,10 @@ export class TemplateBackends implements Backends {
     return firstValueFrom(race(started$, timer$(clock, timeoutFor(group.policy))));
   }
 
-  noneHealthy(): GatewayError {
+  noHealthyError(): GatewayError {
     const { fleet } = this.#deps;
     if (!fleet.has(this.#template)) return templateNotFound(this.#template);
-    return noneHealthy(fleet.group(this.#template));
+    return noHealthyError(fleet.group(this.#template));
   }
 
   instancesElsewhere(): readonly InstanceDefinition[] {

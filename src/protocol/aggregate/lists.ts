@@ -170,7 +170,7 @@ export class AggregateLists {
       await this.#untilConnected(list, template, client, last !== undefined);
       if (backends.handshakes(owner).length === 0) {
         if (last !== undefined) return this.#incompleteList(list, template, { ...last, staleMs: last.ageMs });
-        const missing = clientMessageOf(backends.noneHealthy?.() ?? noHealthyInstance(template));
+        const missing = clientMessageOf(backends.noHealthyError?.() ?? noHealthyInstance(template));
         return this.#incompleteList(list, template, { ...NOTHING, missing });
       }
     }

@@ -169,7 +169,7 @@ export class ModernEndpoint {
   #discover({ backends, owner, pathName }: ModernRequest): JsonObject {
     const handshakes = backends.handshakes(owner);
     if (handshakes.length === 0)
-      throw backends.noneHealthy?.() ?? noHealthyInstance(pathName ?? 'any template');
+      throw backends.noHealthyError?.() ?? noHealthyInstance(pathName ?? 'any template');
     return discoverResult(handshakes);
   }
 
