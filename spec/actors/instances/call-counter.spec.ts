@@ -48,10 +48,14 @@ test('a call may not wait for its client when too many do, in total or of its ow
   const calls = new CallCounter();
   for (let call = 0; call <= LIMITS.callsAwaitingClient; call += 1) calls.begin('ann');
   for (const owner of ['ann', 'bob', 'cyd', 'dan'])
-    for (let call = 0; call < LIMITS.callsAwaitingClient / 4; call += 1) assert.ok(calls.awaitClient(owner));
-  assert.equal([calls.awaitClient('eve'), calls.active], [false, 1]);
-  calls.resume('ann');
-  assert.equal([calls.awaitClient('bob'), calls.awaitClient('ann'), calls.active], [false, true, 1]);
+    for (let call = 0; call < LIMITS.callsAwaitingClient / 4; call += 1)
+      assert.ok(calls.beginAwaitingClient(owner));
+  assert.equal([calls.beginAwaitingClient('eve'), calls.active], [false, 1]);
+  calls.endAwaitingClient('ann');
+  assert.equal(
+    [calls.beginAwaitingClient('bob'), calls.beginAwaitingClient('ann'), calls.active],
+    [false, true, 1],
+  );
 });
 
 test('capacity above the limit is only for owners below an equal share, while another is above it', () => {

@@ -119,7 +119,7 @@ export class Harness {
       },
       failed: (_: Attempt, error: GatewayError) => end(error),
       completed: () => end(),
-      awaitingClient: () => {},
+      setAwaitingClient: () => {},
       ended: (_: Attempt, ending: AttemptEnding) => caller.endings.push(ending),
     };
     const outliers = { sent: () => ({ atMs: now() }), noteMessage() {}, setAwaitingClient() {}, ended() {} };

@@ -162,11 +162,11 @@ test('the tools of a pinned template are compared and removed in several tasks; 
     areUsedEverywhere: async () => false,
     listed: async () => undefined,
   };
-  const { trusted, waiting } = await withTrustedTools(answerOf(), trust, scheduler);
+  const { trusted, definitions } = await withTrustedTools(answerOf(), trust, scheduler);
   const kept = TOOLS.filter(({ name }) => !name.endsWith('5'));
   const text = JSON.stringify({ tools: [...kept, {}, 1], n: 1.5 });
   assert.is(trusted.event.kind === 'result' && trusted.event.result.text, text);
-  assert.is(waiting?.size, TOOLS.length);
+  assert.is(definitions?.size, TOOLS.length);
   const [ofNames = 0, ofItems = 0] = tasks;
   assert.ok(ofNames >= TOOLS.length / MAX_IN_TASK && ofItems > 2, String(tasks));
   const none = await withTrustedTools(answerOf(), { ...trust, isApproved: () => false }, scheduler);

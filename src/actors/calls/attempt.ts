@@ -42,7 +42,7 @@ export interface AttemptedCall {
    * `true`: the attempt has freed its capacity, because the backend waits for the client. `false`: it uses capacity
    * again.
    */
-  awaitingClient(isAwaitingClient: boolean): void;
+  setAwaitingClient(isAwaitingClient: boolean): void;
   /** Called exactly once, when nothing of the attempt is under way any more. */
   ended(attempt: Attempt, ending: AttemptEnding): void;
 }
@@ -230,7 +230,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   /** Frees the capacity of the attempt; false when too many calls wait for their client. */
   #awaitClient(): boolean {
     if (this.isAwaitingClient) return true;
-    if (!this.ref.calls.awaitClient(this.#ownerId)) return false;
+    if (!this.ref.calls.beginAwaitingClient(this.#ownerId)) return false;
     this.isAwaitingClient = true;
     this.#group.pool.outliers.setAwaitingClient(this.sent, true);
     return true;
@@ -239,7 +239,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   #resume(): void {
     if (!this.isAwaitingClient) return;
     this.isAwaitingClient = false;
-    this.ref.calls.resume(this.#ownerId);
+    this.ref.calls.endAwaitingClient(this.#ownerId);
     this.#group.pool.outliers.setAwaitingClient(this.sent, false);
     this.#noteAwaiting();
   }
@@ -247,7 +247,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   /** Waiting calls can use freed capacity. */
   #noteAwaiting(): void {
     const { isAwaitingClient } = this;
-    this.#call.awaitingClient(isAwaitingClient);
+    this.#call.setAwaitingClient(isAwaitingClient);
     if (isAwaitingClient) this.#group.queue.advance(this.ref);
   }
 

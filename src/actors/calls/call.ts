@@ -156,7 +156,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     this.#subscriber.complete();
   }
 
-  awaitingClient(isAwaitingClient: boolean): void {
+  setAwaitingClient(isAwaitingClient: boolean): void {
     this.deadline.setPaused(isAwaitingClient);
   }
 

@@ -92,10 +92,10 @@ export class Dispatcher {
    * calls are refused: the instance is therefore informed of these tools.
    */
   async #trusted(template: string, sourced: SourcedEvent, trust: ToolTrust): Promise<SourcedEvent> {
-    const { trusted, waiting } = await withTrustedTools(sourced, trust, this.#deps.scheduler);
-    if (waiting === undefined) return trusted;
+    const { trusted, definitions } = await withTrustedTools(sourced, trust, this.#deps.scheduler);
+    if (definitions === undefined) return trusted;
     const instance = this.#deps.fleet.find(template, sourced.instanceId);
-    if (instance instanceof InstanceRef) void instance.tools?.distrust(waiting);
+    if (instance instanceof InstanceRef) void instance.tools?.distrust(definitions);
     return trusted;
   }
 

@@ -40,7 +40,7 @@ export function hostedAttempt(options: HostedAttemptOptions): Observable<Exchang
       onEvent: (_attempt, event) => subscriber.next(event),
       failed: (_attempt, error) => subscriber.error(error),
       completed: () => subscriber.complete(),
-      awaitingClient: (isAwaitingClient) => count(isAwaitingClient ? -1 : 1),
+      setAwaitingClient: (isAwaitingClient) => count(isAwaitingClient ? -1 : 1),
       ended: () => count(-1),
     };
     const attempt = new Attempt(call, group, ref, { request, conversation }, 1, undefined);

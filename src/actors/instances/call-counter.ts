@@ -91,7 +91,7 @@ export class CallCounter {
    * Counts a call as waiting for its client. Returns false, without effect, when LIMITS.callsAwaitingClient calls
    * wait already, or the owner's share of them.
    */
-  awaitClient(ownerId: string): boolean {
+  beginAwaitingClient(ownerId: string): boolean {
     if (this.#awaitingClient.exceededBy(ownerId) !== undefined) return false;
     this.#awaitingClient.take(ownerId);
     this.#active.release(ownerId);
@@ -99,7 +99,7 @@ export class CallCounter {
   }
 
   /** Counts a waiting call as active again, even above the capacity, since its backend already works on it. */
-  resume(ownerId: string): void {
+  endAwaitingClient(ownerId: string): void {
     this.#awaitingClient.release(ownerId);
     this.#active.take(ownerId);
   }

@@ -180,14 +180,14 @@ export class DedicatedConversations implements ConversationListener {
     const isShareFull = this.#shares.isShareFull(ownerId);
     const least = sharing === 'equalExtensions' ? this.#leastUsed(ownerId) : undefined;
     if (least === undefined && !isShareFull && this.#counted.size < this.#most) return undefined;
-    const spare = least ?? this.#spareOf(isShareFull ? ownerId : undefined);
-    if (spare !== undefined && this.#replaced.size < this.#most) {
+    const replaceable = least ?? this.#replaceableOf(isShareFull ? ownerId : undefined);
+    if (replaceable !== undefined && this.#replaced.size < this.#most) {
       // Frees its capacity at once; but a new process waits for the end of the old one.
-      this.#uncount(spare);
-      this.#replaced.add(spare);
-      spare.isReplaced = true;
-      void spare.session?.close('processNeeded');
-      const gone = spare.close();
+      this.#uncount(replaceable);
+      this.#replaced.add(replaceable);
+      replaceable.isReplaced = true;
+      void replaceable.session?.close('processNeeded');
+      const gone = replaceable.close();
       return this.#isPipe ? gone : undefined;
     }
     if (isShareFull) throw dedicatedShareLimit(this.#shares.share);
@@ -199,7 +199,7 @@ export class DedicatedConversations implements ConversationListener {
    * The conversation that was idle longest, otherwise that of the session whose client has been away longest
    * (at least REPLACEABLE_MS); undefined without either.
    */
-  #spareOf(ownerId: string | undefined): DedicatedConversation | undefined {
+  #replaceableOf(ownerId: string | undefined): DedicatedConversation | undefined {
     const sinceMs = this.#options.clock.now() - REPLACEABLE_MS;
     const candidates = [...this.#counted].filter((each) => ownerId === undefined || each.ownerId === ownerId);
     const idle = candidates.filter(({ isIdle, acceptsAnotherUse }) => isIdle && acceptsAnotherUse);

@@ -48,7 +48,7 @@ interface TrustedList {
    * The definitions of the list by name, if one of them waits for approval of the template or of a view; undefined
    * otherwise.
    */
-  readonly waiting?: ReadonlyMap<string, ToolDigests>;
+  readonly definitions?: ReadonlyMap<string, ToolDigests>;
 }
 
 /** Removes tools that are not trusted from the tool list in an answer, and records definitions that wait for approval. */
@@ -63,20 +63,20 @@ export async function withTrustedTools(
   const digests = await trust.digestsOf(listed.filter(isNamed));
   if (await trust.areUsedEverywhere(digests)) return { trusted: sourced };
   await trust.listed(digests, false);
-  const waiting = new Map<string, ToolDigests>();
+  const definitions = new Map<string, ToolDigests>();
   const withheld = new Set<unknown>();
   await scheduler.each(
     groupsToMatch(digests, ([{ name }]) => name),
     (group) => {
       for (const [tool, own] of group) {
-        waiting.set(tool.name, own);
+        definitions.set(tool.name, own);
         if (!trust.isApproved(tool.name, own)) withheld.add(tool);
       }
     },
   );
-  if (withheld.size === 0) return { trusted: sourced, waiting };
+  if (withheld.size === 0) return { trusted: sourced, definitions };
   const result = await listWithout(withheld, listed, event.result, scheduler);
-  return { trusted: { ...sourced, event: { ...event, result } }, waiting };
+  return { trusted: { ...sourced, event: { ...event, result } }, definitions };
 }
 
 /** The result without these tools of its list, which was read as `listed`. Everything else keeps its bytes. */

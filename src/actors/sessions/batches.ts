@@ -32,12 +32,12 @@ export class Batches<Item, Result> {
   add(item: Item): Promise<Result> {
     const waiting = { item, ...Promise.withResolvers<Result>() };
     this.#waiting.push(waiting);
-    if (!this.#isWorking) void this.#workOff();
+    if (!this.#isWorking) void this.#drainQueue();
     else if (this.#waiting.length >= MAX_SESSION_ROWS) this.#endPause();
     return waiting.promise;
   }
 
-  async #workOff(): Promise<void> {
+  async #drainQueue(): Promise<void> {
     this.#isWorking = true;
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, MAX_SESSION_ROWS);

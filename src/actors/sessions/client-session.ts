@@ -187,7 +187,7 @@ export class ClientSession implements McpSession, SessionCore {
     if (this.#isOver) return;
     this.#sessions.used(this); // needs no actor
     const { binding } = this;
-    binding?.notify(method, params, this.value.ownerId, this.#calls?.isOneAt(binding) === true);
+    binding?.notify(method, params, this.value.ownerId, this.#calls?.isOnlyCallAt(binding) === true);
   }
 
   /** Subscribing counts as use. */

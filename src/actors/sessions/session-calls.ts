@@ -46,7 +46,7 @@ export class SessionCalls {
   }
 
   /** True when exactly one call is under way, and it is at this binding. */
-  isOneAt(binding: Binding | undefined): boolean {
+  isOnlyCallAt(binding: Binding | undefined): boolean {
     return this.#underWay.size === 1 && this.#underWay.first?.binding === binding;
   }
 

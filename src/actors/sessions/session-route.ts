@@ -95,14 +95,14 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   // --- for its attempts ------------------------------------------------------------------------------------
 
   /** Makes `binding` the binding of the call; a next round continues there. */
-  use(binding: Binding): void {
+  bindTo(binding: Binding): void {
     if (this.binding === binding) return;
     this.#release();
     binding.beginCall();
     this.binding = binding;
   }
 
-  hedged(): void {
+  hedgeSent(): void {
     this.#nextHedge = undefined;
   }
 
@@ -329,10 +329,10 @@ class SessionStep implements SendStep, AttemptPlan {
 
   plan(): AttemptPlan | LocalAnswer {
     const { binding, request } = this;
-    if (this.place === 'hedge') this.#route.hedged();
+    if (this.place === 'hedge') this.#route.hedgeSent();
     else if (isMixedTask(request, binding)) return { answer$: of(NO_TASKS) };
     else {
-      this.#route.use(binding);
+      this.#route.bindTo(binding);
       const plan = this.#route.backendStatePlan(binding);
       if (plan !== undefined && 'answer$' in plan) return plan;
       this.#forwarded = plan;
@@ -343,7 +343,7 @@ class SessionStep implements SendStep, AttemptPlan {
   }
 
   receive(event: ExchangeEvent): boolean {
-    this.#route.use(this.binding);
+    this.#route.bindTo(this.binding);
     this.#route.lastEvent = event;
     return this.#forwarded?.receive?.(event) !== false;
   }

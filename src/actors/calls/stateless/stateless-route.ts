@@ -204,12 +204,12 @@ export class StatelessRoute implements CallRoute {
     const { ref, use } = plan;
     const ready$ = plan.conversation === undefined ? from(ready(use, this.#logLevel)) : of(undefined);
     // A program takes time to start on any instance; over a network a healthy backend opens at once.
-    const isSpare = isNetworked(ref.definition) && this.#hasOther(ref, excluded);
+    const hasAlternative = isNetworked(ref.definition) && this.#hasOther(ref, excluded);
     const opened = () => {
       plan.conversation = use.conversation.forCalls;
       this.#dedicatedAt = this.#routeTo(ref, plan.conversation);
     };
-    return (isSpare ? race(ready$, this.#halfTime(deadline.timeoutAtMs)) : ready$).pipe(
+    return (hasAlternative ? race(ready$, this.#halfTime(deadline.timeoutAtMs)) : ready$).pipe(
       tap({ next: opened, error: () => this.end() }),
     );
   }
