@@ -13,7 +13,7 @@ import { openOnPipe } from './stdio-handshake.ts';
 /** Started processes that wait for the next client. */
 const WARM_PROGRAMS = 1;
 
-/** An unused program is stopped after this time, so that templates with few sessions do not keep one for ever. */
+/** A warm program is stopped after this time, so that templates with few sessions do not keep one for ever. */
 const WARM_IDLE_MS = 5 * 60_000;
 
 /** Programs of one instance that start at the same time; others wait, because a start is mostly work for the processor. */
@@ -33,8 +33,8 @@ export class DedicatedPrograms {
   readonly #start: (isDedicated: boolean) => Channel;
   readonly #options: DedicatedProgramsOptions;
   readonly #queue: FairSlots;
-  /** Unused programs, until they have ended, each with the timer that stops it. */
-  readonly #unused = new Map<Channel, () => void>();
+  /** Warm programs (started, and without a client), until they have ended, each with the timer that stops it. */
+  readonly #warm = new Map<Channel, () => void>();
   #isClosed = false;
 
   constructor(start: (isDedicated: boolean) => Channel, options: DedicatedProgramsOptions) {
@@ -50,7 +50,7 @@ export class DedicatedPrograms {
     });
   }
 
-  /** Unused programs that can be used. */
+  /** Warm programs that can be used. */
   get warm(): number {
     return this.#usable.length;
   }
@@ -62,7 +62,7 @@ export class DedicatedPrograms {
   async open({ ownerId, isShared = false, ...opening }: DedicatedOpening): Promise<Channel> {
     const start = async (): Promise<Channel> => {
       if (this.#isClosed) throw backendUnavailable('closed by the gateway', { delivered: 'no' });
-      const channel = isShared ? this.#start(false) : this.#takeUnused();
+      const channel = isShared ? this.#start(false) : this.#takeWarm();
       if (!isShared) channel.ownerId = ownerId ?? channel.ownerId;
       await openOnPipe(channel, { ...this.#options, ...opening });
       return channel;
@@ -72,20 +72,20 @@ export class DedicatedPrograms {
     return opened;
   }
 
-  #takeUnused(): Channel {
+  #takeWarm(): Channel {
     const [channel = this.#start(true)] = this.#usable;
     this.#forget(channel);
     return channel;
   }
 
-  /** Stops the unused programs; no other is started. Resolves when they have ended. */
+  /** Stops the warm programs; no other is started. Resolves when they have ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([...this.#unused.keys()].map((channel) => this.#stop(channel)));
+    await Promise.all([...this.#warm.keys()].map((channel) => this.#stop(channel)));
   }
 
   get #usable(): Channel[] {
-    return [...this.#unused.keys()].filter(({ isUsable }) => isUsable);
+    return [...this.#warm.keys()].filter(({ isUsable }) => isUsable);
   }
 
   /** Starts programs for the next clients when no opening needs the processor. */
@@ -97,7 +97,7 @@ export class DedicatedPrograms {
       this.warm < Math.min(WARM_PROGRAMS, room())
     ) {
       const channel = this.#start(true);
-      this.#unused.set(
+      this.#warm.set(
         channel,
         clock.alarm(WARM_IDLE_MS, () => void this.#stop(channel)),
       );
@@ -106,12 +106,12 @@ export class DedicatedPrograms {
   }
 
   #forget(channel: Channel): void {
-    this.#unused.get(channel)?.();
-    this.#unused.delete(channel);
+    this.#warm.get(channel)?.();
+    this.#warm.delete(channel);
   }
 
   async #stop(channel: Channel): Promise<void> {
-    if (!this.#unused.has(channel)) return;
+    if (!this.#warm.has(channel)) return;
     await channel.close();
     this.#forget(channel);
   }
