@@ -1,4 +1,4 @@
-// What each strategy picks, and the score that health_based uses. What holds for all of them is in index.spec.ts.
+// What each strategy picks, and the score that health_based uses. What holds for all of them is in every-strategy.spec.ts.
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';

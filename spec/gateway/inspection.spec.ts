@@ -7,7 +7,7 @@ import type { EverythingHttp } from '../fixtures/everything/http-face.ts';
 import { startEverything } from '../fixtures/everything-server.ts';
 import { suite } from '../helpers/suite.ts';
 import { KEY } from '../protocol/modern/modern-harness.ts';
-import { modernRequest, openSession, postTo } from './mcp/mcp-post.ts';
+import { modernRequest, openSession, postTo } from './mcp/post.ts';
 
 const test = suite('inspection of a gateway');
 /** A call of a modern client, during which the backend asks it something. */

@@ -8,7 +8,7 @@ import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { serving, text } from '../helpers/backends/function-backend.ts';
 import { collectGarbage } from '../helpers/garbage.ts';
 import { suite } from '../helpers/suite.ts';
-import { modernRequest, openSession, postTo, send } from './mcp/mcp-post.ts';
+import { modernRequest, openSession, postTo, send } from './mcp/post.ts';
 
 const test = suite('names used once', { timeoutMs: 120_000 });
 let gateway: Gateway;

@@ -5,7 +5,7 @@ import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { type HttpFixture, startHttpServer } from '../fixtures/http-server.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { modernRequest, openSession, postTo } from './mcp/mcp-post.ts';
+import { modernRequest, openSession, postTo } from './mcp/post.ts';
 
 const test = suite('timeouts of tools', { timeoutMs: 30_000 });
 const SLEEP = { name: 'sleep', arguments: { ms: 1_000 } };

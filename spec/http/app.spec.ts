@@ -12,7 +12,7 @@ const test = suite('the app');
 const app = appFor(test, () => startApp({ maxBodyBytes: SPEC_BODY_BYTES }));
 test.before(() => app.serve('demo', 'one'));
 
-// The MCP endpoints answer invalid bodies with errors of JSON-RPC: spec/http/mcp/mcp-endpoint.spec.ts.
+// The MCP endpoints answer invalid bodies with errors of JSON-RPC: spec/http/mcp/endpoint.spec.ts.
 const withBody = ROUTES.filter(({ request, speaks }) => request.body !== undefined && speaks === undefined);
 const names: Readonly<Record<string, string>> = {
   ...{ ':template': 'demo', ':instance_id': 'one', ':server_id': 'one' },

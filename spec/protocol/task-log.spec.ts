@@ -1,5 +1,5 @@
 // The memory of the instances that run tasks, and of their owners. Requests of clients about tasks are in
-// modern/modern-tasks.spec.ts and gateway/mcp/mcp-tasks.spec.ts.
+// modern/modern-tasks.spec.ts and gateway/mcp/tasks.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';

@@ -10,7 +10,7 @@ import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import { serving, text } from '../../helpers/backends/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { initialize, modernRequest, openSession, postTo, send } from './mcp-post.ts';
+import { initialize, modernRequest, openSession, postTo, send } from './post.ts';
 
 const test = suite('mcp endpoint of a gateway');
 let gateway: Gateway;

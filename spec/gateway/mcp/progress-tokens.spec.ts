@@ -5,7 +5,7 @@ import type { GatewayOptions } from '../../../src/gateway/gateway-types.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
-import { modernRequest, openSession, postTo } from './mcp-post.ts';
+import { modernRequest, openSession, postTo } from './post.ts';
 
 const test = suite('progress tokens', { timeoutMs: 60_000 });
 const EVENTS = { accept: 'text/event-stream' };

@@ -24,7 +24,7 @@ import type { ScriptedExchange, ScriptedTransport } from '../../helpers/backends
 import { pass, settled, simulatedClock } from '../../helpers/time/simulated-time.ts';
 import { untimedScheduler } from '../../helpers/time/turns.ts';
 import { RecordedReply } from '../../protocol/recorded-reply.ts';
-import { begin, initialize, modernRequest } from './mcp-post.ts';
+import { begin, initialize, modernRequest } from './post.ts';
 
 /** A modern server over HTTP: its clients share the instance's conversation. */
 export const SHARED: BackendOptions = { handshake: MODERN, fields: HTTP };

@@ -6,8 +6,8 @@ import { hasCode } from '../../../src/domain/errors/errors.ts';
 import type { ViewDefinition } from '../../../src/domain/views/view.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import { parseRegistryDocument } from '../../../src/registry/files/registry-file.ts';
+import { livesFor } from '../../helpers/stores/lives.ts';
 import { suite } from '../../helpers/suite.ts';
-import { livesFor } from '../lives.ts';
 
 const test = suite('pinned templates of a database', { timeoutMs: 30_000 });
 const lives = livesFor(test);

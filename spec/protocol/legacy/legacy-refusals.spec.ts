@@ -1,5 +1,5 @@
 // Bad input to the legacy endpoint: it opens, counts and changes nothing, and the session remains usable. Statuses and codes are
-// those of the SDK's servers; more rows are in http/mcp/mcp-endpoint.spec.ts, over a real port.
+// those of the SDK's servers; more rows are in http/mcp/endpoint.spec.ts, over a real port.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';

@@ -1,5 +1,5 @@
 // Streams of HTTP+SSE: how many may wait for their client, and how a session continues on another one. The rest of this transport is in
-// http/mcp/mcp-sse.spec.ts, over a real port.
+// http/mcp/sse.spec.ts, over a real port.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';

@@ -1,5 +1,5 @@
 // The end of a gateway with calls in flight: stopped, stopped at once, after an uncaught error, killed; and no process is left.
-// A backend that is killed: spec/gateway/gateway-close.spec.ts.
+// A backend that is killed: spec/gateway/close.spec.ts.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';

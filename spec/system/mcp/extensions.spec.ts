@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import { modernRequest, openSession, postTo } from '../../gateway/mcp/mcp-post.ts';
+import { modernRequest, openSession, postTo } from '../../gateway/mcp/post.ts';
 import { suite } from '../../helpers/suite.ts';
 import { KEY } from '../../protocol/modern/modern-harness.ts';
 import { fixture } from '../../transports/stdio/open-stdio.ts';

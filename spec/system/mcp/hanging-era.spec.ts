@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
-import { modernRequest, openSession, postTo } from '../../gateway/mcp/mcp-post.ts';
+import { modernRequest, openSession, postTo } from '../../gateway/mcp/post.ts';
 import { appFor, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answerJson, messageOf, withRawServer } from '../../transports/raw-server.ts';

@@ -8,7 +8,7 @@ import { firstValueFrom, timeout } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { TemplatePolicy } from '../../../src/balancing/policy.ts';
 import type { InstanceRecord } from '../../../src/http/records/instance-record.ts';
-import { postTo } from '../../gateway/mcp/mcp-post.ts';
+import { postTo } from '../../gateway/mcp/post.ts';
 import {
   type ClientOptions,
   LEGACY_VERSION,

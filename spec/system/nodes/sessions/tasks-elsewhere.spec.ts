@@ -1,4 +1,4 @@
-// Tasks that began at one node, asked about at another: two real gateways on one PostgreSQL. On one node: gateway/mcp/mcp-tasks.spec.ts.
+// Tasks that began at one node, asked about at another: two real gateways on one PostgreSQL. On one node: gateway/mcp/tasks.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { startTaskServer, type TaskServer } from '../../../fixtures/task-server.ts';

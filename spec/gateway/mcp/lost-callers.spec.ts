@@ -9,7 +9,7 @@ import { becomes } from '../../helpers/eventually.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';
 import { type Answer, appFor } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
-import { modernRequest } from './mcp-post.ts';
+import { modernRequest } from './post.ts';
 
 const test = suite('event streams of callers that lost rights');
 const app = appFor(test, () => startWithAccounts({ callerCheckMs: 40 }));

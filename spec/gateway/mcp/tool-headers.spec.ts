@@ -12,7 +12,7 @@ import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { Backend, REGION, tool } from '../../transports/http/tool-headers-harness.ts';
 import { type RawServer, startRawServer } from '../../transports/raw-server.ts';
-import { modernRequest, postTo } from './mcp-post.ts';
+import { modernRequest, postTo } from './post.ts';
 
 const test = suite('tools with headers, through a gateway');
 let gateway: Gateway;

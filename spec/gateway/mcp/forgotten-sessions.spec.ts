@@ -8,7 +8,7 @@ import { type AppFixture, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type RawServer, startRawServer } from '../../transports/raw-server.ts';
 import { type Answer, result, serving } from '../../transports/scripted-server.ts';
-import { modernRequest, openSession, postTo } from './mcp-post.ts';
+import { modernRequest, openSession, postTo } from './post.ts';
 
 const test = suite('sessions that a server forgot');
 let app: AppFixture;

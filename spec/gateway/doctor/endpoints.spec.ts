@@ -5,12 +5,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../src/domain/json/json.ts';
-import { systemClock } from '../../src/domain/time/clock.ts';
-import { remedyOf } from '../../src/gateway/doctor/faults.ts';
-import { probeEndpoint } from '../../src/gateway/doctor/http-probe.ts';
-import { BackendFetch } from '../../src/vault/backend-fetch.ts';
-import { suite } from '../helpers/suite.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
+import { remedyOf } from '../../../src/gateway/doctor/faults.ts';
+import { probeEndpoint } from '../../../src/gateway/doctor/http-probe.ts';
+import { BackendFetch } from '../../../src/vault/backend-fetch.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the doctor at endpoints', { timeoutMs: 30_000 });
 

@@ -6,7 +6,7 @@ import type { Principal } from '../../../src/domain/accounts/account.ts';
 import type { GatewayEvents } from '../../../src/domain/events/events.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { suite } from '../../helpers/suite.ts';
-import { answerIn, modernRequest, send } from './mcp-post.ts';
+import { answerIn, modernRequest, send } from './post.ts';
 
 const test = suite('withheld items of a gateway');
 

@@ -8,7 +8,7 @@ import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { serving, text } from '../../helpers/backends/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import type { RecordedReply } from '../../protocol/recorded-reply.ts';
-import { answerIn, modernRequest, openSession, type Post, pass, send } from './mcp-post.ts';
+import { answerIn, modernRequest, openSession, type Post, pass, send } from './post.ts';
 
 const test = suite('lists of all templates of a gateway');
 const CHANGED = 'notifications/tools/list_changed';

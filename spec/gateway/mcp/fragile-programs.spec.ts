@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { modernRequest, openSession, postTo, send } from './mcp-post.ts';
+import { modernRequest, openSession, postTo, send } from './post.ts';
 
 const test = suite('mcp endpoint over fragile programs', { timeoutMs: 30_000 });
 

@@ -4,12 +4,12 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../src/domain/json/json.ts';
-import { systemClock } from '../../src/domain/time/clock.ts';
-import { FAULTS, remedyOf } from '../../src/gateway/doctor/faults.ts';
-import { examineTemplate } from '../../src/gateway/doctor/server-doctor.ts';
-import { createGateway } from '../../src/gateway/gateway.ts';
-import { suite } from '../helpers/suite.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
+import { FAULTS, remedyOf } from '../../../src/gateway/doctor/faults.ts';
+import { examineTemplate } from '../../../src/gateway/doctor/server-doctor.ts';
+import { createGateway } from '../../../src/gateway/gateway.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the doctor of servers');
 const options = { clock: systemClock, deniedNetworks: [] };

@@ -7,9 +7,9 @@ import { isJsonObject, type JsonObject } from '../../../src/domain/json/json.ts'
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import type { ListStore } from '../../../src/persistence/store.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
+import { livesFor } from '../../helpers/stores/lives.ts';
 import { suite } from '../../helpers/suite.ts';
-import { livesFor } from '../lives.ts';
-import { modernRequest, postTo } from './mcp-post.ts';
+import { modernRequest, postTo } from './post.ts';
 
 const test = suite('lists that outlive the gateway', { timeoutMs: 30_000 });
 const ADA: Principal = { ...ANONYMOUS, id: 'user:ada' };

@@ -15,7 +15,7 @@ import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts
 import { becomes } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { parsed } from '../../protocol/recorded-reply.ts';
-import { openSession, postTo, send } from './mcp-post.ts';
+import { openSession, postTo, send } from './post.ts';
 
 const test = suite('sessions of a drained node');
 const ADA: Principal = { ...ANONYMOUS, id: 'user:ada' };

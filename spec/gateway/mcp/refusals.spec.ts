@@ -8,7 +8,7 @@ import { errorOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type RawServer, startRawServer } from '../../transports/raw-server.ts';
 import { type Answer, type Answers, refused, result, serving } from '../../transports/scripted-server.ts';
-import { modernRequest, openSession, postTo } from './mcp-post.ts';
+import { modernRequest, openSession, postTo } from './post.ts';
 
 const test = suite('refusals of HTTP servers');
 let app: AppFixture;

@@ -18,7 +18,7 @@ import { becomes } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { alarmsOf } from '../../helpers/time/simulated-time.ts';
 import { parsed } from '../../protocol/recorded-reply.ts';
-import { begin, initialize, openSession, postTo, send } from './mcp-post.ts';
+import { begin, initialize, openSession, postTo, send } from './post.ts';
 
 const test = suite('sessions of an earlier life');
 const ADA: Principal = { ...ANONYMOUS, id: 'user:ada' };

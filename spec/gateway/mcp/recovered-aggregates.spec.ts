@@ -1,4 +1,4 @@
-// Sessions at `/mcp`, and those of HTTP+SSE, continue in the next life of their node; mcp-recovered-sessions.spec.ts has those with one
+// Sessions at `/mcp`, and those of HTTP+SSE, continue in the next life of their node; recovered-sessions.spec.ts has those with one
 // template. A life ends here as with `kill -9`: the next one opens the store while the one before is not asked any more.
 
 import { setImmediate as turn } from 'node:timers/promises';
@@ -7,10 +7,10 @@ import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import { rpcFailureOf } from '../../../src/protocol/rpc.ts';
+import { livesFor } from '../../helpers/stores/lives.ts';
 import { suite } from '../../helpers/suite.ts';
 import { parsed, RecordedReply } from '../../protocol/recorded-reply.ts';
-import { livesFor } from '../lives.ts';
-import { initialize, openSession, postTo, send } from './mcp-post.ts';
+import { initialize, openSession, postTo, send } from './post.ts';
 
 const test = suite('sessions with all templates of an earlier life');
 const ADA: Principal = { ...ANONYMOUS, id: 'user:ada', templates: new Set(['t', 'u']) };

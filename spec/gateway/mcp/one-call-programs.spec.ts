@@ -6,7 +6,7 @@ import { eventually } from '../../helpers/eventually.ts';
 import { inFolder } from '../../helpers/folder.ts';
 import { type AppFixture, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
-import { modernRequest, openSession, postTo } from './mcp-post.ts';
+import { modernRequest, openSession, postTo } from './post.ts';
 
 const test = suite('programs that end after a call', { timeoutMs: 120_000 });
 

@@ -7,7 +7,7 @@ import type { TemplateDefinition } from '../../../src/templates/definition.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { type AppFixture, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
-import { modernRequest, openSession, postTo } from './mcp-post.ts';
+import { modernRequest, openSession, postTo } from './post.ts';
 
 const test = suite('secrets of programs', { timeoutMs: 30_000 });
 

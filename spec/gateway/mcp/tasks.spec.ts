@@ -7,7 +7,7 @@ import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { startTaskServer, type TaskServer, type TaskServerOptions } from '../../fixtures/task-server.ts';
 import { suite } from '../../helpers/suite.ts';
-import { modernRequest, openSession, postTo } from './mcp-post.ts';
+import { modernRequest, openSession, postTo } from './post.ts';
 
 const test = suite('tasks of a gateway', { timeoutMs: 20_000 });
 const METHODS = ['tasks/get', 'tasks/update', 'tasks/cancel'] as const;

@@ -10,7 +10,7 @@ import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import { suite } from '../../helpers/suite.ts';
-import { begin, modernRequest, openSession, postTo } from './mcp-post.ts';
+import { begin, modernRequest, openSession, postTo } from './post.ts';
 
 const test = suite('views at the MCP endpoint');
 

@@ -1,12 +1,12 @@
 // The lives of one node on one database, and an HTTP server behind them. A life does not end when the next one begins: it is not asked
 // any more, as after `kill -9`.
 
-import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
-import type { GatewayOptions } from '../../src/gateway/gateway-types.ts';
-import { openStore } from '../../src/persistence/open.ts';
-import type { Store } from '../../src/persistence/store.ts';
-import { type HttpFixture, startHttpServer } from '../fixtures/http-server.ts';
-import type { Suite } from '../helpers/suite.ts';
+import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
+import type { GatewayOptions } from '../../../src/gateway/gateway-types.ts';
+import { openStore } from '../../../src/persistence/open.ts';
+import type { Store } from '../../../src/persistence/store.ts';
+import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
+import type { Suite } from '../suite.ts';
 
 /** What each test has of its own. */
 interface Lives {

@@ -10,7 +10,7 @@ import type { ViewDefinition } from '../../../src/domain/views/view.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { suite } from '../../helpers/suite.ts';
-import { begin, modernRequest, openSession, postTo } from './mcp-post.ts';
+import { begin, modernRequest, openSession, postTo } from './post.ts';
 
 const test = suite('calls that their user confirms');
 

@@ -7,7 +7,7 @@ import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
-import { modernRequest, openSession, type Post, postTo, send } from './mcp-post.ts';
+import { modernRequest, openSession, type Post, postTo, send } from './post.ts';
 
 /** Each test must end long before the handshake timeout. */
 const test = suite('mcp endpoint with a frozen backend', { timeoutMs: LIMITS.handshakeMs / 5 });
