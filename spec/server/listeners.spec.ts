@@ -34,6 +34,14 @@ test.after.each(async () => {
 
 const hello: RequestListener = (_, response) => void response.end('hello');
 
+/** Answers with the path of the request after everything that was sent with it has been read. */
+const afterSomeTurns: RequestListener = async ({ url }, response) => {
+  for (let left = 10; left > 0; left -= 1) await turn();
+  response.end(url);
+};
+
+const getOf = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+
 test('serves the same on every listener, and reports their URLs', async () => {
   const { urls, warnings } = await open([0, 0]);
   assert.is(new Set(urls).size, 2);
@@ -181,6 +189,58 @@ test('answers what is no HTTP, and headers that are too long, as Node does', asy
   const chunk = `1;${'x'.repeat(20_000)}\r\nx\r\n0\r\n\r\n`;
   const body = `POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}`;
   assert.match(await sendRaw(port, body), /^HTTP\/1\.1 413 /);
+});
+
+test('answers the requests before one that is no HTTP, and then that one', async () => {
+  const port = portOf(await open([0], { serve: afterSomeTurns, headerBytes: 4_096 }));
+  const end = 'Connection: close\r\n\r\n';
+  const post = 'POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
+  const faults = {
+    'nonsense\r\n\r\n': '400 Bad Request',
+    '\0': '400 Bad Request',
+    [`GET /c HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(8_000)}\r\n\r\n`]: '431 Request Header Fields Too Large',
+    [`${post}zz\r\n`]: '400 Bad Request',
+    [`${post}1;${'x'.repeat(20_000)}\r\n`]: '413 Payload Too Large',
+  };
+  for (const [fault, status] of Object.entries(faults)) {
+    const answer = await sendRaw(port, `${getOf('/a')}${getOf('/b')}${fault}`);
+    assert.match(
+      answer,
+      /^HTTP\/1\.1 200 OK\r\n.*\/aHTTP\/1\.1 200 OK\r\n.*\/bHTTP\/1\.1 4/s,
+      fault.slice(0, 30),
+    );
+    assert.ok(answer.endsWith(`HTTP/1.1 ${status}\r\n${end}`), answer.slice(-80));
+  }
+});
+
+test('answers a request that takes longer than the headers of the next one may, and then those with 408', async () => {
+  const answers: ServerResponse[] = [];
+  const port = portOf(
+    await open([0], {
+      patience: { headersMs: 50, requestMs: 50, checkMs: 10 },
+      serve: (_, response) => void answers.push(response),
+    }),
+  );
+  const socket = await openRaw(port);
+  const all = readAll(socket);
+  socket.write(`${getOf('/a')}GET /b HTTP/1.1\r\nHost: `);
+  await sendRaw(port, 'GET /later HTTP/1.1\r\nHost: '); // it is late after /b, and closed
+  answers[0]?.end('answered');
+  assert.match(await all, /^HTTP\/1\.1 200 OK\r\n.*answeredHTTP\/1\.1 408 Request Timeout\r\n/s);
+});
+
+test('sends nothing to a client that ends its connection within a request behind another one', async () => {
+  const closed: string[] = [];
+  const port = portOf(
+    await open([0], { serve: ({ url }, response) => void response.on('close', () => closed.push(`${url}`)) }),
+  );
+  for (const rest of ['GET /b HT', 'nonsense\r\n\r\n']) {
+    const socket = await openRaw(port);
+    const all = readAll(socket);
+    socket.end(getOf('/a') + rest);
+    assert.is(await all, '', rest);
+  }
+  assert.equal(closed, ['/a', '/a']);
 });
 
 test('closes the answers of a connection that ends, also pipelined ones before their turn, once', async () => {
