@@ -19,8 +19,17 @@ export function printResult(
 
 /** JSON for programs, indented by two spaces. Characters that change how a terminal shows text are escaped. */
 export function indentedJson(value: unknown): string {
+  return withEscapes(JSON.stringify(value, null, 2));
+}
+
+/** The same text of JSON on one line, with such characters escaped. */
+export function jsonLine(text: string): string {
+  return withEscapes(text.replaceAll('\n', ' '));
+}
+
+function withEscapes(json: string): string {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return JSON.stringify(value, null, 2).replace(/[^\n -~]/gu, (letter) =>
+  return json.replace(/[^\n -~]/gu, (letter) =>
     hasInvisible(letter) ? letter.split('').map(escaped).join('') : letter,
   );
 }

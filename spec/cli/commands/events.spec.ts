@@ -96,6 +96,17 @@ test('resumes after the last event when the connection breaks', async () => {
   assert.match(err, /^lost the connection to [^\n]+; reconnecting\n[^\n]+ has ended the stream$/);
 });
 
+test('ends at an event that is not JSON', async () => {
+  const url = await serve((_, response) =>
+    response.setHeader('content-type', 'text/event-stream').write('data: nothing\n\n'),
+  );
+  for (const more of ['', ' --json', ' --follow'])
+    assert.is(
+      await complaint(runCommand([...`gateway events${more}`.split(' '), '--url', url])),
+      `stagedoor: ${url} sent an event that is not JSON`,
+    );
+});
+
 test('waits for a gateway that does not answer after its connection broke', async () => {
   const stream = { headers: { 'content-type': 'text/event-stream' } };
   const broken = new ReadableStream({ pull: (controller) => controller.error(new Error('reset')) });

@@ -57,9 +57,11 @@ function serverText({ id, era, lists, findings }: ServerReport['instances'][numb
   const about = [era === null ? 'not open' : `${era} era`, ...counts].join(', ');
   const faults = findings.flatMap(({ code, message, remedy }) => [
     printable(`  ${code}: ${message}`),
-    ...(remedy === '' ? [] : [`    ${remedy}`]),
+    ...(remedy === '' ? [] : [printable(`    ${remedy}`)]),
   ]);
-  return [`${id}: ${about}`, ...(faults.length === 0 ? ['  no fault was found'] : faults)].join('\n');
+  return [printable(`${id}: ${about}`), ...(faults.length === 0 ? ['  no fault was found'] : faults)].join(
+    '\n',
+  );
 }
 
 /** The column in which texts begin. */

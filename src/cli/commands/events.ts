@@ -1,9 +1,10 @@
 // `stagedoor gateway events`, or `stagedoor events`: the recent events of a gateway and, with --follow, new ones.
 
+import { jsonIn } from '../../domain/json/json.ts';
 import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { pause, untilSignal } from '../foreground/stop-signals.ts';
-import { fieldText } from '../output.ts';
+import { fieldText, jsonLine, printable } from '../output.ts';
 import { type Fields, fields } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, type Remote, requireGateway, StreamBroken } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
@@ -32,14 +33,17 @@ export const events: Command = {
   ],
   run: async (input, terminal) => {
     const isFollowed = input.has('follow');
-    const print = (data: string) =>
-      terminal.print(input.has('json') ? data : line(terminal, fields(JSON.parse(data))));
+    const gateway = await requireGateway(input, terminal);
+    const print = (data: string) => {
+      const event = jsonIn(data);
+      if (event === undefined) throw new CommandFailure(`${gateway.url} sent an event that is not JSON`);
+      terminal.print(input.has('json') ? jsonLine(data) : line(terminal, fields(event)));
+    };
     const query = new URLSearchParams({ follow: String(isFollowed) });
     for (const name of ['template', 'type']) {
       const value = input.text(name);
       if (value !== undefined) query.set(name, value);
     }
-    const gateway = await requireGateway(input, terminal);
     const path = `/events?${query}`;
     if (isFollowed) await untilSignal((signal) => show(gateway, path, signal, print, terminal.note));
     else await show(gateway, path, undefined, print, terminal.note);
@@ -86,9 +90,12 @@ function line(
   const details = Object.entries(type === 'gateway.sampled' ? fields(rest.totals) : rest).map(
     ([name, value]) => `${name}=${fieldText(value)}`,
   );
-  return [`${terminal.paint('dim', clock)} ${colouredType(terminal, String(type))}`, instance, ...details]
-    .filter((part) => part !== '')
-    .join('  ');
+  const parts = [
+    `${terminal.paint('dim', clock)} ${colouredType(terminal, String(type))}`,
+    instance,
+    ...details,
+  ];
+  return printable(parts.filter((part) => part !== '').join('  '));
 }
 
 function colouredType(terminal: Terminal, type: string): string {

@@ -366,7 +366,7 @@ export const sync: Command = {
     printResult(input, terminal, answer, () => summary(terminal, done));
     const hasReached = elementsOf(done.reached).length > 0;
     const report = hasReached ? terminal.note : terminal.complain;
-    for (const warning of elementsOf(done.warnings)) report(`warning: ${warning}`);
+    for (const warning of elementsOf(done.warnings)) report(`warning: ${printable(String(warning))}`);
     return hasReached ? 0 : 1;
   },
 };

@@ -7,7 +7,7 @@ import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
 import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { pause, untilSignal } from '../foreground/stop-signals.ts';
-import { printResult } from '../output.ts';
+import { printable, printResult } from '../output.ts';
 import { fields } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
 import { readSettings } from '../setting-options.ts';
@@ -117,6 +117,6 @@ export const logLevel: Command = {
     const [level] = input.positionals;
     const change = level === undefined ? {} : ({ method: 'PATCH', body: { level } } as const);
     const answer = await gateway.request('/gateway/log-level', change);
-    return printResult(input, terminal, answer, String(fields(answer).level));
+    return printResult(input, terminal, answer, printable(String(fields(answer).level)));
   },
 };
