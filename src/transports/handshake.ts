@@ -3,7 +3,7 @@
 // caller-messages.ts.
 
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
-import type { FinalEvent } from '../domain/calls/exchange-event.ts';
+import { type FinalEvent, isObjectText } from '../domain/calls/exchange-event.ts';
 import { parsedResult } from '../domain/calls/parsed-result.ts';
 import { backendUnavailable, endpointUnavailable } from '../domain/errors/backend-errors.ts';
 import { GatewayError } from '../domain/errors/errors.ts';
@@ -205,6 +205,7 @@ const discover: HandshakeAttempt = async (channel, { client }) => {
     answer = await askDiscover(channel, client, protocolVersion);
     if (answer.kind !== 'result') return answer;
   }
+  if (!isObjectText(answer.result)) return NOT_MODERN;
   const result = readResult(answer.result);
   const version = sharedVersion(result.supportedVersions);
   if (version === undefined) return NOT_MODERN;

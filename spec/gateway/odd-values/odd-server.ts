@@ -4,7 +4,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createInterface } from 'node:readline';
 import { openEventStream } from '../../fixtures/http-stream.ts';
-import { isObject, type Message } from '../../fixtures/wire.ts';
+import type { Message } from '../../fixtures/wire.ts';
 import { Dice } from '../../helpers/dice.ts';
 import { messageOf, type RawServer, startRawServer } from '../../transports/raw-server.ts';
 import { type Spoken, type SpokenEra, saidAnyway, saidTo } from './odd-messages.ts';
@@ -19,16 +19,8 @@ interface OddServerOptions {
 
 function writerOf({ kind, seed }: OddServerOptions): (spoken: Spoken) => string {
   const dice = new Dice(seed);
-  return (spoken) => (spoken.kind === kind ? oddText(spoken.message, dice) : JSON.stringify(spoken.message));
-}
-
-/** A result that is not an object is passed on as it is, so there would be nothing to see. */
-function oddText(message: unknown, dice: Dice): string {
-  for (;;) {
-    const text = withOddNode(message, dice);
-    const { result = {} } = Object(JSON.parse(text));
-    if (isObject(result)) return text;
-  }
+  return (spoken) =>
+    spoken.kind === kind ? withOddNode(spoken.message, dice) : JSON.stringify(spoken.message);
 }
 
 /** Starts it on a free port; the caller closes it. `said` gets every odd text. */

@@ -12,6 +12,7 @@ import {
   isAnswered,
   isFinal,
   outcomeOf,
+  validAnswer,
 } from '../../domain/calls/exchange-event.ts';
 import type { AttemptTrace, RequestTrace } from '../../domain/calls/request-trace.ts';
 import { isRepeatable } from '../../domain/calls/retry-rules.ts';
@@ -153,8 +154,9 @@ export class Attempt implements Observer<ExchangeEvent> {
   // --- observer of the conversation ------------------------------------------------------------------------
 
   /** Passes one event to the call. Events after the answer, or after the end of the attempt, are dropped. */
-  next(event: ExchangeEvent): void {
+  next(received: ExchangeEvent): void {
     if (this.#isAnswered || this.#hasEnded) return;
+    const event = isFinal(received) ? validAnswer(received) : received;
     this.#onMessage?.(event);
     if (event.kind === 'request') {
       this.#ask(event);

@@ -2,6 +2,7 @@
 
 import type { ErrorCode, HttpRefusal } from '../errors/errors.ts';
 import { isJsonObject, type JsonText } from '../json/json.ts';
+import { OPEN_BRACE } from '../json/json-scanner.ts';
 import type { ServerMessage } from '../mcp/client.ts';
 import { type JsonRpcError, RPC } from '../mcp/jsonrpc.ts';
 import { listOf } from '../mcp/mcp.ts';
@@ -24,6 +25,33 @@ export type FinalEvent =
   | { readonly kind: 'result'; readonly result: JsonText; readonly cut?: string }
   /** `refusal`: how its server refused the request over HTTP, if the error came with a status that is not a success. */
   | { readonly kind: 'error'; readonly error: JsonRpcError; readonly refusal?: HttpRefusal };
+
+/**
+ * The answer itself, or an error in place of a result that is not an object: clients take such a message for none, and wait until
+ * their own timeout. Source: ADR 387.
+ */
+export function validAnswer(answer: FinalEvent): FinalEvent {
+  if (answer.kind === 'error' || isObjectText(answer.result)) return answer;
+  const message = `The result of the server is ${kindOf(answer.result)}, not an object.`;
+  return { kind: 'error', error: { code: RPC.internalError, message } };
+}
+
+/** True for the text of an object of JSON; the text has no space before it. */
+export function isObjectText({ bytes }: JsonText): boolean {
+  return bytes[0] === OPEN_BRACE;
+}
+
+function kindOf({ bytes }: JsonText): string {
+  return KINDS[String.fromCharCode(bytes[0] ?? 0)] ?? 'a number';
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  n: 'null',
+  '"': 'a string',
+  '[': 'an array',
+  t: 'a boolean',
+  f: 'a boolean',
+};
 
 /** True for the event that ends an exchange. */
 export function isFinal(event: ExchangeEvent): event is FinalEvent {

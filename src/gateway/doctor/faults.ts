@@ -170,6 +170,12 @@ const TABLE = {
       remedy: 'leave them out',
     },
     {
+      unseen: 'only a failing call shows it',
+      fault: 'answers with a result that is not an object, such as `null`',
+      gateway: 'the caller gets an error that says what it is',
+      remedy: 'answer with `{}` if there is nothing to say',
+    },
+    {
       code: 'null-member',
       fault: 'sends `"error": null` beside a result, or `"result": null` beside an error',
       gateway: 'uses the member that is not null',
