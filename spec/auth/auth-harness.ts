@@ -2,13 +2,14 @@
 // simulated reports of the store.
 
 import { Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
 import type { NewApiKey } from '../../src/auth/accounts/accounts.ts';
 import { Passwords } from '../../src/auth/accounts/passwords.ts';
 import { Tokens } from '../../src/auth/accounts/tokens.ts';
 import { type AuthOptions, composeAuth } from '../../src/auth/auth.ts';
 import type { Credentials } from '../../src/auth/authenticator.ts';
-import type { StoreChange } from '../../src/auth/credential-cache.ts';
-import type { Role, User } from '../../src/domain/accounts/account.ts';
+import { CredentialCache, type StoreChange, type Verified } from '../../src/auth/credential-cache.ts';
+import type { Principal, Role, User } from '../../src/domain/accounts/account.ts';
 import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
@@ -174,4 +175,20 @@ export async function findingsOf(work: () => unknown): Promise<string[]> {
     if (facts?.items === undefined) throw error;
     return facts.items.map(({ loc, type }) => `${loc.join('.')} ${type}`);
   }
+}
+
+export const minuteMs = 60_000;
+
+export function idOf(principal: Principal | Promise<Principal>): string {
+  assert.ok(!(principal instanceof Promise));
+  return principal.id;
+}
+
+/** A cache whose store has answered, with one entry. */
+export function cached(startMs = 0, verifiedAtMs = startMs) {
+  const cache = new CredentialCache<Verified>();
+  cache.onStoreChange('answered', startMs);
+  const entry: Verified = { verifiedAtMs, staleSinceMs: undefined };
+  cache.entries.set('entry', entry);
+  return { cache, entry };
 }
