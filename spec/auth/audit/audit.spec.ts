@@ -1,28 +1,18 @@
+// The audit log: what it writes and when, what it deletes, and its pages. suppressed-requests.spec.ts has requests that are too many for it.
+
 import { createHash } from 'node:crypto';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { AuditLog, type AuditSettings, timeOrderedIds } from '../../../src/auth/audit/audit.ts';
+import { timeOrderedIds } from '../../../src/auth/audit/audit.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import { duplicateServer } from '../../../src/domain/errors/registry-errors.ts';
 import { type AuditEntry, CALL_ACTION, idAt, type NewCall } from '../../../src/domain/events/audit.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
-import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
-import type { AuditBounds, AuditPage } from '../../../src/persistence/store.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns } from '../../helpers/time/turns.ts';
 import { START_MS, stoppedClock } from '../auth-harness.ts';
+import { createAuditLog, entry, SETTINGS } from './audit-samples.ts';
 
-const entry = (subject: string): Omit<AuditEntry, 'id' | 'at'> => ({
-  actor: 'user:1',
-  actorName: 'ada',
-  action: 'POST /auth/users',
-  subject,
-  status: 201,
-});
-
-const SETTINGS: AuditSettings = {
-  ...{ recordsCalls: true, callArguments: 'digest', keptCalls: 1_000, keptDays: 0 },
-};
 const call = (tool: string): NewCall => ({
   ...{ actor: 'user:1', actorName: 'ada', action: CALL_ACTION, subject: '/mcp/demo', status: 200 },
   call: { template: 'demo', tool, outcome: 'result', durationMs: 3, attempts: 1 },
@@ -34,7 +24,7 @@ test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
 test('writes changes in batches, after a second', async () => {
-  const { audit, appended } = made();
+  const { audit, appended } = createAuditLog();
   for (let index = 0; index < 3; index += 1) audit.record(entry(`subject ${index}`));
   await pass(999);
   assert.equal(appended, []);
@@ -43,7 +33,7 @@ test('writes changes in batches, after a second', async () => {
 });
 
 test('yields between two chunks; entries that are recorded meanwhile wait for the next write', async () => {
-  const { audit, appended, database } = made();
+  const { audit, appended, database } = createAuditLog();
   const inBetween: number[] = [];
   let left = [200, 200];
   database.onAppend = () =>
@@ -63,7 +53,7 @@ test('yields between two chunks; entries that are recorded meanwhile wait for th
 });
 
 test('writes calls in blocks: full blocks at once, others after a second; no block spans more than ten seconds', async () => {
-  const { audit, appended, clock } = made({ ...SETTINGS, callArguments: 'full' });
+  const { audit, appended, clock } = createAuditLog({ ...SETTINGS, callArguments: 'full' });
   for (let index = 0; index < 2_010; index += 1) audit.recordCall(call('echo'), undefined);
   await pass();
   assert.equal(appended, [2_000]);
@@ -87,7 +77,7 @@ test('writes calls in blocks: full blocks at once, others after a second; no blo
 
 test('writes calls with the longest request ids of any characters, and gives them back', async () => {
   for (const character of ['x', '漢', '\u0001', '\u{1f511}']) {
-    const { audit } = made(SETTINGS);
+    const { audit } = createAuditLog(SETTINGS);
     const requestId = character.repeat(512 / character.length);
     for (let index = 0; index < 1_000; index += 1)
       audit.recordCall({ ...call('echo'), requestId }, undefined);
@@ -123,7 +113,7 @@ test('has ids that differ from those of another node at the same time', () => {
 });
 
 test('truncates values that are longer than their column, and no character in half', async () => {
-  const { audit } = made();
+  const { audit } = createAuditLog();
   const long = (units: number) => `${'x'.repeat(units - 1)}😀`;
   audit.record({
     ...{ actor: long(512), actorName: long(512), action: long(512), subject: long(512), status: 201 },
@@ -139,7 +129,7 @@ test('truncates values that are longer than their column, and no character in ha
 });
 
 test('keeps 10,000 entries while the database is unavailable, warns once, and writes them afterwards', async () => {
-  const { audit, store, database, warnings, appended } = made();
+  const { audit, store, database, warnings, appended } = createAuditLog();
   database.failure = databaseUnavailable(new Error('refused'));
   for (let index = 0; index < 10_020; index += 1) audit.record(entry(`subject ${index}`));
   await pass(1_000);
@@ -158,7 +148,7 @@ test('keeps 10,000 entries while the database is unavailable, warns once, and wr
 });
 
 test('drops entries that the database refuses with a warning, and writes later entries', async () => {
-  const { audit, store, database, warnings } = made();
+  const { audit, store, database, warnings } = createAuditLog();
   database.failure = duplicateServer('x');
   audit.record(entry('refused'));
   assert.equal(await audit.list({ limit: 5 }), []);
@@ -173,7 +163,7 @@ test('drops entries that the database refuses with a warning, and writes later e
 });
 
 test('deletes surplus entries after each 5,000 entries and once an hour, and ignores a failure of it', async () => {
-  const { audit, database, passHours } = made();
+  const { audit, database, passHours } = createAuditLog();
   const bounds = { changes: 100_000, calls: 1_000, from: undefined };
   const trimsAfter = async (entries: number) => {
     for (let index = 0; index < entries; index += 1) audit.record(entry('more'));
@@ -192,7 +182,7 @@ test('deletes surplus entries after each 5,000 entries and once an hour, and ign
 
 test('deletes by age once an hour, when the wall clock advanced as the monotonic clock did', async () => {
   const days = (count: number) => count * 86_400_000;
-  const { clock, trimmedFrom, passHours, warnings } = made({ ...SETTINGS, keptDays: 90 });
+  const { clock, trimmedFrom, passHours, warnings } = createAuditLog({ ...SETTINGS, keptDays: 90 });
   const oldest = () => idAt(clock.wall() - days(90));
   assert.is(await trimmedFrom(), 'no trim', 'none at the start');
   passHours(1);
@@ -218,7 +208,7 @@ test('deletes by age once an hour, when the wall clock advanced as the monotonic
 });
 
 test('deletes by age on a server only when its clock agrees within 60 s, and answers', async () => {
-  const { clock, trimmedFrom, passHours, warnings, database } = made({ ...SETTINGS, keptDays: 1 });
+  const { clock, trimmedFrom, passHours, warnings, database } = createAuditLog({ ...SETTINGS, keptDays: 1 });
   const oldest = () => idAt(clock.wall() - 86_400_000);
   for (const [skewMs, isTrusted] of [
     [60_000, true],
@@ -248,7 +238,7 @@ test('records of the arguments of a call nothing, their digest as they were sent
   const text = '{"b":1, "a":"é"}';
   const sha256 = createHash('sha256').update(text).digest('hex');
   for (const callArguments of ['none', 'digest', 'full'] as const) {
-    const { audit } = made({ ...SETTINGS, callArguments });
+    const { audit } = createAuditLog({ ...SETTINGS, callArguments });
     const forms = [JsonText.ofText(text), JsonText.ofBytes(Buffer.from(text)), undefined];
     for (const form of forms) audit.recordCall(call('echo'), form);
     const stored = callArguments === 'full' ? { arguments: text } : {};
@@ -268,7 +258,7 @@ test('records of the arguments of a call nothing, their digest as they were sent
 });
 
 test('writes calls with large arguments, which are digested in later turns', async () => {
-  const { audit, appended } = made(SETTINGS);
+  const { audit, appended } = createAuditLog(SETTINGS);
   const large = JsonText.ofText(`"${'x'.repeat(600_000)}"`);
   for (let index = 0; index < 3; index += 1) audit.recordCall(call('echo'), large);
   await pass();
@@ -278,7 +268,7 @@ test('writes calls with large arguments, which are digested in later turns', asy
 });
 
 test('keeps changes when calls are dropped, and warns at the first of them and at the end', async () => {
-  const { audit, database, warnings, store } = made(SETTINGS);
+  const { audit, database, warnings, store } = createAuditLog(SETTINGS);
   database.failure = databaseUnavailable(new Error('refused'));
   for (let index = 0; index < 10_051; index += 1) audit.recordCall(call('echo'), undefined);
   audit.record(entry('a change'));
@@ -290,7 +280,7 @@ test('keeps changes when calls are dropped, and warns at the first of them and a
 });
 
 test('filters entries by time', async () => {
-  const { audit, clock } = made(SETTINGS);
+  const { audit, clock } = createAuditLog(SETTINGS);
   audit.recordCall(call('first'), undefined);
   clock.pass(1_000);
   audit.record(entry('second'));
@@ -306,7 +296,7 @@ test('filters entries by time', async () => {
 });
 
 test('reads pages one after the other, and the next one after a page that fails', async () => {
-  const { audit, database } = made();
+  const { audit, database } = createAuditLog();
   audit.record(entry('kept'));
   await audit.list({ limit: 1 });
   database.failNextList = true;
@@ -319,7 +309,7 @@ test('reads pages one after the other, and the next one after a page that fails'
 });
 
 test('reads no page for a request that has ended before its turn', async () => {
-  const { audit, database } = made();
+  const { audit, database } = createAuditLog();
   audit.record(entry('kept'));
   const ended = new AbortController();
   const pages = [audit.list({ limit: 5 }), audit.list({ limit: 5 }, ended.signal), audit.list({ limit: 5 })];
@@ -333,7 +323,7 @@ test('reads no page for a request that has ended before its turn', async () => {
 });
 
 test('lets readers during a write share the next one, and bounds the wait for a write that hangs', async () => {
-  const { audit, appended, database } = made();
+  const { audit, appended, database } = createAuditLog();
   const gate = Promise.withResolvers<void>();
   database.gate = gate.promise;
   const read = (subject: string) => {
@@ -356,7 +346,7 @@ test('lets readers during a write share the next one, and bounds the wait for a 
 });
 
 test('writes nothing after close, and warns of entries that come then', async () => {
-  const { audit, appended, warnings } = made();
+  const { audit, appended, warnings } = createAuditLog();
   audit.record(entry('before'));
   await audit.close();
   audit.record(entry('late'));
@@ -366,59 +356,8 @@ test('writes nothing after close, and warns of entries that come then', async ()
   assert.equal(warnings, [['the audit log cannot be written: entries are dropped']]);
 });
 
-const login = (status: number, address: string) => ({
-  ...{ actor: 'unknown', actorName: 'unknown', action: 'POST /auth/login', subject: '/auth/login' },
-  ...{ status, address, requestId: 'r' },
-});
-
-test('the next entry of an action and address says how many requests before it were suppressed', async () => {
-  const { audit, suppressed } = made();
-  for (let count = 0; count < 3; count += 1) audit.suppress(login(401, '192.0.2.1'));
-  audit.suppress(login(429, '192.0.2.2'));
-  audit.record({ ...login(401, '192.0.2.1'), action: 'POST /servers' });
-  audit.record(login(401, '192.0.2.3'));
-  audit.record({ ...login(200, '192.0.2.1'), actor: 'user:1', actorName: 'ada' });
-  audit.record(login(401, '192.0.2.1'));
-  assert.equal(await suppressed(), [
-    ['192.0.2.1', 401, 'none'],
-    ['192.0.2.3', 401, 'none'],
-    ['192.0.2.1', 200, 3],
-    ['192.0.2.1', 401, 'none'],
-  ]);
-});
-
-test('suppressed requests that no entry followed have entries of their own at close, without a request', async () => {
-  const { audit, suppressed, store } = made();
-  for (const status of [401, 429]) audit.suppress(login(status, '192.0.2.1'));
-  audit.suppress(login(401, '192.0.2.2'));
-  await audit.close();
-  assert.equal(await suppressed(store.audit), [
-    ['192.0.2.2', 401, 1],
-    ['192.0.2.1', 429, 2],
-  ]);
-  const [{ actor, action, subject, requestId } = entry('')] = await store.audit.list({ limit: 1 });
-  assert.equal([actor, action, subject, requestId], ['unknown', 'POST /auth/login', '', undefined]);
-});
-
-test('counts the suppressed requests of 1,000 addresses one by one, and those of further ones together', async () => {
-  const { audit, suppressed, store } = made();
-  for (let count = 0; count < 2; count += 1) audit.suppress(login(401, 'first'));
-  for (let index = 0; index < 1_001; index += 1) audit.suppress(login(401, `address ${index}`));
-  audit.record(login(401, 'first'));
-  assert.equal(await suppressed(), [
-    ['none', 401, 3],
-    ['first', 401, 'none'],
-  ]);
-  await audit.close();
-  const atClose = (await suppressed(store.audit)).slice(2);
-  assert.equal(
-    [atClose.length, atClose[0], atClose.at(-1)],
-    [1_000, ['address 1000', 401, 1], ['address 1', 401, 1]],
-  );
-});
-
 test('reports at close how many entries were lost without a database', async () => {
-  const { audit, database, warnings } = made();
+  const { audit, database, warnings } = createAuditLog();
   database.failure = databaseUnavailable(new Error('refused'));
   audit.record(entry('lost'));
   await audit.close();
@@ -429,73 +368,6 @@ test('reports at close how many entries were lost without a database', async () 
 async function pass(ms = 0): Promise<void> {
   if (ms > 0) mock.timers.tick(ms);
   await passTurns(100);
-}
-
-function made(settings: AuditSettings = { ...SETTINGS, recordsCalls: false }) {
-  const clock = stoppedClock();
-  const store = new MemoryStore();
-  const appended: number[] = [];
-  const warnings: unknown[][] = [];
-  const database = {
-    failure: undefined as Error | undefined,
-    /** Each write waits for it. */
-    gate: undefined as Promise<void> | undefined,
-    trims: [] as AuditBounds[],
-    serverTimeMs: async (): Promise<number | undefined> => undefined,
-    onAppend: () => {},
-    failNextList: false,
-    lists: 0,
-    mostLists: 0,
-  };
-  let lists = 0;
-  const append = async (count: number, work: () => Promise<void>): Promise<void> => {
-    if (database.failure !== undefined) throw database.failure;
-    appended.push(count);
-    await database.gate;
-    database.onAppend();
-    await work();
-  };
-  const audit = new AuditLog({
-    store: {
-      append: (entries) => append(entries.length, () => store.audit.append(entries)),
-      appendCalls: (block) => append(block.calls, () => store.audit.appendCalls(block)),
-      list: (page, inTurn = (part) => part()) =>
-        store.audit.list(page, (part) =>
-          inTurn(async () => {
-            lists += 1;
-            database.lists += 1;
-            database.mostLists = Math.max(database.mostLists, lists);
-            await passTurns(1);
-            lists -= 1;
-            if (!database.failNextList) return part();
-            database.failNextList = false;
-            throw databaseUnavailable(new Error('refused'));
-          }),
-        ),
-      trim: async (bounds) => {
-        database.trims.push(bounds);
-        throw new Error('too busy');
-      },
-    },
-    log: { warn: (...args: unknown[]) => void warnings.push(args) },
-    clock,
-    serverTimeMs: () => database.serverTimeMs(),
-    settings,
-  });
-  const passHours = (hours: number) => clock.pass(hours * 3_600_000);
-  /** Records an entry; the oldest id that a trim then keeps. */
-  const trimmedFrom = async (): Promise<string> => {
-    audit.record(entry('more'));
-    await audit.list({ limit: 1 });
-    const [bounds] = database.trims.splice(0);
-    return bounds === undefined ? 'no trim' : (bounds.from ?? 'no age');
-  };
-  /** Address, status and number of suppressed requests of all entries, oldest first. */
-  const suppressed = async (log: { list(page: AuditPage): Promise<AuditEntry[]> } = audit) =>
-    (await log.list({ limit: 2_000 }))
-      .toReversed()
-      .map(({ address = 'none', status, suppressed: count = 'none' }) => [address, status, count]);
-  return { audit, clock, store, appended, warnings, database, passHours, trimmedFrom, suppressed };
 }
 
 test.run();

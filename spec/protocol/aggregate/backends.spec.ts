@@ -1,81 +1,24 @@
 // All templates as one server, for clients without a session; the same for sessions is in sessions/aggregate-session.spec.ts.
 
 import { mock } from 'node:test';
-import { isDeepStrictEqual } from 'node:util';
 import { firstValueFrom, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import { noHealthyInstance } from '../../../src/domain/errors/backend-errors.ts';
-import { templateNotFound } from '../../../src/domain/errors/registry-errors.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { Owner } from '../../../src/domain/mcp/client.ts';
 import type { ListField } from '../../../src/domain/mcp/mcp.ts';
-import type { AllSessions } from '../../../src/domain/sessions/all-sessions.ts';
-import type { McpSession } from '../../../src/domain/sessions/mcp-session.ts';
-import { TASKS_PER_TURN } from '../../../src/domain/time/task-scheduler.ts';
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns, TurnCounter } from '../../helpers/time/turns.ts';
-import { ADA, answered, ListingBackends, NO_SESSIONS, PROFILE, shownTool } from '../listing-backends.ts';
-import { aggregateOf, fixed } from './aggregate-of.ts';
+import { ADA, answered, type ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
+import { twoTemplates, untilWanted, wantedUris } from './two-templates.ts';
 
 const test = suite('aggregated backends');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
-/** The resources of each open subscription. */
-const wantedUris = ({ wanted }: ListingBackends) => wanted.map(({ resources }) => [...resources]);
-
-/** Waits for these subscriptions, in turns: simulated timers do not advance. In vain, the time limit of the suite ends it. */
-async function untilWanted(backends: ListingBackends, uris: readonly string[][]): Promise<void> {
-  while (!isDeepStrictEqual(wantedUris(backends), uris)) await passTurns(1);
-}
-
-function setUp() {
-  const a = new ListingBackends({ tools: [{ name: 'x' }], resources: [{ uri: 'a:1' }] });
-  const b = new ListingBackends({ tools: [{ name: 'x' }] });
-  a.handshake = { ...a.handshake, capabilities: { tools: {}, resources: {}, logging: {} } };
-  b.handshake = { ...b.handshake, capabilities: { tools: {}, prompts: {} } };
-  const templates = ['a', 'b'];
-  const open = new Map<string, McpSession>();
-  const uses: string[] = [];
-  const sessions: AllSessions = {
-    ...NO_SESSIONS,
-    add: (session) => open.set(session.id, session),
-    findAny: (id) => open.get(id),
-    used: (session) => uses.push(session.id),
-    remove: ({ id }) => open.delete(id),
-  };
-  const backendsOf = (template: string) => {
-    if (!templates.includes(template)) throw templateNotFound(template);
-    return template === 'a' ? a : b;
-  };
-  let looks = 0;
-  let fault: Error | undefined;
-  const templatesOf = () => {
-    looks += 1;
-    if (fault !== undefined) throw fault;
-    return templates;
-  };
-  const { aggregated, listChanges$, reported } = aggregateOf({
-    templates: templatesOf,
-    backendsOf,
-    sessions,
-  });
-  const ask = async (request: ExchangeRequest, owner: Owner = ADA, instanceId?: string) => {
-    const { event, ...from } = await firstValueFrom(
-      aggregated.exchange(request, { owner, profile: PROFILE, instanceId }),
-    );
-    return { ...from, said: event.kind === 'result' ? event.result.value : event };
-  };
-  const fail = (thrown: Error | undefined) => {
-    fault = thrown;
-  };
-  return { a, b, aggregated, ask, listChanges$, templates, uses, fail, looks: () => looks, reported };
-}
-
 test('many clients that ask for a long list at once get it in several turns', async () => {
-  const { a, ask } = setUp();
+  const { a, ask } = twoTemplates();
   const tools = Array.from({ length: 1_000 }, (_, at) => shownTool(`tool-${at}`));
   a.instead = of(answered({ tools }));
   const answers = new TurnCounter();
@@ -89,7 +32,7 @@ test('many clients that ask for a long list at once get it in several turns', as
 });
 
 test('a list says in its metadata which templates are missing or stale', async () => {
-  const { a, b, aggregated, ask } = setUp();
+  const { a, b, aggregated, ask } = twoTemplates();
   await ask({ method: 'tools/list' });
   const whole = await ask({ method: 'tools/list' });
   assert.equal(Object.keys(Object(whole.said)), ['tools']);
@@ -111,7 +54,7 @@ test('a list says in its metadata which templates are missing or stale', async (
 });
 
 test('always announces lists, and logging if a template of the caller has it', () => {
-  const { aggregated } = setUp();
+  const { aggregated } = twoTemplates();
   const capabilitiesFor = (owner: Owner) =>
     aggregated.handshakes(owner).map(({ capabilities }) => Object.keys(capabilities));
   const lists = ['tools', 'prompts', 'resources'];
@@ -121,7 +64,7 @@ test('always announces lists, and logging if a template of the caller has it', (
 });
 
 test('announces tasks, extensions and experimental features, united over the templates of the caller', () => {
-  const { a, b, aggregated } = setUp();
+  const { a, b, aggregated } = twoTemplates();
   const ui = 'io.modelcontextprotocol/ui';
   const tasks = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
   const extensions = { [ui]: { mimeTypes: ['text/html'] }, 'com.example/a': {} };
@@ -154,7 +97,7 @@ test('announces tasks, extensions and experimental features, united over the tem
 });
 
 test('leaves out of a capability what would make it too large', () => {
-  const { a, b, aggregated } = setUp();
+  const { a, b, aggregated } = twoTemplates();
   const many = Object.fromEntries(Array.from({ length: 900 }, (_, n) => [`com.example/${n}`, {}]));
   a.handshake = { ...a.handshake, capabilities: { extensions: many } };
   b.handshake = { ...b.handshake, capabilities: { extensions: { ...many, ...mapKeys(many, 'x') } } };
@@ -162,7 +105,7 @@ test('leaves out of a capability what would make it too large', () => {
 });
 
 test('merges instructions under the names of their templates', () => {
-  const { a, b, aggregated } = setUp();
+  const { a, b, aggregated } = twoTemplates();
   const instructions = () => aggregated.handshakes(ADA)[0]?.greeting.instructions;
   assert.is(instructions(), undefined);
   b.handshake = { ...b.handshake, greeting: { instructions: 'Ask twice.\nThen act.' } };
@@ -183,7 +126,7 @@ test('merges instructions under the names of their templates', () => {
 });
 
 test('sends a request to its template, with the name that the template knows', async () => {
-  const { ask, a, b } = setUp();
+  const { ask, a, b } = twoTemplates();
   const rest = { arguments: { name: 'a__x' }, _meta: { progressToken: 1 } };
   const argument = { name: 'x', value: 'y' };
   const prompt = { type: 'ref/prompt', name: 'p' };
@@ -219,7 +162,7 @@ test('sends a request to its template, with the name that the template knows', a
 });
 
 test('refuses unknown names, resources and tasks with the code of their kind', async () => {
-  const { ask, a, b } = setUp();
+  const { ask, a, b } = twoTemplates();
   b.handshake = { ...b.handshake, capabilities: { ...b.handshake.capabilities, tasks: {} } };
   const cases: readonly [method: string, params: JsonObject | undefined, code: number][] = [
     ['tools/call', { name: 'x' }, -32602],
@@ -241,7 +184,7 @@ test('refuses unknown names, resources and tasks with the code of their kind', a
 });
 
 test('names the tool or prompt that was probably meant, which the caller may use', async () => {
-  const { ask, a, b } = setUp();
+  const { ask, a, b } = twoTemplates();
   a.lists = { tools: [{ name: 'search' }, { name: 'twice' }] };
   b.lists = { tools: [{ name: 'lookup' }, { name: 'twice' }], prompts: [{ name: 'summary' }] };
   const errorOf = async (method: string, name: string, owner = ADA) =>
@@ -264,7 +207,7 @@ test('names the tool or prompt that was probably meant, which the caller may use
 });
 
 test('refuses a tool of a forbidden template like an unknown tool', async () => {
-  const { ask } = setUp();
+  const { ask } = twoTemplates();
   const owner = { id: 'key:1', templates: new Set(['b']) };
   const call = (name: string) => ask({ method: 'tools/call', params: { name } }, owner);
   assert.equal(await call('a__x'), await call('c__x'));
@@ -272,7 +215,7 @@ test('refuses a tool of a forbidden template like an unknown tool', async () => 
 });
 
 test('shares no list of one caller with another, while it is read and when the template fails', async () => {
-  const { ask, a } = setUp();
+  const { ask, a } = twoTemplates();
   const namesOf = async (id: string) => {
     const { said } = await ask({ method: 'tools/list' }, { id, templates: new Set(['a']) });
     return Object(said).tools.map(({ name }: JsonObject) => name);
@@ -285,7 +228,7 @@ test('shares no list of one caller with another, while it is read and when the t
 });
 
 test('reports a template that is added later once to its owners, and then its changes', () => {
-  const { aggregated, b, listChanges$, templates } = setUp();
+  const { aggregated, b, listChanges$, templates } = twoTemplates();
   templates.pop();
   const tools = new Set<ListField>(['tools']);
   const listen = (owner: Owner) => {
@@ -314,31 +257,8 @@ test('reports a template that is added later once to its owners, and then its ch
   assert.equal([ada.isOver(), key.isOver()], [false, false], 'templates complete by themselves');
 });
 
-test('a stream follows thousands of templates, and theirs that have its resources, over several turns', async () => {
-  const follows = new TurnCounter();
-  const templates = Array.from({ length: 200 }, (_, at) => `t${at}`);
-  const all = new Map(
-    templates.map((template) => {
-      const backends = new ListingBackends({ resources: [{ uri: `${template}:1` }] });
-      const changes = backends.changes.bind(backends);
-      backends.changes = (...of) => {
-        follows.note();
-        return changes(...of);
-      };
-      return [template, backends];
-    }),
-  );
-  const { aggregated } = aggregateOf(fixed(Object.fromEntries(all)));
-  const resources = new Set(templates.map((template) => `${template}:1`));
-  const subscription = aggregated.changes(ADA, PROFILE, { lists: new Set(), resources }).subscribe();
-  while (follows.all < 2 * templates.length) await passTurns(1);
-  assert.ok(follows.fullest <= TASKS_PER_TURN, `${follows.fullest} in one turn`);
-  subscription.unsubscribe();
-  assert.ok([...all.values()].every(({ wanted }) => wanted.length === 0));
-});
-
 test('leaves nothing of a template that is forgotten, and follows another one of its name', async () => {
-  const { aggregated, b, listChanges$ } = setUp();
+  const { aggregated, b, listChanges$ } = twoTemplates();
   b.lists = { resources: [{ uri: 'b:1' }] };
   b.handshake = { ...b.handshake, capabilities: { resources: {} } };
   const wanted = { lists: new Set<ListField>(), resources: new Set(['b:1']) };
@@ -352,26 +272,12 @@ test('leaves nothing of a template that is forgotten, and follows another one of
   subscription.unsubscribe();
 });
 
-test('a late change of a deleted template ends no subscription', () => {
-  const { aggregated, listChanges$ } = setUp();
-  const received: string[] = [];
-  const wanted = { lists: new Set<ListField>(['tools']), resources: new Set<string>() };
-  const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe({
-    next: ({ method }) => received.push(method),
-    error: ({ code }) => received.push(code),
-  });
-  listChanges$.next({ template: 'deleted', list: 'tools' });
-  mock.timers.tick(5_000);
-  assert.equal(received, ['notifications/tools/list_changed']);
-  subscription.unsubscribe();
-});
-
 for (const [when, hook, firstUse] of [
   ['while lists are read', 'exchange', 1],
   ['before it is subscribed to', 'changes', 2],
 ] as const) {
   test(`a template that is deleted ${when} ends no stream over several`, async () => {
-    const { a, b, aggregated, templates } = setUp();
+    const { a, b, aggregated, templates } = twoTemplates();
     b.lists = { resources: [{ uri: 'b:1' }] };
     b.handshake = a.handshake;
     const faults: unknown[] = [];
@@ -391,134 +297,8 @@ for (const [when, hook, firstUse] of [
   });
 }
 
-test('a look-up of resources that fails is repeated, and ends no stream', async () => {
-  const { a, aggregated, fail } = setUp();
-  const faults: unknown[] = [];
-  const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1']) };
-  const error = (fault: unknown) => faults.push(fault);
-  const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe({ error });
-  fail(new Error('a fault'));
-  await passTurns(30);
-  assert.equal([faults, wantedUris(a)], [[], [[]]]);
-  fail(undefined);
-  mock.timers.tick(1_000);
-  await untilWanted(a, [[], ['a:1']]);
-  subscription.unsubscribe();
-});
-
-test('a look-up that keeps failing is repeated ever more rarely, and reported once', async () => {
-  const { a, aggregated, fail, looks, reported } = setUp();
-  const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1']) };
-  const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
-  const fault = new Error('a fault');
-  fail(fault);
-  await passTurns(30);
-  const rounds: number[] = [];
-  for (let minutes = 0; minutes < 3; minutes += 1) {
-    const before = looks();
-    for (let seconds = 0; seconds < 60; seconds += 1) {
-      mock.timers.tick(1_000);
-      await passTurns(5);
-    }
-    rounds.push(looks() - before);
-  }
-  assert.equal([rounds, reported], [[5, 2, 2], [fault]]);
-  fail(undefined);
-  for (let seconds = 0; seconds < 30; seconds += 1) {
-    mock.timers.tick(1_000);
-    await passTurns(5);
-  }
-  await untilWanted(a, [[], ['a:1']]);
-  subscription.unsubscribe();
-});
-
-test('a look-up that keeps failing is repeated a second after a list has changed', async () => {
-  const { a, aggregated, fail, listChanges$, looks } = setUp();
-  const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1']) };
-  const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
-  const passSeconds = async (count: number) => {
-    for (let seconds = 0; seconds < count; seconds += 1) {
-      mock.timers.tick(1_000);
-      await passTurns(5);
-    }
-  };
-  fail(new Error('a fault'));
-  await passTurns(30);
-  await passSeconds(40);
-  const before = looks();
-  listChanges$.next({ template: 'a', list: 'resources' });
-  await passSeconds(1);
-  assert.is(looks() - before, 1);
-  fail(undefined);
-  listChanges$.next({ template: 'a', list: 'resources' });
-  await passSeconds(1);
-  await untilWanted(a, [[], ['a:1']]);
-  subscription.unsubscribe();
-});
-
-test('any number of changes during a look-up lead to one more', async () => {
-  const { a, aggregated, listChanges$ } = setUp();
-  const answers$ = new Subject<ReturnType<typeof answered>>();
-  a.instead = answers$;
-  const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1']) };
-  const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
-  while (a.asked.length === 0) await passTurns(1);
-  for (let changes = 0; changes < 5; changes += 1) {
-    mock.timers.tick(1_000);
-    listChanges$.next({ template: 'b', list: 'resources' });
-    await passTurns(5);
-  }
-  const during = a.asked.length;
-  a.instead = of(answered({ resources: [] }));
-  answers$.next(answered({ resources: [] }));
-  for (let seconds = 0; seconds < 10; seconds += 1) {
-    mock.timers.tick(1_000);
-    await passTurns(20);
-  }
-  assert.is(a.asked.length, 2 * during);
-  subscription.unsubscribe();
-});
-
-test('subscribes to a resource when its template is there', async () => {
-  const { aggregated, a, b, listChanges$ } = setUp();
-  const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1', 'b:1']) };
-  const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
-  await untilWanted(a, [[], ['a:1']]);
-  assert.equal(wantedUris(b), [[]]);
-  b.lists = { resources: [{ uri: 'b:1' }] };
-  b.handshake = { ...b.handshake, capabilities: { resources: {} } };
-  for (const list of ['tools', 'resources', 'resources'] as const) listChanges$.next({ template: 'b', list });
-  await untilWanted(b, [[], ['b:1']]);
-  mock.timers.tick(1_000);
-  listChanges$.next({ template: 'b', list: 'resources' });
-  await passTurns(10);
-  assert.equal(wantedUris(b), [[], ['b:1']]);
-  subscription.unsubscribe();
-  assert.is(listChanges$.observed, false);
-});
-
-test('looks up the owners of resources once for any number of subscribed URIs', async () => {
-  const { aggregated, a, b } = setUp();
-  const uris = Array.from({ length: 100 }, (_, number) => `nobody:${number}`);
-  const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1', 'a:2', ...uris]) };
-  a.lists = { resources: [{ uri: 'a:1' }, { uri: 'a:2' }] };
-  const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
-  await untilWanted(a, [[], ['a:1', 'a:2']]);
-  assert.equal([a.asked.length, b.asked.length], [2, 0], 'b announces no resources');
-  subscription.unsubscribe();
-});
-
-test('looks up the resources of a stream over several turns, and no more of them once it has ended', async () => {
-  const { aggregated, a, looks } = setUp();
-  const uris = Array.from({ length: 1_000 }, (_, n) => `x:${n}`);
-  const wanted = { lists: new Set<ListField>(), resources: new Set(uris) };
-  aggregated.changes(ADA, PROFILE, wanted).subscribe().unsubscribe();
-  await passTurns(50);
-  assert.equal([a.asked.length, looks() < 100], [0, true], `${looks()} of 1,000`);
-});
-
 test('finds a tool by its aggregate name, also by one that a list has cut', async () => {
-  const { aggregated, a, ask } = setUp();
+  const { aggregated, a, ask } = twoTemplates();
   const found = ['a__x', 'a__y', 'c__x', 'x'].map((name) => aggregated.tool(name, ADA)?.name);
   assert.equal(found, ['x', undefined, undefined, undefined]);
   const owner = { id: 'key:1', templates: new Set(['b']) };
@@ -531,7 +311,7 @@ test('finds a tool by its aggregate name, also by one that a list has cut', asyn
 });
 
 test('a session ends when its own owner may use other templates', async () => {
-  const { aggregated, a, uses } = setUp();
+  const { aggregated, a, uses } = twoTemplates();
   const owner = { id: 'key:1', templates: new Set(['a', 'b']) };
   const session = await aggregated.openSession(owner, PROFILE);
   await firstValueFrom(session.exchange({ method: 'tools/call', params: { name: 'a__x' } }));
