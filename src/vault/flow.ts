@@ -23,6 +23,11 @@ export class UnknownState extends Error {
   override readonly name = 'UnknownState';
 }
 
+/** The user who began may no longer connect this account. */
+export class RightLost extends Error {
+  override readonly name = 'RightLost';
+}
+
 interface Stored extends Pick<BeginRequest, 'owner' | 'returnTo'> {
   readonly target: Target;
   /** The SHA-256 of the value that binds the flow to its browser. */
@@ -136,11 +141,15 @@ export class Flow {
   }
 
   /**
-   * Takes the answer of the authorization server: `query` of the callback. Rejects with UnknownState, with
-   * OAuthRefusal (`access_denied`), and with BackendFetchFailure; the state is used up in any case, unless it is
-   * another browser's.
+   * Takes the answer of the authorization server: `query` of the callback. Rejects with UnknownState, with RightLost if
+   * `mayFinish` is false for what was begun, with OAuthRefusal (`access_denied`), and with BackendFetchFailure; the
+   * state is used up in any case, unless it is another browser's.
    */
-  async finish(query: URLSearchParams, binding: string): Promise<Finished> {
+  async finish(
+    query: URLSearchParams,
+    binding: string,
+    mayFinish: (begun: Finished) => boolean = () => true,
+  ): Promise<Finished> {
     const { backends, clients, connections, requests, store, clock } = this.#options;
     const state = query.get('state') ?? '';
     const key = oauthKey('connecting', state);
@@ -152,6 +161,7 @@ export class Flow {
     if (begun.binding !== digestOf(binding)) throw new UnknownState();
     if (!(await store.consume('connecting', key, now))) throw new UnknownState();
     const { target, owner, returnTo, resource, issuer, verifier, redirectUri } = begun;
+    if (!mayFinish({ target, owner, returnTo })) throw new RightLost();
     const backend = await backends.stored(target);
     if (backend?.server.issuer !== issuer || backend.resource !== resource)
       throw new BackendFetchFailure('the authorization server changed meanwhile');

@@ -139,6 +139,28 @@ test('the answer of the provider counts in the browser that began, once and for 
   assert.is(titleOf(await browser.open(late.href)), '400 The account is not connected');
 });
 
+test('the answer of the provider counts only for a user who may still connect the account', async () => {
+  const ada = await idOf('ada');
+  const browser = new Browser(app.url);
+  const own = await begun(browser, await visitOf('ada'));
+  await app.auth.accounts.changeUser(ada, { templates: ['other'] });
+  const refused = await browser.open(own.href);
+  assert.equal(
+    [titleOf(refused), await vault.find(target, ada)],
+    ['403 The account is not connected', undefined],
+  );
+  await app.auth.accounts.changeUser(ada, { templates: null });
+  assert.is(titleOf(await browser.open(own.href)), '400 The account is not connected'); // used up
+
+  const goal = { template: 'notes', instanceId: 'one', owner: SHARED };
+  const second = await app.createUser('second', 'admin');
+  const admin = new Browser(app.url);
+  const shared = await begun(admin, (await links.linkFor(goal)).url, 'second');
+  await app.auth.accounts.changeUser(second.id, { scopes: ['tools:call'] });
+  assert.is(titleOf(await admin.open(shared.href)), '403 The account is not connected');
+  assert.is(await vault.find(target, SHARED), undefined);
+});
+
 test('forms of other sites and of other sign-ins change nothing', async () => {
   const url = await visitOf('ada');
   const browser = new Browser(app.url);

@@ -8,7 +8,7 @@ import { hasCode } from '../../../domain/errors/errors.ts';
 import { SHARED } from '../../../domain/instances/account-connection.ts';
 import { BackendFetchFailure } from '../../../vault/backend-fetch.ts';
 import { type ConnectGoal, type ConnectLinks, mayConnect } from '../../../vault/connect-links.ts';
-import { UnknownState } from '../../../vault/flow.ts';
+import { RightLost, UnknownState } from '../../../vault/flow.ts';
 import type { Target } from '../../../vault/oauth-backends.ts';
 import { OAuthRefusal } from '../../../vault/oauth-requests.ts';
 import type { Vault } from '../../../vault/vault.ts';
@@ -169,16 +169,25 @@ export class ConnectionPages {
     }
   }
 
-  /** The answer of the provider. It counts in the browser, and for the sign-in, that began. */
+  /**
+   * The answer of the provider. It counts in the browser, and for the sign-in, that began, and only if the user still has the
+   * right, which may have been taken away meanwhile.
+   */
   async #callback(exchange: OAuthExchange): Promise<void> {
     const { request, response } = exchange;
     const signedIn = await this.#signedIn(exchange);
     if (signedIn === undefined) return sendPage(response, UNKNOWN_STATE);
     const [, query = ''] = (request.url ?? '').split('?', 2);
-    const { accounts } = this.#options;
+    const { accounts, auth } = this.#options;
+    const { user, formToken } = signedIn;
     const vault = await accounts.open();
     try {
-      const { target, owner } = await vault.finish(new URLSearchParams(query), signedIn.formToken);
+      const { target, owner } = await vault.finish(
+        new URLSearchParams(query),
+        formToken,
+        ({ target: { template, id: instanceId }, owner }) =>
+          mayConnect(user, { template, instanceId, owner }, auth.roles),
+      );
       accounts.connectLinks.connected({ template: target.template, instanceId: target.id, owner });
       this.#record(
         exchange,
@@ -190,6 +199,7 @@ export class ConnectionPages {
       return redirect(response, `${CONNECTIONS}/done`);
     } catch (thrown) {
       if (thrown instanceof UnknownState) return sendPage(response, UNKNOWN_STATE);
+      if (thrown instanceof RightLost) return sendPage(response, RIGHT_LOST);
       return sendPage(response, providerFault(thrown, 'the server'));
     }
   }
@@ -306,4 +316,10 @@ const UNKNOWN_STATE = faultPage(
   'The account is not connected',
   'This browser did not begin this, it took longer than ten minutes, or its answer was used before.',
   'Go back to the program and repeat what you asked it for.',
+);
+const RIGHT_LOST = faultPage(
+  403,
+  'The account is not connected',
+  'You may no longer connect this account.',
+  'If you need it, ask an admin of this gateway for the right.',
 );
