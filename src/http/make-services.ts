@@ -3,6 +3,7 @@
 
 import type { Logger } from 'pino';
 import { PerList } from '../domain/memory/per-list.ts';
+import { UserShares } from '../domain/memory/user-shares.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { LoadHistory } from '../metrics/load-history.ts';
 import { Samples } from '../metrics/samples.ts';
@@ -15,6 +16,7 @@ import { consoleReply } from './docs/console.ts';
 import { documentsOf } from './docs/documents.ts';
 import type { LazyAuthorizationServer } from './oauth/lazy-authorization-server.ts';
 import { ROUTES } from './routes/index.ts';
+import { EXAMINATIONS } from './routes/server-doctor.ts';
 import type { Services } from './services.ts';
 import { RecentEvents } from './sse/recent-events.ts';
 
@@ -82,6 +84,7 @@ export function servicesOf(
     events,
     peerEvents: peers && new PeerEvents({ deployment, peers, events, loads, clock }),
     consoleReply: consoleReply(options.consoleFolder),
+    examinations: new UserShares(EXAMINATIONS.atOnce, EXAMINATIONS.share, 1),
     samples: new Samples(gateway, peers === undefined ? {} : { others: loads }),
     history: new LoadHistory(gateway, { isAdded: peers !== undefined }),
   };

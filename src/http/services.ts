@@ -6,6 +6,7 @@ import type { ConfigRow } from '../config/config.ts';
 import type { SignIn } from '../domain/accounts/resource.ts';
 import type { AllowedCommand } from '../domain/instances/command.ts';
 import type { PerList } from '../domain/memory/per-list.ts';
+import type { UserShares } from '../domain/memory/user-shares.ts';
 import type { ShownNode } from '../domain/nodes/nodes.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { GatewayInternals } from '../gateway/internals.ts';
@@ -68,6 +69,8 @@ export interface Services
   readonly signIn?: SignIn | undefined;
   /** Signs users of MCP clients in. Undefined: there is none. */
   readonly authorizationServer?: LazyAuthorizationServer | undefined;
+  /** The examinations of servers under way, by caller. */
+  readonly examinations: UserShares;
   readonly samples: Samples;
   readonly history: LoadHistory;
   readonly metrics: Pick<Prometheus, 'text'>;

@@ -27,6 +27,7 @@ import { MAX_METADATA_CHARACTERS, MAX_METADATA_VALUES } from '../../src/domain/r
 import { TESTS } from '../../src/gateway/instances/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/instances/open-transport.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
+import { EXAMINATIONS } from '../../src/http/routes/server-doctor.ts';
 import { COMPILED_BYTES } from '../../src/protocol/aggregate/views/view-directory.ts';
 import { MAX_PROFILE_UNITS, MAX_PROFILE_VALUES } from '../../src/protocol/client-bounds.ts';
 import { MAX_UNOPENED } from '../../src/protocol/legacy/legacy-sse.ts';
@@ -398,6 +399,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     [
       'Connection tests (`POST /gateway/test`) that run at the same time',
       `${TESTS.atOnce}; per caller ${100 * TESTS.share} %`,
+      queueFull,
+    ],
+    [
+      'Examinations of servers (`POST /gateway/templates/{template}/doctor`) that run at the same time',
+      `${EXAMINATIONS.atOnce}; per caller ${100 * EXAMINATIONS.share} %`,
       queueFull,
     ],
     ['`?wait=` of a registration', `${HTTP_LIMITS.registrationWaitSeconds} s`, invalid],

@@ -1,6 +1,7 @@
 // Examines the servers of a template for faults. It runs here, since only the gateway has their addresses and secrets.
 
 import Type from 'typebox';
+import { tooMany } from '../../domain/errors/session-errors.ts';
 import { callable } from '../../domain/lists/listed-tools.ts';
 import { DENIED_NETWORKS } from '../../domain/registration/endpoint.ts';
 import type { Finding } from '../../gateway/doctor/faults.ts';
@@ -8,6 +9,7 @@ import { nullableText, text } from '../records/schemas.ts';
 import { jsonInTurns } from '../replies/json-in-turns.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
+import type { Services } from '../services.ts';
 
 const FindingBody = Type.Object({
   /** See docs/reference/server-faults.md. */
@@ -19,11 +21,15 @@ const FindingBody = Type.Object({
   remedy: text('use letters, digits, `_` and `-`'),
 });
 
+/** The most concurrent examinations, and the part of them that one caller may run. */
+export const EXAMINATIONS = { atOnce: 4, share: 0.5 } as const;
+
 export const serverDoctorRoutes: readonly HttpRoute[] = [
   defineRoute('POST', '/gateway/templates/:template/doctor', {
     summary: 'Examine the servers of a template for faults; no tool is called',
     scope: 'gateway:write',
     changesNothing: true,
+    errors: ['QUEUE_FULL'],
     request: { params: TemplateParams },
     answers: {
       200: {
@@ -42,14 +48,13 @@ export const serverDoctorRoutes: readonly HttpRoute[] = [
         }),
       },
     },
-    handler: async ({ params: { template }, principal }, services) => {
-      const { gateway, clock, scheduler, deniedNetworks = DENIED_NETWORKS } = services;
+    handler: async ({ params: { template }, principal, request }, services) => {
+      const { gateway, scheduler } = services;
       gateway.requireExisting(template);
-      const [{ examineTemplate }, { remedyOf }] = await Promise.all([
-        import('../../gateway/doctor/server-doctor.ts'),
+      const [examined, { remedyOf }] = await Promise.all([
+        examine(services, template, principal.id, request.signal),
         import('../../gateway/doctor/faults.ts'),
       ]);
-      const examined = await examineTemplate(gateway, template, { clock, deniedNetworks });
       const toolOf = ({ list, name }: Finding) =>
         list === 'tools' && name !== undefined ? { template, tool: name } : undefined;
       const instances = await Promise.all(
@@ -64,3 +69,17 @@ export const serverDoctorRoutes: readonly HttpRoute[] = [
     },
   }),
 ];
+
+/** Examines in the share of the caller. QUEUE_FULL. */
+async function examine(services: Services, template: string, callerId: string, signal: AbortSignal) {
+  const { gateway, clock, examinations, deniedNetworks = DENIED_NETWORKS } = services;
+  const exceeded = examinations.exceededBy(callerId);
+  if (exceeded !== undefined) throw tooMany('running examinations of servers', exceeded, 5);
+  examinations.take(callerId);
+  try {
+    const { examineTemplate } = await import('../../gateway/doctor/server-doctor.ts');
+    return await examineTemplate(gateway, template, { clock, deniedNetworks, signal });
+  } finally {
+    examinations.release(callerId);
+  }
+}
