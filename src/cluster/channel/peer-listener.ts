@@ -255,6 +255,7 @@ class PeerRequests {
     const isFirstHop = headerOf(request, PEER_HEADERS.hops) === ('instance' satisfies Hop);
     const accept = (): void => {
       const { instances } = this.#options;
+      if (socket.destroyed) return; // its sender left meanwhile
       if (isMultiplexed && isFirstHop && instances !== undefined)
         this.#multiplex(request, socket, head, instances.exchange);
       else refuse(PEER_REFUSAL.loop);

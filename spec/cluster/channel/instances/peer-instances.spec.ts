@@ -264,6 +264,26 @@ test('the body of a request has a bound, and counts for its caller until the ans
   await transport.close();
 });
 
+test('the bytes of a request whose sender left before it was admitted are given back', async () => {
+  const listener = new InstanceListener(gateway.internals.host, () => {});
+  const [arrived, served] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const request: InstanceListener['request'] = (...admitted) => {
+    arrived.resolve();
+    admitted[1].once('close', () => {
+      listener.request(...admitted);
+      served.resolve();
+    });
+  };
+  await deployment.node(C, { instances: { request, exchange: listener.exchange } });
+  const principal = { ...ANONYMOUS, id: 'ada' };
+  const body = Buffer.alloc(60_000);
+  const sent = await forward(a, C, { hop: 'instance', target: INSTANCE_PATHS.exchange, body, principal });
+  await arrived.promise;
+  sent.forwarding?.cancel();
+  await served.promise;
+  assert.is(gateway.internals.host.requestBytes.held('ada'), 0);
+});
+
 test('an exchange whose messages the other node does not read is ended', async () => {
   const body = JSON.stringify({ template: 'demo', id: 'one' });
   const opened = await forward(a, B, { hop: 'instance', target: INSTANCE_PATHS.conversation, body });

@@ -366,7 +366,8 @@ class OwnAnswer implements ExchangeAnswer {
   }
 
   onOver(listener: () => void): void {
-    this.#response.once('close', listener);
+    if (this.#response.destroyed) listener();
+    else this.#response.once('close', listener);
   }
 }
 

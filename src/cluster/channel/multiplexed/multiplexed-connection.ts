@@ -179,6 +179,7 @@ export class MultiplexedConnection {
       const number = this.#number();
       if (exchange.onRequestStart(this.#carrierOf(number))) this.#send(number, exchange, token);
     }
+    this.#closeIfUnused();
   }
 
   #send(number: number, exchange: PeerExchange, token: string): void {
