@@ -105,6 +105,24 @@ test('while their home does not answer, each node admits its own share', async (
   }
 });
 
+test('a request that is larger than what is left takes nothing from the other nodes', async () => {
+  for (const large of ['a', 'b', 'c']) {
+    const net = network(['a', 'b', 'c'], () => 0);
+    const others = net.lives.filter((name) => name !== large);
+    for (let request = 0; request < 900; request += 1) await admits(net, others[request % 2] ?? '', 1_000);
+    for (let tries = 0; tries < 3; tries += 1) {
+      net.nowMs += 1_000;
+      assert.not(await admits(net, large, 1_000, 150), `at ${large}`);
+    }
+    let admitted = 900;
+    for (let request = 0; request < 200; request += 1) {
+      net.nowMs += 100;
+      if (await admits(net, others[request % 2] ?? '', 1_000)) admitted += 1;
+    }
+    assert.ok(admitted >= 950, `${admitted} of 1,000 beside ${large}`);
+  }
+});
+
 test('requests within a chunk need no promise, and the next one is fetched before', async () => {
   const net = network(['a', 'b'], seeded(3));
   const node = net.nodes.get('a');

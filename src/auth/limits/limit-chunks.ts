@@ -97,7 +97,7 @@ export class ChunkedCounter {
     if (allotment.used + count > allotment.held) return this.#addLater(key, allotment, count, limit);
     allotment.used += count;
     const low = allotment.held - allotment.used <= allotment.chunk / 2;
-    if (low && allotment.left > 0 && allotment.asking === undefined && this.#mayAsk(allotment))
+    if (low && allotment.left > 0 && allotment.asking === undefined && this.#mayAsk(allotment, 0))
       void this.#ask(key, allotment, limit, 0);
     return this.#windowOf(allotment, limit, 0);
   }
@@ -124,7 +124,7 @@ export class ChunkedCounter {
 
   async #addLater(key: string, allotment: Allotment, count: number, limit: number): Promise<Window> {
     while (allotment.used + count > allotment.held) {
-      if (!this.#mayAsk(allotment) && allotment.asking === undefined)
+      if (!this.#mayAsk(allotment, count) && allotment.asking === undefined)
         return this.#windowOf(allotment, limit, count);
       await (allotment.asking ?? this.#ask(key, allotment, limit, allotment.used + count - allotment.held));
     }
@@ -132,8 +132,9 @@ export class ChunkedCounter {
     return this.#windowOf(allotment, limit, 0);
   }
 
-  #mayAsk(allotment: Allotment): boolean {
-    return this.#options.now() >= allotment.nextAskAtMs;
+  /** True when the home may give so many requests, as far as this node knows, or when its last refusal is some time ago. */
+  #mayAsk({ used, held, left, nextAskAtMs }: Allotment, count: number): boolean {
+    return used + count <= held + left || this.#options.now() >= nextAskAtMs;
   }
 
   async #ask(key: string, allotment: Allotment, limit: number, wanted: number): Promise<void> {
@@ -197,12 +198,12 @@ export class ChunkedCounter {
     // The number that a node names replaces the known one: an answer may have been lost.
     for (const each of all) window.held.set(each.process, each.held);
     const sum = [...window.held.values()].reduce((total, held) => total + held, 0);
-    const granted = Math.max(
-      0,
-      Math.min(Math.max(chunkOf(limit, this.#options.peers.lives().length), wanted), limit - sum),
-    );
+    const left = Math.max(0, limit - sum);
+    const chunk = chunkOf(limit, this.#options.peers.lives().length);
+    // A request for which too little is left gets nothing, since the other nodes could admit nothing more.
+    const granted = wanted <= left ? Math.min(Math.max(chunk, wanted), left) : 0;
     window.held.set(process, request.held + granted);
-    return { granted, left: Math.max(0, limit - sum - granted), endsInMs: window.endsAtMs - nowMs };
+    return { granted, left: left - granted, endsInMs: window.endsAtMs - nowMs };
   }
 
   #allotmentOf(key: string, limit: number): Allotment {
