@@ -10,13 +10,14 @@ import { PROFILE } from '../listing-backends.ts';
 const test = suite('stored lists');
 simulateTime(test);
 
-function setUp() {
+function setUp(value?: string) {
   const saves: { readonly template: string; readonly end: PromiseWithResolvers<void> }[] = [];
   const kept = new StoredLists({
     clock: simulatedClock,
     hasUserLists: () => false,
     store: {
-      find: async () => undefined,
+      find: async (key) =>
+        value === undefined ? undefined : { key, template: 't', value, readAt: new Date(0).toISOString() },
       save: ({ template }) => {
         const end = Promise.withResolvers<void>();
         saves.push({ template, end });
@@ -26,7 +27,7 @@ function setUp() {
   });
   const keep = (client: string, items: readonly JsonObject[], template = 't') =>
     kept.keep(template, 'tools', { ...PROFILE, capabilities: { experimental: { [client]: {} } } }, items);
-  return { saves, keep };
+  return { saves, keep, find: () => kept.find('t', 'tools', PROFILE) };
 }
 
 test('lists are written one after the other, and those of many kinds of clients when they are read again', async () => {
@@ -58,6 +59,13 @@ test('a list that could not be written is written at the next reading', async ()
   await pass(1);
   keep('c', items);
   assert.is(saves.length, 2);
+});
+
+test('a damaged list counts as none', async () => {
+  for (const value of ['{"na', '"text"', 'null']) {
+    const { find } = setUp(value);
+    assert.is(await find(), undefined, value);
+  }
 });
 
 test.run();

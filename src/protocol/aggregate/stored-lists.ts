@@ -7,6 +7,7 @@ import {
   canonicalText,
   isJsonObject,
   type JsonObject,
+  jsonIn,
   parseExact,
   valuesIn,
 } from '../../domain/json/json.ts';
@@ -78,6 +79,7 @@ export class StoredLists {
     const stored = await store.find(listKey(template, list, capabilities)).catch(() => undefined);
     if (stored === undefined) return undefined;
     const items = itemsIn(stored.value);
+    if (items === undefined) return undefined;
     const bytes = memoryOf(valuesIn(items, Number.POSITIVE_INFINITY), stored.value.length);
     return { items, bytes, ageMs: Math.max(clock.wall() - Date.parse(stored.readAt), 0) };
   }
@@ -137,7 +139,8 @@ function listKey(template: string, list: ListField, capabilities: JsonObject): s
   return shortKey(template, list, canonicalText(capabilities));
 }
 
-function itemsIn(value: string): JsonObject[] {
-  const items = parseExact(value);
-  return Array.isArray(items) ? items.filter(isJsonObject) : [];
+/** Undefined for a damaged value. */
+function itemsIn(value: string): JsonObject[] | undefined {
+  const items = jsonIn(value, parseExact);
+  return Array.isArray(items) ? items.filter(isJsonObject) : undefined;
 }
