@@ -14,7 +14,13 @@ import {
   takeUntil,
 } from 'rxjs';
 import { DurationHistogram } from '../counts/duration-histogram.ts';
-import { getOrInsert, type InstanceCounts, type TemplateCounts, tallyOf } from '../counts/traffic-counts.ts';
+import {
+  getOrInsert,
+  type InstanceCounts,
+  type Tally,
+  type TemplateCounts,
+  tallyOf,
+} from '../counts/traffic-counts.ts';
 import { mayDo, type Principal } from '../domain/accounts/account.ts';
 import { mayUse, rightsKey } from '../domain/accounts/rights.ts';
 import type { InstanceSnapshot } from '../domain/instances/instance.ts';
@@ -258,9 +264,13 @@ export class Sample {
   /** The increase since the previous sample; zero in the first. */
   #loadOf(counts: TemplateCounts | InstanceCounts | undefined, before: Sample | undefined): Load {
     if (counts === undefined) return { requests: 0, failures: 0 };
-    const total = totalOf(counts);
+    const known = before?.counted.get(counts);
+    const tally = tallyIn(counts);
+    // Thousands of templates are idle: the durations of these are not copied each time.
+    const total = known?.requests === tally.requests ? known : { ...tally, times: copiedTimes(counts) };
     this.counted.set(counts, total);
-    const base = before === undefined ? total : before.counted.get(counts);
+    if (total === known) return { requests: 0, failures: 0 };
+    const base = before === undefined ? total : known;
     if (base === undefined) return total;
     return {
       requests: total.requests - base.requests,
@@ -276,11 +286,15 @@ export class Sample {
 
 const NOWHERE = { calls: 0, serverIds: new Set<string>() };
 
-function totalOf(counts: TemplateCounts | InstanceCounts): Load {
+function tallyIn(counts: TemplateCounts | InstanceCounts): Tally {
   if ('exchanges' in counts) return tallyOf(counts.exchanges);
   const outcomes = [...counts.requests.values()].flatMap((times) => [...times]);
-  const tally = tallyOf(outcomes.map(([outcome, { count }]) => [outcome, count]));
-  return { ...tally, times: counts.times.since() };
+  return tallyOf(outcomes.map(([outcome, { count }]) => [outcome, count]));
+}
+
+/** The durations so far of a template; undefined for an instance. */
+function copiedTimes(counts: TemplateCounts | InstanceCounts): DurationHistogram | undefined {
+  return 'times' in counts ? counts.times.since() : undefined;
 }
 
 function totalsOf(parts: readonly TemplatePart[], isAdmin: boolean): Totals {
