@@ -53,4 +53,30 @@ test('so are those of a pinned view', async () => {
   assert.ok(turns >= 8, `${turns} turns`);
 });
 
+test('a view is pinned at the same cost, however many are', async () => {
+  const { approvals } = setUp();
+  const pin = (from: number, to: number) => {
+    const { user } = process.cpuUsage();
+    for (let n = from; n < to; n += 1)
+      approvals.setView(`v${n}`, {
+        id: `v${n}`,
+        from: [{ template: `t${n}` }, { template: 't' }],
+        approve: 'pinned',
+      });
+    return process.cpuUsage().user - user;
+  };
+  pin(0, 100);
+  const first = pin(100, 200);
+  pin(200, 900);
+  const last = pin(900, 1_000);
+  assert.ok(last < 10 * first + 20_000, `${first} and ${last} us`);
+  assert.is(approvals.trustOf('t')?.isRequiredFor('v999'), true);
+  assert.is(approvals.trustOf('t7')?.isRequiredFor('v8'), false);
+  approvals.setView('v7', { id: 'v7', from: [{ template: 't8' }], approve: 'pinned' });
+  assert.is(approvals.trustOf('t7'), undefined);
+  assert.is(approvals.trustOf('t8')?.isRequiredFor('v7'), true);
+  approvals.setView('v8', undefined);
+  assert.is(approvals.trustOf('t8')?.isRequiredFor('v8'), false);
+});
+
 test.run();

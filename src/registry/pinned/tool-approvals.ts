@@ -49,8 +49,10 @@ export class ToolApprovals {
   readonly #templates = new Map<string, PinnedScope>();
   readonly #views = new Map<string, PinnedView>();
   readonly #shown = new ShownDigests();
-  /** The trusts by template, made again when a template or view is pinned or released. */
-  #trusts = new Map<string, ToolTrust>();
+  /** The pinned views of each template, by their ids. */
+  readonly #viewsOf = new Map<string, Map<string, PinnedView>>();
+  /** The trusts that were asked for, by template, until the template, or a view of it, is pinned or released. */
+  readonly #trusts = new Map<string, ToolTrust>();
   /** The approvals by scope, as they were last read from the store; undefined before. */
   #stored: ReadonlyMap<string, readonly Approval[]> | undefined;
 
@@ -58,7 +60,7 @@ export class ToolApprovals {
     this.#deps = deps;
   }
 
-  readonly trustOf: TrustOf = (template) => this.#trusts.get(template);
+  readonly trustOf: TrustOf = (template) => this.#trusts.get(template) ?? this.#newTrust(template);
 
   /** True for a pinned template or view. */
   isPinned(scope: string): boolean {
@@ -70,21 +72,39 @@ export class ToolApprovals {
     if (isPinned === this.#templates.has(template)) return;
     if (isPinned) this.#templates.set(template, this.#newScope(template, false));
     else this.#templates.delete(template);
-    this.#renewTrusts();
+    this.#trusts.delete(template);
     this.#deps.onChanged(template);
   }
 
   /** Pins or releases a view, as `setPinned` does a template. `definition`: undefined for a deleted view. */
   setView(id: string, definition: ViewDefinition | undefined): void {
     const before = this.#views.get(id);
-    if (definition?.approve === 'pinned') {
-      const scope = before?.scope ?? this.#newScope(id, true);
-      this.#views.set(id, { scope, choices: new CompiledView(definition) });
-      void this.#takenOf(id, scope.waiting(), (waiting) => {
-        if (this.#views.get(id)?.scope === scope) scope.dropWaiting(waiting.tool);
-      });
-    } else if (!this.#views.delete(id)) return;
-    this.#renewTrusts();
+    if (definition?.approve !== 'pinned') {
+      this.#setPinnedView(id, undefined);
+      return;
+    }
+    const scope = before?.scope ?? this.#newScope(id, true);
+    this.#setPinnedView(id, { scope, choices: new CompiledView(definition) });
+    void this.#takenOf(id, scope.waiting(), (waiting) => {
+      if (this.#views.get(id)?.scope === scope) scope.dropWaiting(waiting.tool);
+    });
+  }
+
+  #setPinnedView(id: string, after: PinnedView | undefined): void {
+    for (const template of this.#views.get(id)?.choices.templates ?? []) {
+      this.#trusts.delete(template);
+      const views = this.#viewsOf.get(template);
+      views?.delete(id);
+      if (views?.size === 0) this.#viewsOf.delete(template);
+    }
+    this.#views.delete(id);
+    if (after === undefined) return;
+    this.#views.set(id, after);
+    for (const template of after.choices.templates) {
+      this.#trusts.delete(template);
+      const views = this.#viewsOf.get(template) ?? new Map<string, PinnedView>();
+      this.#viewsOf.set(template, views.set(id, after));
+    }
   }
 
   /** Reads the approvals from the store if something is pinned, or will be by these. DATABASE_UNAVAILABLE. */
@@ -243,20 +263,22 @@ export class ToolApprovals {
     else this.#deps.onChanged(id);
   }
 
-  #renewTrusts(): void {
-    const { scheduler } = this.#deps;
-    const views = [...this.#views.values()];
-    const names = [...this.#templates.keys(), ...views.flatMap(({ choices }) => choices.templates)];
-    this.#trusts = new Map(
-      [...new Set(names)].map((template) => {
-        const having = views.filter(({ choices }) => choices.templates.includes(template));
-        const own = this.#templates.get(template);
-        // Lists that are stored still have the definition that was approved.
-        const hints = () => this.#deps.hintsOf(template);
-        const onWaiting = () => this.#deps.onChanged(template);
-        return [template, new TemplateTrust({ template, own, views: having, hints, onWaiting, scheduler })];
-      }),
-    );
+  /** Undefined while neither the template nor a view of it is pinned. */
+  #newTrust(template: string): ToolTrust | undefined {
+    const own = this.#templates.get(template);
+    const views = [...(this.#viewsOf.get(template)?.values() ?? [])];
+    if (own === undefined && views.length === 0) return undefined;
+    const trust = new TemplateTrust({
+      template,
+      own,
+      views,
+      // Lists that are stored still have the definition that was approved.
+      hints: () => this.#deps.hintsOf(template),
+      onWaiting: () => this.#deps.onChanged(template),
+      scheduler: this.#deps.scheduler,
+    });
+    this.#trusts.set(template, trust);
+    return trust;
   }
 
   async #save(
