@@ -284,6 +284,7 @@ export type SessionEntity = InferEntity<Tables['sessions']>;
 export type NodeTableRow = InferEntity<Tables['nodes']>;
 export type ProgramTableRow = InferEntity<Tables['programs']>;
 export type OAuthTableRow = InferEntity<Tables['oauth']>;
+export type ApprovalTableRow = InferEntity<Tables['approvals']>;
 
 /** The columns of a row without its position, which a change keeps. */
 export type Columns<Row> = { [Name in Exclude<keyof Row & string, 'position'>]-?: Row[Name] };

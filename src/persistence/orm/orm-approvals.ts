@@ -2,22 +2,25 @@
 
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../domain/json/json.ts';
+import { eachInGroups } from '../../domain/time/task-groups.ts';
 import type { Approval } from '../../domain/views/approval.ts';
 import type { ApprovalStore } from '../store.ts';
-import { fromDocument, toDocument } from './entities.ts';
+import { type ApprovalTableRow, fromDocument, toDocument } from './entities.ts';
 import type { OrmOperations } from './orm-operations.ts';
 
 export function ormApprovals(operations: OrmOperations): ApprovalStore {
   return {
-    list: () =>
-      operations.run(async (em, { approvals }) => {
-        const rows = await em.findAll(approvals, { fields: ['key', 'scope', 'tool', 'digests'] });
-        return rows.map(({ scope, tool, digests }) => ({
-          scope,
-          tool: textIn(tool),
-          digests: fromDocument(digests) as string[],
-        }));
-      }),
+    list: async () => {
+      // Not entities, which take ten times as long.
+      const rows: ApprovalTableRow[] = await operations.run((em, { approvals }) =>
+        em.createQueryBuilder(approvals).select(['scope', 'tool', 'digests']).execute('all'),
+      );
+      const listed: Approval[] = [];
+      await eachInGroups(rows, ({ scope, tool, digests }) =>
+        listed.push({ scope, tool: textIn(tool), digests: fromDocument(digests) as string[] }),
+      );
+      return listed;
+    },
     definitionsOf: (scope) =>
       operations.run(async (em, { approvals }) => {
         const rows = await em.findAll(approvals, { where: { scope } });

@@ -95,12 +95,13 @@ export class PinnedScope {
 
   /** True when something changed. */
   replace(approvals: readonly Approval[]): boolean {
+    const before = this.#approved;
     const next = new Map(approvals.map(({ tool, digests }) => [tool, digests]));
-    const isSame = JSON.stringify([...next].sort()) === JSON.stringify([...(this.#approved ?? [])].sort());
-    const wasRead = this.#approved !== undefined;
+    const isSame = ([tool, digests]: readonly [string, readonly string[]]) =>
+      before?.get(tool)?.join() === digests.join();
     this.#approved = next;
     for (const [tool, digests] of next) this.#drop(tool, digests);
-    return !isSame || !wasRead;
+    return before?.size !== next.size || ![...next].every(isSame);
   }
 
   add(approvals: readonly Approval[]): void {
