@@ -117,7 +117,7 @@ export class ViewRegistry {
       if (isDeepStrictEqual(view, before)) return;
       const revision = await this.#deps.store.views.save(view, before);
       if (this.#steps.advance(revision)) this.#keep(id, view);
-      else await this.#steps.reload();
+      else await this.#steps.readAgain();
     });
   }
 
@@ -161,14 +161,15 @@ export class ViewRegistry {
     work: (before: StoredView | undefined) => Promise<T | undefined>,
   ): Promise<T> {
     return this.#steps.change(async () => {
+      await this.#steps.reload();
       for (let left = ATTEMPTS; left > 0; left -= 1) {
-        await this.#steps.reload();
         const before = this.#views.get(id);
         await admit?.(before?.definition);
         if (ifMatch !== undefined && (before === undefined || !isMatch(ifMatch, etagOf(before))))
           throw viewChanged(id);
         const done = await work(before);
         if (done !== undefined) return done;
+        await this.#steps.readAgain(); // a row that was edited by hand has changed without the revision
       }
       throw databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
     });
