@@ -13,6 +13,7 @@ import { codeOf, endOf } from '../helpers/outcome.ts';
 import { Node } from '../helpers/stores/nodes.ts';
 import { suite } from '../helpers/suite.ts';
 import { pass, simulateTime } from '../helpers/time/simulated-time.ts';
+import { turnsOf } from '../helpers/time/turns.ts';
 
 const test = suite('registry: nodes');
 const ENDPOINT = { endpoint: 'http://127.0.0.1:9/mcp' };
@@ -395,6 +396,19 @@ for (const method of ['instances.save', 'instances.delete', 'templates.save'] as
     assert.is(a.changes.length, 3);
   });
 }
+
+test('a reload checks a few definitions per turn, and those in force not again', async () => {
+  const value = { name: 'D', description: 'D', version: '1.0.0' };
+  for (let n = 0; n < 10 * TASKS_PER_TURN; n += 1)
+    await database.definitions.save({ id: `d${n}`, value: { ...value, id: `d${n}` } });
+  const { definitions } = b.registry;
+  assert.ok((await turnsOf(() => definitions.read())) >= 9);
+  await b.registry.catchUp();
+  await database.definitions.save({ id: 'd0', value: { ...value, id: 'd0', name: 'other' } });
+  const [first, second] = await definitions.read();
+  assert.equal([first?.name, definitions.get('d0').name], ['other', 'D']);
+  assert.is(second, definitions.get('d1'));
+});
 
 test('a reload starts, changes and ends a few instances per turn of the event loop', async () => {
   const ids = Array.from({ length: 120 }, (_, index) => `i${index}`);

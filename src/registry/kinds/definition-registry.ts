@@ -9,7 +9,8 @@ import { validationFailed } from '../../domain/errors/request-errors.ts';
 import { isSecretName } from '../../domain/instances/secret-names.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Store } from '../../persistence/store.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { Store, StoredDefinition } from '../../persistence/store.ts';
 import { configFieldsOf } from '../../templates/config-schema.ts';
 import { definitionOf, SCRATCH, type TemplateDefinition, TemplateError } from '../../templates/definition.ts';
 import type { DefinitionsInForce } from '../../templates/definitions-in-force.ts';
@@ -31,6 +32,7 @@ interface DefinitionRegistryDeps extends Protection {
   readonly active: Pick<ActiveRegistry, 'putDefinition' | 'deleteDefinition' | 'deleteTemplate' | 'isUnused'>;
   /** True for the name of a view. */
   readonly isView: (name: string) => boolean;
+  readonly scheduler: TaskScheduler;
 }
 
 /** The part of the registry for definitions of templates; it has those of the store in memory. */
@@ -47,15 +49,25 @@ export class DefinitionRegistry {
 
   /** The definitions in the store, without the ids of rows whose form is that of another version of this program. */
   async read(): Promise<TemplateDefinition[]> {
-    const rows = await this.#deps.store.definitions.list();
-    return rows.flatMap(({ id, value }) => {
-      try {
-        return definitionOf(value, id);
-      } catch (thrown) {
-        if (thrown instanceof TemplateError) return [];
-        throw thrown;
-      }
+    const { store, scheduler } = this.#deps;
+    const read: TemplateDefinition[] = [];
+    await scheduler.each(await store.definitions.list(), (row) => {
+      const definition = this.#definitionIn(row);
+      if (definition !== undefined) read.push(definition);
     });
+    return read;
+  }
+
+  #definitionIn({ id, value }: StoredDefinition): TemplateDefinition | undefined {
+    const present = this.#definitions.stored(id);
+    // The check compiles its schema, which takes much longer than the comparison.
+    if (isDeepStrictEqual(present, value)) return present;
+    try {
+      return definitionOf(value, id);
+    } catch (thrown) {
+      if (thrown instanceof TemplateError) return undefined;
+      throw thrown;
+    }
   }
 
   /** The stored definition. TEMPLATE_NOT_FOUND. */
