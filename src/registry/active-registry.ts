@@ -178,7 +178,10 @@ export class ActiveRegistry {
     const { fleet } = this.#deps;
     this.#settings.delete(template);
     if (this.#definitionsInForce.has(template)) this.#setPolicy({ name: template, loadBalancer: {} });
-    else fleet.deleteTemplate(template);
+    else {
+      this.#deps.approvals?.setPinned(template, false);
+      fleet.deleteTemplate(template);
+    }
     this.#emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
   }
 

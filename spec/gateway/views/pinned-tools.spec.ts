@@ -89,6 +89,33 @@ test('another node follows what was pinned, approved and released here', async (
   assert.is(await echo(other), 'ok');
 });
 
+test('a template that is deleted leaves no approvals to the next one of its name', async () => {
+  const gateway = await startPinned();
+  await gateway.deregister('t', 'a');
+  await gateway.deleteTemplate('t');
+  assert.equal(await lives.store.approvals.list(), []);
+  assert.is(gateway.internals.approvals.isPinned('t'), false);
+  await gateway.register('t', { id: 'b', endpoint: lives.server.url }, { waitMs: 20_000 });
+  await gateway.changeTemplate('t', { approve: 'pinned' });
+  assert.is(await echo(gateway), 'ok');
+});
+
+test('nor does a definition that pinned it', async () => {
+  const gateway = await lives.start();
+  const { definitions } = gateway.internals;
+  await gateway.register('t', { id: 'a', endpoint: lives.server.url }, { waitMs: 20_000 });
+  const about = { name: 'T', description: 'T', version: '1.0.0', transport: 'http' };
+  const pinning = { ...about, endpoint: lives.server.url, load_balancer: { approve: 'pinned' } };
+  await definitions.put('t', pinning);
+  assert.is(await echo(gateway), 'ok');
+  assert.ok((await lives.store.approvals.list()).length > 0);
+  await definitions.delete('t');
+  assert.equal(await lives.store.approvals.list(), []);
+  await approveAnother(); // as an earlier release left it
+  await definitions.put('t', pinning);
+  assert.is(await echo(gateway), 'ok');
+});
+
 const VIEW: ViewDefinition = { id: 'v', from: [{ template: 't', tools: ['echo'] }], approve: 'pinned' };
 
 test('the approvals of a view hold after a restart', async () => {

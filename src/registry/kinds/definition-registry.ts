@@ -18,6 +18,7 @@ import { instanceInputOf } from '../../templates/launch.ts';
 import type { ActiveRegistry } from '../active-registry.ts';
 import type { RegistrySteps } from '../change-queue.ts';
 import { checkName } from '../checked-input.ts';
+import type { ToolApprovals } from '../pinned/tool-approvals.ts';
 import { type Protection, refuseDenied, refuseExposing } from '../refusals.ts';
 
 /** Characters of one stored definition as JSON. */
@@ -27,12 +28,14 @@ export const MAX_DEFINITIONS = 1_000;
 
 interface DefinitionRegistryDeps extends Protection {
   readonly store: Pick<Store, 'definitions' | 'templates'>;
-  readonly fleet: Pick<Fleet, 'isFullFor'>;
+  readonly fleet: Pick<Fleet, 'isFullFor' | 'has' | 'group'>;
   readonly definitions: DefinitionsInForce;
   readonly active: Pick<ActiveRegistry, 'putDefinition' | 'deleteDefinition' | 'deleteTemplate' | 'isUnused'>;
   /** True for the name of a view. */
   readonly isView: (name: string) => boolean;
   readonly scheduler: TaskScheduler;
+  /** The approved tools of pinned templates. Default: none is pinned. */
+  readonly approvals?: Pick<ToolApprovals, 'isPinned' | 'settle'> | undefined;
 }
 
 /** The part of the registry for definitions of templates; it has those of the store in memory. */
@@ -112,8 +115,10 @@ export class DefinitionRegistry {
       if (before === undefined && this.#definitions.storedIds().length >= MAX_DEFINITIONS)
         throw registryFull('stored definitions', MAX_DEFINITIONS);
       if (fleet.isFullFor(template)) throw registryFull('templates', LIMITS.templates);
-      advance(await store.definitions.save({ id: template, value: definition as JsonObject }));
-      active.putDefinition(definition);
+      await this.#settling(template, async () => {
+        advance(await store.definitions.save({ id: template, value: definition as JsonObject }));
+        active.putDefinition(definition);
+      });
       return before === undefined;
     });
   }
@@ -125,13 +130,24 @@ export class DefinitionRegistry {
     return change(async () => {
       await reload();
       this.get(template);
-      advance(await store.definitions.delete(template));
-      active.deleteDefinition(template);
+      await this.#settling(template, async () => {
+        advance(await store.definitions.delete(template));
+        active.deleteDefinition(template);
+      });
       // The empty template that the registration of its instances left behind is deleted.
       if (!active.isUnused(template)) return;
       advance(await store.templates.delete(template));
       active.deleteTemplate(template);
     });
+  }
+
+  /** Makes a change that may pin the template, or release it. */
+  async #settling(template: string, change: () => Promise<void>): Promise<void> {
+    const { fleet, approvals } = this.#deps;
+    const wasPinned = approvals?.isPinned(template) === true;
+    await change();
+    const instances = fleet.has(template) ? fleet.group(template).refs : [];
+    this.#steps.advance(await approvals?.settle(template, wasPinned, instances));
   }
 }
 

@@ -60,14 +60,17 @@ export class TemplateRegistry {
   delete(template: string, admit?: (policy: TemplatePolicy) => void): Promise<void> {
     return this.#steps.change(async () => {
       await this.#steps.reload();
-      admit?.(this.#deps.fleet.undeletedGroup(template).policy);
+      const { fleet, approvals } = this.#deps;
+      admit?.(fleet.undeletedGroup(template).policy);
       this.#deps.active.refuseNonEmpty(template);
+      const wasPinned = approvals?.isPinned(template) === true;
       if (!this.#steps.advance(await this.#deps.store.templates.delete(template))) {
         // The template was not stored, or another node has just registered an instance in it.
         await this.#steps.reload();
         this.#deps.active.refuseNonEmpty(template);
       }
       this.#deps.active.deleteTemplate(template);
+      this.#steps.advance(await approvals?.settle(template, wasPinned, []));
     });
   }
 
