@@ -67,9 +67,11 @@ function listingOf(
 ): Omit<SourceListing, 'origin'> {
   const found = new Map<string, FoundInstance>();
   const skipped = new Map<string, SkippedInstance>();
+  const slicesOf = Map.groupBy(slices.filter(hasAddresses), serviceKeyOf);
+  const podsIn = Map.groupBy(deployments.flatMap(managedPodsOf), (pods) => pods.namespace);
   for (const service of services) {
     const { name, namespace } = metadataOf(service);
-    const template = templateOf(service, deployments);
+    const template = templateOf(service, podsIn.get(namespace) ?? []);
     if (template === undefined) continue;
     const skip = (pod: string, reason: string) =>
       skipped.set(`${template}/${namespace}/${pod}`, { template, name: `${namespace}/${pod}`, reason });
@@ -77,7 +79,7 @@ function listingOf(
       skip(String(name), 'its label names no template');
       continue;
     }
-    const own = slices.filter((slice) => isSliceOf(slice, service)).toSorted(byAddressType);
+    const own = (slicesOf.get(`${namespace}/${name}`) ?? []).toSorted(byAddressType);
     for (const slice of own) {
       const port = portOf(slice);
       for (const endpoint of listOf(slice.endpoints)) {
@@ -110,27 +112,39 @@ function listingOf(
   return { found: [...found.values()], skipped: [...skipped.values()] };
 }
 
-/** The template in the label of the Service, else in that of the Deployment whose pods it selects; undefined: none. */
-function templateOf(service: JsonObject, deployments: readonly JsonObject[]): string | undefined {
-  const { labels, namespace } = metadataOf(service);
-  if (typeof labels[TEMPLATE] === 'string') return labels[TEMPLATE];
-  const selector = Object.entries(fieldsOf(fieldsOf(service.spec).selector));
-  if (selector.length === 0) return undefined;
-  for (const deployment of deployments) {
-    const metadata = metadataOf(deployment);
-    if (metadata.namespace !== namespace) continue;
-    const pod = metadataOf(fieldsOf(fieldsOf(deployment.spec).template));
-    if (!selector.every(([name, value]) => pod.labels[name] === value)) continue;
-    const template = metadata.labels[MANAGED_TEMPLATE] ?? pod.labels[MANAGED_TEMPLATE];
-    if (typeof template === 'string') return template;
-  }
-  return undefined;
+/** The pods of a Deployment of that platform. */
+interface ManagedPods {
+  readonly namespace: unknown;
+  readonly labels: JsonObject;
+  readonly template: string;
 }
 
-function isSliceOf(slice: JsonObject, service: JsonObject): boolean {
-  const [{ labels, namespace }, owner] = [metadataOf(slice), metadataOf(service)];
-  const isAddress = slice.addressType === 'IPv4' || slice.addressType === 'IPv6';
-  return isAddress && namespace === owner.namespace && labels['kubernetes.io/service-name'] === owner.name;
+/** None for a Deployment that names no template. */
+function managedPodsOf(deployment: JsonObject): ManagedPods[] {
+  const own = metadataOf(deployment);
+  const { labels } = metadataOf(fieldsOf(fieldsOf(deployment.spec).template));
+  const template = own.labels[MANAGED_TEMPLATE] ?? labels[MANAGED_TEMPLATE];
+  return typeof template === 'string' ? [{ namespace: own.namespace, labels, template }] : [];
+}
+
+/** The template in the label of the Service, else that of the pods that it selects, of those in its namespace; undefined: none. */
+function templateOf(service: JsonObject, pods: readonly ManagedPods[]): string | undefined {
+  const { labels: own } = metadataOf(service);
+  if (typeof own[TEMPLATE] === 'string') return own[TEMPLATE];
+  const selector = Object.entries(fieldsOf(fieldsOf(service.spec).selector));
+  if (selector.length === 0) return undefined;
+  const selected = pods.find(({ labels }) => selector.every(([name, value]) => labels[name] === value));
+  return selected?.template;
+}
+
+function hasAddresses({ addressType }: JsonObject): boolean {
+  return addressType === 'IPv4' || addressType === 'IPv6';
+}
+
+/** The namespace and the name of the Service of a slice. */
+function serviceKeyOf(slice: JsonObject): string {
+  const { labels, namespace } = metadataOf(slice);
+  return `${namespace}/${labels['kubernetes.io/service-name']}`;
 }
 
 /** Orders slices of addresses, IPv4 first: a pod with addresses of both families is in two slices. */

@@ -1,0 +1,70 @@
+// Clusters with thousands of Services.
+
+import { writeFile } from 'node:fs/promises';
+import * as assert from 'uvu/assert';
+import { kubernetes } from '../../../src/discovery/kubernetes.ts';
+import type { Source } from '../../../src/discovery/provider.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
+import { suite } from '../../helpers/suite.ts';
+import { FakeCluster, type FakeObject, type Plural } from './fake-cluster.ts';
+
+const test = suite('large clusters', { timeoutMs: 60_000 });
+const folder = folderOfEach(test);
+
+async function sourceAt(server: string, signal: AbortSignal): Promise<Source> {
+  const named = (name: string, kind: string, fields: object) => [{ name, [kind]: fields }];
+  const config = {
+    'current-context': 'here',
+    contexts: named('here', 'context', { cluster: 'c', user: 'u' }),
+    clusters: named('c', 'cluster', { server }),
+    users: named('u', 'user', { token: 'first-token' }),
+  };
+  await writeFile(folder('config'), JSON.stringify(config)); // JSON is YAML, too
+  const env = { KUBECONFIG: folder('config') };
+  const context = { env, signal, namespace: 'n', hintsOf: () => undefined, logins: new Map() };
+  const [source] = await kubernetes(context);
+  assert.ok(source);
+  return source;
+}
+
+test('the pods of ten thousand Services are found in a time that grows with their number', async () => {
+  const cluster = new FakeCluster();
+  await cluster.listen();
+  try {
+    const closing = new AbortController();
+    const source = await sourceAt(cluster.url, closing.signal);
+    const put = (plural: Plural, fields: FakeObject) => cluster.put(plural, fields);
+    const managed = { 'app.kubernetes.io/managed-by': 'mcp-platform' };
+    for (let n = 0; n < 10_000; n += 1) {
+      const metadata = { name: `s${n}`, namespace: 'n' };
+      const isOwn = n % 2 === 0;
+      const labels = isOwn ? { 'stagedoor/template': `t${n}` } : {};
+      put('services', { metadata: { ...metadata, labels }, spec: { selector: { app: `a${n}` } } });
+      if (!isOwn)
+        put('deployments', {
+          metadata: { ...metadata, labels: { ...managed, 'mcp-template.io/template-name': `t${n}` } },
+          spec: { template: { metadata: { labels: { app: `a${n}` } } } },
+        });
+      put('endpointslices', {
+        metadata: { ...metadata, labels: { 'kubernetes.io/service-name': `s${n}` } },
+        addressType: 'IPv4',
+        ports: [{ port: 80 }],
+        endpoints: [{ addresses: ['10.0.0.1'], targetRef: { kind: 'Pod', name: `p${n}`, uid: `u${n}` } }],
+      });
+    }
+    await source.list(); // loads the client
+    const { user } = process.cpuUsage();
+    const { found } = await source.list();
+    const spentMs = (process.cpuUsage().user - user) / 1_000;
+    assert.equal(
+      [found.length, found[1]?.template, new Set(found.map(({ template }) => template)).size],
+      [10_000, 't1', 10_000],
+    );
+    assert.ok(spentMs < 2_500, `${spentMs} ms`);
+    closing.abort();
+  } finally {
+    await cluster.close();
+  }
+});
+
+test.run();
