@@ -65,7 +65,13 @@ export class SourceError extends Error {
   }
 }
 
-/** The lines of a stream as they arrive, without empty ones and without an unfinished last one. */
+/** The most characters of a line: an object of a cluster has at most 1.5 MB. */
+const MAX_LINE = 8 * 2 ** 20;
+
+/**
+ * The lines of a stream as they arrive, without empty ones and without an unfinished last one. Throws SourceError for a line that
+ * is too long.
+ */
 export async function* linesOf(
   chunks: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>,
 ): AsyncGenerator<string> {
@@ -73,8 +79,12 @@ export async function* linesOf(
   let rest = '';
   for await (const chunk of chunks) {
     const text = typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true });
-    const lines = (rest + text).split('\n');
-    rest = lines.pop() ?? '';
+    const end = text.lastIndexOf('\n') + 1;
+    // A long line comes in thousands of chunks: what has come of it is not searched again.
+    const lines = end === 0 ? [] : (rest + text.slice(0, end)).split('\n');
+    rest = end === 0 ? rest + text : text.slice(end);
+    if (rest.length > MAX_LINE)
+      throw new SourceError(`a line of its answer has more than ${MAX_LINE / 2 ** 20} MiB`);
     for (const line of lines) if (line.trim() !== '') yield line;
   }
 }

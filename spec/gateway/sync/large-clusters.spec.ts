@@ -1,6 +1,10 @@
-// Clusters with thousands of Services.
+// Clusters with thousands of Services, and a watch whose line does not end.
 
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pipeline, Readable } from 'node:stream';
 import * as assert from 'uvu/assert';
 import { kubernetes } from '../../../src/discovery/kubernetes.ts';
 import type { Source } from '../../../src/discovery/provider.ts';
@@ -10,6 +14,7 @@ import { FakeCluster, type FakeObject, type Plural } from './fake-cluster.ts';
 
 const test = suite('large clusters', { timeoutMs: 60_000 });
 const folder = folderOfEach(test);
+const MIB = 2 ** 20;
 
 async function sourceAt(server: string, signal: AbortSignal): Promise<Source> {
   const named = (name: string, kind: string, fields: object) => [{ name, [kind]: fields }];
@@ -64,6 +69,36 @@ test('the pods of ten thousand Services are found in a time that grows with thei
     closing.abort();
   } finally {
     await cluster.close();
+  }
+});
+
+test('a watch ends at a line that is too long', async () => {
+  const server = createServer((request, response) => {
+    const isWatch = request.url?.includes('watch=1') === true;
+    if (!isWatch) return response.end(JSON.stringify({ metadata: { resourceVersion: '1' }, items: [] }));
+    const endless = (function* () {
+      for (;;) yield Buffer.alloc(MIB / 16, 'x');
+    })();
+    return pipeline(Readable.from(endless), response, () => {});
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const closing = new AbortController();
+  try {
+    const source = await sourceAt(
+      `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      closing.signal,
+    );
+    const error = await source
+      .watch(
+        () => {},
+        () => {},
+      )
+      .catch((thrown: unknown) => thrown);
+    assert.match(String(error), /SourceError: .*a line of its answer has more than 8 MiB/);
+  } finally {
+    closing.abort();
+    server.closeAllConnections();
+    server.close();
   }
 });
 
