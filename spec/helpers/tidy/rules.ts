@@ -66,6 +66,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/http/oauth/oauth-library.ts',
   'src/http/oauth/refresh.ts',
   'src/http/oauth/endpoints.ts',
+  'src/http/oauth/expired-rows.ts',
   'src/http/oauth/service.ts',
   'src/vault/oauth-backends.ts',
   'src/vault/own-clients.ts',

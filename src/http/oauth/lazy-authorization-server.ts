@@ -9,6 +9,7 @@ import type { Proxies } from '../callers/proxies.ts';
 import { NOT_STORED } from '../records/schemas.ts';
 import type { HttpMiddleware } from '../request.ts';
 import type { Clients } from './clients/clients.ts';
+import { sweepExpiredRows } from './expired-rows.ts';
 import { loadService } from './load-service.ts';
 import { sendJson } from './oauth-exchange.ts';
 import type { BackendAccounts, ConnectionPages } from './pages/connection-pages.ts';
@@ -43,7 +44,7 @@ export class LazyAuthorizationServer {
   readonly #network = new AsyncLocalStorage<string>();
   readonly #turns = new StoreTurns(() => this.#network.getStore() ?? '');
   readonly #app: OwnApp;
-  #service: Promise<OAuthService> | undefined;
+  readonly #stopSweeps: () => void;
   readonly #load = loadOnce(async () => {
     const { OAuthService } = await loadService(this.#turns);
     const { accounts, templatesOf } = this.#app;
@@ -60,6 +61,7 @@ export class LazyAuthorizationServer {
       serverTimeMs: () => options.store.serverTimeMs(),
     };
     this.#options = { ...options, store };
+    this.#stopSweeps = sweepExpiredRows(store, options);
     const { auth, address, clock, hasPasswordLogins } = options;
     this.signIns = new SignIns({
       store: store.oauth,
@@ -73,14 +75,14 @@ export class LazyAuthorizationServer {
 
   /** The clients, for the routes of admins. */
   async clients(): Promise<Clients> {
-    return (await this.#loaded()).clients;
+    return (await this.#load()).clients;
   }
 
   /** Answers the requests for it; passes others on. */
   middleware(): HttpMiddleware {
     const { proxies, accounts } = this.#app;
     const pages =
-      accounts && loadOnce(() => pagesOf(accounts, this.signIns, this.#options, () => this.#loaded()));
+      accounts && loadOnce(() => pagesOf(accounts, this.signIns, this.#options, () => this.#load()));
     return async (context, next) => {
       const { path, req: request, res: response, state } = context;
       const isConnecting = pages !== undefined && CONNECTING.test(path);
@@ -88,7 +90,7 @@ export class LazyAuthorizationServer {
       // Requests to another host name are not served: passwords would be typed at an address that is not the gateway's.
       if (!isFor || this.#options.address.baseFor(proxies.host(request)) === undefined) return next();
       if (path === WAYS && request.method === 'GET') return sendJson(response, 200, this.#ways(), NOT_STORED);
-      const service = isConnecting ? await pages() : await this.#loaded();
+      const service = isConnecting ? await pages() : await this.#load();
       state.route = isConnecting ? '/connections/*' : path.startsWith(PREFIX) ? `${PREFIX}*` : path;
       response.setHeader('X-Request-ID', state.requestId);
       const address = proxies.address(request) ?? 'unknown';
@@ -106,12 +108,7 @@ export class LazyAuthorizationServer {
   }
 
   close(): void {
-    this.#service?.then(
-      (service) => service.close(),
-      () => {
-        // The service was never loaded.
-      },
-    );
+    this.#stopSweeps();
   }
 
   /** The ways in which users sign in, for the login page of the console. The library is not loaded for it. */
@@ -128,11 +125,6 @@ export class LazyAuthorizationServer {
 
   #isForeign({ headers: { origin } }: IncomingMessage): boolean {
     return origin !== undefined && origin.toLowerCase() !== this.#options.address.issuer;
-  }
-
-  #loaded(): Promise<OAuthService> {
-    this.#service = this.#load();
-    return this.#service;
   }
 }
 

@@ -13,8 +13,8 @@ import type { Secrets } from '../../auth/secrets/secrets.ts';
 import { CALLBACK } from '../../config/provider-settings.ts';
 import type { ClientRule } from '../../config/setting-types.ts';
 import type { ResourcePath } from '../../domain/accounts/account.ts';
-import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
-import { type Clock, clockDoubt } from '../../domain/time/clock.ts';
+import { asGatewayError } from '../../domain/errors/errors.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { networkOf } from '../../net/network-of.ts';
 import type { OAuthStore } from '../../persistence/oauth-store.ts';
 import type { Store } from '../../persistence/store.ts';
@@ -75,12 +75,9 @@ interface Served {
   readonly rows: RequestRows;
 }
 
-const SWEEP_MS = 10 * 60_000;
-/** The most sweeps in a row, of 500 rows each: 1,000 sign-ins a minute leave 20,000 rows in this time. */
-const MAX_SWEEPS = 100;
 const LABEL = 'stagedoor cookies of interactions';
 
-/** The loaded authorization server: the library, pages, clients and keys. It removes expired rows until `close`. */
+/** The loaded authorization server: the library, pages, clients and keys. */
 export class OAuthService {
   readonly clients: Clients;
   readonly login: LoginForm;
@@ -90,9 +87,6 @@ export class OAuthService {
   readonly #fetch: GuardedFetch;
   readonly #signIns: SignIns;
   readonly #endpoints: Endpoints;
-  readonly #stopSweeps: () => void;
-  /** The reason why the wall clock may be wrong, if any; asked before each sweep. */
-  readonly #doubt: () => Promise<string | undefined>;
   #provider: { readonly version: number; readonly issuer: string; readonly provider: Provider } | undefined;
 
   constructor(options: OAuthServiceOptions, signIns: SignIns) {
@@ -103,8 +97,6 @@ export class OAuthService {
     this.#oauth = store;
     const { wall, now } = clock;
     const tokens = new AccessTokens({ publicKeys: () => options.keys.publicKeys(), address, wall });
-    this.#doubt = clockDoubt(clock, () => options.store.serverTimeMs());
-    this.#stopSweeps = clock.background.every(SWEEP_MS, () => void this.#sweep());
     this.#fetch = new GuardedFetch({ openNetworks, clock, ca });
     const documents = new ClientDocuments({ store, fetch: this.#fetch, clock });
     const warn = (line: string) => options.log.warn(line);
@@ -171,27 +163,6 @@ export class OAuthService {
       await this.#served.run({ exchange, rows: new Map() }, () => this.#endpoints.serve(exchange));
     } catch (thrown) {
       this.#fail(exchange, thrown);
-    }
-  }
-
-  close(): void {
-    this.#stopSweeps();
-  }
-
-  async #sweep(): Promise<void> {
-    const { clock, log } = this.#options;
-    try {
-      const reason = await this.#doubt();
-      if (reason !== undefined) {
-        log.warn({ reason }, 'no expired grants, clients and accounts are deleted: the clock may be wrong');
-        return;
-      }
-      for (let round = 0; round < MAX_SWEEPS; round += 1)
-        if ((await this.#oauth.sweep(new Date(clock.wall()).toISOString())) === 0) return;
-    } catch (thrown) {
-      // The store logs its unavailability elsewhere; the next sweep tries again.
-      if (!hasCode(thrown, 'DATABASE_UNAVAILABLE'))
-        log.warn({ err: thrown }, 'expired grants cannot be deleted');
     }
   }
 
