@@ -1,7 +1,7 @@
 // The conformance tests for the rows of the authorization server in a Store.
 
 import * as assert from 'uvu/assert';
-import type { OAuthRow } from '../../src/persistence/oauth-store.ts';
+import type { OAuthFilter, OAuthRow } from '../../src/persistence/oauth-store.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
 import { declaring, HOSTILE_TEXTS } from './store.ts';
@@ -171,5 +171,29 @@ export function oauthConformance(test: Suite, open: () => Promise<Store>): void 
     await oauth.delete('code', ['b', 'none']);
     await oauth.delete('refresh', ['c']);
     assert.equal(keysOf(await oauth.list({}, 10)), ['c']);
+  });
+
+  declare('finds rows of no user, and rows by the first digits of their keys', async ({ oauth }) => {
+    const [first, second] = ['0'.repeat(64), `${'0'.repeat(31)}f${'f'.repeat(32)}`];
+    await oauth.save(rowOf(first, { kind: 'connection' }));
+    await oauth.save(rowOf(second, { kind: 'connection', userId: 'u', createdAt: at(1) }));
+    const found = async (filter: OAuthFilter) => keysOf(await oauth.list(filter, 10));
+    assert.equal(await found({ userId: null }), [first]);
+    assert.equal(await found({ userId: undefined }), [second, first]);
+    assert.is(await oauth.count({ kind: 'connection', userId: null }), 1);
+    assert.equal(await found({ keyPrefix: '0'.repeat(31) }), [second, first]);
+    assert.equal(await found({ keyPrefix: '0'.repeat(32) }), [first]);
+    assert.equal(await found({ keyPrefix: second }), [second]);
+    assert.equal(await found({ keyPrefix: '0'.repeat(31), userId: 'other' }), []);
+  });
+
+  declare('the oldest rows of a filter are found without their values', async ({ oauth }) => {
+    for (const n of [2, 0, 1]) await oauth.save(rowOf(`a${n}`, { kind: 'client', createdAt: at(n) }));
+    await oauth.save(rowOf('used', { kind: 'client', usedAt: at(9) }));
+    await oauth.save(rowOf('code'));
+    const found = [0, 1].map((n) => ({ key: `a${n}`, createdAt: at(n) }));
+    assert.equal(await oauth.oldest({ kind: 'client', isUsed: false }, 2), found);
+    assert.equal(keysOf(await oauth.list({ kind: 'client' }, 9)).length, 4);
+    assert.equal(await oauth.oldest({ kind: 'grant' }, 2), []);
   });
 }

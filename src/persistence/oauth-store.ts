@@ -49,12 +49,18 @@ export interface OAuthRow {
 /** The rows that have all of these values. */
 export interface OAuthFilter {
   readonly kind?: OAuthKind | undefined;
+  /** The first digits of the key. */
+  readonly keyPrefix?: string | undefined;
   readonly grantId?: string | undefined;
-  readonly userId?: string | undefined;
+  /** Null: only rows that belong to no user. */
+  readonly userId?: string | null | undefined;
   readonly clientKey?: string | undefined;
   /** False: only rows without `usedAt`. */
   readonly isUsed?: false | undefined;
 }
+
+/** What ends together. */
+type OAuthEnd = Pick<OAuthRow, 'grantId' | 'userId' | 'clientKey'> & Pick<OAuthFilter, 'kind'>;
 
 /** The most keys of one operation of an OAuthStore, and most rows that a sweep deletes: databases limit the values in a list. */
 export const MAX_OAUTH_ROWS = 500;
@@ -79,8 +85,10 @@ export interface OAuthStore {
   /** Sets `usedAt` by key; unknown keys are ignored. */
   touch(kind: OAuthKind, usedAt: ReadonlyMap<string, string>): Promise<void>;
   delete(kind: OAuthKind, keys: readonly string[]): Promise<void>;
+  /** The oldest rows that the filter selects, the oldest first, without their values: also those that cannot be decrypted. */
+  oldest(filter: OAuthFilter, limit: number): Promise<Pick<OAuthRow, 'key' | 'createdAt'>[]>;
   /** Deletes all rows of a grant, a user or a client. False when there was none. */
-  end(filter: Pick<OAuthFilter, 'kind' | 'grantId' | 'userId' | 'clientKey'>): Promise<boolean>;
+  end(filter: OAuthEnd): Promise<boolean>;
   /** Deletes rows whose `expiresAt` is not later. Resolves with their number, at most MAX_OAUTH_ROWS: 0 when it is done. */
   sweep(now: string): Promise<number>;
 }

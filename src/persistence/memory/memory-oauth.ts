@@ -44,6 +44,11 @@ export function memoryOAuth(changed: () => void): OAuthStore {
     delete: async (kind, keys) => {
       for (const key of keys) if (found(kind, key) !== undefined) rows.delete(key);
     },
+    oldest: async (filter, limit) =>
+      matching(filter)
+        .toSorted((a, b) => (`${a.createdAt} ${a.key}` < `${b.createdAt} ${b.key}` ? -1 : 1))
+        .slice(0, limit)
+        .map(({ key, createdAt }) => ({ key, createdAt })),
     end: async (filter) => {
       if (filter.grantId === undefined && filter.userId === undefined && filter.clientKey === undefined)
         throw new RangeError('the rows of a grant, a user or a client are ended');
@@ -60,11 +65,13 @@ export function memoryOAuth(changed: () => void): OAuthStore {
   };
 }
 
-function isMatch(row: OAuthRow, { kind, grantId, userId, clientKey, isUsed }: OAuthFilter): boolean {
+function isMatch(row: OAuthRow, filter: OAuthFilter): boolean {
+  const { kind, keyPrefix = '', grantId, userId, clientKey, isUsed } = filter;
   return (
     (kind === undefined || row.kind === kind) &&
+    row.key.startsWith(keyPrefix) &&
     (grantId === undefined || row.grantId === grantId) &&
-    (userId === undefined || row.userId === userId) &&
+    (userId === undefined || (row.userId ?? null) === userId) &&
     (clientKey === undefined || row.clientKey === clientKey) &&
     (isUsed === undefined || row.usedAt === undefined)
   );

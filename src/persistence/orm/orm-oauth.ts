@@ -77,6 +77,16 @@ export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined):
         false,
       );
     },
+    oldest: (filter, limit) =>
+      operations.run(async (em, { oauth }) => {
+        const order = { orderBy: { createdAt: 'asc', key: 'asc' }, limit } as const;
+        const rows = await em.findAll(oauth, {
+          where: whereOf(filter),
+          ...order,
+          fields: ['key', 'createdAt'],
+        });
+        return rows.map(({ key, createdAt }) => ({ key, createdAt: createdAt.toISOString() }));
+      }),
     end: async (filter) => {
       if (filter.grantId === undefined && filter.userId === undefined && filter.clientKey === undefined)
         throw new RangeError('the rows of a grant, a user or a client are ended');
@@ -114,9 +124,14 @@ function touch(
   });
 }
 
-function whereOf({ isUsed, ...equal }: OAuthFilter): FilterQuery<OAuthTableRow> {
+function whereOf({ isUsed, keyPrefix, ...equal }: OAuthFilter): FilterQuery<OAuthTableRow> {
   const given = Object.entries(equal).filter(([, value]) => value !== undefined);
-  return { ...Object.fromEntries(given), ...(isUsed === false ? { usedAt: null } : {}) };
+  return {
+    ...Object.fromEntries(given),
+    ...(isUsed === false ? { usedAt: null } : {}),
+    // A key is a hexadecimal number: nothing in it is greater than `f`.
+    ...(keyPrefix === undefined ? {} : { key: { $gte: keyPrefix, $lt: `${keyPrefix}g` } }),
+  };
 }
 
 function columnsOf(row: Omit<OAuthRow, 'version'>, cipher: Cipher | undefined) {
