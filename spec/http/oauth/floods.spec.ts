@@ -102,4 +102,28 @@ test('the 500 latest replaced refresh tokens of one grant are remembered', async
   assert.is(next.status, 200);
 });
 
+test('a registration that takes the place of an unused one reads none of the others', async () => {
+  const { oauth } = app.oauthStore;
+  const first = await register(app.url);
+  const [row] = await oauth.find('client', [oauthKey('client', first.client_id)]);
+  assert.ok(row);
+  for (let n = 0; n < 999; n += 1)
+    await oauth.save({ ...row, key: oauthKey('client', `${n}`), createdAt: new Date(n).toISOString() });
+  let read = 0;
+  const { list } = oauth;
+  oauth.list = async (...asked) => {
+    const rows = await list(...asked);
+    read += rows.length;
+    return rows;
+  };
+  try {
+    await register(app.url);
+  } finally {
+    oauth.list = list;
+  }
+  assert.is(read, 0);
+  assert.is(await oauth.count({ kind: 'client' }), 1_000);
+  assert.equal(await oauth.find('client', [oauthKey('client', '0')]), []);
+});
+
 test.run();

@@ -40,10 +40,7 @@ export function oncePerRequest(store: OAuthStore, present: () => RequestRows | u
       for (const key of keys) forget(kind, key);
       return store.delete(kind, keys);
     },
-    deleteOldest: (filter, number, before) => {
-      present()?.clear();
-      return store.deleteOldest(filter, number, before);
-    },
+    oldest: (filter, limit) => store.oldest(filter, limit),
     end: (filter) => {
       present()?.clear();
       return store.end(filter);

@@ -53,7 +53,7 @@ interface Kept {
 
 export interface ClientDocumentsOptions {
   readonly clock: Clock;
-  readonly store: Pick<OAuthStore, 'find' | 'save' | 'count' | 'list' | 'delete'>;
+  readonly store: Pick<OAuthStore, 'find' | 'save' | 'count' | 'oldest' | 'delete'>;
   readonly fetch: Pick<GuardedFetch, 'get'>;
 }
 
@@ -118,9 +118,11 @@ export class ClientDocuments {
   async #makeRoom(): Promise<void> {
     const { store } = this.#options;
     if ((await store.count({ kind: 'document' })) < MAX_STORED) return;
-    const stored = await store.list({ kind: 'document' }, MAX_STORED);
-    const oldest = stored.slice(MAX_STORED - MADE_ROOM).map(({ key }) => key);
-    await store.delete('document', oldest);
+    const oldest = await store.oldest({ kind: 'document' }, MADE_ROOM);
+    await store.delete(
+      'document',
+      oldest.map(({ key }) => key),
+    );
   }
 
   async #fetch(id: string, causedBy: string): Promise<ClientRecord> {

@@ -217,7 +217,7 @@ export class Clients {
     const { store, clock } = this.#options;
     const unused = { kind: 'client', isUsed: false } as const;
     if ((await store.count(unused)) < MAX_UNUSED) return;
-    const oldest = (await store.list(unused, MAX_LISTED)).at(-1);
+    const [oldest] = await store.oldest(unused, 1);
     const ageMs = oldest === undefined ? 0 : clock.wall() - Date.parse(oldest.createdAt);
     if (oldest === undefined || ageMs < SPARED_MS) throw tooManyAttempts(Math.ceil(SPARED_MS / 1_000));
     await store.delete('client', [oldest.key]);
