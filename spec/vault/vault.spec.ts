@@ -5,6 +5,7 @@ import { type ConnectionChange, SHARED } from '../../src/domain/instances/accoun
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { addressesIn } from '../../src/net/network-guard.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
+import { oauthKey } from '../../src/persistence/oauth-rows.ts';
 import { BackendFetchFailure } from '../../src/vault/backend-fetch.ts';
 import { UnknownState } from '../../src/vault/flow.ts';
 import type { Target } from '../../src/vault/oauth-backends.ts';
@@ -102,6 +103,38 @@ vaults(
     assert.equal(await vault.list('user-2'), []);
     await connect(vault, target, 'user-2');
     assert.is(backend.registrations, 1);
+  }),
+);
+
+vaults(
+  'lists the shared account, and ends any, however many users have connected theirs since',
+  withBackend(async ({ store, target, node }) => {
+    const vault = node();
+    await connect(vault, target, SHARED);
+    const [shared] = await vault.list(SHARED);
+    assert.is(shared?.owner, SHARED);
+    const [row] = await store.oauth.list({ kind: 'connection' }, 1);
+    assert.ok(row);
+    for (let n = 0; n < 1_001; n += 1) {
+      const value = JSON.stringify({ ...JSON.parse(row.value), owner: `user-${n}` });
+      const createdAt = new Date(Date.parse(row.createdAt) + 1 + n).toISOString();
+      await store.oauth.save({
+        ...row,
+        key: oauthKey('connection', `${n}`),
+        userId: `user-${n}`,
+        createdAt,
+        value,
+      });
+    }
+    assert.equal(await vault.list(SHARED), [shared]);
+    assert.is((await vault.list()).length, 1_000);
+    const [first] = await vault.list('user-0');
+    assert.is(await vault.disconnect(first?.id ?? '', 'user-1'), false);
+    assert.is(await vault.disconnect(first?.id ?? ''), true);
+    assert.is(await vault.disconnect(shared?.id ?? '', 'user-1'), false);
+    assert.is(await vault.disconnect(shared?.id ?? ''), true);
+    assert.is(await vault.disconnect('0'), false);
+    assert.equal(await vault.list(SHARED), []);
   }),
 );
 

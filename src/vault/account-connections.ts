@@ -4,7 +4,7 @@ import Type from 'typebox';
 import { type AccountConnection, SHARED } from '../domain/instances/account-connection.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { oauthKey, readUndamaged, rowReader } from '../persistence/oauth-rows.ts';
-import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
+import type { OAuthFilter, OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import type { OAuthBackend } from './oauth-backends.ts';
 
 export interface StoredAccountConnection {
@@ -108,7 +108,8 @@ export class AccountConnections {
 
   /** The connections, newest first, without damaged ones. `owner`: only those of this one. */
   async list(owner?: string): Promise<readonly ReadAccountConnection[]> {
-    return readUndamaged(await this.#rows(owner), readAccountConnection, this.#options.warn);
+    const { store, warn } = this.#options;
+    return readUndamaged(await store.list(filterOf(owner), MAX_LISTED), readAccountConnection, warn);
   }
 
   /** Stores a new connection in place of any other one. */
@@ -139,17 +140,13 @@ export class AccountConnections {
     id: string,
     owner?: string,
   ): Promise<{ readonly key: string; readonly read?: ReadAccountConnection | undefined } | undefined> {
-    const row = (await this.#rows(owner)).find(({ key }) => key.slice(0, SHOWN_DIGITS) === id);
+    if (!SHOWN_ID.test(id)) return undefined;
+    const filter = { ...filterOf(owner), keyPrefix: id };
+    const [row] = await this.#options.store.list(filter, 1);
     if (row === undefined) return undefined;
     await this.delete(row.key);
     const [read] = readUndamaged([row], readAccountConnection, this.#options.warn);
     return { key: row.key, read };
-  }
-
-  async #rows(owner?: string): Promise<readonly OAuthRow[]> {
-    const userId = owner === SHARED ? undefined : owner;
-    const rows = await this.#options.store.list({ kind: 'connection', userId }, MAX_LISTED);
-    return owner === undefined ? rows : rows.filter((row) => row.userId === userId);
   }
 
   get #now(): string {
@@ -166,6 +163,11 @@ export class AccountConnections {
       expiresAt: new Date(this.#options.clock.wall() + KEPT_MS).toISOString(),
     };
   }
+}
+
+/** The connections of an owner, or all of them. */
+function filterOf(owner: string | undefined): OAuthFilter {
+  return { kind: 'connection', userId: owner === SHARED ? null : owner };
 }
 
 function readAccountConnection(row: OAuthRow): ReadAccountConnection {
@@ -195,3 +197,4 @@ export function shownAccountConnection({
 
 /** The number of characters of the key that the API shows as the id: enough to tell connections apart. */
 const SHOWN_DIGITS = 32;
+const SHOWN_ID = new RegExp(`^[0-9a-f]{${SHOWN_DIGITS}}$`);
