@@ -13,9 +13,12 @@ import {
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { templateNotFound } from '../../domain/errors/registry-errors.ts';
 import { validationFailed } from '../../domain/errors/request-errors.ts';
-import { type AccountConnection, SHARED } from '../../domain/instances/account-connection.ts';
+import { type AccountConnection, isResourceOf, SHARED } from '../../domain/instances/account-connection.ts';
 import { InstanceId } from '../../domain/instances/instance.ts';
+import { eachInGroups } from '../../domain/time/task-groups.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import type { Server } from '../../gateway/gateway-types.ts';
 import { NullableTime, named, nullableText, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
@@ -69,16 +72,21 @@ export const connectionRoutes: readonly HttpRoute[] = [
     summary: 'Connected accounts at servers that want OAuth: your own, or all for an admin; newest first',
     scope: SCOPES,
     answers: { 200: { description: 'At most 1,000', body: Type.Array(ConnectionRecord) } },
-    handler: async ({ principal }, { auth, gateway, backendAccounts }) => {
+    handler: async ({ principal }, { auth, gateway, scheduler, backendAccounts }) => {
       const owners = ownersSeenBy(principal);
       const vault = owners && (await backendAccounts?.open());
       const visible = (await vault?.list(owners?.owner)) ?? [];
       const users = await auth.accounts.users([...new Set(visible.map(({ owner }) => owner))]);
       const names = new Map(users.map(({ id, username }) => [id, username]));
-      return json(
-        200,
-        visible.map((each) => recordOf(each, names.get(each.owner), gateway, principal)),
-      );
+      const templates = new Map<string, readonly string[]>();
+      const uses = visible.length === 0 ? [] : await usesSeenBy(principal, gateway, scheduler);
+      await scheduler.each(visible, (each) => {
+        const use = useOf(each);
+        if (!templates.has(use)) templates.set(use, templatesUsing(each, uses));
+      });
+      const shown = (each: AccountConnection) =>
+        recordOf(each, names.get(each.owner), templates.get(useOf(each)) ?? []);
+      return json(200, visible.map(shown));
     },
   }),
   defineRoute('POST', '/gateway/connections', {
@@ -176,21 +184,51 @@ function ownersSeenBy(principal: Principal): { readonly owner?: string } | undef
   return kind !== 'user' || userId === undefined || client !== undefined ? undefined : { owner: userId };
 }
 
+/** A use of connected accounts: by the instances of a template at one endpoint. */
+interface AccountUse {
+  readonly template: string;
+  readonly endpoint: string;
+  readonly isShared: boolean;
+}
+
+/** The uses at the templates that the viewer may use. Those of the instances of a load balanced template are one. */
+async function usesSeenBy(
+  viewer: Principal,
+  gateway: Pick<Gateway, 'templates' | 'eachServer'>,
+  scheduler: TaskScheduler,
+): Promise<readonly AccountUse[]> {
+  const uses = new Map<string, AccountUse>();
+  const note = ({ definition: { template, endpoint, auth } }: Server): void => {
+    if (auth === undefined || endpoint === undefined) return;
+    const isShared = auth.who === 'shared';
+    uses.set(`${template} ${isShared} ${endpoint}`, { template, endpoint, isShared });
+  };
+  const visible = gateway.templates().filter((template) => mayUse(viewer, template));
+  await eachInGroups(gateway.eachServer(visible), note, scheduler);
+  return [...uses.values()];
+}
+
+/** The same for connections that the same templates use. */
+function useOf({ owner, resource }: AccountConnection): string {
+  return `${owner === SHARED} ${resource}`;
+}
+
+function templatesUsing({ owner, resource }: AccountConnection, uses: readonly AccountUse[]): string[] {
+  const isUsed = ({ endpoint, isShared }: AccountUse) =>
+    isShared === (owner === SHARED) && isResourceOf(resource, endpoint);
+  return [...new Set(uses.filter(isUsed).map(({ template }) => template))];
+}
+
 function recordOf(
   { owner, connectedAt, expiresAt, scopes, ...others }: AccountConnection,
   username: string | undefined,
-  gateway: Pick<Gateway, 'servers'>,
-  viewer: Principal,
+  templates: readonly string[],
 ): Static<typeof ConnectionRecord> {
   const isShared = owner === SHARED;
-  const templates = gateway.servers().flatMap(({ definition: { template, endpoint, auth } }) => {
-    const isUsed = auth !== undefined && (auth.who === 'shared') === isShared;
-    return isUsed && endpoint?.startsWith(others.resource) && mayUse(viewer, template) ? [template] : [];
-  });
   return {
     ...others,
     scopes: [...scopes],
-    templates: [...new Set(templates)],
+    templates: [...templates],
     who: isShared ? 'shared' : 'user',
     user_id: isShared ? null : owner,
     username: username ?? null,
