@@ -80,10 +80,10 @@ export class TemplateRegistry {
    */
   async save(change: TemplateChange): Promise<boolean> {
     const { name, loadBalancer, auth } = change;
-    this.#deps.views.refuseTemplate(name);
     const isEmpty = Object.keys(loadBalancer).length === 0 && auth === undefined;
     if (isEmpty && this.#deps.active.hasSettings(change)) return false;
     await this.#steps.reload();
+    this.#deps.views.refuseTemplate(name); // another node may have just made a view of this name
     if (this.#deps.active.hasSettings(change)) return false;
     const { fleet, approvals } = this.#deps;
     const before = fleet.has(name) ? this.#deps.active.settings(name) : { loadBalancer: {} };

@@ -1,0 +1,42 @@
+// Nodes of one database that start at the same time, and import the same registry file.
+
+import * as assert from 'uvu/assert';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
+import { codeOf } from '../helpers/outcome.ts';
+import { Node } from '../helpers/stores/nodes.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('registry: nodes with the same file');
+const COUNT = 12;
+let database = new MemoryStore();
+let nodes: Node[] = [];
+
+test.before.each(async () => {
+  database = new MemoryStore();
+  nodes = Array.from({ length: COUNT }, (_, n) => new Node(`n${n}`, database));
+  let operations = 0;
+  for (const { store } of nodes)
+    store.turns = () => {
+      operations += 1;
+      return (operations * 7) % 5;
+    };
+  await Promise.all(nodes.map(({ registry }) => registry.load()));
+});
+test.after.each(() => Promise.all(nodes.map((node) => node.close())));
+
+test('a name that another node has just given to a view gets no template', async () => {
+  const [first, second] = nodes;
+  assert.ok(first && second);
+  await second.registry.views.put(
+    { id: 'v', from: [{ template: 't' }] },
+    { names: { tools: {}, prompts: {} } },
+  );
+  const register = () =>
+    first.registry.instances.register('v', { id: 'a', endpoint: 'http://127.0.0.1:9/mcp' });
+  assert.is(await codeOf(register()), 'DUPLICATE_VIEW');
+  assert.is(await codeOf(first.registry.templates.ensure('v', { timeout: 5 })), 'DUPLICATE_VIEW');
+  assert.is(first.harness.fleet.has('v'), false);
+  assert.equal(await database.templates.list(), []);
+});
+
+test.run();
