@@ -2,6 +2,8 @@
 
 import * as assert from 'uvu/assert';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
+import { parseRegistryDocument } from '../../src/registry/files/registry-file.ts';
+import { importContents } from '../../src/registry/registry-sync.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { Node } from '../helpers/stores/nodes.ts';
 import { suite } from '../helpers/suite.ts';
@@ -23,6 +25,36 @@ test.before.each(async () => {
   await Promise.all(nodes.map(({ registry }) => registry.load()));
 });
 test.after.each(() => Promise.all(nodes.map((node) => node.close())));
+
+const importOn = async (some: readonly Node[], document: object) => {
+  const contents = await parseRegistryDocument(JSON.stringify(document), 'r.json');
+  const reports = await Promise.all(some.map(({ registry }) => importContents(registry, contents)));
+  assert.equal(
+    reports.flatMap(({ skipped }) => skipped),
+    [],
+  );
+};
+const idsOn = ({ registry }: Node) => registry.views.list().map(({ definition }) => definition.id);
+
+test('a view that the file no longer has is removed once, and no import fails', async () => {
+  const [first] = nodes;
+  assert.ok(first);
+  await importOn([first], { views: { v: { from: [{ template: 't' }] }, w: { from: [{ template: 't' }] } } });
+  await importOn(nodes, { views: { w: { from: [{ template: 't' }] } } });
+  for (const node of nodes) assert.equal(idsOn(node), ['w']);
+});
+
+test('a view that was made again through the API meanwhile stays', async () => {
+  const [first, second] = nodes;
+  assert.ok(first && second);
+  await importOn([first, second], { views: { v: { from: [{ template: 't' }] } } });
+  await second.registry.views.put(
+    { id: 'v', from: [{ template: 'u' }] },
+    { names: { tools: {}, prompts: {} } },
+  );
+  await first.registry.views.withdraw('v');
+  assert.equal([idsOn(first), first.registry.views.find('v')?.source], [['v'], 'api']);
+});
 
 test('a name that another node has just given to a view gets no template', async () => {
   const [first, second] = nodes;

@@ -91,6 +91,9 @@ export class ViewRegistry {
   ): Promise<{ readonly view: StoredView; readonly isNew: boolean }> {
     const { id } = definition;
     return this.#changing(id, condition, async (before) => {
+      // Another node has just imported the same file.
+      if (before?.source === 'file' && before.fingerprint === fingerprint)
+        return { view: before, isNew: false };
       if (this.#deps.fleet.has(id)) throw duplicateView(id, 'template');
       if (before === undefined && this.#views.size >= MAX_VIEWS) throw registryFull('views', MAX_VIEWS);
       const more = bytesOf({ definition, names }) - bytesOf(before);
@@ -125,23 +128,27 @@ export class ViewRegistry {
    * Deletes a view; one of the registry file leaves a tombstone, so that the next import does not add it again.
    * VIEW_NOT_FOUND, PRECONDITION_FAILED; errors of `admit`.
    */
-  delete(id: string, condition: ViewCondition = {}): Promise<void> {
-    return this.#delete(id, condition, true);
-  }
-
-  /** Deletes a view that its file no longer has. VIEW_NOT_FOUND. */
-  withdraw(id: string): Promise<void> {
-    return this.#delete(id, {}, false);
-  }
-
-  async #delete(id: string, condition: ViewCondition, isBuried: boolean): Promise<void> {
+  async delete(id: string, condition: ViewCondition = {}): Promise<void> {
     await this.#changing(id, condition, async (before) => {
       if (before === undefined) throw viewNotFound(id);
-      this.#steps.advance(await this.#deps.store.views.delete(id, isBuried ? before.fingerprint : undefined));
-      this.#remove(id);
-      await this.#settle(before.definition, undefined);
+      await this.#delete(before, before.fingerprint);
       return true;
     });
+  }
+
+  /** Deletes a view that its file no longer has, unless another node has done so, or it was made again through the API. */
+  async withdraw(id: string): Promise<void> {
+    await this.#changing(id, {}, async (before) => {
+      if (before?.source === 'file') await this.#delete(before);
+      return true;
+    });
+  }
+
+  async #delete({ definition }: StoredView, fingerprint?: string): Promise<void> {
+    const { id } = definition;
+    this.#steps.advance(await this.#deps.store.views.delete(id, fingerprint));
+    this.#remove(id);
+    await this.#settle(definition, undefined);
   }
 
   /** Puts stored views in force; `isStart`: without events. */
