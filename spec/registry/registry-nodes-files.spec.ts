@@ -36,6 +36,34 @@ const importOn = async (some: readonly Node[], document: object) => {
 };
 const idsOn = ({ registry }: Node) => registry.views.list().map(({ definition }) => definition.id);
 
+test('each entry and each view is stored once', async () => {
+  const instances = Array.from({ length: 20 }, (_, n) => ({
+    id: `i${n}`,
+    endpoint: `http://127.0.0.1:9/${n}`,
+  }));
+  const views = { v: { from: [{ template: 't' }] }, w: { from: [{ template: 't' }] } };
+  const saved: string[] = [];
+  const { saveMany, save } = database.instances;
+  const note = (ids: readonly string[], revision: number | undefined) => {
+    if (revision !== undefined) saved.push(...ids);
+    return revision;
+  };
+  database.instances.saveMany = async (saves) =>
+    note(
+      saves.map(({ definition: { id } }) => id),
+      await saveMany(saves),
+    );
+  database.instances.save = async (definition, before) =>
+    note([definition.id], await save(definition, before));
+  await importOn(nodes, { templates: { t: { instances } }, views });
+  assert.equal(saved.toSorted(), instances.map(({ id }) => id).toSorted());
+  for (const node of nodes) {
+    await node.registry.catchUp();
+    assert.equal([node.definitions.length, idsOn(node)], [20, ['v', 'w']]);
+  }
+  assert.equal(new Set(nodes.map(({ registry }) => registry.views.find('v')?.updatedAt)).size, 1);
+});
+
 test('a view that the file no longer has is removed once, and no import fails', async () => {
   const [first] = nodes;
   assert.ok(first);

@@ -241,8 +241,9 @@ export class ActiveRegistry {
   /** Starts a new instance, or applies the change of one that exists. */
   put(definition: InstanceDefinition): Instance {
     const { template, id } = definition;
-    if (this.find(template, id) === undefined) return this.start(definition);
-    this.change(definition);
+    const before = this.find(template, id);
+    if (before === undefined) return this.start(definition);
+    if (before !== definition) this.change(definition);
     return this.#deps.fleet.group(template).instance(id);
   }
 

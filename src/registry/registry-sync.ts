@@ -18,6 +18,7 @@ import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { definedFields } from '../domain/json/json.ts';
 import { eachInGroups } from '../domain/time/task-groups.ts';
 import { importViews } from './files/view-import.ts';
+import { isSameEntry } from './kinds/instance-registry.ts';
 import type { Registry } from './registry.ts';
 import type { FileContents } from './registry-types.ts';
 
@@ -134,7 +135,7 @@ class Synchronization {
 
   /** True for an instance that has to be saved; the report has the others. */
   #differs(wanted: WantedInstance): boolean {
-    const { template, id, name, fingerprint } = wanted;
+    const { template, id, name } = wanted;
     const { active } = this.#registry;
     const { source } = this.#origin;
     if (this.#wanted.has(`${template}/${id}`)) return this.#skip(wanted, `"${id}" occurs more than once`);
@@ -143,14 +144,19 @@ class Synchronization {
     if (existing === undefined) return true;
     if (existing.source !== source)
       return this.#skip(wanted, `"${id}" is already registered by another source (${existing.source})`);
-    // A locked instance is registered again: the origin has the secrets that cannot be read from the database.
-    if (existing.fingerprint === fingerprint && existing.locked === undefined) {
+    if (this.#isInForce(wanted)) {
       this.report.unchanged.push({ template, id, ...definedFields({ name }) });
       return false;
     }
     if (source === 'sync' && !active.belongsHere(existing))
       return this.#skip(wanted, `"${id}" belongs to the node "${existing.nodeId}"`);
     return true;
+  }
+
+  /** True for an instance that is in force as it is wanted; another node with the same origin may have stored it meanwhile. */
+  #isInForce({ template, id, fingerprint }: WantedInstance): boolean {
+    const existing = this.#registry.active.find(template, id);
+    return existing !== undefined && isSameEntry(existing, { source: this.#origin.source, fingerprint });
   }
 
   async #save(group: readonly WantedInstance[]): Promise<void> {
@@ -170,7 +176,8 @@ class Synchronization {
     for (const { each, template, written, options, isNew } of entries) {
       try {
         if (this.#isDryRun) await registry.instances.draft(template, written, options);
-        else if (!areTogether) await registry.instances.register(template, written, options);
+        else if (!areTogether && !this.#isInForce(each))
+          await registry.instances.register(template, written, options);
         const { id, name } = each;
         this.report[isNew ? 'added' : 'changed'].push({ template, id, ...definedFields({ name }) });
       } catch (thrown) {

@@ -79,7 +79,8 @@ export class InstanceRegistry {
       // First, so that nothing is stored for an instance that is refused.
       await refuseExposing(this.#define(template, input, options), this.#deps);
       const areSettingsStored = await this.#deps.templates.save(settings);
-      const saved = this.#save(() => this.#define(template, input, options));
+      const make = () => this.#define(template, input, options);
+      const saved = this.#save(make, (present) => isSameEntry(present, options));
       const definition = await saved.catch((thrown: unknown) => {
         const isPartlyStored = areSettingsStored && hasCode(thrown, 'DATABASE_UNAVAILABLE');
         throw isPartlyStored ? databaseUnavailable(thrown, 'unknown') : thrown;
@@ -115,9 +116,9 @@ export class InstanceRegistry {
         input: checkedInstance(each.template, each.written, each.options),
       }));
       return await this.#steps.change(async () => {
-        const define = () => {
+        const define = (wanted = inputs) => {
           const taken = new Set<string>();
-          return inputs.map(({ template, input, options }) => {
+          return wanted.map(({ template, input, options }) => {
             const definition = this.#define(template, input, options, taken);
             taken.add(definition.serverId);
             return definition;
@@ -126,7 +127,12 @@ export class InstanceRegistry {
         await Promise.all(define().map((definition) => refuseExposing(definition, this.#deps)));
         for (const template of new Set(entries.map(({ template }) => template)))
           await this.#deps.templates.save({ name: template, loadBalancer: {} });
-        const definitions = define();
+        const isInForce = ({ template, input: { id = '' }, options }: (typeof inputs)[number]) => {
+          const present = this.#deps.active.find(template, id);
+          return present !== undefined && isSameEntry(present, options);
+        };
+        const definitions = define(inputs.filter((each) => !isInForce(each)));
+        if (definitions.length === 0) return true;
         this.#deps.active.refuseOverflow(...definitions);
         const saves = definitions.map((definition) => {
           const { template, id } = definition;
@@ -246,13 +252,18 @@ export class InstanceRegistry {
 
   /**
    * Stores the instance that `make` makes of the one in force. When another node has replaced, changed or removed that one, or
-   * has taken the server id, it applies the changes of other nodes and makes it again.
+   * has taken the server id, it applies the changes of other nodes and makes it again, unless `isDone` is true for the one in
+   * force then.
    */
-  async #save(make: () => InstanceDefinition): Promise<InstanceDefinition> {
+  async #save(
+    make: () => InstanceDefinition,
+    isDone: (present: InstanceDefinition) => boolean = () => false,
+  ): Promise<InstanceDefinition> {
     for (let left = ATTEMPTS; left > 0; left -= 1) {
       const definition = make();
       const { template, id } = definition;
       const before = this.#deps.active.find(template, id);
+      if (left < ATTEMPTS && before !== undefined && isDone(before)) return before;
       // A function is not stored and lasts as long as the program. It replaces a stored instance with its id, and vice versa.
       const wasFunction = before !== undefined && !isStored(before);
       try {
@@ -290,4 +301,16 @@ export class InstanceRegistry {
     await firstValueFrom(race(settled$, timer$(clock, Math.max(0, untilMs - clock.now()))));
     return instance;
   }
+}
+
+/**
+ * True for the instance of the same entry of a file or of sync. Not for a locked one, which is registered again: the file or the
+ * source has the secrets that cannot be read from the database.
+ */
+export function isSameEntry(
+  { source, fingerprint, locked }: InstanceDefinition,
+  options: Pick<RegisterOptions, 'source' | 'fingerprint'>,
+): boolean {
+  const isEntry = options.fingerprint !== undefined && options.source === source;
+  return isEntry && options.fingerprint === fingerprint && locked === undefined;
 }
