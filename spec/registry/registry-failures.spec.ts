@@ -20,7 +20,10 @@ test.before.each(() => {
   ({ harness, store, registry } = new Node('a', new MemoryStore()));
   harness.open = startsForEver;
 });
-test.after.each(() => harness.close());
+test.after.each(async () => {
+  await registry.close();
+  await harness.close();
+});
 
 for (const method of ['templates.save', 'instances.save'] as const) {
   test(`registers nothing, and replaces no instance, when ${method} fails`, async () => {

@@ -1,7 +1,7 @@
 // The registry: templates, instances, definitions and views, each kind in a part of its own.
 
 import type { Observable } from 'rxjs';
-import { hasCode } from '../domain/errors/errors.ts';
+import { asGatewayError, hasCode } from '../domain/errors/errors.ts';
 import { shuttingDown } from '../domain/errors/gateway-errors.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
@@ -96,8 +96,11 @@ export class Registry {
     try {
       return await this.#queue.take(work);
     } catch (thrown) {
-      // The change may have been stored all the same: the reload shows whether it was.
-      if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) this.#follower.requestReload();
+      // The change may have been stored all the same, or in part: the reload shows whether it was.
+      if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) {
+        if (asGatewayError(thrown).delivered === 'unknown') this.#revision = Number.NaN;
+        this.#follower.requestReload();
+      }
       throw thrown;
     }
   }

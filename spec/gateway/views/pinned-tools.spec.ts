@@ -2,10 +2,12 @@
 
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { hasCode } from '../../../src/domain/errors/errors.ts';
+import { GatewayError, hasCode } from '../../../src/domain/errors/errors.ts';
+import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.ts';
 import type { ViewDefinition } from '../../../src/domain/views/view.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import { parseRegistryDocument } from '../../../src/registry/files/registry-file.ts';
+import { becomes } from '../../helpers/eventually.ts';
 import { livesFor } from '../../helpers/stores/lives.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -98,6 +100,23 @@ test('a template that is deleted leaves no approvals to the next one of its name
   await gateway.register('t', { id: 'b', endpoint: lives.server.url }, { waitMs: 20_000 });
   await gateway.changeTemplate('t', { approve: 'pinned' });
   assert.is(await echo(gateway), 'ok');
+});
+
+test('a template that was pinned while the database failed is not left without tools', async () => {
+  const { deleteOf } = lives.store.approvals;
+  let isAway = true;
+  lives.store.approvals.deleteOf = async (scope) => {
+    if (isAway) throw databaseUnavailable(new Error('away'), 'no');
+    return deleteOf(scope);
+  };
+  const gateway = await lives.start();
+  await gateway.register('t', { id: 'a', endpoint: lives.server.url }, { waitMs: 20_000 });
+  const pinned = gateway.changeTemplate('t', { approve: 'pinned' }).catch((thrown: unknown) => thrown);
+  const error = await pinned;
+  assert.ok(error instanceof GatewayError, String(error));
+  assert.equal([error.code, error.facts.delivered], ['DATABASE_UNAVAILABLE', 'unknown']);
+  isAway = false;
+  await becomes(() => echo(gateway), 'ok');
 });
 
 test('nor does a definition that pinned it', async () => {

@@ -16,7 +16,7 @@ import { definitionOf, SCRATCH, type TemplateDefinition, TemplateError } from '.
 import type { DefinitionsInForce } from '../../templates/definitions-in-force.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
 import type { ActiveRegistry } from '../active-registry.ts';
-import type { RegistrySteps } from '../change-queue.ts';
+import { type RegistrySteps, restOfChange } from '../change-queue.ts';
 import { checkName } from '../checked-input.ts';
 import type { ToolApprovals } from '../pinned/tool-approvals.ts';
 import { type Protection, refuseDenied, refuseExposing } from '../refusals.ts';
@@ -147,7 +147,7 @@ export class DefinitionRegistry {
     const wasPinned = approvals?.isPinned(template) === true;
     await change();
     const instances = fleet.has(template) ? fleet.group(template).refs : [];
-    this.#steps.advance(await approvals?.settle(template, wasPinned, instances));
+    this.#steps.advance(await restOfChange(approvals?.settle(template, wasPinned, instances)));
   }
 }
 

@@ -11,7 +11,7 @@ import {
 import type { TemplateAuth } from '../../domain/instances/instance.ts';
 import type { Store } from '../../persistence/store.ts';
 import type { ActiveRegistry, ActiveRegistryDeps } from '../active-registry.ts';
-import type { RegistrySteps } from '../change-queue.ts';
+import { type RegistrySteps, restOfChange } from '../change-queue.ts';
 import { checkedTemplate, checkName } from '../checked-input.ts';
 import type { ViewRegistry } from './view-registry.ts';
 
@@ -70,7 +70,7 @@ export class TemplateRegistry {
         this.#deps.active.refuseNonEmpty(template);
       }
       this.#deps.active.deleteTemplate(template);
-      this.#steps.advance(await approvals?.settle(template, wasPinned, []));
+      this.#steps.advance(await restOfChange(approvals?.settle(template, wasPinned, [])));
     });
   }
 
@@ -90,7 +90,8 @@ export class TemplateRegistry {
     const wasPinned = approvals?.isPinned(name) === true;
     this.#steps.advance(await this.#deps.store.templates.save(change));
     this.#deps.active.applySettings(changedTemplate(before, change));
-    this.#steps.advance(await approvals?.settle(name, wasPinned, fleet.group(name).refs));
+    const { refs } = fleet.group(name);
+    this.#steps.advance(await restOfChange(approvals?.settle(name, wasPinned, refs)));
     return true;
   }
 }

@@ -16,7 +16,7 @@ import { keptBytes } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { NameTargets, StoredView, ViewDefinition } from '../../domain/views/view.ts';
 import type { ViewStore } from '../../persistence/store.ts';
-import type { RegistrySteps } from '../change-queue.ts';
+import { type RegistrySteps, restOfChange } from '../change-queue.ts';
 import type { ToolApprovals } from '../pinned/tool-approvals.ts';
 
 export const MAX_VIEWS = 1_000;
@@ -186,7 +186,7 @@ export class ViewRegistry {
   async #settle(before: ViewDefinition | undefined, after: ViewDefinition | undefined): Promise<void> {
     const id = after?.id ?? before?.id ?? '';
     if ((before?.approve === 'pinned') === (after?.approve === 'pinned')) return;
-    this.#steps.advance(await this.#deps.approvals?.begin(id));
+    this.#steps.advance(await restOfChange(this.#deps.approvals?.begin(id)));
   }
 
   #set(view: StoredView, isStart = false): void {
