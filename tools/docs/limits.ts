@@ -36,6 +36,7 @@ import { MAX_STREAMS } from '../../src/protocol/modern/listen.ts';
 import { OWN_TASKS, OWNERS } from '../../src/protocol/task-log.ts';
 import { MAX_INSTANCES, MAX_INSTANCES_BYTES } from '../../src/registry/active-registry.ts';
 import { MAX_REGISTRY_FILE_BYTES } from '../../src/registry/files/registry-file.ts';
+import { MAX_DEFINITION_BYTES } from '../../src/registry/kinds/definition-registry.ts';
 import { MAX_VIEW_BYTES, MAX_VIEWS } from '../../src/registry/kinds/view-registry.ts';
 import { MAX_REQUEST_HEADERS, TIMEOUTS } from '../../src/server/listeners.ts';
 import {
@@ -393,6 +394,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     [
       `Views, with their names, that take over ${bytes(UNCOUNTED_KEPT_BYTES)} of memory, all together`,
       bytes(MAX_VIEW_BYTES),
+      '`400`, `REGISTRY_FULL`',
+    ],
+    [
+      `Stored definitions of templates that take over ${bytes(UNCOUNTED_KEPT_BYTES)} of memory, all together`,
+      bytes(MAX_DEFINITION_BYTES),
       '`400`, `REGISTRY_FULL`',
     ],
     ['Lists that views keep in memory', bytes(COMPILED_BYTES), 'made again when they are needed'],

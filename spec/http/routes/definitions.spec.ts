@@ -46,6 +46,22 @@ test('a template exists from its definition on, with its settings, and is gone w
   assert.is((await app.as(app.admin, 'DELETE', path('weather'))).body.error_code, 'TEMPLATE_NOT_FOUND');
 });
 
+test('the memory of all large definitions is bounded', async () => {
+  const { definitions } = app.gateway.internals;
+  // Each takes 10 MB: its values take more than its text.
+  const large = { ...weather, config_schema: { examples: Array.from({ length: 120_000 }, () => 0) } };
+  const put = (n: number) =>
+    definitions.put(`large-${n}`, { ...large, id: `large-${n}` }).catch((thrown: unknown) => String(thrown));
+  const outcomes: unknown[] = [];
+  for (let n = 0; n < 8; n += 1) outcomes.push(await put(n));
+  const full =
+    'GatewayError: The registry is full (64 MiB of large definitions): deregister or delete unused ones first.';
+  assert.equal(outcomes.map(String), [...Array.from({ length: 6 }, () => 'true'), full, full]);
+  await definitions.put('large-0', { ...weather, id: 'large-0' });
+  assert.is(await put(6), true);
+  for (let n = 0; n < 7; n += 1) await definitions.delete(`large-${n}`);
+});
+
 test('a template with instances or settings remains without its definition', async () => {
   const body = { ...weather, id: 'kept' };
   await app.as(app.admin, 'PUT', path('kept'), { body });

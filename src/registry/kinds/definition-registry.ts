@@ -9,6 +9,7 @@ import { validationFailed } from '../../domain/errors/request-errors.ts';
 import { isSecretName } from '../../domain/instances/secret-names.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { keptBytes } from '../../domain/memory/held-bytes.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Store, StoredDefinition } from '../../persistence/store.ts';
 import { configFieldsOf } from '../../templates/config-schema.ts';
@@ -25,6 +26,8 @@ import { type Protection, refuseDenied, refuseExposing } from '../refusals.ts';
 const MAX_CHARACTERS = 256 * 1024;
 /** Stored definitions of one registry. */
 export const MAX_DEFINITIONS = 1_000;
+/** Memory of all large definitions of one registry (keptBytes). */
+export const MAX_DEFINITION_BYTES = 64 * 1024 * 1024;
 
 interface DefinitionRegistryDeps extends Protection {
   readonly store: Pick<Store, 'definitions' | 'templates'>;
@@ -43,6 +46,8 @@ export class DefinitionRegistry {
   readonly #deps: DefinitionRegistryDeps;
   readonly #steps: RegistrySteps;
   readonly #definitions: DefinitionsInForce;
+  /** The memory that each takes; a count visits all of its values. */
+  readonly #bytes = new WeakMap<TemplateDefinition, number>();
 
   constructor(deps: DefinitionRegistryDeps, steps: RegistrySteps) {
     this.#deps = deps;
@@ -115,6 +120,7 @@ export class DefinitionRegistry {
       if (before === undefined && this.#definitions.storedIds().length >= MAX_DEFINITIONS)
         throw registryFull('stored definitions', MAX_DEFINITIONS);
       if (fleet.isFullFor(template)) throw registryFull('templates', LIMITS.templates);
+      this.#refuseOverflow(definition, before);
       await this.#settling(template, async () => {
         advance(await store.definitions.save({ id: template, value: definition as JsonObject }));
         active.putDefinition(definition);
@@ -139,6 +145,20 @@ export class DefinitionRegistry {
       advance(await store.templates.delete(template));
       active.deleteTemplate(template);
     });
+  }
+
+  #refuseOverflow(definition: TemplateDefinition, before: TemplateDefinition | undefined): void {
+    const more = this.#bytesOf(definition) - this.#bytesOf(before);
+    const all = this.#definitions.storedIds().map((id) => this.#bytesOf(this.#definitions.stored(id)));
+    if (more > 0 && all.reduce((sum, bytes) => sum + bytes, more) > MAX_DEFINITION_BYTES)
+      throw registryFull('MiB of large definitions', MAX_DEFINITION_BYTES / 1024 ** 2);
+  }
+
+  #bytesOf(definition: TemplateDefinition | undefined): number {
+    if (definition === undefined) return 0;
+    const bytes = this.#bytes.get(definition) ?? keptBytes(definition);
+    this.#bytes.set(definition, bytes);
+    return bytes;
   }
 
   /** Makes a change that may pin the template, or release it. */
