@@ -10,7 +10,8 @@ import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { OAuthStore } from '../../src/persistence/oauth-store.ts';
 import { accountConnectionKey } from '../../src/vault/account-connections.ts';
 import type { OAuthBackend, Target } from '../../src/vault/oauth-backends.ts';
-import { Vault } from '../../src/vault/vault.ts';
+import { Vault, type VaultOptions } from '../../src/vault/vault.ts';
+import { until } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';
 
 interface Answering {
@@ -51,11 +52,7 @@ async function withUsers(
   await once(server, 'listening');
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
   const target: Target = { template: 'mail', id: 'mail-1', endpoint, auth: { who: 'user' } };
-  const vault = new Vault({
-    clock: systemClock,
-    ...{ changes$: new Subject(), store, isDenied: addressesIn([]) },
-    address: { issuer: 'http://127.0.0.1:8080', isPublic: false },
-  });
+  const vault = vaultOn({ store });
   try {
     for (let user = 0; user < users; user += 1) {
       const url = await vault.begin(target, { owner: `user-${user}`, binding: 'a browser' });
@@ -67,6 +64,16 @@ async function withUsers(
     server.closeAllConnections();
     server.close();
   }
+}
+
+function vaultOn(options: Pick<VaultOptions, 'store'> & Partial<VaultOptions>): Vault {
+  return new Vault({
+    clock: systemClock,
+    ...{ changes$: new Subject(), isDenied: addressesIn([]) },
+    lives: { life: () => 'a life', hasEnded: () => false },
+    address: { issuer: 'http://127.0.0.1:8080', isPublic: false },
+    ...options,
+  });
 }
 
 async function outcome(token: string | Promise<string>): Promise<string> {
@@ -93,6 +100,39 @@ refreshes('of many users at the same time wait for each other', async () => {
     assert.is(answering.asked, 2 * USERS);
   });
 });
+
+refreshes(
+  'of one connection are made by one node, also when the clock of another is 45 s ahead',
+  async () => {
+    const token = (count: number) => ({
+      ...{ access_token: `a${count}`, refresh_token: `r${count}` },
+      expires_in: count <= 2 ? 0 : 3_600,
+    });
+    const answering: Answering = { token, holdsUntil: 0, asked: 0 };
+    const store = new MemoryStore().oauth;
+    await withUsers(
+      2,
+      answering,
+      async (vault, target) => {
+        let looks = 0;
+        const ahead = vaultOn({
+          store: { ...store, find: (...asked) => store.find(...asked).finally(() => (looks += 1)) },
+          clock: { ...systemClock, wall: () => systemClock.wall() + 45_000 },
+        });
+        answering.holdsUntil = answering.asked + 2;
+        const first = vault.tokens(target, 'user-0').current();
+        await until(() => answering.asked === 3, 'the first node asks for a token');
+        const second = ahead.tokens(target, 'user-0').current();
+        await until(() => looks >= 4, 'the second node waits for the row');
+        assert.is(answering.asked, 3);
+        const other = vault.tokens(target, 'user-1').current(); // its request lets both be answered
+        assert.equal([...new Set(await Promise.all([first, second]))].length, 1);
+        assert.equal([await outcome(other), answering.asked], ['ok', 4]);
+      },
+      store,
+    );
+  },
+);
 
 refreshes('that bring the same token, which is over, are made once for a call', async () => {
   const token = () => ({ access_token: 'same', refresh_token: 'r', expires_in: 0 });

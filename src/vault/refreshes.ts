@@ -21,6 +21,8 @@ import { RefreshSlots } from './refresh-slots.ts';
 
 /** The longest refresh of one node, in ms: the time for one answer of the authorization server, and for the database. */
 const LEASE_MS = 30_000;
+/** The most by which the clocks of two nodes may differ, in ms; beyond it the log has a warning, and leases may not hold. */
+const MAX_SKEW_MS = 60_000;
 /** The longest wait for another node, or for other refreshes at the same server, in ms. */
 const WAIT_MS = 10_000;
 const CHECK_MS = 100;
@@ -81,7 +83,8 @@ export class Refreshes {
   );
   readonly #failed = new LruMap<{ readonly failure: BackendFetchFailure; readonly atMs: number }>(MAX_KNOWN);
   readonly #loading = new Map<string, Promise<string>>();
-
+  /** The lease that each connection had when it was last read, and since when, by the monotonic clock. */
+  readonly #leases = new LruMap<{ readonly untilMs: number; readonly sinceMs: number }>(MAX_KNOWN);
   readonly #slots: RefreshSlots;
 
   constructor(options: RefreshesOptions) {
@@ -153,7 +156,7 @@ export class Refreshes {
       // A token that changed meanwhile is used even if it expires soon; one that this call renewed also if it is the refused one.
       const isGood = value.accessToken !== first || !isDue(value, wall());
       if (isRenewed || (isGood && value.accessToken !== refused)) return this.#keep(key, value);
-      if (this.#isHeld(value.lease)) {
+      if (this.#isHeld(key, value.lease)) {
         if (now() - beganAtMs > WAIT_MS)
           throw new BackendFetchFailure('another node renews its token, and has not finished');
         await sleep(this.#options.clock, CHECK_MS);
@@ -207,13 +210,20 @@ export class Refreshes {
   }
 
   /**
-   * True while the lease holds. That of a node that has ended counts as over: the node will not store the token that
-   * it asked for.
+   * True while the lease holds: for as long as this node has seen it, since the clock of its node may be behind or ahead. That of
+   * a node that has ended counts as over: the node will not store the token that it asked for.
    */
-  #isHeld(lease: StoredAccountConnection['lease']): boolean {
+  #isHeld(key: string, lease: StoredAccountConnection['lease']): boolean {
     const { lives, clock } = this.#options;
-    if (lease === undefined || lease.untilMs <= clock.wall()) return false;
-    return lease.life === undefined || lives?.hasEnded(lease.life) !== true;
+    if (lease === undefined) return false;
+    const { untilMs, life } = lease;
+    const skewMs = life === undefined ? 0 : MAX_SKEW_MS; // on a file all processes have one clock
+    if (untilMs + skewMs <= clock.wall()) return false;
+    if (life !== undefined && lives?.hasEnded(life) === true) return false;
+    const seen = this.#leases.get(key);
+    if (seen?.untilMs === untilMs) return clock.now() - seen.sinceMs < LEASE_MS;
+    this.#leases.set(key, { untilMs, sinceMs: clock.now() });
+    return true;
   }
 
   #keep(key: string, { accessToken: token, expiresAtMs, dueAtMs }: StoredAccountConnection): string {
