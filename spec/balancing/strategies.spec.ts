@@ -31,7 +31,7 @@ const test = suite('strategies');
 /** Counts of 20 000 draws. */
 const drawn = (from: Candidates) => counted(picks(healthBased(options({ random: seeded(1) })), from, 20_000));
 /** Asserts a share of 20 000 within one percentage point. */
-function isAbout(count: number | undefined, share: number): void {
+function assertShare(count: number | undefined, share: number): void {
   const expected = 20_000 * share;
   assert.ok(Math.abs((count ?? 0) - expected) < 200, `${count} instead of about ${expected} of 20 000`);
 }
@@ -80,8 +80,8 @@ test('health_based: does not prefer a failing candidate with a low latency', () 
     candidate('a', { latencyMs: 100 }),
     candidate('b', { successRate: 0.5, latencyMs: 1 }),
   ]);
-  isAbout(a, 0.8);
-  isAbout(b, 0.2);
+  assertShare(a, 0.8);
+  assertShare(b, 0.2);
 });
 
 test('health_based: picks the last candidate for the largest number below 1', () => {
@@ -171,7 +171,7 @@ test('health_based: prefers the fast ones of 1,000 candidates nearly as it does 
   const all = many(1_000);
   for (const [index, each] of all.entries()) each.latencyMs = index % 2 === 0 ? 5 : 15;
   const ids = picks(healthBased(options({ random: seeded(1) })), all, 20_000);
-  isAbout(ids.filter((id) => Number(id) % 20 === 0).length, 0.79);
+  assertShare(ids.filter((id) => Number(id) % 20 === 0).length, 0.79);
 });
 
 test('the score falls with the latency against the best, both with 5 ms added', () => {

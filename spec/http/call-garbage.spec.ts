@@ -31,19 +31,19 @@ test.after.each(async () => {
 const params = { name: 'echo', arguments: { text: 'x' } };
 
 test('REST calls leave nothing to full collections', async () => {
-  await leavesNothing('/mcp/pipe/tools/call', () => params);
+  await assertLeavesNothing('/mcp/pipe/tools/call', () => params);
 });
 
 test('calls of a session leave nothing to full collections', async () => {
   const { 'mcp-session-id': id = '' } = await openSession(app, '/mcp/pipe');
-  await leavesNothing('/mcp/pipe', (call) => rpc('tools/call', params, call), { 'Mcp-Session-Id': id });
+  await assertLeavesNothing('/mcp/pipe', (call) => rpc('tools/call', params, call), { 'Mcp-Session-Id': id });
 });
 
 test.run();
 
 const ACCEPT = { Accept: 'application/json, text/event-stream' };
 
-async function leavesNothing(
+async function assertLeavesNothing(
   path: string,
   bodyOf: (connection: number) => object,
   headers: Readonly<Record<string, string>> = {},

@@ -1,3 +1,5 @@
+// Accounts at backends that want OAuth: how they are connected, which calls use them, and how their tokens are refreshed.
+
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { asGatewayError } from '../../src/domain/errors/errors.ts';

@@ -10,7 +10,7 @@ const SIGNS = { same: ' ', gone: '-', new: '+' };
 const written = (before: unknown, after: unknown) =>
   diffOf(before, after).map(({ kind, text }) => `${SIGNS[kind]}${text}`);
 
-test('of texts and of JSON are lines that are gone, new or the same', () => {
+test('show texts and JSON as lines that are gone, new or the same', () => {
   assert.equal(written('a\nb\nc', 'a\nx\nc\nd'), [' a', '-b', '+x', ' c', '+d']);
   assert.equal(
     written({ b: 1, a: [1] }, { a: [1], b: 1 }).filter((line) => !line.startsWith(' ')),
@@ -26,7 +26,7 @@ test('of texts and of JSON are lines that are gone, new or the same', () => {
   assert.equal(written('gone', undefined), ['-gone']);
 });
 
-test('of large texts are shown as a whole', () => {
+test('show each line of large texts', () => {
   const lines = (word: string) => Array.from({ length: 1_500 }, (_, index) => `${word} ${index}`).join('\n');
   const found = written(lines('a'), lines('b'));
   assert.is(found.length, 3_000);

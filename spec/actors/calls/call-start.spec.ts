@@ -146,7 +146,7 @@ test('end at their deadline with the reason, as not delivered', async () => {
   assert.is(await session, 'NO_HEALTHY_INSTANCE');
 });
 
-test('sessions wait too', async () => {
+test('the opening of a session waits for a starting instance, too', async () => {
   start('a');
   const opening = harness.openSession();
   await pass(20_000);

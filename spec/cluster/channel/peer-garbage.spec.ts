@@ -30,7 +30,7 @@ test('requests of sessions leave nothing to full collections', async () => {
   await deployment.node(B, {
     serve: (request, response) => request.resume().on('end', () => response.end('{"answer":1}')),
   });
-  await leavesNothing(async () => assert.is((await ask(a, B, { body: '{"question":1}' })).status, 200));
+  await assertLeavesNothing(async () => assert.is((await ask(a, B, { body: '{"question":1}' })).status, 200));
 });
 
 test('calls of a program leave nothing to full collections', async () => {
@@ -47,7 +47,7 @@ test('calls of a program leave nothing to full collections', async () => {
   const transport = await openLink(new AbortController().signal);
   const params = { name: 'echo', arguments: JsonText.ofText('{}') };
   const request = { method: 'tools/call', params, callerId: 'ada' };
-  await leavesNothing(async () =>
+  await assertLeavesNothing(async () =>
     assert.is((await lastValueFrom(transport.exchange(request))).kind, 'result'),
   );
   await transport.close();
@@ -56,7 +56,7 @@ test('calls of a program leave nothing to full collections', async () => {
 
 test.run();
 
-async function leavesNothing(call: () => Promise<void>): Promise<void> {
+async function assertLeavesNothing(call: () => Promise<void>): Promise<void> {
   const [left, rounds] = await bytesLeftPerCall((count) => callAgain(call, count), CALLS);
   assert.ok(left < 300, rounds);
 }

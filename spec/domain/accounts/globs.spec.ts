@@ -110,7 +110,7 @@ test('match hard texts in few steps, and no text over the bound', () => {
     assert.is(compileGlobs(globs)('a'.repeat(GLOB_LIMITS.textUnits + 1)), false);
 });
 
-test('have rules', () => {
+test('are refused when they are empty, too long or no Unicode', () => {
   assert.equal(['a', '!a', '*', `!${'a'.repeat(255)}`].map(globIssue), [
     undefined,
     undefined,

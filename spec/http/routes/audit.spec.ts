@@ -78,7 +78,7 @@ test('wrong logins beyond the recorded ones are counted in the next entry of a l
   assert.is(entries.length, HTTP_LIMITS.recordedRefusalsPerMinute + 2);
 });
 
-test('comes in pages', async () => {
+test('answers with pages of entries, each once', async () => {
   for (let number = 0; number < 5; number += 1) {
     await app.as(app.admin, 'DELETE', `/servers/number-${number}`);
   }

@@ -16,7 +16,7 @@ test.before.each(async () => {
 });
 test.after.each(() => app.close());
 
-test('all wait for it', async () => {
+test('requests at every door wait for the program', async () => {
   const call = { name: 'echo', arguments: { text: 'x' } };
   const asked = {
     'legacy session': openSession(app, '/mcp/t').then((headers) =>
@@ -38,7 +38,7 @@ test('all wait for it', async () => {
   }
 });
 
-test('and end when it is removed', async () => {
+test('requests at every door end when the program is removed', async () => {
   const asked = [
     app.ask('POST', '/mcp/t/tools/call', { body: { name: 'echo', arguments: {} } }),
     app.ask('POST', '/mcp/t', { body: rpc('initialize', {}, 0), headers: MCP_TYPES }),

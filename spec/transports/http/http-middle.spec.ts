@@ -69,7 +69,7 @@ for (const kind of ['http', 'sse'] as const) {
 }
 
 /** Opens, calls once for all clients and once for one, and closes. */
-async function works(kind: Kind, options: MiddleOptions, server?: HttpServerOptions): Promise<Middle> {
+async function assertWorks(kind: Kind, options: MiddleOptions, server?: HttpServerOptions): Promise<Middle> {
   const { transport, middle, release } = await openThrough(kind, options, server, 2);
   try {
     for (const text of ['one', 'two', 'three'])
@@ -89,30 +89,30 @@ async function works(kind: Kind, options: MiddleOptions, server?: HttpServerOpti
 for (const coding of ['gzip', 'deflate', 'raw deflate', 'br', 'zstd'] as const) {
   test(`reads ${coding}`, async () => {
     for (const answers of ['json', 'sse'] as const)
-      await works('http', { coding, isSticky: true }, { answers });
-    await works('sse', { coding, isSticky: true });
+      await assertWorks('http', { coding, isSticky: true }, { answers });
+    await assertWorks('sse', { coding, isSticky: true });
   });
 }
 
 test('a redirect is followed once per request, with its method, body and headers', async () => {
-  const middle = await works('http', { redirect: 307, isSticky: true });
+  const middle = await assertWorks('http', { redirect: 307, isSticky: true });
   assert.is(middle.redirects, middle.passed.length);
   assert.ok(middle.passed.every(({ path }) => path === '/mcp/'));
   assert.ok(middle.passed.some(({ verb }) => verb === 'DELETE'));
 });
 
 test('reads an encoded stream of the modern era', async () => {
-  await works('http', { coding: 'raw deflate', redirect: 308 }, { era: 'modern', answers: 'sse' });
+  await assertWorks('http', { coding: 'raw deflate', redirect: 308 }, { era: 'modern', answers: 'sse' });
 });
 
 test('a server that wraps every answer into an array works', async () => {
   for (const answers of ['json', 'sse'] as const)
-    await works('http', { inArrays: true, isSticky: true }, { answers });
-  await works('sse', { inArrays: true, isSticky: true });
+    await assertWorks('http', { inArrays: true, isSticky: true }, { answers });
+  await assertWorks('sse', { inArrays: true, isSticky: true });
 });
 
 test('each conversation finds the server of its session by its own cookie, which it loses at its end', async () => {
-  const middle = await works('http', { isSticky: true });
+  const middle = await assertWorks('http', { isSticky: true });
   const cookies = middle.passed.map(({ cookie }) => cookie);
   // The first request of each conversation has none, and all others that of its server.
   assert.equal(
