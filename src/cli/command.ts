@@ -149,6 +149,13 @@ export function pairsOf(
   return pairs;
 }
 
+/** The letters of a span that counts back from now, for `timeOf`. */
+export const AGE_MS = { s: -1_000, m: -60_000, h: -3_600_000, d: -86_400_000, w: -604_800_000 };
+
+/** What an option says that takes a time in the past. */
+export const PAST_TIME =
+  '2027-01-31T00:00:00Z; 2027-01-31, when that day begins in UTC; or an age such as 90s, 15m, 2h, 7d, 4w';
+
 const ISO_DAY = /^\d{4}-\d{2}-\d{2}$/;
 
 /**

@@ -1,6 +1,6 @@
 // `stagedoor gateway audit`: the audit log of a running gateway, newest entries first.
 
-import { type Command, timeOf } from '../command.ts';
+import { AGE_MS, type Command, PAST_TIME, timeOf } from '../command.ts';
 import { printResult, type TableColumns, table } from '../output.ts';
 import { type Fields, fields } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, pagedEntries, requireGateway, WIDE_OPTION } from '../remote/remote.ts';
@@ -23,8 +23,7 @@ export const audit: Command = {
     '--view <name>': 'Calls through this view',
     '--outcome <word>': 'Calls with this outcome: result, tool_error, error, failed, cancelled',
     '--status <number>': 'Entries with this HTTP status',
-    '--from <time>':
-      'Entries of this time or later: 2027-01-31T00:00:00Z; 2027-01-31, when that day begins in UTC; or an age such as 90s, 15m, 2h, 7d',
+    '--from <time>': `Entries of this time or later: ${PAST_TIME}`,
     '--to <time>': 'Entries before this time',
     ...WIDE_OPTION,
     ...CLIENT_OPTIONS,
@@ -54,8 +53,6 @@ export const audit: Command = {
     );
   },
 };
-
-const AGE_MS = { s: -1_000, m: -60_000, h: -3_600_000, d: -86_400_000 };
 
 const COLUMNS: TableColumns<Fields> = {
   TIME: 'at',

@@ -3,9 +3,10 @@
 
 import { type FileHandle, open } from 'node:fs/promises';
 import { codeOf, messageOf } from '../../domain/errors/errors.ts';
+import { jsonIn } from '../../domain/json/json.ts';
 import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
-import type { Command } from '../command.ts';
-import { CommandFailure } from '../failures.ts';
+import { AGE_MS, type Command, type CommandInput, PAST_TIME, timeOf } from '../command.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
 import { pause, untilSignal } from '../foreground/stop-signals.ts';
 import { printable, printResult } from '../output.ts';
 import { fields } from '../remote/answers.ts';
@@ -15,33 +16,57 @@ import { readSettings } from '../setting-options.ts';
 const LINES = 100;
 const MAX_LINES = 100_000;
 
+/** The numbers of the levels in a record. */
+const LEVELS: Readonly<Record<string, number>> = {
+  ...{ trace: 10, debug: 20, info: 30 },
+  ...{ warn: 40, error: 50, fatal: 60 },
+};
+
 export const logs: Command = {
   name: 'gateway logs',
   summary: 'Show the log of a gateway in the background',
   options: {
     '-f, --follow': 'Keep printing new lines until Ctrl-C',
     '-n, --lines <number>': `Number of last lines to print first; default ${LINES}`,
+    '--level <level>': `Only records of this level or a higher one: ${Object.keys(LEVELS).join(', ')}`,
+    '--since <time>': `Only records of this time or later: ${PAST_TIME}`,
     '--json': 'Print the records as they are in the file; the default in a pipe',
     ...DAEMON_OPTIONS,
   },
-  examples: ['gateway logs', 'gateway logs -f', 'gateway logs --lines 1000 --json'],
+  examples: ['gateway logs', 'gateway logs --level warn -f', 'gateway logs --since 2h --lines 1000 --json'],
   run: async (input, terminal) => {
     const { log } = await daemonFiles(readSettings(input, terminal), terminal);
     const isRaw = input.has('json') || terminal.columns === undefined;
     const readable = isRaw ? (line: string) => line : await lineReader();
     const print = (line: string) => terminal.print(readable(line));
+    const isShown = filterOf(input);
     const count = input.number('lines', { minimum: 0, maximum: MAX_LINES }) ?? LINES;
     const file = await opened(log);
     try {
       const { size } = await file.stat();
-      for (const line of await lastLines(file, size, count)) print(line);
-      if (input.has('follow')) await untilSignal((signal) => follow(file, size, print, signal));
+      for (const line of await lastLines(file, size, count, isShown)) print(line);
+      if (input.has('follow'))
+        await untilSignal((signal) => follow(file, size, (line) => isShown(line) && print(line), signal));
     } finally {
       await file.close();
     }
     return 0;
   },
 };
+
+/** Whether a line is shown. Lines of Node itself at a crash are not records, and always are. */
+function filterOf(input: CommandInput): (line: string) => boolean {
+  const [level, since] = [input.text('level'), input.text('since')];
+  if (level === undefined && since === undefined) return () => true;
+  const least = level === undefined ? 0 : LEVELS[level];
+  if (least === undefined)
+    throw new UsageError(`--level must be ${Object.keys(LEVELS).join(' or ')}, not "${level}"`);
+  const from = since === undefined ? '' : timeOf('since', since, AGE_MS);
+  return (line) => {
+    const record = fields(jsonIn(line));
+    return typeof record.level !== 'number' || (record.level >= least && String(record.time) >= from);
+  };
+}
 
 /** The interval between reads of a followed log, in ms, and the most bytes of one read. */
 const READ_MS = 200;
@@ -52,7 +77,7 @@ const LINE_END = 10;
 async function follow(
   file: FileHandle,
   start: number,
-  print: (line: string) => void,
+  print: (line: string) => unknown,
   signal: AbortSignal,
 ): Promise<void> {
   let [at, rest] = [start, Buffer.alloc(0)];
@@ -83,10 +108,15 @@ async function opened(path: string): Promise<FileHandle> {
 }
 
 /** Reads the whole file, which rotation bounds. */
-async function lastLines(file: FileHandle, size: number, count: number): Promise<readonly string[]> {
+async function lastLines(
+  file: FileHandle,
+  size: number,
+  count: number,
+  isShown: (line: string) => boolean,
+): Promise<readonly string[]> {
   const lines = (await read(file, 0, size)).toString('utf8').split('\n');
   if (lines.at(-1) === '') lines.pop();
-  return count === 0 ? [] : lines.slice(-count);
+  return count === 0 ? [] : lines.filter(isShown).slice(-count);
 }
 
 async function read(file: FileHandle, from: number, to: number): Promise<Buffer> {

@@ -1,0 +1,44 @@
+// `gateway logs`: which lines of the file are shown.
+
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { inFolder } from '../../helpers/folder.ts';
+import { suite } from '../../helpers/suite.ts';
+import { complaint, printed, runCommand } from './against-gateway.ts';
+
+const test = suite('gateway logs');
+const record = (level: number, hour: string, msg: string) =>
+  JSON.stringify({ level, time: `2027-01-31T${hour}:00:00.000Z`, msg });
+const LINES = [
+  record(30, '08', 'first'),
+  record(40, '09', 'slow'),
+  'a line of Node itself',
+  record(50, '10', 'failed'),
+  record(30, '11', 'last'),
+];
+const CRASH = 'a line of Node itself';
+
+test('shows the last lines, those of a level, and those since a time', () =>
+  inFolder(async (folder) => {
+    await writeFile(join(folder, 'gateway.log'), `${LINES.join('\n')}\n`);
+    const shown = async (...words: string[]) => {
+      const out = await printed(runCommand(['gateway', 'logs', '--state-dir', folder, ...words]));
+      return out.split('\n').map((line) => (line === CRASH ? 'crash' : JSON.parse(line).msg));
+    };
+    assert.equal(await shown(), ['first', 'slow', 'crash', 'failed', 'last']);
+    assert.equal(await shown('-n', '2'), ['failed', 'last']);
+    assert.equal(await shown('--level', 'warn'), ['slow', 'crash', 'failed']);
+    assert.equal(await shown('--level', 'warn', '-n', '1'), ['failed']);
+    assert.equal(await shown('--since', '2027-01-31T10:00Z'), ['crash', 'failed', 'last']);
+    assert.match(
+      await complaint(runCommand(['gateway', 'logs', '--state-dir', folder, '--level', 'loud']), 2),
+      '--level must be trace or debug or info or warn or error or fatal, not "loud"',
+    );
+    assert.match(
+      await complaint(runCommand(['gateway', 'logs', '--state-dir', folder, '--since', 'noon']), 2),
+      /^stagedoor: --since takes a time such as/,
+    );
+  }));
+
+test.run();
