@@ -47,7 +47,7 @@ test('print the address of a connection that is to be made', async () => {
     request.on('end', () => response.writeHead(201).end(JSON.stringify({ url: address })));
   });
   const { out } = await gateway.runAt({ env }, 'connection add mail mail-1 --url', url);
-  assert.is(out, `Open ${address} in a browser.`);
+  assert.is(out, `open ${address} in a browser`);
   assert.equal(asked, ['POST /gateway/connections {"template":"mail","instance_id":"mail-1"}']);
   const unknown = gateway.run('connection add mail mail-1');
   assert.match(await complaint(unknown), 'No template named "mail" is registered');

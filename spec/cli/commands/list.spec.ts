@@ -19,7 +19,7 @@ const gateway = gatewayFor(test);
 const serve = serverFor(test);
 
 test('list names the register command when there is no instance', async () => {
-  const line = 'No instance is registered; "npx stagedoor instance register --help" shows how.';
+  const line = 'no instance is registered; "npx stagedoor instance register --help" shows how';
   assert.is(await printed(gateway.run('instance list')), line);
 });
 
@@ -116,11 +116,11 @@ test('session list shows owner, client and binding of a session; session end end
   assert.equal([sessions.length, sessions[0].id], [1, id]);
   const { sessions: ofDemo } = JSON.parse((await gateway.run('session list --template demo --json')).out);
   assert.equal(ofDemo, sessions);
-  assert.is(await printed(gateway.run('session list --template far')), 'No sessions are open.');
+  assert.is(await printed(gateway.run('session list --template far')), 'no sessions are open');
   const end = () => gateway.run(`session end ${id}`);
   assert.is(await printed(end()), `the session ${id} is ended`);
   assert.match(await complaint(end()), `Session "${id}" not found`);
-  assert.is(await printed(gateway.run('session list')), 'No sessions are open.');
+  assert.is(await printed(gateway.run('session list')), 'no sessions are open');
 });
 
 test.run();

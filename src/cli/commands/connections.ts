@@ -40,7 +40,7 @@ export const addConnection: Command = {
     const body = { template: input.positional(0), instance_id: input.positional(1) };
     const gateway = await requireGateway(input, terminal);
     const address = await gateway.request(PATH, { method: 'POST', body });
-    return printResult(input, terminal, address, () => `Open ${fields(address).url} in a browser.`);
+    return printResult(input, terminal, address, () => `open ${fields(address).url} in a browser`);
   },
 };
 

@@ -35,7 +35,7 @@ export const endSession: Command = {
 };
 
 function listing(terminal: Terminal, all: readonly Fields[]): string {
-  if (all.length === 0) return 'No sessions are open.';
+  if (all.length === 0) return 'no sessions are open';
   const since = (at: unknown) => duration((Date.now() - Date.parse(String(at))) / 1000);
   return table(
     terminal,

@@ -63,7 +63,7 @@ function nodeOf({ node_id: node, running_on: runner }: Fields): unknown {
 function listing(input: CommandInput, terminal: Terminal, registry: unknown, hasNodes: boolean): string {
   const records = instancesOf(registry);
   if (records.length === 0)
-    return `No instance is registered; "${ownCommand('instance register --help')}" shows how.`;
+    return `no instance is registered; "${ownCommand('instance register --help')}" shows how`;
   return table(
     terminal,
     {
