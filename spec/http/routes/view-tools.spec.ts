@@ -153,10 +153,9 @@ test('search mode neither finds nor calls a withheld tool', async () => {
   assert.ok(await find());
 });
 
-test('a definition that is repaired, or gets annotations of its template, is approved as it is shown; a template that the view gets later waits', async () => {
+test('a definition that is repaired, or gets annotations of its template, is approved as it is shown', async () => {
   const odd = { name: 'odd', inputSchema: { properties: { a: true } }, annotations: { readOnlyHint: 'yes' } };
   await serve([odd]);
-  await serve([{ name: 'other', inputSchema }], 'one', 'more');
   const annotate = { odd: { readOnlyHint: true } };
   assert.is(
     (await app.as(app.admin, 'PATCH', '/gateway/templates/files', { body: { annotate } })).status,
@@ -165,6 +164,12 @@ test('a definition that is repaired, or gets annotations of its template, is app
   await put();
   assert.equal(await called('odd'), ['ok', 'ok', 'ok']);
   assert.equal(await states(), [['odd', 'approved']]);
+});
+
+test('the tools of a template that a pinned view gets later wait', async () => {
+  await serve([{ name: 'odd', inputSchema }]);
+  await serve([{ name: 'other', inputSchema }], 'one', 'more');
+  await put();
   const writer = await app.key(['gateway:write', 'tools:call']);
   const wider = { from: [...DESK.from, { template: 'more' }], approve: 'pinned' };
   assert.is((await put(wider, writer)).status, 200);
