@@ -6,6 +6,7 @@ import { JsonText } from '../../domain/json/json.ts';
 import { jsonPieces } from '../../domain/json/json-pieces.ts';
 import { LIST_METHODS, type ListField } from '../../domain/mcp/mcp.ts';
 import type { ListResult } from '../../gateway/gateway-types.ts';
+import { KEY_FIELDS } from '../../protocol/aggregate/items.ts';
 import type { HttpRequest } from '../request.ts';
 import type { Services } from '../services.ts';
 import { endOf } from './exchange-reply.ts';
@@ -49,7 +50,13 @@ export async function listReply(
   }
 }
 
-function* piecesOf(list: ListField, { items, cut }: ListResult, show: AskedList['show']): Generator<string> {
+/** Without items that have no name, or no URI: nobody can use them. */
+function* piecesOf(
+  list: ListField,
+  { items: all, cut }: ListResult,
+  show: AskedList['show'],
+): Generator<string> {
+  const items = all.filter((item) => isText(item[KEY_FIELDS[list]]));
   let separator = `{"${list}":[`;
   for (const item of items) {
     yield separator;
@@ -59,4 +66,8 @@ function* piecesOf(list: ListField, { items, cut }: ListResult, show: AskedList[
   const warning = cut === undefined ? {} : { warning: `The list ends early: ${cut}.` };
   const rest = JSON.stringify({ count: items.length, ...warning }).slice(1);
   yield `${items.length === 0 ? separator : ''}],${rest}`;
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== '';
 }
