@@ -5,7 +5,10 @@ import type { CommandInput } from './command.ts';
 import { rowLines, widthOf, wrapLines } from './help.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Prints the result of a command: `record` as JSON with `--json`, else the text. Returns the exit code of a success. */
+/**
+ * Prints the result of a command: `record` as JSON with `--json`, else the text, a sentence on one line; a function may make
+ * several lines. The exit code of a success.
+ */
 export function printResult(
   input: CommandInput,
   terminal: Pick<Terminal, 'print'>,
@@ -13,7 +16,7 @@ export function printResult(
   text: string | (() => string),
 ): number {
   if (input.has('json')) terminal.print(indentedJson(record));
-  else terminal.print(typeof text === 'string' ? text : text());
+  else terminal.print(typeof text === 'string' ? printable(text) : text());
   return 0;
 }
 

@@ -7,11 +7,16 @@ import { runCommand, serverFor } from './against-gateway.ts';
 const test = suite('texts of a gateway on one line');
 const serve = serverFor(test);
 
+const METADATA = 'GET /.well-known/oauth-authorization-server';
 const TEXT = 'healthy\nstagedoor: forged';
 const ANSWERS: Readonly<Record<string, unknown>> = {
   'GET /gateway/log-level': { level: TEXT },
   'PATCH /gateway/log-level': { level: TEXT },
   'POST /gateway/instances/demo/i1/resume': { state: TEXT },
+  'POST /auth/users': { username: TEXT },
+  'POST /auth/api-keys': { key: TEXT },
+  'POST /gateway/connections/confirm': { issuer: TEXT },
+  [METADATA]: { detail: TEXT, error_code: TEXT },
   'POST /gateway/sync': {
     reached: [TEXT],
     warnings: [TEXT],
@@ -38,7 +43,7 @@ test('no text of a gateway begins a line', async () => {
         .end(`data: ${JSON.stringify(EVENT, null, 1).replaceAll('\n', '\ndata: ')}\n\n`);
     else
       response
-        .setHeader('Content-Type', 'application/json')
+        .writeHead(route === METADATA ? 404 : 200, { 'Content-Type': 'application/json' })
         .end(JSON.stringify(ANSWERS[route] ?? { status: 'healthy' }));
   });
   const commands = [
@@ -49,7 +54,13 @@ test('no text of a gateway begins a line', async () => {
       'gateway events',
       'gateway events --json',
     ],
-    ...['instance resume demo i1', 'doctor demo'],
+    ...[
+      'instance resume demo i1',
+      'doctor demo',
+      'user create bob --password long-enough-1',
+      'api-key create ci',
+    ],
+    ...['connection confirm demo i1', 'gateway login --device'],
   ];
   for (const line of commands) {
     const { out, err } = await runCommand([...line.split(' '), '--url', url]);

@@ -46,5 +46,5 @@ export async function askOAuth(
   const { error, error_code: code = error ?? `status ${status}` } = answer;
   const { error_description: description, detail = description ?? 'no reason given' } = answer;
   const reason = plainLine(String(detail).slice(0, MAX_REASON_LENGTH)).replace(/\.$/, '');
-  throw new GatewayRefusal(`${reason} (${code})`, code);
+  throw new GatewayRefusal(`${reason} (${plainLine(String(code).slice(0, MAX_REASON_LENGTH))})`, code);
 }

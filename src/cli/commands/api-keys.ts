@@ -10,7 +10,7 @@ import {
 } from '../accounts/account-client.ts';
 import { keyRightsOf, LIFETIME_MS, rightsOf, rightsOptions } from '../accounts/account-options.ts';
 import { type Command, timeOf } from '../command.ts';
-import { minute, printResult, type TableColumns, table } from '../output.ts';
+import { minute, printable, printResult, type TableColumns, table } from '../output.ts';
 import { type Fields, fields, objectsOf } from '../remote/answers.ts';
 
 export const apiKeys: Command = {
@@ -79,7 +79,7 @@ export const createApiKey: Command = {
       return created;
     });
     return printResult(input, terminal, record, () =>
-      terminal.columns === undefined ? String(record.key) : forPeople(record),
+      terminal.columns === undefined ? printable(String(record.key)) : forPeople(record),
     );
   },
 };

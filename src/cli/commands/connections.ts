@@ -63,7 +63,7 @@ export const confirmServer: Command = {
       input,
       terminal,
       confirmed,
-      () => `${fields(confirmed).issuer} is used from now on; accounts there have to be connected`,
+      `${fields(confirmed).issuer} is used from now on; accounts there have to be connected`,
     );
   },
 };

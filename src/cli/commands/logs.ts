@@ -8,7 +8,7 @@ import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
 import { AGE_MS, type Command, type CommandInput, PAST_TIME, timeOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { pause, untilSignal } from '../foreground/stop-signals.ts';
-import { printable, printResult } from '../output.ts';
+import { printResult } from '../output.ts';
 import { fields } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
 import { readSettings } from '../setting-options.ts';
@@ -147,6 +147,6 @@ export const logLevel: Command = {
     const [level] = input.positionals;
     const change = level === undefined ? {} : ({ method: 'PATCH', body: { level } } as const);
     const answer = await gateway.request('/gateway/log-level', change);
-    return printResult(input, terminal, answer, printable(String(fields(answer).level)));
+    return printResult(input, terminal, answer, String(fields(answer).level));
   },
 };

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { definedFields } from '../../domain/json/json.ts';
 import type { Command, CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
-import { printable, printResult } from '../output.ts';
+import { printResult } from '../output.ts';
 import { type Fields, fields } from './answers.ts';
 import { CLIENT_OPTIONS, ofTemplate, requireGateway } from './remote.ts';
 
@@ -80,11 +80,11 @@ export function requestCommand(definition: RequestCommand): Command {
       if (wait !== undefined && waitSeconds !== undefined) {
         const read = async () => fields(await gateway.request(instancePath(template, id ?? '')));
         const last = await awaited(input, wait, waitSeconds, answer, read);
-        return printResult(input, terminal, last, printable(wait.textOf(input.positionals, last)));
+        return printResult(input, terminal, last, wait.textOf(input.positionals, last));
       }
       const names = { template_name: template, ...definedFields({ instance_id: id }) };
       const shown = record === undefined ? answer : { ...names, ...record };
-      return printResult(input, terminal, shown, printable(textOf(template, id ?? '', answer)));
+      return printResult(input, terminal, shown, textOf(template, id ?? '', answer));
     },
   };
 }
