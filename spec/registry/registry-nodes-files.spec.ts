@@ -99,4 +99,24 @@ test('a name that another node has just given to a view gets no template', async
   assert.equal(await database.templates.list(), []);
 });
 
+test('a template whose name a view gets during the import is skipped', async () => {
+  const [first, second] = nodes;
+  assert.ok(first && second);
+  const { save } = database.templates;
+  database.templates.save = async (change) => {
+    const revision = await save(change);
+    const names = { tools: {}, prompts: {} };
+    if (change.name === 'a')
+      await second.registry.views.put({ id: 'v', from: [{ template: 'a' }] }, { names });
+    return revision;
+  };
+  const load_balancer = { timeout: 5 };
+  const instances = [{ id: 'i', endpoint: 'http://127.0.0.1:9/mcp' }];
+  const document = { templates: { a: { load_balancer, instances }, v: { load_balancer, instances } } };
+  const contents = await parseRegistryDocument(JSON.stringify(document), 'r.json');
+  const { added, skipped } = await importContents(first.registry, contents);
+  const namesOf = (all: readonly { readonly template: string }[]) => all.map(({ template }) => template);
+  assert.equal([namesOf(added), namesOf(skipped)], [['a'], ['v']]);
+});
+
 test.run();

@@ -48,7 +48,12 @@ export async function importContents(
     const { name, loadBalancer, auth } = template;
     if (!mayUse(name) || registry.views.find(name) !== undefined) continue; // its instances are skipped
     const isOther = !registry.active.hasSettings(template);
-    if (!isDryRun) await registry.templates.ensure(name, loadBalancer, auth).catch(fail);
+    try {
+      if (!isDryRun) await registry.templates.ensure(name, loadBalancer, auth);
+    } catch (thrown) {
+      if (hasCode(thrown, 'DUPLICATE_VIEW')) continue; // since just now
+      fail(thrown);
+    }
     const isEmpty = Object.keys(loadBalancer).length === 0 && auth === undefined;
     if (isOther && !isEmpty) settings.push(name);
   }
