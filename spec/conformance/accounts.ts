@@ -78,6 +78,58 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is((await accounts.findUsers()).length, 1);
   });
 
+  declare('a user is inserted with the row of its identity, or neither is', async (store) => {
+    const { accounts, oauth } = store;
+    const row = {
+      kind: 'identity',
+      key: 'i',
+      userId: zoe.id,
+      createdAt: zoe.createdAt,
+      value: '{}',
+    } as const;
+    const another = { ...row, key: 'j', userId: ada.id };
+    const keys = async () => (await oauth.list({ kind: 'identity' }, 9)).map(({ key }) => key);
+    const revisions = [await store.revision()];
+    assert.is(await accounts.insertUserWithIdentity(zoe, row, 0), true);
+    revisions.push(await store.revision());
+    assert.is.not(revisions[0], revisions[1]);
+    assert.is(
+      await endOf(accounts.insertUserWithIdentity({ ...zoe, id: ada.id }, another, 0)),
+      'DUPLICATE_USERNAME',
+    );
+    for (const version of [0, 2])
+      assert.is(await accounts.insertUserWithIdentity(ada, { ...row, userId: ada.id }, version), false);
+    assert.equal([await accounts.findUsers(), await keys()], [[zoe], ['i']]);
+    assert.is(await store.revision(), revisions[1], 'nothing was changed');
+    assert.is(await accounts.insertUserWithIdentity(ada, { ...row, userId: ada.id }, 1), true);
+    const [replaced] = await oauth.find('identity', ['i']);
+    assert.equal([replaced?.userId, replaced?.version], [ada.id, 2]);
+  });
+
+  declare(
+    'of many users with the same identity, inserted at once, one is stored',
+    async ({ accounts, oauth }) => {
+      const rivals = Array.from({ length: 8 }, (_, index) => ({
+        ...ada,
+        ...{ id: uuid(String(index)), username: `rival-${index}` },
+      }));
+      const inserts = rivals.map((user) => {
+        const row = {
+          kind: 'identity',
+          key: 'i',
+          userId: user.id,
+          createdAt: ada.createdAt,
+          value: '{}',
+        } as const;
+        return accounts.insertUserWithIdentity(user, row, 0);
+      });
+      assert.is((await Promise.all(inserts)).filter(Boolean).length, 1);
+      const [user, ...others] = await accounts.findUsers();
+      assert.equal(others, []);
+      assert.is((await oauth.find('identity', ['i']))[0]?.userId, user?.id);
+    },
+  );
+
   declare('a change replaces the fields it has and keeps the others', async ({ accounts }) => {
     await accounts.insertUser(zoe);
     await accounts.insertUser(ada);

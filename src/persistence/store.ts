@@ -17,7 +17,7 @@ import type { LifeEnd } from '../domain/nodes/life.ts';
 import type { NodeLife } from '../domain/nodes/nodes.ts';
 import type { Approval, NewApproval } from '../domain/views/approval.ts';
 import type { StoredView } from '../domain/views/view.ts';
-import type { OAuthStore } from './oauth-store.ts';
+import type { OAuthRow, OAuthStore } from './oauth-store.ts';
 
 /**
  * All stored data. Every method rejects with DATABASE_UNAVAILABLE within a bounded time when its database does not
@@ -203,6 +203,11 @@ export interface AccountStore {
   findUserByName(username: string): Promise<User | undefined>;
   /** Inserts a user. Rejects with DUPLICATE_USERNAME. */
   insertUser(user: User): Promise<void>;
+  /**
+   * Inserts a user and writes a row of `oauth`, as in OAuthStore.replace, in one transaction. False, with nothing
+   * changed, when the row is not of this version. Rejects with DUPLICATE_USERNAME.
+   */
+  insertUserWithIdentity(user: User, row: Omit<OAuthRow, 'version'>, version: number): Promise<boolean>;
   /**
    * Changes a user in one transaction. Increases a `credentialsChangedAt` that is not later than the previous one;
    * with another one all tokens are void, and the ended ones are forgotten. Rejects with USER_NOT_FOUND, and with

@@ -10,6 +10,7 @@ import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.t
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { becomes } from '../../helpers/eventually.ts';
+import { endOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('accounts of a company');
@@ -210,6 +211,51 @@ function between(
     },
   });
 }
+
+/** Makes the write of this number, from 1, fail: `isLost` when it is carried out and only its answer is lost. */
+function failingAt(number: number, { oauth, accounts }: MemoryStore, isLost: boolean) {
+  let writes = 0;
+  const writing = ['save', 'replace', 'end', 'insertUser', 'insertUserWithIdentity', 'changeUser'];
+  for (const part of [oauth, accounts])
+    for (const name of writing) {
+      const own: unknown = Reflect.get(part, name);
+      if (typeof own !== 'function') continue;
+      const write = async (...given: unknown[]) => {
+        writes += 1;
+        if (writes === number && isLost) await Reflect.apply(own, part, given);
+        if (writes === number) throw databaseUnavailable(new Error('it is away'));
+        return Reflect.apply(own, part, given);
+      };
+      Object.assign(part, { [name]: write });
+    }
+}
+
+test('a first sign-in that the database interrupts at any write can be repeated', async () => {
+  for (const isLost of [false, true])
+    for (let number = 1; ; number += 1) {
+      const { company, store, said } = started();
+      failingAt(number, store, isLost);
+      const outcome = await endOf(company.signIn(SETTING, said(['staff'])));
+      if (outcome === 'done') break;
+      const { id } = await company.signIn(SETTING, said(['staff']));
+      const ids = (await store.accounts.findUsers()).map((user) => user.id);
+      assert.equal([outcome, ids], ['DATABASE_UNAVAILABLE', [id]], `write ${number}`);
+    }
+});
+
+test('two first sign-ins at once make one account, also by an identity assertion', async () => {
+  const { company, store, said } = started();
+  const claims = { sub: 's-1', preferred_username: 'eve', groups: ['staff'] };
+  const issuedAtMs = Date.parse('2030-01-01T00:00:00Z');
+  const { account } = await company.vouched(SETTING, { subject: 's-1', claims, issuedAtMs });
+  const users = await Promise.all([
+    company.signIn(SETTING, said(['staff'])),
+    company.signIn(SETTING, said(['staff'])),
+    account(),
+  ]);
+  assert.is(new Set(users.map(({ id }) => id)).size, 1);
+  assert.is((await store.accounts.findUsers()).length, 1);
+});
 
 test('a sign-in ends, although others change its identity all the time', async () => {
   const { company, store, said } = started();

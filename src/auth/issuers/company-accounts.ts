@@ -48,7 +48,7 @@ import {
 export interface CompanyAccountsOptions {
   readonly clock: Clock;
   readonly store: OAuthStore;
-  readonly accounts: Pick<AccountStore, 'findUsers' | 'insertUser' | 'changeUser' | 'deleteUser'>;
+  readonly accounts: Pick<AccountStore, 'findUsers' | 'insertUserWithIdentity' | 'changeUser'>;
   readonly providers: readonly Pick<IdentityProvider, 'setting' | 'refresh'>[];
   /** Whether refresh tokens are encrypted; else they are not kept. */
   readonly keepsSecrets: boolean;
@@ -100,19 +100,13 @@ export class CompanyAccounts {
     throw databaseUnavailable(new Error('others changed the account again and again'), 'no');
   }
 
-  /** Undefined when an admin has ended the link, or deleted the account, meanwhile. */
+  /** Undefined when an admin has ended the link, or deleted the account, meanwhile, or another sign-in has made it. */
   async #signedIn(
     setting: ProviderSetting,
     { subject, claims, refreshToken }: ProviderAnswer,
   ): Promise<User | undefined> {
     const role = roleOf(setting, claims, this.#options.roles);
     const identity = { issuer: setting.issuer, subject };
-    const row = await this.#rowOfIdentity(identity);
-    const known = await this.#userOf(row);
-    const user =
-      known === undefined
-        ? await this.#create(setting, identity, claims, role, row)
-        : await this.#update(await this.#enabled(known), setting, claims, role);
     const { keepsSecrets, clock } = this.#options;
     const stored: StoredIdentity = {
       ...identity,
@@ -120,6 +114,10 @@ export class CompanyAccounts {
       confirmedAtMs: clock.wall(),
       ...(keepsSecrets ? { refreshToken } : {}),
     };
+    const row = await this.#rowOfIdentity(identity);
+    const known = await this.#userOf(row);
+    if (known === undefined) return this.#create(setting, stored, claims, role, row?.version ?? 0);
+    const user = await this.#update(await this.#enabled(known), setting, claims, role);
     return (await this.#keep(stored, user)) ? user : undefined;
   }
 
@@ -341,31 +339,29 @@ export class CompanyAccounts {
     return user;
   }
 
-  /** Makes the account. `row`: the remaining row of a deleted account. */
+  /**
+   * Makes the account together with its identity. `version`: that of the remaining row of a deleted account. Undefined when
+   * another sign-in of the same user was first.
+   */
   async #create(
     setting: ProviderSetting,
-    identity: CompanyIdentity,
+    identity: StoredIdentity,
     claims: Claims,
     role: GroupRole,
-    row: OAuthRow | undefined,
-  ): Promise<User> {
-    const { store, accounts, clock } = this.#options;
+    version: number,
+  ): Promise<User | undefined> {
+    const { accounts, clock } = this.#options;
     const username = nameIn(setting, claims);
     const email = emailIn(setting, claims) ?? `${username.replaceAll('@', '.')}@localhost`;
     const user = newUser({ username, email, ...rightsOf(role) }, NO_PASSWORD, clock.wall());
     try {
-      await accounts.insertUser(user);
+      const row = rowOfIdentity(identity, user);
+      return (await accounts.insertUserWithIdentity(user, row, version)) ? user : undefined;
     } catch (thrown) {
-      throw hasCode(thrown, 'DUPLICATE_USERNAME')
-        ? nameOfLocalAccount(username, identity.issuer, identity.subject)
-        : thrown;
+      if (!hasCode(thrown, 'DUPLICATE_USERNAME')) throw thrown;
+      if ((await this.#find(identity)) !== undefined) return undefined;
+      throw nameOfLocalAccount(username, identity.issuer, identity.subject);
     }
-    if (await store.replace(rowOfIdentity(identity, user), row?.version ?? 0)) return user;
-    // Two sign-ins at once: the other one was first.
-    await accounts.deleteUser(user.id);
-    const first = await this.#find(identity);
-    if (first === undefined) throw nameOfLocalAccount(username, identity.issuer, identity.subject);
-    return first;
   }
 
   async #update(user: User, setting: ProviderSetting, claims: Claims, role: GroupRole): Promise<User> {

@@ -14,20 +14,24 @@ import {
   withKeyChange,
 } from '../../domain/accounts/account.ts';
 import { duplicateUsername, lastAdmin, userNotFound } from '../../domain/errors/account-errors.ts';
-import type { OAuthStore } from '../oauth-store.ts';
+import type { OAuthRow } from '../oauth-store.ts';
 import type { AccountStore } from '../store.ts';
+import { replaceRow } from './memory-oauth.ts';
 
-/** The accounts. `changed` is called after each change that counts for the revision. Grants end with their user. */
+/**
+ * The accounts. `changed` is called after each change that counts for the revision. The rows of `oauth` that a user has end with
+ * the user.
+ */
 export class MemoryAccounts implements AccountStore {
   readonly #users = new Map<string, User>();
   readonly #keys = new Map<string, ApiKey>();
   readonly #ended = new Map<string, readonly EndedToken[]>();
   readonly #changed: () => void;
-  readonly #oauth: OAuthStore;
+  readonly #oauthRows: Map<string, OAuthRow>;
 
-  constructor(changed: () => void, oauth: OAuthStore) {
+  constructor(changed: () => void, oauthRows: Map<string, OAuthRow>) {
     this.#changed = changed;
-    this.#oauth = oauth;
+    this.#oauthRows = oauthRows;
   }
 
   async userIds(): Promise<readonly CreatedId[]> {
@@ -47,9 +51,21 @@ export class MemoryAccounts implements AccountStore {
   }
 
   async insertUser(user: User): Promise<void> {
-    if (this.#named(user.username) !== undefined) throw duplicateUsername(user.username);
+    this.#checkName(user);
     this.#users.set(user.id, structuredClone(user));
     this.#changed();
+  }
+
+  async insertUserWithIdentity(
+    user: User,
+    row: Omit<OAuthRow, 'version'>,
+    version: number,
+  ): Promise<boolean> {
+    this.#checkName(user);
+    if (!replaceRow(this.#oauthRows, row, version)) return false;
+    this.#users.set(user.id, structuredClone(user));
+    this.#changed();
+    return true;
   }
 
   async changeUser(id: string, change: UserChange): Promise<User> {
@@ -67,7 +83,7 @@ export class MemoryAccounts implements AccountStore {
     this.#users.delete(id);
     this.#ended.delete(id);
     for (const key of this.#keys.values()) if (key.ownerId === id) this.#keys.delete(key.id);
-    await this.#oauth.end({ userId: id });
+    for (const row of this.#oauthRows.values()) if (row.userId === id) this.#oauthRows.delete(row.key);
     this.#changed();
   }
 
@@ -118,6 +134,10 @@ export class MemoryAccounts implements AccountStore {
   #named(username: string): User | undefined {
     const wanted = usernameKey(username);
     return [...this.#users.values()].find((user) => usernameKey(user.username) === wanted);
+  }
+
+  #checkName({ username }: User): void {
+    if (this.#named(username) !== undefined) throw duplicateUsername(username);
   }
 
   #existing(id: string): User {

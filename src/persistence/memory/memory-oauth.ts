@@ -2,9 +2,8 @@
 
 import type { OAuthFilter, OAuthKind, OAuthRow, OAuthStore } from '../oauth-store.ts';
 
-/** The store of these rows. `changed` is called after each change that counts for the revision. */
-export function memoryOAuth(changed: () => void): OAuthStore {
-  const rows = new Map<string, OAuthRow>();
+/** The store of these rows, by key. `changed` is called after each change that counts for the revision. */
+export function memoryOAuth(rows: Map<string, OAuthRow>, changed: () => void): OAuthStore {
   const found = (kind: OAuthKind, key: string): OAuthRow | undefined => {
     const row = rows.get(key);
     return row?.kind === kind ? row : undefined;
@@ -24,11 +23,7 @@ export function memoryOAuth(changed: () => void): OAuthStore {
       const consumedAt = before === undefined ? row.consumedAt : before.consumedAt;
       rows.set(row.key, { ...row, consumedAt, version: (before?.version ?? 0) + 1 });
     },
-    replace: async (row, version) => {
-      if ((rows.get(row.key)?.version ?? 0) !== version) return false;
-      rows.set(row.key, { ...row, version: version + 1 });
-      return true;
-    },
+    replace: async (row, version) => replaceRow(rows, row, version),
     consume: async (kind, key, at) => {
       const row = found(kind, key);
       if (row === undefined || row.consumedAt !== undefined) return false;
@@ -63,6 +58,17 @@ export function memoryOAuth(changed: () => void): OAuthStore {
       return old.length;
     },
   };
+}
+
+/** See OAuthStore.replace. */
+export function replaceRow(
+  rows: Map<string, OAuthRow>,
+  row: Omit<OAuthRow, 'version'>,
+  version: number,
+): boolean {
+  if ((rows.get(row.key)?.version ?? 0) !== version) return false;
+  rows.set(row.key, { ...row, version: version + 1 });
+  return true;
 }
 
 function isMatch(row: OAuthRow, filter: OAuthFilter): boolean {

@@ -8,7 +8,7 @@ import {
   newestFirst,
 } from '../../domain/events/audit.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import type { OAuthStore } from '../oauth-store.ts';
+import type { OAuthRow, OAuthStore } from '../oauth-store.ts';
 import type {
   ApprovalStore,
   AuditStore,
@@ -48,8 +48,9 @@ export class MemoryStore implements Store {
   readonly instances: InstanceStore = memoryInstances(this.#instances, this.#tombstones, (count) =>
     this.#changed(count),
   );
-  readonly oauth: OAuthStore = memoryOAuth(() => this.#changed());
-  readonly accounts = new MemoryAccounts(() => this.#changed(), this.oauth);
+  readonly #oauthRows = new Map<string, OAuthRow>();
+  readonly oauth: OAuthStore = memoryOAuth(this.#oauthRows, () => this.#changed());
+  readonly accounts = new MemoryAccounts(() => this.#changed(), this.#oauthRows);
   readonly settings: SettingStore = memorySettings();
   readonly audit: AuditStore = memoryAudit();
   readonly #sessionRows = new Map<string, StoredSession>();

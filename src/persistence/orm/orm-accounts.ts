@@ -17,6 +17,7 @@ import {
   withKeyChange,
 } from '../../domain/accounts/account.ts';
 import { duplicateUsername, lastAdmin, userNotFound } from '../../domain/errors/account-errors.ts';
+import type { Cipher } from '../cipher.ts';
 import type { AccountStore } from '../store.ts';
 import { readRow } from '../store-errors.ts';
 import {
@@ -29,6 +30,7 @@ import {
   toDocument,
   type UserTableRow,
 } from './entities.ts';
+import { replacing } from './orm-oauth.ts';
 import type { OrmOperations } from './orm-operations.ts';
 import { TableRows } from './table-rows.ts';
 
@@ -40,7 +42,7 @@ const TOUCH_BATCH = 100;
  */
 const ID_BATCH = 32;
 
-export function ormAccounts(operations: OrmOperations): AccountStore {
+export function ormAccounts(operations: OrmOperations, cipher: Cipher | undefined): AccountStore {
   const userIds = () => createdIds<UserTableRow>(operations, ({ users }) => users);
   const apiKeyIds = () => createdIds<ApiKeyTableRow>(operations, ({ apiKeys }) => apiKeys);
   return {
@@ -55,12 +57,15 @@ export function ormAccounts(operations: OrmOperations): AccountStore {
       ),
     findUserByName: (username) =>
       operations.run((em, tables) => userWhere(em, tables, { usernameKey: usernameKey(username) })),
-    insertUser: (user) =>
-      operations.change(async (em, tables, position) => {
-        const namesake = await userWhere(em, tables, { usernameKey: usernameKey(user.username) });
-        if (namesake !== undefined) throw duplicateUsername(user.username);
-        await em.insert(tables.users, { ...rowOfUser(user), position });
-      }),
+    insertUser: (user) => operations.change((em, tables, position) => insertUser(em, tables, user, position)),
+    insertUserWithIdentity: async (user, row, version) => {
+      const replaceRow = replacing(row, version, operations, cipher);
+      const revision = await operations.changeIf(async (em, tables, position) => {
+        await insertUser(em, tables, user, position);
+        return replaceRow(em, tables);
+      });
+      return revision !== undefined;
+    },
     changeUser: (id, change) =>
       operations.change(async (em, tables) => {
         const user = await existingUser(em, tables, id);
@@ -186,6 +191,13 @@ async function userWhere(
 ): Promise<User | undefined> {
   const row = await em.findOne(users, where);
   return row === null ? undefined : userOf(row);
+}
+
+/** Throws DUPLICATE_USERNAME. */
+async function insertUser(em: SqlEntityManager, tables: Tables, user: User, position: number): Promise<void> {
+  const namesake = await userWhere(em, tables, { usernameKey: usernameKey(user.username) });
+  if (namesake !== undefined) throw duplicateUsername(user.username);
+  await em.insert(tables.users, { ...rowOfUser(user), position });
 }
 
 /** The user with this id. Throws USER_NOT_FOUND. */

@@ -50,13 +50,7 @@ export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined):
       if (!isSaved) await operations.writeWithoutSync(update, false);
     },
     replace: async (row, version) => {
-      const own = columns(row);
-      const { key, kind, ...changes } = own;
-      const work: Work<boolean> = async (em, { oauth }) => {
-        const rows = rowsIn(em, oauth);
-        if (version === 0) return rows.insert({ ...own, version: 1 });
-        return (await rows.update({ key, kind, version }, changes, 'version')) > 0;
-      };
+      const work = replacing(row, version, operations, cipher);
       return BEHIND.has(row.kind) ? operations.writeWithoutSync(work, false) : operations.write(work);
     },
     consume: async (kind, key, at) =>
@@ -104,6 +98,22 @@ export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined):
         if (keys.length > 0) await em.nativeDelete(oauth, { ...where, key: { $in: keys } });
         return keys.length;
       }),
+  };
+}
+
+/** The work of OAuthStore.replace. */
+export function replacing(
+  row: Omit<OAuthRow, 'version'>,
+  version: number,
+  operations: OrmOperations,
+  cipher: Cipher | undefined,
+): Work<boolean> {
+  const own = columnsOf(row, cipher);
+  const { key, kind, ...changes } = own;
+  return async (em, { oauth }) => {
+    const rows = new TableRows(em, oauth, operations);
+    if (version === 0) return rows.insert({ ...own, version: 1 });
+    return (await rows.update({ key, kind, version }, changes, 'version')) > 0;
   };
 }
 

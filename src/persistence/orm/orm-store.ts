@@ -32,7 +32,7 @@ export function ormStore(
     file,
     templates: ormTemplates(operations),
     instances: ormInstances(operations, cipher),
-    accounts: ormAccounts(operations),
+    accounts: ormAccounts(operations, cipher),
     settings: ormSettings(operations),
     audit: new OrmAudit(operations),
     sessions: ormSessions(operations, cipher),
