@@ -1,7 +1,6 @@
 // Accounts of users who sign in at an identity provider.
 
 import { isDeepStrictEqual } from 'node:util';
-import { Check } from 'typebox/schema';
 import type { GroupRole } from '../../config/group-roles.ts';
 import type { ProviderSetting } from '../../config/provider-settings.ts';
 import {
@@ -12,7 +11,6 @@ import {
   scopesOfUser,
   type User,
 } from '../../domain/accounts/account.ts';
-import { Email, Username } from '../../domain/accounts/input-schemas.ts';
 import {
   accountDisabled,
   linkedToAnother,
@@ -30,13 +28,8 @@ import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistenc
 import type { AccountStore } from '../../persistence/store.ts';
 import { newUser } from '../accounts/accounts.ts';
 import { scopesOfRole } from '../principals.ts';
-import { claimOf, groupsIn, roleForGroups } from './claims.ts';
-import {
-  type Claims,
-  type IdentityProvider,
-  type ProviderAnswer,
-  ProviderFailure,
-} from './identity-provider.ts';
+import { type Claims, emailIn, hasRights, roleOfClaims, usernameIn } from './claims.ts';
+import { type IdentityProvider, type ProviderAnswer, ProviderFailure } from './identity-provider.ts';
 import {
   type CompanyIdentity,
   identityKey,
@@ -105,7 +98,7 @@ export class CompanyAccounts {
     setting: ProviderSetting,
     { subject, claims, refreshToken }: ProviderAnswer,
   ): Promise<User | undefined> {
-    const role = roleOf(setting, claims, this.#options.roles);
+    const role = roleOfClaims(setting, claims, this.#options.roles);
     const identity = { issuer: setting.issuer, subject };
     const { keepsSecrets, clock } = this.#options;
     const stored: StoredIdentity = {
@@ -128,7 +121,7 @@ export class CompanyAccounts {
    */
   async vouched(setting: ProviderSetting, { subject, claims, issuedAtMs }: Vouched) {
     const identity = { issuer: setting.issuer, subject };
-    const role = hasRights(setting, claims) ? roleOf(setting, claims, this.#options.roles) : undefined;
+    const role = hasRights(setting, claims) ? roleOfClaims(setting, claims, this.#options.roles) : undefined;
     const row = await this.#rowOfIdentity(identity);
     const known = await this.#userOf(row);
     const stored: Partial<StoredIdentity> = row === undefined ? {} : readIdentity(row);
@@ -270,7 +263,7 @@ export class CompanyAccounts {
       if (said.subject !== stored.subject) throw new ProviderFailure('it names another user', true);
       // First: the earlier one may be used up.
       if (!(await keep({ ...stored, refreshToken: said.refreshToken, confirmedAtMs: nowMs }))) return;
-      const role = roleOf(provider.setting, said.claims, this.#options.roles);
+      const role = roleOfClaims(provider.setting, said.claims, this.#options.roles);
       await insistently(this.#options.clock, () => this.#update(user, provider.setting, said.claims, role));
     } catch (thrown) {
       const isOut =
@@ -351,7 +344,7 @@ export class CompanyAccounts {
     version: number,
   ): Promise<User | undefined> {
     const { accounts, clock } = this.#options;
-    const username = nameIn(setting, claims);
+    const username = usernameIn(setting, claims);
     const email = emailIn(setting, claims) ?? `${username.replaceAll('@', '.')}@localhost`;
     const user = newUser({ username, email, ...rightsOf(role) }, NO_PASSWORD, clock.wall());
     try {
@@ -394,50 +387,4 @@ function rightsOf({ role, scopes, templates, views, tools }: GroupRole) {
     views: views ?? null,
     tools: tools ?? null,
   };
-}
-
-/** True for claims from which the role of the user follows. */
-function hasRights({ require, roles, claims: names }: ProviderSetting, claims: Claims): boolean {
-  const needed = [
-    ...require.map(([name]) => name),
-    ...(roles.length === 0 ? [] : [names.groups ?? 'groups']),
-  ];
-  const { groups = 'groups' } = names;
-  // Too many to be in the assertion: an error of its own.
-  if (roles.length > 0) groupsIn(claims, groups);
-  return needed.every((name) => claimOf(claims, name) !== undefined);
-}
-
-/** INSUFFICIENT_PERMISSIONS when the user may not sign in. */
-function roleOf(
-  { label, require, roles, everyone, claims: names }: ProviderSetting,
-  claims: Claims,
-  defined: DefinedRoles | undefined,
-) {
-  for (const [name, values] of require) {
-    const own = [claimOf(claims, name)].flat();
-    if (!own.some((each) => values.includes(String(each))))
-      throw noRoleForGroups(
-        `Your account at ${label} may not use this gateway: its claim ${name} does not have a value that is required.`,
-      );
-  }
-  const groups = roles.length === 0 ? [] : groupsIn(claims, names.groups);
-  const hasRole = roles.some(([group]) => groups.includes(group));
-  if (!hasRole && everyone !== undefined) return everyone;
-  return roleForGroups(groups, roles, defined);
-}
-
-function nameIn({ label, claims: names }: ProviderSetting, claims: Claims): string {
-  const name =
-    claimOf(claims, names.username ?? 'preferred_username') ??
-    (names.username === undefined ? claims.email : undefined);
-  if (typeof name === 'string' && Check(Username, name)) return name;
-  throw noRoleForGroups(
-    `${label} sent no claim ${names.username ?? 'preferred_username'} that can be a user name here.`,
-  );
-}
-
-function emailIn({ claims: names }: ProviderSetting, claims: Claims): string | undefined {
-  const email = claimOf(claims, names.email ?? 'email');
-  return typeof email === 'string' && Check(Email, email) ? email : undefined;
 }

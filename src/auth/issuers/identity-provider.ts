@@ -6,7 +6,7 @@ import type { Configuration, CustomFetch, IDToken, ResponseBodyError } from 'ope
 import { isSafeUrl } from '../../config/issuer-settings.ts';
 import type { ProviderSetting } from '../../config/provider-settings.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { claimOf } from './claims.ts';
+import { type Claims, claimOf } from './claims.ts';
 
 /** The longest wait for one answer, in seconds. */
 const TIMEOUT_SECONDS = 5;
@@ -20,8 +20,6 @@ const SKEW_SECONDS = 60;
 const GOOGLE = 'https://accounts.google.com';
 /** Gives refresh tokens without a prompt, which would ask users for a consent that companies leave to their admins. */
 const ENTRA = 'login.microsoftonline.com';
-
-export type Claims = Readonly<Record<string, unknown>>;
 
 /** The answer of a provider about a user. */
 export interface ProviderAnswer {
