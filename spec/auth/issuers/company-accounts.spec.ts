@@ -288,6 +288,38 @@ test('whose link an admin ends meanwhile are not linked again, by a sign-in or b
   assert.is(await store.oauth.count({ kind: 'identity' }), 0);
 });
 
+test('whose link an admin ends lose all sign-ins, also if the database interrupts that and the admin repeats it', async () => {
+  for (const isLost of [false, true])
+    for (let number = 1; ; number += 1) {
+      const { company, store, said } = started();
+      const eve = await company.signIn(SETTING, said(['staff']));
+      const grant = { kind: 'grant', userId: eve.id, createdAt: eve.createdAt, value: '{}' } as const;
+      for (const id of ['g-1', 'g-2']) await store.oauth.save({ ...grant, key: id, grantId: id });
+      failingAt(number, store, isLost);
+      const outcome = await endOf(company.unlink(eve));
+      if (outcome !== 'done') await endOf(company.unlink(eve));
+      const [after] = await store.accounts.findUsers([eve.id]);
+      assert.is(await store.oauth.count({ userId: eve.id }), 0, `write ${number}`);
+      assert.is.not(after?.credentialsChangedAt, eve.credentialsChangedAt, `write ${number}`);
+      if (outcome === 'done') break;
+    }
+});
+
+test('that sign in while an admin ends their link lose that sign-in, too', async () => {
+  const { company, store, said } = started();
+  const eve = await company.signIn(SETTING, said(['staff']));
+  let voidAt: string | undefined;
+  between(store.accounts, 'changeUser', async () => {
+    const { id: userId, createdAt, credentialsChangedAt } = await company.signIn(SETTING, said(['staff']));
+    voidAt = credentialsChangedAt;
+    await store.oauth.save({ kind: 'grant', key: 'g', grantId: 'g', userId, createdAt, value: '{}' });
+  });
+  await company.unlink(eve);
+  const [after] = await store.accounts.findUsers([eve.id]);
+  assert.is(await store.oauth.count({ userId: eve.id }), 0);
+  assert.is.not(after?.credentialsChangedAt, voidAt);
+});
+
 test('that are deleted meanwhile, or whose link was left behind, are made again', async () => {
   const { company, store, said } = started();
   const first = await company.signIn(SETTING, said(['staff']));
@@ -344,7 +376,7 @@ test('are those of local users once an admin links them, until the link ends', a
     'nothing asks about it again',
   );
   const [changed] = await store.accounts.findUsers([eve.id]);
-  assert.is(changed?.credentialsChangedAt, '2030-01-01T00:01:00.000Z', 'the sign-ins of s-1 ended');
+  assert.is(changed?.credentialsChangedAt, '2030-01-01T00:01:00.001Z', 'the sign-ins of s-1 ended');
   assert.match(await refused(company.signIn(SETTING, said(['staff']))), 'user link eve');
   for (let number = 0; number < 510; number += 1)
     await store.oauth.save({ ...grant, key: `grant-${number}`, grantId: `g-${number}` });

@@ -185,17 +185,27 @@ export class CompanyAccounts {
     if (!(await this.#endLink(user))) throw notLinked(user.username);
   }
 
+  /** False without a link. The identity ends last: while it is there, what failed can be repeated. */
   async #endLink(user: User): Promise<boolean> {
+    const { store } = this.#options;
+    const identity = { kind: 'identity', userId: user.id } as const;
+    if ((await store.count(identity)) === 0) return false;
+    await this.#endSignIns(user);
+    await store.end(identity);
+    // Those of a sign-in meanwhile.
+    await this.#endSignIns(user);
+    return true;
+  }
+
+  async #endSignIns(user: User): Promise<void> {
     const { store, accounts, onChange, clock } = this.#options;
-    if (!(await store.end({ kind: 'identity', userId: user.id }))) return false;
+    const updatedAt = new Date(clock.wall()).toISOString();
+    await accounts.changeUser(user.id, { credentialsChangedAt: updatedAt, updatedAt });
     const grants = await store.list({ kind: 'grant', userId: user.id }, MAX_OAUTH_ROWS);
     for (const { grantId } of grants) if (grantId !== undefined) await store.end({ grantId });
     // There are further grants, without which their tokens are invalid.
     if (grants.length === MAX_OAUTH_ROWS) await store.end({ kind: 'grant', userId: user.id });
-    const updatedAt = new Date(clock.wall()).toISOString();
-    await accounts.changeUser(user.id, { credentialsChangedAt: updatedAt, updatedAt });
     onChange(`user:${user.id}`);
-    return true;
   }
 
   /** Asks the provider again in the background, unless this node did so within the last 15 min. Costs a look-up. */
