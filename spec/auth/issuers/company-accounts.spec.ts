@@ -23,13 +23,19 @@ const SETTING: ProviderSetting = {
 
 function started({ keepsSecrets = true } = {}) {
   let nowMs = Date.parse('2030-01-01T00:00:00Z');
+  let monotonicMs = 0;
   let answer = async (): Promise<ProviderAnswer> => said(['staff']);
   const asked: string[] = [];
   const warnings: string[] = [];
   const store = new MemoryStore();
   const company = new CompanyAccounts({
     ...{ store: store.oauth, accounts: store.accounts, keepsSecrets },
-    clock: { ...systemClock, wall: () => nowMs, alarm: (_, run) => systemClock.alarm(0, run) },
+    clock: {
+      ...systemClock,
+      wall: () => nowMs,
+      now: () => monotonicMs,
+      alarm: (_, run) => systemClock.alarm(0, run),
+    },
     ...{ onChange: () => {}, warn: (line) => void warnings.push(line) },
     providers: [
       {
@@ -50,12 +56,91 @@ function started({ keepsSecrets = true } = {}) {
     ...{ store, company, asked, said, isActive, warnings },
     pass: (ms: number) => {
       nowMs += ms;
+      monotonicMs += ms;
+    },
+    /** Somebody sets the wall clock. */
+    step: (ms: number) => {
+      nowMs += ms;
     },
     answerWith: (next: () => Promise<ProviderAnswer>) => {
       answer = next;
     },
   };
 }
+
+const AHEAD_MS = 100 * 24 * 60 * MINUTE_MS;
+
+test('are confirmed as usual after a clock that was ahead for a moment at a sign-in', async () => {
+  const { company, asked, said, pass, step, isActive, answerWith } = started();
+  step(AHEAD_MS);
+  const { id } = await company.signIn(SETTING, said(['staff']));
+  company.used(id);
+  step(-AHEAD_MS);
+  await company.confirm(id, 15 * MINUTE_MS);
+  assert.equal(asked, ['token 0'], 'nobody knows when the provider said it');
+  await company.confirm(id, 15 * MINUTE_MS);
+  pass(15 * MINUTE_MS);
+  company.used(id);
+  await becomes(() => asked.length, 2);
+  step(AHEAD_MS);
+  await company.signIn(SETTING, said(['staff']));
+  step(-AHEAD_MS);
+  answerWith(() => Promise.reject(new ProviderFailure('away', false)));
+  await company.confirm(id);
+  pass(24 * 60 * MINUTE_MS + 1);
+  await company.confirm(id);
+  assert.is(await isActive(), false, 'a day after the first attempt by the right clock');
+});
+
+test('are asked about although a node that was ahead died while it asked', async () => {
+  const { company, asked, said, step, store } = started();
+  step(AHEAD_MS);
+  const { id } = await company.signIn(SETTING, said(['staff']));
+  const [row] = await store.oauth.list({ kind: 'identity', userId: id }, 1);
+  assert.ok(row);
+  const stored = JSON.parse(row.value);
+  await store.oauth.save({
+    ...row,
+    value: JSON.stringify({ ...stored, askedUntilMs: stored.confirmedAtMs + 30_000 }),
+  });
+  await company.confirm(id);
+  assert.equal(asked, []);
+  step(-AHEAD_MS);
+  await company.confirm(id);
+  assert.equal(asked, ['token 0']);
+});
+
+test('without a refresh token end `session_hours` after a clock that was ahead is right again', async () => {
+  const { company, said, pass, step, isActive } = started({ keepsSecrets: false });
+  step(AHEAD_MS);
+  const { id } = await company.signIn(SETTING, said(['staff']));
+  step(-AHEAD_MS);
+  await company.confirm(id);
+  assert.is(await isActive(), true);
+  pass(12 * 60 * MINUTE_MS + 1);
+  await company.confirm(id);
+  assert.is(await isActive(), false);
+});
+
+test('are changed by identity assertions again after a clock that was ahead for a moment', async () => {
+  const { company, store, asked, said, pass, step } = started();
+  const startMs = Date.parse('2030-01-01T00:00:00Z');
+  const vouch = async (issuedAtMs: number, email: string) => {
+    const claims = { sub: 's-1', preferred_username: 'eve', groups: ['staff'], email };
+    const { account } = await company.vouched(SETTING, { subject: 's-1', claims, issuedAtMs });
+    return (await account()).email;
+  };
+  step(AHEAD_MS);
+  await company.signIn(SETTING, said(['staff']));
+  step(-AHEAD_MS);
+  pass(MINUTE_MS);
+  assert.is(await vouch(startMs, 'one@example.com'), 'eve@localhost', 'it may be older than the sign-in');
+  assert.equal(asked, ['token 0']);
+  pass(MINUTE_MS);
+  assert.is(await vouch(startMs + 2 * MINUTE_MS, 'two@example.com'), 'two@example.com');
+  const [row] = await store.oauth.list({ kind: 'identity' }, 1);
+  assert.is(JSON.parse(row?.value ?? '').confirmedAtMs, startMs + 2 * MINUTE_MS);
+});
 
 test('are confirmed each 15 min while they are used, with the newest refresh token', async () => {
   const { company, asked, said, pass } = started();

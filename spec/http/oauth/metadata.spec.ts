@@ -131,4 +131,24 @@ for (const [name, body] of Object.entries(REGISTRATIONS))
     }
   });
 
+test('the oldest of 1,000 unused clients makes room, also when a clock was ahead at their registration', async () => {
+  const { oauth } = app.oauthStore;
+  const registered = () =>
+    register(app.url).then(
+      () => 'done',
+      (error: Error) => error.message,
+    );
+  const unused = async (createdAt: string) => {
+    for (let number = 0; number < 1_000; number += 1) {
+      const key = `client-${number}`;
+      await oauth.save({ kind: 'client', key, clientKey: key, createdAt, value: '{}' });
+    }
+  };
+  await unused(new Date(Date.now() - 60_000).toISOString());
+  assert.match(await registered(), 'too many');
+  await unused(new Date(Date.now() + 100 * 86_400_000).toISOString());
+  assert.is(await registered(), 'done');
+  assert.is(await oauth.count({ kind: 'client' }), 1_000);
+});
+
 test.run();

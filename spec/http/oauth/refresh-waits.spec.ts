@@ -114,6 +114,26 @@ test('one whose answer was not stored is repeated after 30 s, and ends no grant'
   }
 });
 
+test('a clock that was ahead for a moment does not prolong the 30 s of a repetition', async () => {
+  const AHEAD_MS = 100 * 86_400_000;
+  const client = await register(app.url);
+  const { refresh_token: token = '' } = await tokensOf(app.url, client);
+  // Within its life: the token is stored as taken by another node, which died before it had an answer.
+  const { oauth } = app.oauthStore;
+  const [row] = await oauth.list({ kind: 'refresh' }, 1);
+  assert.ok(row);
+  const consumedAt = new Date(systemClock.wall() + AHEAD_MS).toISOString();
+  await oauth.replace({ ...row, consumedAt }, row.version);
+  const repeated = await refreshed(client, token);
+  assert.is(repeated.status, 200, await repeated.text());
+  const [taken] = await oauth.find('refresh', [row.key]);
+  assert.ok(taken);
+  await oauth.replace({ ...taken, consumedAt }, taken.version);
+  const replayed = await refreshed(client, token);
+  assert.is(replayed.status, 400, await replayed.text());
+  assert.is(await oauth.count({ kind: 'grant' }), 0);
+});
+
 test('one that was repeated meanwhile sends the answer of the repetition', async () => {
   const { first, second, third, release } = await both();
   passedMs = 10_000;

@@ -22,7 +22,7 @@ import {
 import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { databaseUnavailable } from '../../domain/errors/gateway-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import type { Clock } from '../../domain/time/clock.ts';
+import { type Clock, isRecent } from '../../domain/time/clock.ts';
 import { insistently } from '../../persistence/insistent.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
 import type { AccountStore } from '../../persistence/store.ts';
@@ -72,7 +72,7 @@ const MAX_ATTEMPTS = 5;
  * name or an address, which a provider may give to another user later. Source: ADR 214.
  */
 export class CompanyAccounts {
-  /** The time at which this node last looked at an account, by user. */
+  /** The time at which this node last looked at an account, by user and the monotonic clock. */
   readonly #looked = new LruMap<number>(REMEMBERED);
   readonly #asking = new Map<string, Promise<void>>();
   readonly #options: CompanyAccountsOptions;
@@ -211,8 +211,8 @@ export class CompanyAccounts {
   /** Asks the provider again in the background, unless this node did so within the last 15 min. Costs a look-up. */
   used(userId: string): void {
     const { clock, accounts, warn } = this.#options;
-    const nowMs = clock.wall();
-    if (nowMs - (this.#looked.get(userId) ?? 0) < CONFIRM_MS) return;
+    const nowMs = clock.now();
+    if (nowMs - (this.#looked.get(userId) ?? Number.NEGATIVE_INFINITY) < CONFIRM_MS) return;
     this.#looked.set(userId, nowMs);
     this.confirm(userId, CONFIRM_MS).catch(async (thrown: unknown) => {
       this.#looked.delete(userId);
@@ -242,16 +242,22 @@ export class CompanyAccounts {
     const [row] = await store.list({ kind: 'identity', userId }, 1);
     const [user] = row === undefined ? [] : await accounts.findUsers([userId]);
     if (row === undefined || user?.isActive !== true) return;
-    const { askedUntilMs = 0, ...stored } = readIdentity(row);
-    const { sub, confirmedAtMs } = stored;
-    if (sub === undefined || confirmedAtMs === undefined) return;
+    const { askedUntilMs = 0, ...read } = readIdentity(row);
+    const { sub } = read;
+    if (sub === undefined || read.confirmedAtMs === undefined) return;
     const nowMs = clock.wall();
-    if (nowMs - confirmedAtMs < freshMs || askedUntilMs > nowMs) return;
+    if (isRecent(read.confirmedAtMs, freshMs, nowMs) || isRecent(askedUntilMs - ASKING_MS, ASKING_MS, nowMs))
+      return;
+    // A clock that was ahead prolongs nothing: its time is replaced by the present one.
+    const confirmedAtMs = Math.min(read.confirmedAtMs, nowMs);
+    const stored = { ...read, confirmedAtMs };
     const provider = providers.find(({ setting }) => setting.issuer === stored.issuer);
     const { refreshToken } = stored;
     if (provider === undefined || refreshToken === undefined) {
       const mostMs = provider?.setting.sessionMs ?? UNREACHABLE_MS;
       if (nowMs - confirmedAtMs > mostMs) await this.#disable(user, stored);
+      else if (confirmedAtMs < read.confirmedAtMs)
+        await store.replace(rowOfIdentity(stored, user), row.version);
       return;
     }
     const asked: StoredIdentity = { ...stored, askedUntilMs: nowMs + ASKING_MS };

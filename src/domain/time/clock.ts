@@ -51,6 +51,15 @@ export const MAX_SKEW_MS = 60_000;
 const STEADY_SHARE = 0.1;
 
 /**
+ * True when a stored time is less than `withinMs` before `nowMs`, or after it by no more than clocks of nodes differ. One that is
+ * further ahead was stored by a wrong clock: it would count as recent until then. All in ms since 1970.
+ */
+export function isRecent(atMs: number, withinMs: number, nowMs: number): boolean {
+  const ageMs = nowMs - atMs;
+  return ageMs < withinMs && ageMs >= -MAX_SKEW_MS;
+}
+
+/**
  * The returned function resolves with the reason why the wall clock may be wrong, as a clause. Undefined when what is too old
  * by it may be deleted for good: it advanced as the monotonic clock did, within 10 %, since it was last asked, or since the
  * function was made, and agrees with the clock of the database, if that has one of its own. Source: ADR 95, 386.

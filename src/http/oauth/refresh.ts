@@ -7,7 +7,7 @@ import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
 import Type from 'typebox';
 import { grantOf, rowOfGrant } from '../../auth/oauth/grant-rows.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';
-import { type Clock, sleep } from '../../domain/time/clock.ts';
+import { type Clock, isRecent, sleep } from '../../domain/time/clock.ts';
 import { decryptBytes, encryptBytes, encryptionKeyFrom } from '../../persistence/cipher.ts';
 import { oauthKey, rowReader } from '../../persistence/oauth-rows.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
@@ -234,7 +234,8 @@ class RefreshGrantType {
   }
 
   #isLate({ consumedAt }: OAuthRow): boolean {
-    return consumedAt !== undefined && this.#options.clock.wall() - Date.parse(consumedAt) > REPEATED_MS;
+    const nowMs = this.#options.clock.wall();
+    return consumedAt !== undefined && !isRecent(Date.parse(consumedAt), REPEATED_MS, nowMs);
   }
 
   /** True when no answer was stored, so none was sent: the process has ended meanwhile, or the database did not answer. */

@@ -8,7 +8,7 @@ import type { Scope } from '../../../domain/accounts/account.ts';
 import type { RightsLists } from '../../../domain/accounts/rights.ts';
 import { tooManyAttempts } from '../../../domain/errors/account-errors.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
-import type { Clock } from '../../../domain/time/clock.ts';
+import { type Clock, isRecent } from '../../../domain/time/clock.ts';
 import { networkOf } from '../../../net/network-of.ts';
 import { clientKeyOf, readUndamaged } from '../../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
@@ -183,15 +183,15 @@ export class Clients {
   /** Keeps a client longer, because a user has allowed it or it got a token. */
   async used(id: string): Promise<void> {
     const { store, clock } = this.#options;
-    const isRecent = (atMs = Number.NaN) => clock.wall() - atMs < DAY_MS;
+    const wasUsed = (atMs = Number.NaN) => isRecent(atMs, DAY_MS, clock.wall());
     const key = clientKeyOf(id);
     // Each sign-in comes here twice.
-    if (isRecent(this.#usedAtMs.get(key))) return;
+    if (wasUsed(this.#usedAtMs.get(key))) return;
     const [row] = await store.find('client', [key]);
     if (row === undefined) return;
     const beforeMs = Date.parse(usedAtOf(row) ?? '');
-    this.#usedAtMs.set(key, isRecent(beforeMs) ? beforeMs : clock.wall());
-    if (isRecent(beforeMs)) return;
+    this.#usedAtMs.set(key, wasUsed(beforeMs) ? beforeMs : clock.wall());
+    if (wasUsed(beforeMs)) return;
     const usedAt = new Date(clock.wall()).toISOString();
     const expiresAt = row.expiresAt && new Date(clock.wall() + USED_MS).toISOString();
     await store.replace({ ...row, usedAt, expiresAt }, row.version);
@@ -218,8 +218,8 @@ export class Clients {
     const unused = { kind: 'client', isUsed: false } as const;
     if ((await store.count(unused)) < MAX_UNUSED) return;
     const [oldest] = await store.oldest(unused, 1);
-    const ageMs = oldest === undefined ? 0 : clock.wall() - Date.parse(oldest.createdAt);
-    if (oldest === undefined || ageMs < SPARED_MS) throw tooManyAttempts(Math.ceil(SPARED_MS / 1_000));
+    if (oldest === undefined || isRecent(Date.parse(oldest.createdAt), SPARED_MS, clock.wall()))
+      throw tooManyAttempts(Math.ceil(SPARED_MS / 1_000));
     await store.delete('client', [oldest.key]);
   }
 
