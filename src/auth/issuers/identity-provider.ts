@@ -60,9 +60,14 @@ export interface IdentityProviderOptions {
 
 type Library = typeof import('openid-client');
 
+/** A way in which a client shows its secret. */
+type ClientAuth = 'ClientSecretBasic' | 'ClientSecretPost';
+
 interface DiscoveredProvider {
   readonly library: Library;
   readonly configuration: Configuration;
+  /** That of the requests of this configuration. */
+  readonly auth: ClientAuth;
   readonly atMs: number;
 }
 
@@ -74,7 +79,7 @@ export class IdentityProvider {
   #failedAtMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<DiscoveredProvider> | undefined;
   /** The way in which its client shows the secret: the default of the specification until it is refused. */
-  #auth: 'ClientSecretBasic' | 'ClientSecretPost' = 'ClientSecretBasic';
+  #auth: ClientAuth = 'ClientSecretBasic';
 
   constructor(setting: ProviderSetting, options: IdentityProviderOptions) {
     this.setting = setting;
@@ -172,14 +177,16 @@ export class IdentityProvider {
   }
 
   async #ask<T>(run: (known: DiscoveredProvider) => Promise<T>): Promise<T> {
+    let known: DiscoveredProvider | undefined;
     try {
-      return await run(await this.#current());
+      known = await this.#current();
+      return await run(known);
     } catch (thrown) {
-      if (!this.#isWrongAuth(thrown)) throw this.#failureOf(thrown);
+      if (known === undefined || !isWrongAuth(known, thrown)) throw this.#failureOf(thrown);
     }
-    // The client is registered for the other way.
-    this.#auth = this.#auth === 'ClientSecretBasic' ? 'ClientSecretPost' : 'ClientSecretBasic';
-    this.#known = undefined;
+    // The client is registered for the other way, unless another request has found that out meanwhile.
+    if (known.auth === this.#auth)
+      this.#auth = known.auth === 'ClientSecretBasic' ? 'ClientSecretPost' : 'ClientSecretBasic';
     try {
       return await run(await this.#current());
     } catch (thrown) {
@@ -187,19 +194,10 @@ export class IdentityProvider {
     }
   }
 
-  #isWrongAuth(thrown: unknown): boolean {
-    const methods = this.#known?.configuration.serverMetadata().token_endpoint_auth_methods_supported;
-    const other = this.#auth === 'ClientSecretBasic' ? 'client_secret_post' : 'client_secret_basic';
-    // Some do not decode the secret in the header, in which the library encodes `-` as the specification says;
-    // Glewlwyd answers the latter.
-    const codes: readonly unknown[] = ['invalid_client', 'unauthorized_client'];
-    return methods?.includes(other) === true && codes.includes(codeOf(thrown));
-  }
-
   async #current(): Promise<DiscoveredProvider> {
     const { now } = this.#options.clock;
     const known = this.#known;
-    if (known !== undefined && now() - known.atMs <= FRESH_MS) return known;
+    if (known?.auth === this.#auth && now() - known.atMs <= FRESH_MS) return known;
     if (now() - this.#failedAtMs < FAILED_MS)
       throw new ProviderFailure(`${this.setting.label} cannot be reached at this moment`, false);
     this.#reading ??= this.#read().finally(() => {
@@ -213,13 +211,14 @@ export class IdentityProvider {
 
   async #read(): Promise<DiscoveredProvider> {
     const { issuer, clientId, clientSecret } = this.setting;
+    const auth = this.#auth;
     const library = await import('openid-client');
     const client = { client_secret: clientSecret, [library.clockTolerance]: SKEW_SECONDS };
     const configuration = await library.discovery(
       new URL(issuer),
       clientId,
       client,
-      library[this.#auth](clientSecret),
+      library[auth](clientSecret),
       {
         // `boundedFetch` refuses URLs that are neither https nor on loopback.
         execute: [library.allowInsecureRequests, library.enableNonRepudiationChecks],
@@ -227,7 +226,7 @@ export class IdentityProvider {
         timeout: TIMEOUT_SECONDS,
       },
     );
-    this.#known = { library, configuration, atMs: this.#options.clock.now() };
+    this.#known = { library, configuration, auth, atMs: this.#options.clock.now() };
     return this.#known;
   }
 
@@ -245,6 +244,16 @@ export class IdentityProvider {
 }
 
 const CODE = /^[A-Za-z_]{1,60}$/;
+
+/** True when the provider refuses how the client has shown its secret, and knows the other way. */
+function isWrongAuth({ configuration, auth }: DiscoveredProvider, thrown: unknown): boolean {
+  const methods = configuration.serverMetadata().token_endpoint_auth_methods_supported;
+  const other = auth === 'ClientSecretBasic' ? 'client_secret_post' : 'client_secret_basic';
+  // Some do not decode the secret in the header, in which the library encodes `-` as the specification says;
+  // Glewlwyd answers the latter.
+  const codes: readonly unknown[] = ['invalid_client', 'unauthorized_client'];
+  return methods?.includes(other) === true && codes.includes(codeOf(thrown));
+}
 
 /** The `error` of an answer of the provider; undefined without one. */
 function codeOf(thrown: unknown): string | undefined {
