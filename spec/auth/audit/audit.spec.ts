@@ -257,6 +257,20 @@ test('records of the arguments of a call nothing, their digest as they were sent
   }
 });
 
+test('keeps at most 16 MB of arguments for later turns: beyond, they are digested at once', async () => {
+  const { audit } = createAuditLog(SETTINGS);
+  const all = Array.from({ length: 40 }, (_, index) => Buffer.from(`"${index}${'x'.repeat(1_000_000)}"`));
+  const digests = all.map((bytes) => createHash('sha256').update(bytes).digest('hex'));
+  for (const bytes of all) audit.recordCall(call('echo'), JsonText.ofBytes(bytes));
+  // The arguments that still wait get other digests.
+  for (const bytes of all) bytes.fill('y');
+  const listed = await audit.list({ limit: 100 });
+  const oldestFirst = listed.map((entry) => entry.call?.digest ?? '').toReversed();
+  assert.is(oldestFirst.length, 40);
+  assert.equal(oldestFirst.slice(0, 25), digests.slice(0, 25));
+  assert.not.equal(oldestFirst[25], digests[25], 'those of one turn are digested later');
+});
+
 test('writes calls with large arguments, which are digested in later turns', async () => {
   const { audit, appended } = createAuditLog(SETTINGS);
   const large = JsonText.ofText(`"${'x'.repeat(600_000)}"`);

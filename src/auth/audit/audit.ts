@@ -37,6 +37,8 @@ const TRIM_EVERY_SHARE = 0.1;
 const TRIM_MS = 3_600_000;
 /** Bytes of arguments that are digested in one turn of the event loop: about 1 ms. */
 const DIGESTED_BYTES = 1_000_000;
+/** The most bytes of arguments that wait for later turns. A call beyond has as many digested at once as it brings. */
+const MAX_UNDIGESTED_BYTES = 16_000_000;
 const DAY_MS = 86_400_000;
 
 /** The settings: which calls are recorded, and how long entries are kept. */
@@ -71,6 +73,7 @@ export class AuditLog {
   readonly #reads = new SerialQueue();
   readonly #flusher: Flusher;
   #undigested: Undigested[] = [];
+  #undigestedBytes = 0;
   #changes: AuditEntry[] = [];
   readonly #suppressed = new SuppressedRequests();
   readonly #calls = new CallBlockWriter();
@@ -131,7 +134,9 @@ export class AuditLog {
     const { callArguments: recorded } = this.#options.settings;
     const source = recorded === 'none' ? undefined : sourceOf(callArguments);
     this.#undigested.push({ id, at, entry, source });
-    if (this.#undigested.length === 1) setImmediate(() => this.#digest(DIGESTED_BYTES));
+    this.#undigestedBytes += source?.length ?? 0;
+    if (this.#undigested.length === 1) setImmediate(() => this.#digestInTurns());
+    if (this.#undigestedBytes > MAX_UNDIGESTED_BYTES) this.#digest(source?.length);
   }
 
   /**
@@ -174,15 +179,20 @@ export class AuditLog {
     return { id: this.#nextId(), at: this.#isoTime(this.#options.clock.wall()) };
   }
 
-  /** Digests arguments up to a number of bytes, the rest in later turns. Default: all. */
-  #digest(mostBytes = Number.POSITIVE_INFINITY): void {
+  #digestInTurns(): void {
+    this.#digest(DIGESTED_BYTES);
+    if (this.#undigested.length > 0) setImmediate(() => this.#digestInTurns());
+  }
+
+  /** Digests the oldest arguments, at least this number of bytes. Default: all. */
+  #digest(leastBytes = Number.POSITIVE_INFINITY): void {
     const isStored = this.#options.settings.callArguments === 'full';
     const storedText = (source: Undigested['source']) =>
       source && isStored ? beginningOf(source) : undefined;
     let bytes = 0;
     let done = 0;
     for (const next of this.#undigested) {
-      if (bytes >= mostBytes) break;
+      if (bytes >= leastBytes) break;
       bytes += next.source?.length ?? 0;
       done += 1;
       const { entry, source } = next;
@@ -191,7 +201,7 @@ export class AuditLog {
       else this.#flusher.later();
     }
     this.#undigested = this.#undigested.slice(done);
-    if (this.#undigested.length > 0) setImmediate(() => this.#digest(mostBytes));
+    this.#undigestedBytes -= bytes;
   }
 
   #drop(): void {
