@@ -13,7 +13,7 @@ import { type Command, timeOf } from '../command.ts';
 import { minute, printable, printResult, type TableColumns, table } from '../output.ts';
 import { type Fields, fields, objectsOf } from '../remote/answers.ts';
 
-export const apiKeys: Command = {
+export const apiKeyList: Command = {
   name: 'api-key list',
   summary: 'List the API keys',
   options: ACCOUNT_CLIENT_OPTIONS,
@@ -45,7 +45,7 @@ function keyState({ is_active: isActive, expires_at: expiresAt }: Fields): strin
 }
 
 /** Creates a key. In a pipe, standard output is the key and nothing else. */
-export const createApiKey: Command = {
+export const apiKeyCreate: Command = {
   name: 'api-key create',
   alias: 'gateway create-api-key',
   positionals: '<name>',
@@ -110,7 +110,7 @@ function forPeople({
 }
 
 /** Revokes a key: at once at the gateway that gets the request, at others within 10 s. */
-export const revoke: Command = {
+export const apiKeyRevoke: Command = {
   name: 'api-key revoke',
   positionals: '<key>',
   summary: 'Revoke an API key, by its id or its name',

@@ -11,7 +11,7 @@ const SHOWN = 50;
 
 const FILTERS = ['actor', 'action', 'template', 'tool', 'view', 'outcome', 'status', 'from', 'to'] as const;
 
-export const audit: Command = {
+export const gatewayAudit: Command = {
   name: 'gateway audit',
   summary: 'Show the audit log: changes, logins and calls of tools',
   options: {

@@ -7,7 +7,7 @@ import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
 
 const PATH = '/gateway/connections';
 
-export const connections: Command = {
+export const connectionList: Command = {
   name: 'connection list',
   summary: 'List the connected accounts at servers that want OAuth',
   options: CLIENT_OPTIONS,
@@ -29,7 +29,7 @@ const COLUMNS: TableColumns<Fields> = {
   CONNECTED: ({ connected_at: at }) => minute(at),
 };
 
-export const addConnection: Command = {
+export const connectionAdd: Command = {
   name: 'connection add',
   positionals: '<template> <id>',
   summary:
@@ -44,7 +44,7 @@ export const addConnection: Command = {
   },
 };
 
-export const confirmServer: Command = {
+export const connectionConfirm: Command = {
   name: 'connection confirm',
   positionals: '<template> <id>',
   summary: 'Use the authorization server that a server names, in place of the previous one',
@@ -68,7 +68,7 @@ export const confirmServer: Command = {
   },
 };
 
-export const removeConnection: Command = {
+export const connectionRemove: Command = {
   name: 'connection remove',
   positionals: '<id>',
   summary: 'Disconnect an account: its tokens are deleted here and revoked at its server',

@@ -13,7 +13,7 @@ import type { Terminal } from '../terminal.ts';
 const TRIES = 5;
 const PAUSE_MS = 1_000;
 
-export const events: Command = {
+export const gatewayEvents: Command = {
   name: 'gateway events',
   alias: 'events',
   summary:

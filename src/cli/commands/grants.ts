@@ -5,7 +5,7 @@ import type { Command } from '../command.ts';
 import { minute, printResult, type TableColumns, table } from '../output.ts';
 import { type Fields, objectsOf } from '../remote/answers.ts';
 
-export const grants: Command = {
+export const grantList: Command = {
   name: 'grant list',
   summary: 'List what MCP clients may do for their users',
   options: ACCOUNT_CLIENT_OPTIONS,
@@ -30,7 +30,7 @@ const COLUMNS: TableColumns<Fields> = {
 };
 
 /** Ends a grant: at once at the gateway that gets the request, at others within 12 s. */
-export const revokeGrant: Command = {
+export const grantRevoke: Command = {
   name: 'grant revoke',
   positionals: '<id>',
   summary: 'End a grant: its MCP client has to ask its user again',

@@ -1,100 +1,112 @@
 // TABLE of all commands in the order of help, and their headings in the reference. Commands about one subject share a file.
 
 import type { Command, CommandBlock } from '../command.ts';
-import { apiKeys, createApiKey, revoke } from './api-keys.ts';
+import { apiKeyCreate, apiKeyList, apiKeyRevoke } from './api-keys.ts';
 import { templateApprove, templateTools, viewApprove, viewTools } from './approvals.ts';
-import { audit } from './audit.ts';
+import { gatewayAudit } from './audit.ts';
 import { bridge } from './bridge.ts';
 import { clientAdd, clientList, clientRemove } from './clients.ts';
 import { completionOf } from './completion.ts';
 import { config } from './config.ts';
 import { connect } from './connect.ts';
-import { addConnection, confirmServer, connections, removeConnection } from './connections.ts';
+import { connectionAdd, connectionConfirm, connectionList, connectionRemove } from './connections.ts';
 import { dbExport, dbImport, dbMigrate, dbRekey, dbStatus } from './database.ts';
 import { doctor } from './doctor.ts';
-import { events } from './events.ts';
-import { grants, revokeGrant } from './grants.ts';
+import { gatewayEvents } from './events.ts';
+import { grantList, grantRevoke } from './grants.ts';
 import {
-  deregister,
-  drain,
+  gatewaySync,
+  instanceDeregister,
+  instanceDrain,
+  instanceRegister,
   instanceRestart,
+  instanceResume,
   instanceSet,
   instanceShow,
-  register,
-  resume,
-  sync,
 } from './instances.ts';
-import { login, logout } from './login.ts';
-import { logLevel, logs } from './logs.ts';
-import { drainNode, nodes, resumeNode } from './nodes.ts';
-import { endSession, sessions } from './sessions.ts';
-import { restart, start, stop } from './start.ts';
-import { health, list, stats, status } from './status.ts';
+import { gatewayLogin, gatewayLogout } from './login.ts';
+import { gatewayLogLevel, gatewayLogs } from './logs.ts';
+import { nodeDrain, nodeList, nodeResume } from './nodes.ts';
+import { sessionEnd, sessionList } from './sessions.ts';
+import { gatewayRestart, gatewayStart, gatewayStop } from './start.ts';
+import { gatewayHealth, gatewayStats, gatewayStatus, instanceList } from './status.ts';
 import { templateImport } from './template-import.ts';
 import { templateSearch } from './template-search.ts';
 import {
-  deleteSettings,
   templateAdd,
   templateDelete,
+  templateDeleteSettings,
   templateInit,
   templateList,
   templateSet,
   templateShow,
   templateValidate,
 } from './templates.ts';
-import { call, tools } from './tools.ts';
-import { createUser, deleteUser, setPassword, users, usersLink, usersSet, usersUnlink } from './users.ts';
-import { deleteView, previewView, setView, showView, views } from './views.ts';
+import { toolCall, toolList } from './tools.ts';
+import { userCreate, userDelete, userLink, userList, userSet, userSetPassword, userUnlink } from './users.ts';
+import { viewDelete, viewList, viewPreview, viewSet, viewShow } from './views.ts';
 
 /** The headings of the reference, each with its commands. */
 export const COMMAND_BLOCKS: readonly CommandBlock[] = [
   {
     title: 'Gateway',
     commands: [
-      start,
-      stop,
-      restart,
-      status,
-      health,
-      stats,
-      events,
-      logs,
-      logLevel,
-      sync,
-      audit,
-      login,
-      logout,
+      gatewayStart,
+      gatewayStop,
+      gatewayRestart,
+      gatewayStatus,
+      gatewayHealth,
+      gatewayStats,
+      gatewayEvents,
+      gatewayLogs,
+      gatewayLogLevel,
+      gatewaySync,
+      gatewayAudit,
+      gatewayLogin,
+      gatewayLogout,
     ],
   },
   {
     title: 'Instances',
-    commands: [list, instanceShow, register, deregister, instanceSet, drain, resume, instanceRestart],
+    commands: [
+      instanceList,
+      instanceShow,
+      instanceRegister,
+      instanceDeregister,
+      instanceSet,
+      instanceDrain,
+      instanceResume,
+      instanceRestart,
+    ],
   },
-  { title: 'Tools and sessions', commands: [tools, call, sessions, endSession, connect, bridge] },
-  { title: 'Nodes', commands: [nodes, drainNode, resumeNode] },
+  { title: 'Tools and sessions', commands: [toolList, toolCall, sessionList, sessionEnd, connect, bridge] },
+  { title: 'Nodes', commands: [nodeList, nodeDrain, nodeResume] },
   {
     title: 'Accounts',
     commands: [
-      ...[users, createUser, usersSet, setPassword, usersLink, usersUnlink, deleteUser],
-      ...[apiKeys, createApiKey, revoke],
+      ...[userList, userCreate, userSet, userSetPassword, userLink, userUnlink, userDelete],
+      ...[apiKeyList, apiKeyCreate, apiKeyRevoke],
     ],
   },
   {
     title: 'MCP clients, and accounts at servers',
     commands: [
-      ...[clientList, clientAdd, clientRemove, grants, revokeGrant],
-      ...[connections, addConnection, confirmServer, removeConnection],
+      ...[clientList, clientAdd, clientRemove, grantList, grantRevoke],
+      ...[connectionList, connectionAdd, connectionConfirm, connectionRemove],
     ],
   },
   {
     title: 'Templates',
     commands: [
-      ...[templateList, templateShow, templateSet, deleteSettings, templateTools, templateApprove],
+      ...[templateList, templateShow, templateSet, templateDeleteSettings, templateTools, templateApprove],
       ...[templateInit, templateValidate, templateAdd],
       ...[templateSearch, templateImport, templateDelete],
     ],
   },
-  { title: 'Views', commands: [views, showView, setView, deleteView, previewView, viewTools, viewApprove] },
+  {
+    title: 'Views',
+    commands: [viewList, viewShow, viewSet, viewDelete, viewPreview, viewTools, viewApprove],
+  },
   { title: 'Database', commands: [dbStatus, dbMigrate, dbExport, dbImport, dbRekey] },
   { title: 'Help and checks', commands: [config, doctor, completionOf(() => COMMANDS)] },
 ];

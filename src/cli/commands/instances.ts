@@ -77,7 +77,7 @@ function metadataRows({ metadata }: Fields): readonly (readonly [string, unknown
   return Object.entries(fields(metadata)).map(([name, value]) => [`metadata.${name}`, value] as const);
 }
 
-export const register: Command = {
+export const instanceRegister: Command = {
   name: 'instance register',
   alias: 'gateway register',
   positionals: '<template>',
@@ -265,7 +265,7 @@ function unhealthy(id: string, record: Fields, waitSeconds: number, outcome: str
   return `${id} is not healthy after ${waitSeconds} s${because && `: ${printable(because)}`}${remedy}; ${outcome}`;
 }
 
-export const deregister = requestCommand({
+export const instanceDeregister = requestCommand({
   name: 'instance deregister',
   summary: 'Deregister an instance; its calls in flight finish',
   request: (template, id) => ['DELETE', `/gateway/deregister/${template}/${id}`],
@@ -273,7 +273,7 @@ export const deregister = requestCommand({
   record: { deregistered: true },
 });
 
-export const drain = requestCommand({
+export const instanceDrain = requestCommand({
   name: 'instance drain',
   summary: 'Send an instance no new calls until it is resumed or the gateway restarts; it keeps running',
   request: (template, id) => ['POST', `/gateway/instances/${template}/${id}/drain`],
@@ -287,7 +287,7 @@ export const drain = requestCommand({
   },
 });
 
-export const resume = requestCommand({
+export const instanceResume = requestCommand({
   name: 'instance resume',
   summary: 'Send calls to a drained instance again',
   request: (template, id) => ['POST', `/gateway/instances/${template}/${id}/resume`],
@@ -345,7 +345,7 @@ export const instanceSet: Command = {
 /** The longest wait for all engines and clusters together, in ms. */
 const SYNC_MS = 60_000;
 
-export const sync: Command = {
+export const gatewaySync: Command = {
   name: 'gateway sync',
   summary:
     'Register and remove instances to match Docker, Podman, Kubernetes and the registry file; exit code 1 when no source answers',

@@ -18,7 +18,7 @@ import { fields } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, namedUrl, Remote, requireGateway } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
-export const login: Command = {
+export const gatewayLogin: Command = {
   name: 'gateway login',
   positionals: '[username]',
   summary: 'Log in to a gateway, with a password or by a browser; the token is stored for later commands',
@@ -100,7 +100,7 @@ async function loginWithPassword(
 }
 
 /** Removes a token and ends it at its gateway. Works without the gateway, too: then the token stays valid until it expires. */
-export const logout: Command = {
+export const gatewayLogout: Command = {
   name: 'gateway logout',
   summary: 'End and forget the token of a gateway',
   options: {

@@ -22,7 +22,7 @@ const LEVELS: Readonly<Record<string, number>> = {
   ...{ warn: 40, error: 50, fatal: 60 },
 };
 
-export const logs: Command = {
+export const gatewayLogs: Command = {
   name: 'gateway logs',
   summary: 'Show the log of a gateway in the background',
   options: {
@@ -136,7 +136,7 @@ async function lineReader(): Promise<(line: string) => string> {
   };
 }
 
-export const logLevel: Command = {
+export const gatewayLogLevel: Command = {
   name: 'gateway log-level',
   positionals: '[level]',
   summary: 'Show the log level, or change it until the next start',

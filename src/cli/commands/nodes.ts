@@ -7,7 +7,7 @@ import { CLIENT_OPTIONS, type Remote, requireGateway } from '../remote/remote.ts
 import { type AwaitedState, awaited, waitOption, waitSecondsIn } from '../remote/request-command.ts';
 import type { Terminal } from '../terminal.ts';
 
-export const nodes: Command = {
+export const nodeList: Command = {
   name: 'node list',
   summary: 'List the nodes that share the database; the one that answers comes first',
   options: CLIENT_OPTIONS,
@@ -31,7 +31,7 @@ const DRAINED: AwaitedState = {
     `the node ${id} has calls in flight after ${seconds} s: ${calls}; it stays drained`,
 };
 
-export const drainNode: Command = {
+export const nodeDrain: Command = {
   name: 'node drain',
   positionals: '<id>',
   summary: 'Make a node not ready, and open no new sessions there, until it is resumed or starts again',
@@ -49,7 +49,7 @@ export const drainNode: Command = {
   },
 };
 
-export const resumeNode: Command = {
+export const nodeResume: Command = {
   name: 'node resume',
   positionals: '<id>',
   summary: 'Make a drained node ready again',

@@ -7,7 +7,7 @@ import { type Fields, fields, objectsOf } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, pagedEntries, requireGateway, TEMPLATE_OPTION } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
-export const sessions: Command = {
+export const sessionList: Command = {
   name: 'session list',
   summary: 'List open sessions of MCP clients and where they are bound; an admin sees those of all callers',
   options: { ...TEMPLATE_OPTION, ...CLIENT_OPTIONS },
@@ -20,7 +20,7 @@ export const sessions: Command = {
   },
 };
 
-export const endSession: Command = {
+export const sessionEnd: Command = {
   name: 'session end',
   positionals: '<id>',
   summary: 'End a session of an MCP client, which has to initialize again',

@@ -15,7 +15,7 @@ import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import { WORKER_VARIABLE } from '../workers/messages.ts';
 
-export const start: Command = {
+export const gatewayStart: Command = {
   name: 'gateway start',
   summary: 'Start a gateway; runs until Ctrl-C or SIGTERM, then finishes the calls in flight',
   options: {
@@ -96,7 +96,7 @@ function demoConfig(config: Config): Config {
   return { ...config, databaseUrl: 'memory://', logLevel, rows };
 }
 
-export const stop: Command = {
+export const gatewayStop: Command = {
   name: 'gateway stop',
   summary: 'Stop the gateway in the background, when its calls in flight have ended',
   options: { ...DAEMON_OPTIONS, ...JSON_OPTION },
@@ -110,7 +110,7 @@ export const stop: Command = {
   },
 };
 
-export const restart: Command = {
+export const gatewayRestart: Command = {
   name: 'gateway restart',
   summary: 'Restart the gateway in the background with the options that it was started with',
   options: { ...DAEMON_OPTIONS, ...JSON_OPTION },
@@ -122,7 +122,7 @@ export const restart: Command = {
     if (!existsSync(folder))
       throw new CommandFailure(`the gateway keeps running: its folder ${folder} is gone`);
     // Invalid settings are reported before anything is stopped.
-    const line = readCommandLine([start], words);
+    const line = readCommandLine([gatewayStart], words);
     if (line.kind !== 'run') throw new CommandFailure(`"${words.join(' ')}" does not start a gateway`);
     // The gateway starts as the same node, also from a shell that does not have the name of the node.
     const nodeId = terminal.env[NODE_ID_VARIABLE] || daemon.nodeId;

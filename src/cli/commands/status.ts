@@ -26,7 +26,7 @@ import {
 } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
 
-export const list: Command = {
+export const instanceList: Command = {
   name: 'instance list',
   summary: 'List every registered instance and its state',
   options: { ...TEMPLATE_OPTION, ...WIDE_OPTION, ...CLIENT_OPTIONS },
@@ -88,7 +88,7 @@ function listing(input: CommandInput, terminal: Terminal, registry: unknown, has
  * Shows the state of the gateway. Exit code 0 also for a degraded one: it serves, so scripts that wait for a gateway
  * need not distinguish the two.
  */
-export const status: Command = {
+export const gatewayStatus: Command = {
   name: 'gateway status',
   summary:
     'Show the state of a gateway; exit code 0 when it is healthy or degraded, 1 when it is unhealthy or not running',
@@ -175,7 +175,7 @@ function recordsOf(values: unknown, field: string): readonly Fields[] {
 }
 
 /** Shows the health of the gateway, which needs no account, or that of a template, which does. */
-export const health: Command = {
+export const gatewayHealth: Command = {
   name: 'gateway health',
   positionals: '[template]',
   summary:
@@ -216,7 +216,7 @@ function templateHealth(terminal: Terminal, template: string, answer: Fields): s
 
 const WATCH_MS = 2_000;
 
-export const stats: Command = {
+export const gatewayStats: Command = {
   name: 'gateway stats',
   summary: 'Show calls, times and failures of each instance since the gateway started',
   options: {

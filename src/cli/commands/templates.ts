@@ -341,7 +341,7 @@ function changeOf(words: ReadonlyMap<string, string>, names: readonly string[]):
   return Object.fromEntries(settings);
 }
 
-export const deleteSettings = requestCommand({
+export const templateDeleteSettings = requestCommand({
   name: 'template delete-settings',
   positionals: '<template>',
   summary:

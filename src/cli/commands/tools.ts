@@ -14,7 +14,7 @@ import {
   requireGateway,
 } from '../remote/remote.ts';
 
-export const tools: Command = {
+export const toolList: Command = {
   name: 'tool list',
   positionals: '<template>',
   summary: 'List the tools of a template and their arguments; brackets mark optional ones',
@@ -49,7 +49,7 @@ function argumentsOf({ parameters }: Fields): string {
     .join(' ');
 }
 
-export const call: Command = {
+export const toolCall: Command = {
   name: 'tool call',
   positionals: '<template> <tool> [...arguments]',
   summary:

@@ -24,7 +24,7 @@ import { minute, printResult, type TableColumns, table } from '../output.ts';
 import { type Fields, fields, objectsOf } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, requireGateway } from '../remote/remote.ts';
 
-export const users: Command = {
+export const userList: Command = {
   name: 'user list',
   summary: 'List the users',
   options: ACCOUNT_CLIENT_OPTIONS,
@@ -54,7 +54,7 @@ const userColumns = (found: readonly Fields[]): TableColumns<Fields> => ({
   ID: 'id',
 });
 
-export const createUser: Command = {
+export const userCreate: Command = {
   name: 'user create',
   alias: 'gateway create-user',
   positionals: '<username>',
@@ -92,7 +92,7 @@ export const createUser: Command = {
   },
 };
 
-export const setPassword: Command = {
+export const userSetPassword: Command = {
   name: 'user set-password',
   positionals: '<username>',
   summary: 'Set a new password for a user; --local replaces a lost one in the database, without a login',
@@ -113,7 +113,7 @@ export const setPassword: Command = {
 };
 
 /** Changes a user: only the fields that the options name. */
-export const usersSet: Command = {
+export const userSet: Command = {
   name: 'user set',
   positionals: '<username>',
   summary: 'Change the role, the rights, the e-mail address or the state of a user',
@@ -155,7 +155,7 @@ export const usersSet: Command = {
   },
 };
 
-export const usersLink: Command = {
+export const userLink: Command = {
   name: 'user link',
   positionals: '<username>',
   summary: 'Let a user sign in with an account of an identity provider (auth.providers)',
@@ -178,7 +178,7 @@ export const usersLink: Command = {
   },
 };
 
-export const usersUnlink: Command = {
+export const userUnlink: Command = {
   name: 'user unlink',
   positionals: '<username>',
   summary: 'End the link of a user with an account of an identity provider, and the sign-ins of the user',
@@ -193,7 +193,7 @@ export const usersUnlink: Command = {
   },
 };
 
-export const deleteUser: Command = {
+export const userDelete: Command = {
   name: 'user delete',
   positionals: '<username>',
   summary: 'Delete a user and the API keys of that user',

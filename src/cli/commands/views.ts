@@ -12,7 +12,7 @@ import { fileText, standardInput } from './template-import.ts';
 
 const PATH = '/gateway/views';
 
-export const views: Command = {
+export const viewList: Command = {
   name: 'view list',
   summary: 'List the views: MCP servers that are made of choices from templates',
   options: CLIENT_OPTIONS,
@@ -38,7 +38,7 @@ const COLUMNS: TableColumns<Fields> = {
   CHANGED: ({ updated_at: at }) => minute(at),
 };
 
-export const showView: Command = {
+export const viewShow: Command = {
   name: 'view show',
   positionals: '<id>',
   summary: 'Show the definition of a view as YAML, which "view set" takes back, and what is wrong with it',
@@ -54,7 +54,7 @@ export const showView: Command = {
   },
 };
 
-export const setView: Command = {
+export const viewSet: Command = {
   name: 'view set',
   positionals: '<file>',
   summary: 'Create or replace a view from a file of YAML or JSON; - is standard input',
@@ -73,7 +73,7 @@ export const setView: Command = {
   },
 };
 
-export const deleteView: Command = {
+export const viewDelete: Command = {
   name: 'view delete',
   positionals: '<id>',
   summary: 'Delete a view; its templates stay',
@@ -87,7 +87,7 @@ export const deleteView: Command = {
   },
 };
 
-export const previewView: Command = {
+export const viewPreview: Command = {
   name: 'view preview',
   positionals: '<id>',
   summary: 'Show what a view lists, and the tokens that the list takes',
