@@ -23,8 +23,8 @@ export type CommandLine =
   | { readonly kind: 'overview'; readonly group: string | undefined; readonly isRequested: boolean }
   | { readonly kind: 'version' };
 
-const HELP: readonly string[] = ['--help', '-h', 'help'];
-const VERSION: readonly string[] = ['--version', '-v', 'version'];
+const HELP_WORDS: readonly string[] = ['--help', '-h', 'help'];
+const VERSION_WORDS: readonly string[] = ['--version', '-v', 'version'];
 
 /** Finds the command of the words in the table and reads its options. Throws UsageError naming the nearest match. */
 export function readCommandLine(commands: readonly Command[], typed: readonly string[]): CommandLine {
@@ -36,8 +36,8 @@ export function readCommandLine(commands: readonly Command[], typed: readonly st
   const [word, ...rest] = group === undefined ? argv : afterFirst;
 
   if (word === undefined) return { kind: 'overview', group, isRequested: false };
-  if (HELP.includes(word)) return { kind: 'overview', group, isRequested: true };
-  if (VERSION.includes(word)) return { kind: 'version' };
+  if (HELP_WORDS.includes(word)) return { kind: 'overview', group, isRequested: true };
+  if (VERSION_WORDS.includes(word)) return { kind: 'version' };
   const name = group === undefined ? word : `${group} ${word}`;
   const command = commands.find((candidate) => candidate.name === name || candidate.alias === name);
   if (command === undefined) throw unknownWord(word, group, commands);
@@ -53,8 +53,8 @@ function readOptions(command: Command, all: readonly string[]): CommandLine {
   const given = words
     .filter((word) => /^-./.test(word) && !isNumeric(word))
     .map((word) => word.replace(/=.*$/s, ''));
-  if (given.some((word) => HELP.includes(word))) return { kind: 'help', command };
-  if (given.some((word) => VERSION.includes(word))) return { kind: 'version' };
+  if (given.some((word) => HELP_WORDS.includes(word))) return { kind: 'help', command };
+  if (given.some((word) => VERSION_WORDS.includes(word))) return { kind: 'version' };
   const flags = definitions.map(optionFlag);
   const unknown = given.find((word) => !flags.includes(word));
   if (unknown !== undefined) {

@@ -26,8 +26,8 @@ export function overview(
       'First steps',
       FIRST_STEPS.map((each) => ownCommand(each)),
     ),
-    rowSection('Options', [HELP, VERSION], columns),
-    rowSection('Environment', [URL, CREDENTIALS], columns),
+    rowSection('Options', [HELP_ROW, VERSION_ROW], columns),
+    rowSection('Environment', [URL_ROW, CREDENTIALS_ROW], columns),
     `Help for a command: ${ownCommand('instance list --help')}`,
   ].join('\n\n');
 }
@@ -51,8 +51,8 @@ export function groupHelp(
     `${about}.`,
     section('Usage', [`stagedoor ${group} <command> [options]`]),
     rowSection('Commands', [...shown.map(overviewRow), ...others], columns),
-    rowSection('Options', [HELP], columns),
-    ...(shown.some(talksToGateway) ? [rowSection('Environment', [URL, CREDENTIALS], columns)] : []),
+    rowSection('Options', [HELP_ROW], columns),
+    ...(shown.some(talksToGateway) ? [rowSection('Environment', [URL_ROW, CREDENTIALS_ROW], columns)] : []),
     `Help for a command: ${ownCommand(`${shown[0]?.name ?? ''} --help`)}`,
   ].join('\n\n');
 }
@@ -77,7 +77,7 @@ export function commandHelp(command: Command, columns?: number): string {
     ...options
       .filter(({ group = 'Options' }) => group === title)
       .map(({ flags, short, description }): HelpRow => [short ? `-${short}, ${flags}` : flags, description]),
-    ...(title === 'Options' ? [HELP] : []),
+    ...(title === 'Options' ? [HELP_ROW] : []),
   ];
   return [
     wrapLines(`${summary}.`, columns ?? Number.POSITIVE_INFINITY).join('\n'),
@@ -86,7 +86,7 @@ export function commandHelp(command: Command, columns?: number): string {
     ...(settingsOf === undefined
       ? []
       : [section('Settings', [`as for ${ownCommand(settingsOf)}, whose --help lists them`])]),
-    ...(talksToGateway(command) ? [rowSection('Environment', [CREDENTIALS], columns)] : []),
+    ...(talksToGateway(command) ? [rowSection('Environment', [CREDENTIALS_ROW], columns)] : []),
     ...(exampleLines.length > 0 ? [section('Examples', exampleLines)] : []),
   ].join('\n\n');
 }
@@ -95,13 +95,13 @@ function talksToGateway({ options }: Command): boolean {
   return '--url <url>' in options;
 }
 
-const URL: HelpRow = ['STAGEDOOR_URL', 'URL of the gateway, unless --url is given'];
-const CREDENTIALS: HelpRow = [
+const URL_ROW: HelpRow = ['STAGEDOOR_URL', 'URL of the gateway, unless --url is given'];
+const CREDENTIALS_ROW: HelpRow = [
   'STAGEDOOR_API_KEY',
   'API key for the gateway; default the token that "gateway login" has stored',
 ];
-const HELP: HelpRow = ['-h, --help', 'Show this help'];
-const VERSION: HelpRow = ['-v, --version', 'Show the version'];
+const HELP_ROW: HelpRow = ['-h, --help', 'Show this help'];
+const VERSION_ROW: HelpRow = ['-v, --version', 'Show the version'];
 
 function usage({ name, positionals = '' }: Pick<Command, 'name' | 'positionals'>): string {
   return `${name} ${positionals}`.trim();
