@@ -15,9 +15,9 @@ import { doctor } from './doctor.ts';
 import { gatewayEvents } from './events.ts';
 import { grantList, grantRevoke } from './grants.ts';
 import {
-  gatewaySync,
   instanceDeregister,
   instanceDrain,
+  instanceList,
   instanceRegister,
   instanceRestart,
   instanceResume,
@@ -29,7 +29,8 @@ import { gatewayLogLevel, gatewayLogs } from './logs.ts';
 import { nodeDrain, nodeList, nodeResume } from './nodes.ts';
 import { sessionEnd, sessionList } from './sessions.ts';
 import { gatewayRestart, gatewayStart, gatewayStop } from './start.ts';
-import { gatewayHealth, gatewayStats, gatewayStatus, instanceList } from './status.ts';
+import { gatewayHealth, gatewayStats, gatewayStatus } from './status.ts';
+import { gatewaySync } from './sync.ts';
 import { templateImport } from './template-import.ts';
 import { templateSearch } from './template-search.ts';
 import {

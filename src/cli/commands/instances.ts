@@ -1,5 +1,5 @@
-// Commands about one instance of a running gateway: `instance show | register | deregister | set | drain | resume | restart`;
-// `gateway sync`.
+// Commands about the instances of a running gateway:
+// `instance list | show | register | deregister | set | drain | resume | restart`.
 
 import { resolve } from 'node:path';
 import { filePieces } from '../../config/read-file.ts';
@@ -7,6 +7,7 @@ import { codeOf } from '../../domain/errors/errors.ts';
 import { isMissing } from '../../domain/instances/start-failure.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
+import { didYouMean } from '../../domain/nearest.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
@@ -16,14 +17,81 @@ import {
   elementsOf,
   type Fields,
   fields,
+  instancesOf,
   objectsOf,
   shownReasonOf,
   shownStateOf,
   warningsOf,
 } from '../remote/answers.ts';
-import { CLIENT_OPTIONS, GATEWAY_ANSWER_MS, ofTemplate, requireGateway } from '../remote/remote.ts';
+import {
+  CLIENT_OPTIONS,
+  GATEWAY_ANSWER_MS,
+  ofTemplate,
+  type Remote,
+  requireGateway,
+  TEMPLATE_OPTION,
+  WIDE_OPTION,
+} from '../remote/remote.ts';
 import { instancePath, requestCommand } from '../remote/request-command.ts';
 import type { Terminal } from '../terminal.ts';
+
+export const instanceList: Command = {
+  name: 'instance list',
+  summary: 'List every registered instance and its state',
+  options: { ...TEMPLATE_OPTION, ...WIDE_OPTION, ...CLIENT_OPTIONS },
+  examples: ['instance list', 'instance list --template search --wide', 'instance list --json'],
+  run: async (input, terminal) => {
+    const gateway = await requireGateway(input, terminal);
+    const registry = registryOfTemplate(await gateway.request('/gateway/registry'), input.text('template'));
+    const hasNodes = !input.has('json') && (await hasSeveralNodes(gateway, registry));
+    return printResult(input, terminal, registry, () => listing(input, terminal, registry, hasNodes));
+  },
+};
+
+/** The registry, or the part of one template. Throws CommandFailure when there is no such template. */
+export function registryOfTemplate(registry: unknown, template: string | undefined): unknown {
+  if (template === undefined) return registry;
+  const templates = fields(fields(registry).templates);
+  if (Object.hasOwn(templates, template)) return { templates: { [template]: templates[template] } };
+  const guess = didYouMean(template, Object.keys(templates));
+  throw new CommandFailure(`template "${template}" not found${guess === undefined ? '' : `; ${guess}`}`);
+}
+
+/** True when it is useful to name the node of each program. */
+async function hasSeveralNodes(gateway: Remote, registry: unknown): Promise<boolean> {
+  if (instancesOf(registry).every(({ node_id: node }) => typeof node !== 'string')) return false;
+  const answer = await gateway.request('/gateway/nodes').catch(() => undefined); // the list is shown without them
+  return objectsOf(fields(answer).nodes).filter(({ state }) => state !== 'ended').length > 1;
+}
+
+/** The node that runs the program of an instance; empty while none does, and for an endpoint. */
+function nodeOf({ node_id: node, running_on: runner }: Fields): unknown {
+  return runner === undefined ? (node ?? '') : (runner ?? '');
+}
+
+function listing(input: CommandInput, terminal: Terminal, registry: unknown, hasNodes: boolean): string {
+  const records = instancesOf(registry);
+  if (records.length === 0)
+    return `no instance is registered; "${ownCommand('instance register --help')}" shows how`;
+  return table(
+    terminal,
+    {
+      TEMPLATE: 'template_name',
+      INSTANCE: 'id',
+      TRANSPORT: 'transport',
+      ...(hasNodes && { NODE: nodeOf }),
+      STATE: (record) => stateWord(terminal, shownStateOf(record)),
+      WEIGHT: 'weight',
+      'IN FLIGHT': 'in_flight',
+      SESSIONS: 'sessions',
+      'DEDICATED PROCESSES': 'own_processes',
+      BACKEND: backendOf,
+      REASON: shownReasonOf,
+    },
+    records,
+    input,
+  );
+}
 
 export const instanceShow: Command = {
   name: 'instance show',
@@ -341,57 +409,3 @@ export const instanceSet: Command = {
     return printResult(input, terminal, record, () => detailLines(terminal, rows));
   },
 };
-
-/** The longest wait for all engines and clusters together, in ms. */
-const SYNC_MS = 60_000;
-
-export const gatewaySync: Command = {
-  name: 'gateway sync',
-  summary:
-    'Register and remove instances to match Docker, Podman, Kubernetes and the registry file; exit code 1 when no source answers',
-  options: {
-    '--dry-run': 'Show what would change, and change nothing',
-    '--namespace <name>': "Kubernetes namespace to search; default the gateway's own setting, mcp-servers",
-    '--all-namespaces': 'Search every Kubernetes namespace',
-    ...CLIENT_OPTIONS,
-  },
-  examples: ['gateway sync', 'gateway sync --dry-run', 'gateway sync --namespace tools --json'],
-  run: async (input, terminal) => {
-    input.refuseBoth('all-namespaces', 'namespace');
-    const namespace = input.has('all-namespaces') ? '*' : input.text('namespace');
-    const gateway = await requireGateway(input, terminal);
-    const body = { dry_run: input.has('dry-run'), namespace };
-    const answer = await gateway.request('/gateway/sync', { method: 'POST', body, timeoutMs: SYNC_MS });
-    const done = fields(answer);
-    printResult(input, terminal, answer, () => summary(terminal, done));
-    const hasReached = elementsOf(done.reached).length > 0;
-    const report = hasReached ? terminal.note : terminal.complain;
-    for (const warning of elementsOf(done.warnings)) report(`warning: ${printable(String(warning))}`);
-    return hasReached ? 0 : 1;
-  },
-};
-
-const ROWS = ['added', 'changed', 'removed', 'skipped'] as const;
-
-function summary(terminal: Terminal, done: Fields): string {
-  const rows: Fields[] = [
-    ...ROWS.flatMap((action) => objectsOf(done[action]).map((each) => ({ ...each, action }))),
-    ...elementsOf(done.settings).map((template) => ({
-      action: 'changed',
-      template_name: template,
-      reason: 'settings of the template',
-    })),
-  ];
-  const unchanged = elementsOf(done.unchanged).length;
-  const counts = [...ROWS.map((what) => `${objectsOf(done[what]).length} ${what}`), `${unchanged} unchanged`];
-  const last = `${counts.join(', ')}${done.dry_run === true ? '; nothing was changed (--dry-run)' : ''}`;
-  if (rows.length === 0) return last;
-  const columns = {
-    ACTION: 'action',
-    TEMPLATE: 'template_name',
-    INSTANCE: 'instance_id',
-    NAME: 'name',
-    REASON: 'reason',
-  };
-  return `${table(terminal, columns, rows)}\n\n${last}`;
-}

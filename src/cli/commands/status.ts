@@ -1,14 +1,10 @@
-// `stagedoor instance list`: every instance and its state. `stagedoor gateway status | health | stats`: the state of a running
-// gateway and of its templates; the calls of each instance.
+// `stagedoor gateway status | health | stats`: the state of a running gateway and of its templates; the calls of each instance.
 
-import { didYouMean } from '../../domain/nearest.ts';
-import { ownCommand } from '../../domain/version.ts';
 import type { Command, CommandInput } from '../command.ts';
-import { CommandFailure, GatewayRefusal, UsageError } from '../failures.ts';
+import { GatewayRefusal, UsageError } from '../failures.ts';
 import { pause, untilSignal } from '../foreground/stop-signals.ts';
 import { detailLines, duration, printResult, stateWord, type TableColumns, table } from '../output.ts';
 import {
-  backendOf,
   type Fields,
   fields,
   instancesOf,
@@ -25,64 +21,7 @@ import {
   WIDE_OPTION,
 } from '../remote/remote.ts';
 import type { Terminal } from '../terminal.ts';
-
-export const instanceList: Command = {
-  name: 'instance list',
-  summary: 'List every registered instance and its state',
-  options: { ...TEMPLATE_OPTION, ...WIDE_OPTION, ...CLIENT_OPTIONS },
-  examples: ['instance list', 'instance list --template search --wide', 'instance list --json'],
-  run: async (input, terminal) => {
-    const gateway = await requireGateway(input, terminal);
-    const registry = registryOf(await gateway.request('/gateway/registry'), input.text('template'));
-    const hasNodes = !input.has('json') && (await hasSeveralNodes(gateway, registry));
-    return printResult(input, terminal, registry, () => listing(input, terminal, registry, hasNodes));
-  },
-};
-
-/** The registry, or the part of one template. Throws CommandFailure when there is no such template. */
-function registryOf(registry: unknown, template: string | undefined): unknown {
-  if (template === undefined) return registry;
-  const templates = fields(fields(registry).templates);
-  if (Object.hasOwn(templates, template)) return { templates: { [template]: templates[template] } };
-  const guess = didYouMean(template, Object.keys(templates));
-  throw new CommandFailure(`template "${template}" not found${guess === undefined ? '' : `; ${guess}`}`);
-}
-
-/** True when it is useful to name the node of each program. */
-async function hasSeveralNodes(gateway: Remote, registry: unknown): Promise<boolean> {
-  if (instancesOf(registry).every(({ node_id: node }) => typeof node !== 'string')) return false;
-  const answer = await gateway.request('/gateway/nodes').catch(() => undefined); // the list is shown without them
-  return objectsOf(fields(answer).nodes).filter(({ state }) => state !== 'ended').length > 1;
-}
-
-/** The node that runs the program of an instance; empty while none does, and for an endpoint. */
-function nodeOf({ node_id: node, running_on: runner }: Fields): unknown {
-  return runner === undefined ? (node ?? '') : (runner ?? '');
-}
-
-function listing(input: CommandInput, terminal: Terminal, registry: unknown, hasNodes: boolean): string {
-  const records = instancesOf(registry);
-  if (records.length === 0)
-    return `no instance is registered; "${ownCommand('instance register --help')}" shows how`;
-  return table(
-    terminal,
-    {
-      TEMPLATE: 'template_name',
-      INSTANCE: 'id',
-      TRANSPORT: 'transport',
-      ...(hasNodes && { NODE: nodeOf }),
-      STATE: (record) => stateWord(terminal, shownStateOf(record)),
-      WEIGHT: 'weight',
-      'IN FLIGHT': 'in_flight',
-      SESSIONS: 'sessions',
-      'DEDICATED PROCESSES': 'own_processes',
-      BACKEND: backendOf,
-      REASON: shownReasonOf,
-    },
-    records,
-    input,
-  );
-}
+import { registryOfTemplate } from './instances.ts';
 
 /**
  * Shows the state of the gateway. Exit code 0 also for a degraded one: it serves, so scripts that wait for a gateway
@@ -265,7 +204,7 @@ async function sampleOf(
 ): Promise<GatewaySample> {
   const paths = ['/gateway/stats', '/gateway/registry'];
   const [stats, registry] = await Promise.all(paths.map((path) => gateway.request(path, { signal })));
-  return { template, stats, registry: registryOf(registry, template), atMs: performance.now() };
+  return { template, stats, registry: registryOfTemplate(registry, template), atMs: performance.now() };
 }
 
 async function watch(
