@@ -22,13 +22,12 @@ import { RecentCount } from './recent-count.ts';
 const FAILED_SHARE = 0.5;
 /** The largest part of the pool that may be ejected. */
 const EJECTED_SHARE = 0.5;
-/**
- * Durations in ms: the first suspension; the longest, up to which each further one doubles; and the time in the pool
- * that undoes one doubling.
- */
+/** The duration of the first suspension, in ms. Each further one takes twice as long. */
 const FIRST_OUT_MS = 5_000;
+/** The longest suspension, in ms. */
 const MAX_OUT_MS = 60_000;
-const FORGIVEN_MS = 60_000;
+/** The time in the pool that undoes one doubling, in ms. */
+const DOUBLING_FORGIVEN_MS = 60_000;
 /** For this time after a suspension, in ms, only a repeatable call may be the trial. */
 const REPEATABLE_TRIAL_MS = 1_000;
 /**
@@ -36,12 +35,11 @@ const REPEATABLE_TRIAL_MS = 1_000;
  * time, in ms.
  */
 const OFFER_MS = 5_000;
-/**
- * A candidate is avoided when this many of its newest calls have had no message for UNANSWERED_MS, and for this multiple
- * of the usual latency.
- */
+/** A candidate is avoided when this many of its newest calls are unanswered. */
 const UNANSWERED_CALLS = 3;
+/** The time without a message after which a call is unanswered, in ms. */
 const UNANSWERED_MS = 3_000;
+/** The same as a multiple of the usual latency; the longer one of both counts. */
 const UNANSWERED_TIMES_USUAL = 10;
 /**
  * The interval of the check for unanswered calls, in ms. No timer runs while every call has had a message, or there are
@@ -113,7 +111,7 @@ interface Suspended extends Suspension {
 /** The records of one pool: how the last calls of each candidate went, and which candidates are suspended. */
 export class Outliers<C extends object> {
   readonly #options: OutlierOptions<C>;
-  /** Records live as long as their candidate: its level and its calls under way count again after it was down. */
+  /** Records live as long as their candidate: its doublings and its calls under way count again after it was down. */
   readonly #records = new WeakMap<C, CandidateRecord<C>>();
   readonly #suspended = new Map<C, Suspended>();
   /**
@@ -286,7 +284,7 @@ export class Outliers<C extends object> {
     const { candidate, inSinceMs } = record;
     const now = this.#options.clock.now();
     if (!this.#suspended.has(candidate))
-      record.doublings = Math.max(0, record.doublings - Math.floor((now - inSinceMs) / FORGIVEN_MS));
+      record.doublings = Math.max(0, record.doublings - Math.floor((now - inSinceMs) / DOUBLING_FORGIVEN_MS));
     const forMs = Math.min(FIRST_OUT_MS * 2 ** record.doublings, MAX_OUT_MS);
     if (forMs < MAX_OUT_MS) record.doublings += 1;
     const untilMs = now + forMs;

@@ -43,9 +43,9 @@ export interface McpRequest {
    */
   readonly forward?: ((id: string) => Promise<boolean> | undefined) | undefined;
   /**
-   * Passes the `initialize` of a session, once it is counted, to the node of these instances, or to a node that can open the
-   * session where this node cannot, and its answer to the client. Undefined when there is no such node; false when that node does
-   * not open it.
+   * Passes the `initialize` of a session, once it is counted, to another node, and the answer to the client. The node is that of
+   * these instances; for `opener`, one that can open the session where this node cannot. Undefined when there is no such
+   * node; false when that node does not open it.
    */
   readonly openAt?:
     | ((where: readonly InstanceOnNode[] | 'opener') => Promise<boolean> | undefined)

@@ -75,7 +75,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   isAwaitingClient = false;
   /** True after the request was sent a second time in the same conversation: see ErrorFacts.isRepaired. */
   #isResent = false;
-  /** Handles the failure of the next attempt, when that one failed synchronously: runs after the end of this attempt. */
+  /** Runs after this attempt has ended: handles the failure of its successor, which failed while this one was being ended. */
   afterEnd: (() => void) | undefined;
   #hasEnded = false;
 

@@ -85,12 +85,15 @@ export interface LocalAnswer {
 
 /**
  * Why a call asks its route again. A `RetryKind`: an attempt, or the opening before it, has failed, and the call goes on in
- * this way if the route has a step for it. `silent`: the attempt has had no message for a third of the timeout; when the
- * route answers with a wait, the call ends the attempt and waits. `hedge`: the attempt has been silent as long, but
- * continues; the route may offer an instance for one more attempt beside it, now or after a wait.
+ * this way if the route has a step for it. The others: the attempt has had no message for a third of the timeout.
  */
 export interface StepReason {
-  readonly kind: RetryKind | 'silent' | 'hedge';
+  readonly kind:
+    | RetryKind
+    /** If the route answers with a wait, the call ends the attempt and waits. */
+    | 'silent'
+    /** The attempt continues. The route may offer an instance for one more attempt beside it, now or after a wait. */
+    | 'hedge';
   /** How the attempt was sent; undefined when it failed before its request was sent. */
   readonly plan: AttemptPlan | undefined;
 }

@@ -46,9 +46,9 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   #isAnswering = false;
   #overdue: GatewayError | undefined;
   readonly #attempts = new Attempts();
-  /** The failed attempt whose failure is being handled at the moment; its `ended` follows. */
+  /** The failed attempt whose failure is being handled at the moment; its `Attempt.end` follows, which calls `ended`. */
   #failing: Attempt | undefined;
-  /** The subscription to what comes before an attempt or replaces it: an opening, an answer of the route, or a wait. */
+  /** The subscription to an opening or a wait before the next attempt, or to the answer that the route gives in its place. */
   #preparation: Subscription | undefined;
   #isWaiting = false;
   /** The subscription to the route's search for an instance for a hedge, while silent attempts continue. */
@@ -82,7 +82,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     this.deadline = new Deadline(this, deps, shortCallTimer, timeoutMs, request.arrivedAtMs);
   }
 
-  // --- for the queue and the route -------------------------------------------------------------------------
+  // --- QueueEntry, RunningCall -----------------------------------------------------------------------------
 
   get ownerId(): string {
     return ownerIdOf(this.#request);
@@ -123,7 +123,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     return this.#attempts.newest?.isAwaitingClient === true;
   }
 
-  // --- for its attempts ------------------------------------------------------------------------------------
+  // --- AttemptedCall ---------------------------------------------------------------------------------------
 
   now(): number {
     return this.#deps.clock.now();
@@ -166,7 +166,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
     if (attempt === this.#failing) this.#failing = undefined;
   }
 
-  // --- for its deadline ------------------------------------------------------------------------------------
+  // --- TimedCall -------------------------------------------------------------------------------------------
 
   onSilent(): number {
     const now = this.#deps.clock.now();

@@ -1,7 +1,6 @@
 // The open transport of an instance, with what the instance learns from it: its tools, its messages, and the times of
-// the last ones. Its list of tools is not read by the ListReader of other lists: that one gives each page a turn of the event
-// loop, and a call that comes before it would ask the backend for a tool that it does not have. Nor has it anything to
-// share: of the items only names and hints are kept, which are counted with the instances.
+// the last ones. The ListReader does not read this list of tools: it would give each page a turn of the event loop, and a call
+// in between would not find its tool.
 
 import { tap } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';

@@ -55,7 +55,7 @@ export class BackendState {
   readonly #session: SessionCore;
   /** The function that ends the session's subscription, by resource URI. */
   readonly #releases = new Map<string, () => void>();
-  /** The URIs of the session's value as a set, and the list that the set was made from. */
+  /** Cache: the set of the value's `uris`, valid while that array is the same object. */
   #known: { readonly from: readonly string[]; readonly uris: ReadonlySet<string> } | undefined;
   /** URIs whose subscription was already restored in the conversation to which the session is moving. */
   #restored: ReadonlySet<string> | undefined;

@@ -42,7 +42,7 @@ const MAX_RECOVERED = 64;
  */
 const RECOVERED_MS = 1_000;
 
-/** Finds the bindings of all sessions of a gateway. */
+/** Opens the bindings of all sessions of a gateway, and keeps those that sessions share. */
 export class Binder {
   readonly deps: SessionDeps;
   /**

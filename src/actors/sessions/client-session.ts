@@ -94,9 +94,9 @@ export class ClientSession implements McpSession, SessionCore {
   }
 
   /**
-   * Prepares a session that was read, and is kept with that value: it prefers the instance that it had. Where it
-   * shared a conversation it has lost nothing and is bound again; elsewhere its next request decides, as after the
-   * loss of a conversation.
+   * Prepares the session after its value was read, and keeps it stored. The session prefers its former instance. If it
+   * shared a conversation there, it has lost nothing and is bound again; otherwise its next request decides, as after
+   * the loss of a conversation.
    */
   recoverAs(generation: number): void {
     this.generation = generation;
@@ -256,7 +256,7 @@ export class ClientSession implements McpSession, SessionCore {
     return true;
   }
 
-  // --- for its parts ---------------------------------------------------------------------------------------
+  // --- SessionCore -----------------------------------------------------------------------------------------
 
   get isUnbound(): boolean {
     return this.#contextIn('unbound') !== undefined;

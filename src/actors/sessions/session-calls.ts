@@ -24,7 +24,7 @@ interface Reserved extends Linked {
   readonly end: (error: GatewayError) => void;
 }
 
-/** The calls of one session. */
+/** Carries the calls of one session, and counts those under way and those between two rounds. */
 export class SessionCalls {
   readonly #session: SessionCore;
   readonly #underWay = new LinkedSet<SessionRoute>();

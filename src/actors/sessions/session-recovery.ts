@@ -60,7 +60,8 @@ export class SessionRecovery {
   ): Promise<void> | undefined {
     const life = lifeOf(id);
     if (life === undefined || !this.#mayBeStored(life) || this.#missing.has(id)) return undefined;
-    const attempt = `${id} ${ownerId}`; // another caller learns nothing, and takes nothing from the owner
+    // By owner, too: an attempt of another caller must neither reveal the session nor use the share of the owner.
+    const attempt = `${id} ${ownerId}`;
     if (this.#missing.has(attempt)) return undefined;
     const known = this.#underWay.get(attempt);
     if (known !== undefined) return known;

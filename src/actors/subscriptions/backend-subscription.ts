@@ -19,7 +19,7 @@ import { backOffMs } from '../back-off.ts';
 const ACKNOWLEDGED_MS = 5_000;
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 /** A subscription that was open for this long resets the back-off, in ms. */
-const FORGIVEN_MS = 30_000;
+const BACK_OFF_FORGIVEN_MS = 30_000;
 /** The random value of a back-off without jitter, which subscriptions of one instance do not need. */
 const MIDDLE = 0.5;
 
@@ -186,7 +186,7 @@ export class BackendSubscription {
     this.#current?.unsubscribe();
     this.#current = listening;
     listening.add(
-      timer$(this.#clock, FORGIVEN_MS).subscribe(() => {
+      timer$(this.#clock, BACK_OFF_FORGIVEN_MS).subscribe(() => {
         this.#failures = 0;
       }),
     );

@@ -36,8 +36,8 @@ interface CallContext {
   /** The id of the HTTP request, for events. */
   readonly requestId?: string | undefined;
   /**
-   * Asked before it is sent again, and when it has waited for a connection. False, after a freeze: another node may serve
-   * its session. Default: true.
+   * Called before the request is sent again, and before it is sent after a wait for a connection. False after a freeze of
+   * this node, when another node may serve the session. Default: true.
    */
   readonly mayBeSent?: () => boolean;
 }
@@ -59,8 +59,8 @@ export interface ExchangeRequest extends CallContext {
   /** The span of the attempt. Only its fields are sent, if the era of the backend permits. */
   readonly trace?: AttemptTrace;
   /**
-   * True: it is sent again in its conversation, after an error with `isRepaired`. A further refusal is its answer.
-   * Not sent itself.
+   * True for a request that is sent again in its conversation, after an error with `isRepaired`. If the backend refuses
+   * this one, too, the call has failed. Not sent itself.
    */
   readonly isResent?: boolean;
 }

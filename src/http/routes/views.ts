@@ -180,10 +180,10 @@ function requireTemplates(principal: Principal, { from }: ViewDefinition): void 
 }
 
 /**
- * Requires all tools of the templates of the view as it was, and an admin for a change of `approve`, for a view that an account
- * or a role names, since the change alters the rights of others, and for a view with `confirm`, which the change could make
- * ineffective. `after`: the new definition. Default: the view is deleted. TEMPLATE_NOT_FOUND, INSUFFICIENT_PERMISSIONS;
- * DATABASE_UNAVAILABLE.
+ * Requires all tools of the templates of the view as it was. Requires an admin, too, for a change of `approve`; for a view that
+ * an account or a role names, since the change alters the rights of others; and for a view with `confirm`, which the change
+ * could make ineffective. `after`: the new definition. Default: the view is deleted. TEMPLATE_NOT_FOUND,
+ * INSUFFICIENT_PERMISSIONS; DATABASE_UNAVAILABLE.
  */
 async function requireRightToWrite(
   principal: Principal,

@@ -256,7 +256,7 @@ class CallWithQuestions {
     this.#instanceId = sourced.instanceId;
     if (sourced.event.kind === 'request') this.#addQuestion(sourced.event);
     else if (isFinal(sourced.event))
-      this.#finish((subscriber) => subscriber.next(sourced), sizeOf(sourced.event));
+      this.#finish((subscriber) => subscriber.next(sourced), endBytes(sourced.event));
     else if (this.#subscriber !== undefined) this.#subscriber.next(sourced);
     else this.#buffered.put(sourced, 'params' in sourced.event ? sourced.event.params : {});
   }
@@ -393,11 +393,13 @@ function deliver(end: DeliverEnd, subscriber: CallSubscriber): void {
 
 const TOO_LARGE = 'the questions and results for absent clients reached their memory limit';
 
+/** The memory of the params of a question, which is kept as values. */
 function paramsBytes(params: JsonObject): number {
   return memoryOf(valuesIn(params, Number.POSITIVE_INFINITY), JSON.stringify(params).length);
 }
 
-function sizeOf(event: FinalEvent): number {
+/** The size of the end of a call: a result is kept as bytes, and the values of an error are few. */
+function endBytes(event: FinalEvent): number {
   if (event.kind === 'result') return event.result.bytes.length;
   return JSON.stringify(event.error).length;
 }
