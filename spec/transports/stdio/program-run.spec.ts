@@ -2,9 +2,9 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { programUser } from '../../../src/config/program-user.ts';
 import { childEnvironment, missingVariables } from '../../../src/domain/instances/command.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
+import { programUser } from '../../../src/server/program-user.ts';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';
 import { LineTail, STDERR_LINE_CHARACTERS, STDERR_LINES } from '../../../src/transports/stdio/line-tail.ts';
 import { ProgramRun, type ProgramRunOptions } from '../../../src/transports/stdio/program-run.ts';

@@ -3,9 +3,9 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
+import { ConfigError } from '../config/config-error.ts';
 import { messageOf } from '../domain/errors/errors.ts';
 import type { ProgramUser } from '../domain/instances/command.ts';
-import { ConfigError } from './config-error.ts';
 
 /** The longest wait for the directory of users, in ms: it may be on another machine. */
 const MAX_LOOKUP_MS = 10_000;
