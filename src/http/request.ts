@@ -47,7 +47,7 @@ export interface RequestState extends CountedRequest, McpLog {
   body?: unknown;
   /** The fields of the body, as text where they are forwarded; set by middleware/body.ts. */
   bodyFields?: JsonFields | undefined;
-  /** The name in the path, of a template or a view; set by middleware/routing.ts. */
+  /** The name in the path, of a template or a view; set by routing/handle.ts. */
   pathName?: string | undefined;
   /** Report of the MCP request; for a batch, of its latest request. */
   report?: HttpCallReport;

@@ -20,9 +20,9 @@ import {
   type RouteContext,
   type RouteMiddleware,
 } from '../request.ts';
-import type { HttpRoute, RawInput } from '../routing/route.ts';
 import type { Services } from '../services.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
+import type { HttpRoute, RawInput } from './route.ts';
 
 export function handle(
   route: HttpRoute,
