@@ -19,7 +19,6 @@ import type { OwnWorker, ServingGateway } from '../domain/nodes/workers.ts';
 import { sleep, systemClock } from '../domain/time/clock.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { HttpApp } from '../http/app.ts';
-import { watchClockSkew } from '../persistence/clock-skew.ts';
 import { describeDatabase } from '../persistence/database-url.ts';
 import { fileExposureOf, loadStore } from '../persistence/open.ts';
 import { type RevisionChange, watchRevision } from '../persistence/revision-watch.ts';
@@ -31,6 +30,7 @@ import {
 } from '../registry/files/registry-file.ts';
 import { readCatalogue } from '../templates/catalogue.ts';
 import { namesCollector } from '../tracing/tracing.ts';
+import { watchClockSkew } from './clock-skew.ts';
 import { configuredApp } from './configured-app.ts';
 import { configuredGateway } from './configured-gateway.ts';
 import { lockNodeOfFile, lockNodeOfServer } from './node-lock.ts';

@@ -77,7 +77,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/vault/connect-links.ts',
   'src/gateway/endpoint/used-confirmations.ts',
   'src/http/oauth/sign-ins/sign-ins.ts',
-  'src/persistence/clock-skew.ts',
+  'src/server/clock-skew.ts',
   'src/registry/kinds/instance-registry.ts',
   'src/registry/kinds/view-registry.ts',
   'src/server/server-auth.ts',

@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../src/domain/errors/gateway-errors.ts';
-import { watchClockSkew } from '../../src/persistence/clock-skew.ts';
+import { watchClockSkew } from '../../src/server/clock-skew.ts';
 import { suite } from '../helpers/suite.ts';
 import { passTurns } from '../helpers/time/turns.ts';
 

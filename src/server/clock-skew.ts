@@ -6,7 +6,7 @@ import { exhaustMap, merge, type Subscription } from 'rxjs';
 import { asGatewayError } from '../domain/errors/errors.ts';
 import { MAX_SKEW_MS, systemClock } from '../domain/time/clock.ts';
 import { ticks$, timer$ } from '../domain/time/clock-streams.ts';
-import type { Store } from './store.ts';
+import type { Store } from '../persistence/store.ts';
 
 const CHECK_MS = 3_600_000;
 /**
