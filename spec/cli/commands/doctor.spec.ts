@@ -99,6 +99,16 @@ test('names the instances of a running gateway that get no calls, ten of them', 
   assert.equal(texts.slice(10), ['warn and 4 other instances not healthy']);
 });
 
+test('asks the gateway that --url names, and not that of STAGEDOOR_URL', async () => {
+  const url = await serve((_, answer) => {
+    answer.setHeader('Content-Type', 'application/json').end(JSON.stringify({ build: '1', templates: {} }));
+  });
+  const { of } = await examined(['--url', url]);
+  for (const check of ['clock', 'instances', 'lists', 'views'])
+    assert.match(String(of(check)[0]?.text), url, check);
+  assert.match((await runCommand(['doctor', '--url', 'x'], ENV, folder())).err, '--url must be a URL');
+});
+
 test('names the items that a running gateway withholds at /mcp', async () => {
   const item = { list: 'tools', name: 'tools[2]', reason: 'its name is empty' };
   const registry = { templates: { good: { instances: [] }, odd: { instances: [], withheld: [item] } } };

@@ -6,11 +6,11 @@ import type { NamedCheckResult } from '../doctor/checks.ts';
 import type { ServerReport } from '../doctor/server.ts';
 import { wrapLines } from '../help.ts';
 import { printable, printResult } from '../output.ts';
-import { URL_OPTION } from '../remote/remote.ts';
+import { findGateway, namedUrl, URL_OPTION } from '../remote/remote.ts';
 import { SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Options of `doctor` with a server. */
+/** Options for the gateway, and of `doctor` with a server. */
 const SERVER_OPTIONS: OptionTable = {
   ...URL_OPTION,
   '--header <NAME=VALUE>...': 'Header for the server at a URL',
@@ -36,7 +36,8 @@ export const doctor: Command = {
   run: async (input, terminal) => {
     if (input.positionals.length > 0 || input.program !== undefined) return examineServer(input, terminal);
     const { examine } = await import('../doctor/checks.ts');
-    const checks = await terminal.busy('checking', () => examine(input, terminal));
+    const asking = await naming(input, terminal);
+    const checks = await terminal.busy('checking', () => examine(input, asking));
     const hasFailed = checks.some(({ status }) => status === 'fail');
     printResult(input, terminal, { ok: !hasFailed, checks }, () =>
       checks.map((each) => lines(terminal, each)).join('\n'),
@@ -44,6 +45,14 @@ export const doctor: Command = {
     return hasFailed ? 1 : 0;
   },
 };
+
+/** The terminal with the gateway of --url in place of STAGEDOOR_URL, which the checks ask. */
+async function naming(input: CommandInput, terminal: Terminal): Promise<Terminal> {
+  const url = input.text('url');
+  if (input.has('trust')) await findGateway(url, terminal, true);
+  if (url === undefined) return terminal;
+  return { ...terminal, env: { ...terminal.env, STAGEDOOR_URL: namedUrl(url, terminal.env) } };
+}
 
 async function examineServer(input: CommandInput, terminal: Terminal): Promise<number> {
   const { examineNamed } = await import('../doctor/server.ts');
