@@ -14,36 +14,37 @@ const MAX_NAMED = 3;
 /** The most tool lists in which a misspelt name is looked up: most instances have the same tools. */
 const MAX_LISTS = 16;
 
-/**
- * Why no instance takes a call. `lacking`: the tool that the asked instances lack. `bound`: the only
- * instance that may answer.
- */
-export function noInstanceError(
-  group: TemplateGroup,
-  lacking: string | undefined,
-  excluded: ReadonlySet<string> | undefined,
-  bound: InstanceRef | undefined,
-  allowed?: ToolRights,
-): GatewayError {
-  const isBound = bound !== undefined;
-  const unknown = lacking === undefined ? undefined : unknownTool(group, lacking, excluded, isBound, allowed);
+/** A call that no instance takes. */
+interface UntakenCall {
+  /** The tool that the asked instances lack; undefined when they lack none. */
+  readonly lacking: string | undefined;
+  /** The ids of instances at which the call is not tried again. */
+  readonly excluded: ReadonlySet<string> | undefined;
+  /** The only instance that may answer; undefined when several may. */
+  readonly bound: InstanceRef | undefined;
+  /** The tools that the caller may call. Default: all. */
+  readonly allowed?: ToolRights | undefined;
+}
+
+/** Why no instance takes a call. */
+export function noInstanceError(group: TemplateGroup, call: UntakenCall): GatewayError {
+  const { lacking, bound } = call;
+  const unknown = lacking === undefined ? undefined : unknownTool(group, lacking, call);
   if (unknown !== undefined) return unknown;
-  return isBound
+  return bound !== undefined
     ? backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' })
     : noHealthyError(group);
 }
 
 /**
  * TOOL_NOT_FOUND, with the nearest name, for a tool that an instance lacks. Undefined when another instance
- * that is not in `excluded` (ids) may become available, and may have the tool: it listed the tool before, or never
- * listed any and the name is not a misspelling. `isBound`: no other instance may answer.
+ * that is not excluded may become available, and may have the tool: it listed the tool before, or never listed any and
+ * the name is not a misspelling.
  */
 function unknownTool(
   group: TemplateGroup,
   tool: string,
-  excluded: ReadonlySet<string> | undefined,
-  isBound: boolean,
-  allowed?: ToolRights,
+  { excluded, bound, allowed }: UntakenCall,
 ): GatewayError | undefined {
   const near = nearestTool(group, tool, allowed);
   const mayHave = (instance: Instance): boolean => {
@@ -51,7 +52,7 @@ function unknownTool(
     const tools = toolsOf(instance);
     return tools === undefined ? near === undefined : tools.includes(tool);
   };
-  const mayExist = !isBound && group.instances.some(mayHave);
+  const mayExist = bound === undefined && group.instances.some(mayHave);
   return mayExist ? undefined : toolNotFound(tool, group.template, near);
 }
 

@@ -51,7 +51,8 @@ test('the error names three instances, and the number of the others', () => {
 test('a tool may exist while an untried instance may return, unless only one instance may answer', () => {
   const codeFor = (state: InstanceState, excluded: readonly string[], isBound = false): string => {
     const member = Object(instance('a', state));
-    return noInstanceError(groupOf([member]), 'x', new Set(excluded), isBound ? member : undefined).code;
+    const bound = isBound ? member : undefined;
+    return noInstanceError(groupOf([member]), { lacking: 'x', excluded: new Set(excluded), bound }).code;
   };
   const states: readonly InstanceState[] = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'];
   assert.equal(

@@ -79,7 +79,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   afterEnd: (() => void) | undefined;
   #hasEnded = false;
 
-  /** `parent`: the span of the call; undefined when the call is not traced. */
+  /** `parent`: the span of the call; undefined when the call is not traced. Positional, like those of `Call`. */
   constructor(
     call: AttemptedCall,
     group: TemplateGroup,

@@ -59,7 +59,7 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   readonly number: number;
   endWait: (() => void) | undefined;
 
-  /** `shortCallTimer`: the timer that all short calls share. */
+  /** `shortCallTimer`: the timer that all short calls share. Positional: an object would be one more for each call. */
   constructor(
     deps: CallDeps,
     shortCallTimer: SharedTimer,
@@ -430,10 +430,11 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   }
 
   #noInstance(): GatewayError {
+    if (!this.#deps.isAccepting()) return shuttingDown();
     const { group, route } = this.#input;
-    return this.#deps.isAccepting()
-      ? noInstanceError(group, this.#tool.lacking, this.excluded, route.onlyInstance, this.#request.tools)
-      : shuttingDown();
+    const { lacking } = this.#tool;
+    const { onlyInstance: bound } = route;
+    return noInstanceError(group, { lacking, excluded: this.excluded, bound, allowed: this.#request.tools });
   }
 
   get #passedMs(): number {

@@ -45,7 +45,10 @@ export class Deadline implements Waiter {
   #isEnded = false;
   #disarm: (() => void) | undefined;
 
-  /** `shortCallTimer`: what all short calls share; it fires after OWN_TIMER_AFTER_MS. `arrivedAtMs`: see ExchangeRequest. */
+  /**
+   * `shortCallTimer`: what all short calls share; it fires after OWN_TIMER_AFTER_MS. `arrivedAtMs`: see ExchangeRequest.
+   * Positional, like those of `Call`.
+   */
   constructor(
     call: TimedCall,
     deps: CallDeps,

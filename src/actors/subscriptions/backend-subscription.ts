@@ -44,6 +44,16 @@ type Renewal =
   | { readonly kind: 'opening'; readonly listening: Listening };
 const NONE: Renewal = { kind: 'none' };
 
+interface BackendSubscriptionOptions {
+  /** The resources to subscribe to; undefined without clients. */
+  readonly wanted: () => ReadonlySet<string> | undefined;
+  /** Gets messages without the subscription id. */
+  readonly deliver: (notification: Notification) => void;
+  /** Called when the backend is subscribed to resources again, after updates may have been missed. */
+  readonly resumed: () => void;
+  readonly clock: Clock;
+}
+
 /** Subscribes to the changes of a modern backend with `subscriptions/listen`. Its owner must stop it. */
 export class BackendSubscription {
   readonly #clock: Clock;
@@ -65,17 +75,9 @@ export class BackendSubscription {
   #isScheduled = false;
   readonly #settled = new Subject<void>();
 
-  /**
-   * `wanted` returns the resources to subscribe to; undefined without clients. `deliver` gets messages without the
-   * subscription id. `resumed` is called when the backend is subscribed to resources again, after updates may have
-   * been missed.
-   */
   constructor(
     conversation: Pick<Conversation, 'handshake' | 'exchange'>,
-    wanted: () => ReadonlySet<string> | undefined,
-    deliver: (notification: Notification) => void,
-    resumed: () => void,
-    clock: Clock,
+    { wanted, deliver, resumed, clock }: BackendSubscriptionOptions,
   ) {
     this.#clock = clock;
     const { capabilities } = conversation.handshake;

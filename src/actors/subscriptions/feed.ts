@@ -71,14 +71,12 @@ export class Feed {
     this.#deps = deps;
     this.#conversation = conversation;
     if (conversation.handshake.era !== 'modern') return;
-    const wanted = () => (this.#clients.size > 0 ? this.#wanted() : undefined);
-    this.#subscription = new BackendSubscription(
-      conversation,
-      wanted,
-      (message) => this.#deliver(message),
-      () => this.#resumed(),
-      deps.clock,
-    );
+    this.#subscription = new BackendSubscription(conversation, {
+      wanted: () => (this.#clients.size > 0 ? this.#wanted() : undefined),
+      deliver: (message) => this.#deliver(message),
+      resumed: () => this.#resumed(),
+      clock: deps.clock,
+    });
   }
 
   /** True when the backend is subscribed to each resource by itself, with `subscribe`. */

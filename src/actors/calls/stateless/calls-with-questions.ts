@@ -171,7 +171,8 @@ export class CallsWithQuestions implements CallQuestions {
   }
 
   #add(ownerId: string, method: string, source: Subscription, subscriber: CallSubscriber): CallWithQuestions {
-    const asking = new CallWithQuestions(this, this.#newId(), ownerId, method, source, subscriber);
+    const id = this.#newId();
+    const asking = new CallWithQuestions({ table: this, id, ownerId, method, source, subscriber });
     this.#calls.set(asking.id, asking);
     this.#shares.take(ownerId);
     return asking;
@@ -208,6 +209,16 @@ const GATHERING_MS = 50;
 /** The most open questions of one call; further ones are refused. */
 const MAX_OPEN = 64;
 
+interface CallWithQuestionsOptions {
+  readonly table: CallsWithQuestions;
+  readonly id: string;
+  readonly ownerId: string;
+  readonly method: string;
+  /** The subscription to the exchange; unsubscribing cancels it. */
+  readonly source: Subscription;
+  readonly subscriber: CallSubscriber;
+}
+
 class CallWithQuestions {
   readonly id: string;
   readonly ownerId: string;
@@ -224,15 +235,7 @@ class CallWithQuestions {
   /** The memory of the open questions, in bytes. */
   #questionBytes = 0;
 
-  /** `source`: the subscription to the exchange; unsubscribing cancels it. */
-  constructor(
-    table: CallsWithQuestions,
-    id: string,
-    ownerId: string,
-    method: string,
-    source: Subscription,
-    subscriber: CallSubscriber,
-  ) {
+  constructor({ table, id, ownerId, method, source, subscriber }: CallWithQuestionsOptions) {
     this.#table = table;
     this.id = id;
     this.ownerId = ownerId;
