@@ -17,7 +17,8 @@ const ADA: Principal = {
   ...{ scopes: new Set<Scope>(['tools:call']), templates: new Set(['demo']), hourlyLimit: 2 },
 };
 
-type KnownCaller = Parameters<typeof authorize>[1];
+type KnownCaller = Parameters<typeof authorize>[1]['auth'];
+const PROXIES = { address: () => undefined };
 
 // Callers that are known at once: scopes.spec.ts. A gateway during its start: routes/health.spec.ts.
 test('waits for credentials and a shared rate limit, and consumes the limit before it refuses', async () => {
@@ -33,7 +34,7 @@ test('waits for credentials and a shared rate limit, and consumes the limit befo
   const known: KnownCaller = { limiter, authenticate: async () => ADA };
   const app = await startRoute(
     '/:template',
-    authorize({ path: '/:template', scope: 'tools:call' }, known, { address: () => undefined }),
+    authorize({ path: '/:template', scope: 'tools:call' }, { auth: known, proxies: PROXIES }),
     (context) => respond(context, json(200, {})),
   );
   for (const [path, status, remaining] of [
@@ -59,9 +60,10 @@ test('calls the next step synchronously when the credentials are cached and the 
   const app = await startRoute(
     '/:template',
     (context, next) => {
-      const entered = authorize({ path: '/:template', scope: 'tools:call' }, known, {
-        address: () => undefined,
-      })(context, next);
+      const entered = authorize(
+        { path: '/:template', scope: 'tools:call' },
+        { auth: known, proxies: PROXIES },
+      )(context, next);
       assert.ok(isInside, 'nothing was waited for');
       return entered;
     },

@@ -27,6 +27,13 @@ import type { UnreadAnswers } from '../replies/unread-answers.ts';
 import type { Challenge, RouteContext, RouteMiddleware } from '../request.ts';
 import type { HttpRoute } from '../routing/route.ts';
 
+interface AuthorizeOptions {
+  readonly auth: Pick<Auth, 'authenticate' | 'limiter'>;
+  readonly proxies: Pick<Proxies, 'address'>;
+  readonly mayUsePath?: MayUsePath | undefined;
+  readonly challenge?: Challenge | undefined;
+}
+
 /**
  * Authorizes a request and leaves `principal`, `check`, `rateLimit` and `challenge` in the state. In this order:
  * 401 for bad credentials, 429 over the limit (unless the route is uncounted), 403 without the scope, 404 for a
@@ -36,10 +43,7 @@ import type { HttpRoute } from '../routing/route.ts';
  */
 export function authorize(
   route: Pick<HttpRoute, 'path' | 'scope' | 'speaks' | 'isUncounted'>,
-  auth: Pick<Auth, 'authenticate' | 'limiter'>,
-  proxies: Pick<Proxies, 'address'>,
-  mayUsePath?: MayUsePath,
-  challenge?: Challenge,
+  { auth, proxies, mayUsePath, challenge }: AuthorizeOptions,
 ): RouteMiddleware {
   if (route.scope === 'open') return (_context, next) => next();
   const anyOf = [route.scope].flat();

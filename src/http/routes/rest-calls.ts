@@ -97,9 +97,13 @@ export const restCallRoutes: readonly HttpRoute[] = [
     result: CallToolResult,
     errors: ['TOOL_NOT_FOUND', 'INVALID_TOOL_ARGUMENTS', 'CONFIRMATION_REQUIRED'],
   }),
-  listRoute('tools', 'tools', 'tools', Tool, toolRecord, ToolListAnswer),
-  listRoute('resources', 'resources', 'resources', Resource),
-  listRoute('resourceTemplates', 'resource templates', 'resources', ResourceTemplate),
+  listRoute('tools', { item: Tool, show: toolRecord, body: ToolListAnswer }),
+  listRoute('resources', { item: Resource }),
+  listRoute('resourceTemplates', {
+    what: 'resource templates',
+    feature: 'resources',
+    item: ResourceTemplate,
+  }),
   requestRoute('resources/read', 'Read a resource from a healthy instance', {
     body: ReadResourceBody,
     result: Type.Object({
@@ -107,7 +111,7 @@ export const restCallRoutes: readonly HttpRoute[] = [
     }),
     errors: ['RESOURCE_NOT_FOUND'],
   }),
-  listRoute('prompts', 'prompts', 'prompts', Prompt),
+  listRoute('prompts', { item: Prompt }),
   requestRoute('prompts/get', 'Get a prompt from a healthy instance', {
     body: GetPromptBody,
     result: Type.Object({
@@ -124,19 +128,23 @@ export const restCallRoutes: readonly HttpRoute[] = [
   }),
 ];
 
-/** Answers a list of a template. `feature`: the capability of servers with such a list. */
-function listRoute(
-  field: ListField,
-  what: string,
-  feature: string,
-  item: TSchema,
-  show = (value: JsonObject): object => value,
-  body: TSchema = Type.Object({
-    [field]: Type.Array(item),
-    count: Type.Integer(),
-    warning: Type.Optional(ListWarning),
-  }),
-): HttpRoute {
+interface ListRouteOptions {
+  readonly item: TSchema;
+  /** Default: the field. */
+  readonly what?: string;
+  /** The capability of servers with such a list. Default: the field. */
+  readonly feature?: string;
+  /** Makes the record of an item. Default: the item itself. */
+  readonly show?: (value: JsonObject) => object;
+  /** Default: an object with the items, their count, and a warning. */
+  readonly body?: TSchema;
+}
+
+/** Answers a list of a template. */
+function listRoute(field: ListField, options: ListRouteOptions): HttpRoute {
+  const { item, what = field, feature = field, show = (value) => value } = options;
+  const items = { [field]: Type.Array(item), count: Type.Integer(), warning: Type.Optional(ListWarning) };
+  const { body = Type.Object(items) } = options;
   return defineRoute('GET', `/mcp/:template/${LIST_METHODS[field]}`, {
     summary: `List the ${what} of a template`,
     scope: ['gateway:read', 'tools:call'],

@@ -93,7 +93,7 @@ export function routeTables(options: RouteTablesOptions): RouteTables {
     middlewareOf: middlewareFor({
       authorizeAt: (route) => [
         ...localAccounts(route, auth.isEnabled, proxies),
-        authorize(route, auth, proxies, mayUsePath, challenge(route)),
+        authorize(route, { auth, proxies, mayUsePath, challenge: challenge(route) }),
       ],
       limiter: auth.limiter,
       services,

@@ -161,7 +161,7 @@ export class ProviderSignIns {
         begun.proof,
       );
       const user = await this.#options.accounts.signIn(provider.setting, said);
-      this.#options.trail.record(entryOf(exchange, provider, 200, said, user));
+      this.#options.trail.record(entryOf(exchange, provider, { status: 200, answer: said, user }));
       const { path, headers } = await go(user, exchange);
       redirect(response, path, [...headers, ...this.#cookies(name, '')]);
     } catch (thrown) {
@@ -169,7 +169,7 @@ export class ProviderSignIns {
       const error = isFailure ? undefined : asGatewayError(thrown);
       const status = error?.status ?? (thrown instanceof ProviderFailure && thrown.isOver ? 403 : 503);
       if (status === 500) throw thrown;
-      this.#options.trail.recordFailure(entryOf(exchange, provider, status));
+      this.#options.trail.recordFailure(entryOf(exchange, provider, { status }));
       sendPage(
         response,
         faultPage(
@@ -243,12 +243,16 @@ export class ProviderSignIns {
   }
 }
 
+interface SignInEnd {
+  readonly status: number;
+  readonly answer?: ProviderAnswer;
+  readonly user?: User;
+}
+
 function entryOf(
   { address, requestId }: OAuthExchange,
   { setting }: IdentityProvider,
-  status: number,
-  answer?: ProviderAnswer,
-  user?: User,
+  { status, answer, user }: SignInEnd,
 ): NewEntry {
   return {
     actor: user === undefined ? 'unknown' : `user:${user.id}`,
