@@ -48,7 +48,7 @@ export class Endpoint implements McpEndpoint {
     if (request.headers['mcp-session-id'] === undefined && namesModern(request.headers)) {
       // The modern era has no GET and no DELETE.
       const { error } = refused(405, 'Method not allowed.');
-      throw new RpcFailure(405, error, null, ['Allow', 'POST']);
+      throw new RpcFailure(405, error, { headers: ['Allow', 'POST'] });
     }
     if (request.method === 'GET') return this.#legacy.get(request, reply, backends);
     return this.#legacy.delete(request, reply, backends);

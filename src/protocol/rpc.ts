@@ -6,6 +6,12 @@ import { asGatewayError, type ErrorCode, GatewayError, rpcCodeOf } from '../doma
 import type { JsonFields, JsonObject, JsonText } from '../domain/json/json.ts';
 import { idValue, type JsonRpcError, type JsonRpcId, RPC } from '../domain/mcp/jsonrpc.ts';
 
+interface RpcFailureOptions {
+  readonly id?: JsonRpcId | null;
+  readonly headers?: readonly string[];
+  readonly cause?: unknown;
+}
+
 /** A refusal: thrown before the answer has begun, or written in place of an awaited answer. */
 export class RpcFailure extends Error {
   /** The HTTP status, if the answer has not begun yet. */
@@ -16,13 +22,8 @@ export class RpcFailure extends Error {
   /** Headers as names and values, alternating. */
   readonly headers: readonly string[];
 
-  constructor(
-    status: number,
-    error: JsonRpcError,
-    id: JsonRpcId | null = null,
-    headers: readonly string[] = [],
-    cause?: unknown,
-  ) {
+  constructor(status: number, error: JsonRpcError, options: RpcFailureOptions = {}) {
+    const { id = null, headers = [], cause } = options;
     super(error.message, cause === undefined ? undefined : { cause });
     this.name = 'RpcFailure';
     this.status = status;
@@ -51,12 +52,12 @@ export class RpcFailure extends Error {
 export function rpcFailureOf(thrown: unknown, id: JsonRpcId | null = null): RpcFailure {
   if (thrown instanceof RpcFailure) {
     if (id === null || thrown.id !== null) return thrown;
-    return new RpcFailure(thrown.status, thrown.error, id, thrown.headers, thrown.cause);
+    return new RpcFailure(thrown.status, thrown.error, { id, headers: thrown.headers, cause: thrown.cause });
   }
   const error = asGatewayError(thrown);
   const { retryAfterSeconds } = error.facts;
   const headers = retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)];
-  return new RpcFailure(error.status, jsonRpcErrorOf(error), id, headers, error);
+  return new RpcFailure(error.status, jsonRpcErrorOf(error), { id, headers, cause: error });
 }
 
 /** The internal error behind a failure, which the answer does not show; undefined for any other failure. */

@@ -171,7 +171,11 @@ test('answer over JSON-RPC with a message, its status and its headers', async ()
   assert.equal([answer.status, answer.body], [404, { jsonrpc: '2.0', id: null, error }]);
   assert.equal([headers.get('content-type'), headers.get('x-request-id')], ['application/json', 'r1']);
   assert.equal([headers.get('retry-after'), answer.logged], [null, []]);
-  const failure = new RpcFailure(405, { code: -32_000, message: 'Not here' }, 7, ['Allow', 'POST']);
+  const failure = new RpcFailure(
+    405,
+    { code: -32_000, message: 'Not here' },
+    { id: 7, headers: ['Allow', 'POST'] },
+  );
   for (const [thrown, status, name, value, id] of [
     [failure, 405, 'allow', 'POST', 7],
     [rateLimitExceeded(5, 99), 429, 'retry-after', '99', null],

@@ -116,13 +116,8 @@ export class AggregateBackends implements Backends {
 
   async openSession(owner: Owner, profile: ClientProfile, { id }: SessionOpening = {}): Promise<McpSession> {
     const handshake = this.#handshake(owner);
-    const session = new AggregateSession(
-      newAggregateSession(owner, profile, handshake, this.#selection.view),
-      owner,
-      handshake,
-      this.#sessionDeps,
-      id,
-    );
+    const value = newAggregateSession(owner, profile, handshake, this.#selection.view);
+    const session = new AggregateSession({ value, owner, handshake, id }, this.#sessionDeps);
     this.#options.sessions.add(session);
     this.#noteOpen(session);
     return session;
@@ -137,7 +132,7 @@ export class AggregateBackends implements Backends {
   recoverFrom(id: string, value: AggregateSessionValue, owner: Owner, generation: number): AggregateSession {
     if (this.#options.sessions.findAny(id) !== undefined) throw sessionLost('it is open already');
     const handshake = { ...checkRecoverable(value, owner, this.#options.movesUnsafe), greeting: {} };
-    const session = new AggregateSession(value, owner, handshake, this.#sessionDeps, id);
+    const session = new AggregateSession({ value, owner, handshake, id }, this.#sessionDeps);
     this.#options.sessions.add(session, { mayEndOthers: false });
     this.#noteOpen(session);
     session.recoverAs(generation);

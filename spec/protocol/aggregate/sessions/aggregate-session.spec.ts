@@ -57,7 +57,7 @@ function setUp(owner: Owner = ADA, scheduler = untimedScheduler()) {
   };
   const aggregated = new AggregateBackends({ ...deps, lists, indexes: new ToolIndexes() });
   const route = aggregated.route.bind(aggregated);
-  const session = new AggregateSession(value, owner, HANDSHAKE, { ...deps, route });
+  const session = new AggregateSession({ value, owner, handshake: HANDSHAKE }, { ...deps, route });
   const ask = async (request: ExchangeRequest) => {
     const { event } = await firstValueFrom(session.exchange(request));
     return event.kind === 'result' ? event.result.value : event;

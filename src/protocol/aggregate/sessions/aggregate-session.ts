@@ -89,6 +89,15 @@ export interface AggregateSessionDeps extends Timing {
   readonly listChanges$: Observable<ListChange>;
 }
 
+interface AggregateSessionInput {
+  readonly value: AggregateSessionValue;
+  /** The owner of the value, for which `isAllowedFor` is true. */
+  readonly owner: Owner;
+  readonly handshake: Handshake;
+  /** The id of a session that was read again. Default: a new one. */
+  readonly id?: string | undefined;
+}
+
 /** One client's session. Closing removes it from AllSessions. */
 export class AggregateSession implements McpSession {
   readonly activity = new SessionActivity();
@@ -112,14 +121,8 @@ export class AggregateSession implements McpSession {
   /** True once its client has listened. The first time sessions are opened at once: the session may have been read again. */
   #hasListened = false;
 
-  /** `owner`: that of the value, for which `isAllowedFor` is true. `id`: that of a session which was read again. */
-  constructor(
-    value: AggregateSessionValue,
-    owner: Owner,
-    handshake: Handshake,
-    deps: AggregateSessionDeps,
-    id = deps.sessions.newId(),
-  ) {
+  constructor(session: AggregateSessionInput, deps: AggregateSessionDeps) {
+    const { value, owner, handshake, id = deps.sessions.newId() } = session;
     this.#value = value;
     this.#owner = owner;
     this.handshake = handshake;
