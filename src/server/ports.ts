@@ -19,6 +19,15 @@ export interface OpenPorts {
   readonly scrapes: Listeners | undefined;
 }
 
+interface PortsOptions {
+  readonly bounds: Pick<ConnectionBounds, 'total' | 'files' | 'unfinishedBytes'>;
+  readonly log: Logger;
+  /** See publicTlsOf. */
+  readonly tls: PublicTls | undefined;
+  /** The numbers that the gateway of a worker has. */
+  readonly kept: PortNumbers | undefined;
+}
+
 /** The ports of one server. A request is answered with 503 until `serve` is set. */
 export class Ports {
   /** Serves every request. While the gateway starts: 503. */
@@ -35,14 +44,7 @@ export class Ports {
   /** The numbers of the ports; until they are open those of the settings, where 0 means any. */
   #numbers: readonly number[];
 
-  /** `tls`: see publicTlsOf. `kept`: the numbers that the gateway of a worker has. */
-  constructor(
-    config: Config,
-    bounds: Pick<ConnectionBounds, 'total' | 'files' | 'unfinishedBytes'>,
-    log: Logger,
-    tls: PublicTls | undefined,
-    kept: PortNumbers | undefined,
-  ) {
+  constructor(config: Config, { bounds, log, tls, kept }: PortsOptions) {
     this.#config = config;
     this.#log = log;
     this.#tls = tls;

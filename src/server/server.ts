@@ -178,7 +178,7 @@ async function bindPorts({ config, log, worker, memoryBytes, onUndo }: Start) {
   onUndo(async () => tls?.close());
   const bounds = memoryBounds(memoryBytes, tls && TLS_CONNECTION_BYTES);
   const connections = { ...bounds.connections, files: lastClientFile() };
-  const ports = new Ports(config, connections, log, tls, worker?.gateway?.ports);
+  const ports = new Ports(config, { bounds: connections, log, tls, kept: worker?.gateway?.ports });
   // The others serve until this worker is ready: none of their clients gets a connection to one that starts.
   const early = worker?.gateway === undefined ? await ports.open(onUndo) : undefined;
   const ids = idsOf(config, worker, early?.listeners.urls[0]);

@@ -70,7 +70,13 @@ test('shows no calls and creates no key when no server is healthy', async () => 
 const url = 'http://127.0.0.1:8080';
 
 test('reads bodies from files on Windows, which avoids nested quotes', () => {
-  const [listed, called] = demoCalls(url, 'scratch', 'sd_1', ['everything', 'memory'], true);
+  const [listed, called] = demoCalls({
+    url,
+    folder: 'scratch',
+    apiKey: 'sd_1',
+    healthy: ['everything', 'memory'],
+    isWindows: true,
+  });
   assert.is(listed?.line, `curl.exe -s ${url}/mcp/everything/tools/list -H "X-API-Key: sd_1"`);
   assert.equal(called?.file?.body, '{"name":"echo","arguments":{"message":"hello"}}');
   assert.match(String(called?.line), / -H "Content-Type: application\/json" -d "@scratch.echo\.json"$/);

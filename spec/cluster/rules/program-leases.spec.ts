@@ -43,7 +43,7 @@ programs(
   'a node that takes no programs knows who runs them, and takes none, also when there is no other',
   () => {
     const node = new Driven([row('b')], [program({ program: FIRST, life: 'life-b' })]);
-    node.state = newNode('a', 'life-a', node.now, undefined, true);
+    node.state = newNode('a', 'life-a', node.now, { takesNoPrograms: true });
     node.beating.add('life-b');
     node.pass(20_000);
     assert.is(node.state.programs.get(FIRST)?.row.life, 'life-b');

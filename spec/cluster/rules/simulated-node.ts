@@ -64,7 +64,7 @@ export class SimulatedNode {
     this.id = id;
     this.machine = machine;
     this.#cluster = cluster;
-    this.state = newNode(id, this.#draw(), this.moment, TIMES);
+    this.state = newNode(id, this.#draw(), this.moment, { times: TIMES });
     this.#world.note(() => `${this.name} starts as ${this.state.own.life}`);
     // The reaper compares both clocks, too: its process may be dead by then.
     machine.onWake.push((ms) => {

@@ -67,7 +67,7 @@ export const connect: Command = {
     const { changeEntry } = await import('../connect/config-file.ts');
     const [kind] = kinds;
     if (input.has('remove') && kind !== undefined) {
-      await changeEntry(kind, entryName(input), undefined, input, terminal);
+      await changeEntry({ kind, template: entryName(input), target: undefined }, input, terminal);
       return 0;
     }
     const notes: string[] = [];
@@ -80,7 +80,7 @@ export const connect: Command = {
     const isWritten = input.has('write') && only !== undefined;
     const isUnread = input.has('yes') || input.has('user');
     if (isUnread && !input.has('trust')) for (const each of planned) refuseOtherAddress(each.target);
-    if (isWritten) await changeEntry(only.kind, entryName(input), only.target, input, terminal);
+    if (isWritten) await changeEntry({ ...only, template: entryName(input) }, input, terminal);
     const output = input.text('output');
     const write = resultWriter(terminal, output);
     const person = await personOf(input, terminal, planned);

@@ -117,11 +117,16 @@ function differenceOf(before: string, after: string): string {
 
 const AROUND = 3;
 
+interface EntryChange {
+  readonly kind: ConnectKind;
+  readonly template: string;
+  /** The new entry; undefined to remove it. */
+  readonly target: ConnectTarget | undefined;
+}
+
+/** Shows the change of the file of a client, and makes it once the user agrees. */
 export async function changeEntry(
-  { file, title }: ConnectKind,
-  template: string,
-  /** The new entry. Undefined removes the entry. */
-  target: ConnectTarget | undefined,
+  { kind: { file, title }, template, target }: EntryChange,
   input: CommandInput,
   terminal: Terminal,
 ): Promise<void> {

@@ -51,7 +51,7 @@ export function openDemo(setup: DemoSetup, terminal: Pick<Terminal, 'print' | 'p
       const wanted = { name: 'demo', permissions: ['gateway:read', 'tools:call'], expiresAt } as const;
       const needsKey = healthy.length > 0 && setup.auth.isEnabled;
       const apiKey = needsKey ? (await setup.auth.accounts.createApiKey(wanted)).key : undefined;
-      const calls = demoCalls(url, scratch, apiKey, healthy);
+      const calls = demoCalls({ url, folder: scratch, apiKey, healthy });
       const invitation = calls.length === 0 ? 'The gateway keeps trying.' : 'To try in another terminal:';
       print(`\n${healthy.length} of ${servers.length} servers are healthy. ${invitation}`);
       if (apiKey !== undefined && process.platform !== 'win32') {
@@ -155,17 +155,20 @@ interface DemoCall {
   readonly file?: { readonly path: string; readonly body: string };
 }
 
+interface DemoCallsOptions {
+  readonly url: string;
+  readonly folder: string;
+  readonly apiKey: string | undefined;
+  readonly healthy: readonly string[];
+  readonly isWindows?: boolean;
+}
+
 /**
  * Calls that healthy templates can answer: three to `everything`, or else one to each of the others. No quoting of JSON works
  * in both cmd and PowerShell, so on Windows the body comes from a file below `folder`. `apiKey` is sent with every call.
  */
-export function demoCalls(
-  url: string,
-  folder: string,
-  apiKey: string | undefined,
-  healthy: readonly string[],
-  isWindows = process.platform === 'win32',
-): readonly DemoCall[] {
+export function demoCalls(options: DemoCallsOptions): readonly DemoCall[] {
+  const { url, folder, apiKey, healthy, isWindows = process.platform === 'win32' } = options;
   // In PowerShell `curl` is another command.
   const curl = isWindows ? 'curl.exe' : 'curl';
   const quoted = (text: string) => (isWindows ? `"${text}"` : `'${text}'`);

@@ -23,7 +23,8 @@ export class NodeRules {
 
   constructor(options: NodeRulesOptions) {
     this.#options = options;
-    this.#state = newNode(options.node, options.life, this.now, undefined, options.takesNoPrograms);
+    const { node, life, takesNoPrograms } = options;
+    this.#state = newNode(node, life, this.now, { takesNoPrograms });
   }
 
   get state(): NodeState {

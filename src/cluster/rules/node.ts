@@ -141,13 +141,17 @@ export type NodeAction =
 
 type NodeTransition = Transition<NodeState, NodeAction>;
 
+interface NewNodeOptions {
+  readonly times?: LongTimes;
+  readonly takesNoPrograms?: boolean | undefined;
+}
+
 /** The state of a process that starts as `node`. */
 export function newNode(
   node: string,
   life: string,
   now: Moment,
-  times: LongTimes = LONG_TIMES,
-  takesNoPrograms = false,
+  { times = LONG_TIMES, takesNoPrograms = false }: NewNodeOptions = {},
 ): NodeState {
   const never = Number.NEGATIVE_INFINITY;
   return {

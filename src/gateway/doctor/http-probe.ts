@@ -29,7 +29,7 @@ export async function probeEndpoint(
   now: () => number,
 ): Promise<Finding[]> {
   const found = new Findings();
-  const probe = new HttpProbe(endpoint, headers, send, found, now);
+  const probe = new HttpProbe({ endpoint, headers, send, found, now });
   const inLegacy = await converseInLegacy(probe, found);
   if (probe.isRefused) return [...found.all];
   await probe.asOfUnknownSession();
@@ -37,6 +37,14 @@ export async function probeEndpoint(
   probe.isModern = true;
   compareEras(inLegacy, await converseInModern(probe, found), found);
   return [...found.all];
+}
+
+interface HttpProbeOptions {
+  readonly endpoint: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly send: Send;
+  readonly found: Findings;
+  readonly now: () => number;
 }
 
 class HttpProbe implements Wire {
@@ -50,13 +58,7 @@ class HttpProbe implements Wire {
   readonly #now: () => number;
   #session: string | undefined;
 
-  constructor(
-    endpoint: string,
-    headers: Readonly<Record<string, string>>,
-    send: Send,
-    found: Findings,
-    now: () => number,
-  ) {
+  constructor({ endpoint, headers, send, found, now }: HttpProbeOptions) {
     this.#endpoint = endpoint;
     this.#headers = headers;
     this.#send = send;
