@@ -80,36 +80,44 @@ function listingOf(
       continue;
     }
     const own = (slicesOf.get(`${namespace}/${name}`) ?? []).toSorted(byAddressType);
-    for (const slice of own) {
-      const port = portOf(slice);
-      for (const endpoint of listOf(slice.endpoints)) {
-        const { kind, name: pod, uid } = fieldsOf(endpoint.targetRef);
-        const [address] = Array.isArray(endpoint.addresses) ? endpoint.addresses : [];
-        if (kind !== 'Pod' || typeof uid !== 'string') {
-          skip(String(name), 'it has an endpoint that is not a pod');
-        } else if (fieldsOf(endpoint.conditions).ready === false) {
-          skip(String(pod), 'it is not ready');
-        } else if (typeof port === 'string') {
-          skip(String(pod), port);
-        } else if (typeof address === 'string') {
-          const id = instanceIdOf(template, uid);
-          if (found.has(`${template}/${id}`)) continue;
-          const isSse = hintsOf(template)?.transport === 'sse';
-          found.set(`${template}/${id}`, {
-            template,
-            id,
-            name: `${namespace}/${pod}`,
-            origin: originOf(namespace),
-            input: {
-              endpoint: `http://${joinHostPort(address, port)}`,
-              ...(isSse ? { transport: 'sse' as const } : {}),
-            },
-          });
-        }
+    for (const pod of own.flatMap(podsOf)) {
+      if ('reason' in pod) skip(pod.name ?? String(name), pod.reason);
+      else {
+        const id = instanceIdOf(template, pod.uid);
+        if (found.has(`${template}/${id}`)) continue;
+        const isSse = hintsOf(template)?.transport === 'sse';
+        found.set(`${template}/${id}`, {
+          template,
+          id,
+          name: `${namespace}/${pod.name}`,
+          origin: originOf(namespace),
+          input: { endpoint: pod.endpoint, ...(isSse ? { transport: 'sse' as const } : {}) },
+        });
       }
     }
   }
   return { found: [...found.values()], skipped: [...skipped.values()] };
+}
+
+/** A pod of a slice that takes calls; or an endpoint that does not, with the reason, and the name if it is a pod. */
+type SlicedPod =
+  | { readonly name: string; readonly uid: string; readonly endpoint: string }
+  | { readonly name: string | undefined; readonly reason: string };
+
+/** The pods of a slice, without those that have no address. */
+function podsOf(slice: JsonObject): readonly SlicedPod[] {
+  const port = portOf(slice);
+  return listOf(slice.endpoints).flatMap((endpoint): SlicedPod | [] => {
+    const { kind, name: written, uid } = fieldsOf(endpoint.targetRef);
+    const [address] = Array.isArray(endpoint.addresses) ? endpoint.addresses : [];
+    if (kind !== 'Pod' || typeof uid !== 'string')
+      return { name: undefined, reason: 'it has an endpoint that is not a pod' };
+    const name = String(written);
+    if (fieldsOf(endpoint.conditions).ready === false) return { name, reason: 'it is not ready' };
+    if (typeof port === 'string') return { name, reason: port };
+    if (typeof address !== 'string') return [];
+    return { name, uid, endpoint: `http://${joinHostPort(address, port)}` };
+  });
 }
 
 /** The pods of a Deployment of that platform. */

@@ -213,12 +213,15 @@ const HOME_AT_START = /^~\+?[\w.-]*(?=[/\\]|$)/;
  */
 async function foldersAbove(paths: readonly ProtectedPath[], walk: Walk): Promise<PathMeanings> {
   const found = new Map<string, string>();
+  const add = async (folder: string, meaning: string): Promise<void> => {
+    for (const key of keysOf((await walk(folder)).end)) if (!found.has(key)) found.set(key, meaning);
+  };
   for (const { path, what } of paths)
-    for (const spelled of new Set([path, (await walk(path)).end.path]))
-      for (const [index, above] of upwardsFrom(spelled).entries())
-        for (const key of keysOf((await walk(above)).end))
-          if (!found.has(key))
-            found.set(key, index === 0 ? `is ${what}` : `is a folder that holds ${what} (${path})`);
+    for (const spelled of new Set([path, (await walk(path)).end.path])) {
+      const [own = spelled, ...above] = upwardsFrom(spelled);
+      await add(own, `is ${what}`);
+      for (const folder of above) await add(folder, `is a folder that holds ${what} (${path})`);
+    }
   return found;
 }
 

@@ -103,29 +103,29 @@ export class OAuthKeys {
       const [row] = await store.find('key', [KEY]);
       const stored = row === undefined ? [] : readKeys(row);
       const keys = await rotated(stored, clock.wall());
-      let version = row?.version ?? 0;
-      if (keys !== stored) {
-        const at = new Date(clock.wall()).toISOString();
-        const next = {
-          kind: 'key',
-          key: KEY,
-          createdAt: row?.createdAt ?? at,
-          value: JSON.stringify(keys),
-        } as const;
-        const isMine = await store.replace(next, version);
-        if (!isMine) {
-          if (round >= ROUNDS) throw new Error('the signing keys cannot be stored');
-          // A row that cannot be decrypted is found by no node: its key is lost, and with it the tokens that it signed.
-          if (row === undefined && round > 0 && (await store.find('key', [KEY])).length === 0)
-            await store.delete('key', [KEY]);
-          continue;
-        }
-        version += 1;
+      const version = keys === stored ? (row?.version ?? 0) : await this.#store(keys, row);
+      if (version !== undefined) {
+        const set = { version, signing: signingOf(keys, clock.wall()), published: keys };
+        this.#known = { keys: set, atMs: clock.now() };
+        return set;
       }
-      const set = { version, signing: signingOf(keys, clock.wall()), published: keys };
-      this.#known = { keys: set, atMs: clock.now() };
-      return set;
+      if (round >= ROUNDS) throw new Error('the signing keys cannot be stored');
+      // A row that cannot be decrypted is found by no node: its key is lost, and with it the tokens that it signed.
+      if (row === undefined && round > 0 && (await store.find('key', [KEY])).length === 0)
+        await store.delete('key', [KEY]);
     }
+  }
+
+  /** Replaces the row; the new version, undefined when another node was first. */
+  async #store(keys: readonly SigningKey[], row: OAuthRow | undefined): Promise<number | undefined> {
+    const { store, clock } = this.#options;
+    const createdAt = row?.createdAt ?? new Date(clock.wall()).toISOString();
+    const version = row?.version ?? 0;
+    const isMine = await store.replace(
+      { kind: 'key', key: KEY, createdAt, value: JSON.stringify(keys) },
+      version,
+    );
+    return isMine ? version + 1 : undefined;
   }
 }
 

@@ -81,19 +81,20 @@ export async function rekey(
 ): Promise<RekeyResult> {
   const counts = { done: 0, current: 0, unreadable: 0 };
   const reasons: string[] = [];
+  const rekeyOne = async (encrypted: Encrypted, row: Row): Promise<void> => {
+    try {
+      const outcome = await rekeyRow(operations, encrypted, row, cipher);
+      if (outcome !== undefined) counts[outcome] += 1;
+    } catch (thrown) {
+      if (!(thrown instanceof CipherError)) throw thrown;
+      counts.unreadable += 1;
+      if (reasons.length < MAX_REKEY_REASONS)
+        reasons.push(`${encrypted.name(row)} cannot be read: ${thrown.message}`);
+    }
+  };
   for (const encrypted of ALL)
     for await (const rows of groupsOf(operations, encrypted)) {
-      for (const row of rows) {
-        try {
-          const outcome = await rekeyRow(operations, encrypted, row, cipher);
-          if (outcome !== undefined) counts[outcome] += 1;
-        } catch (thrown) {
-          if (!(thrown instanceof CipherError)) throw thrown;
-          counts.unreadable += 1;
-          if (reasons.length < MAX_REKEY_REASONS)
-            reasons.push(`${encrypted.name(row)} cannot be read: ${thrown.message}`);
-        }
-      }
+      for (const row of rows) await rekeyOne(encrypted, row);
       onProgress(counts.done + counts.current + counts.unreadable);
     }
   // Waits until the disk has all, also what a run that was interrupted wrote behind: the key before may be deleted then.
