@@ -17,10 +17,13 @@ export class CommandFailure extends Error {
 export class GatewayRefusal extends CommandFailure {
   /** The `error_code` of the answer. */
   readonly code: unknown;
+  /** True when the message says which name was probably meant. */
+  readonly hasSuggestion: boolean;
 
-  constructor(message: string, code: unknown) {
+  constructor(message: string, code: unknown, { hasSuggestion = false } = {}) {
     super(message);
     this.code = code;
+    this.hasSuggestion = hasSuggestion;
   }
 }
 

@@ -124,7 +124,8 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   TOOL_NOT_FOUND: {
     cause:
       'No available instance lists a tool with this name. Tools whose header declarations break the rules are not listed.',
-    remedy: 'List the tools with `stagedoor tool list <template>`; the log names the omitted tools.',
+    remedy:
+      'Call the tool in `suggestion`, if the answer has one; or list the tools with `stagedoor tool list <template>`. The log names the omitted tools.',
   },
   RESOURCE_NOT_FOUND: {
     cause: 'The server has no resource with this URI.',

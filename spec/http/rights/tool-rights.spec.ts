@@ -257,9 +257,11 @@ test('an own name at /mcp means the only template whose tool the caller may call
 test('suggestions for unknown names contain only tools of the list', async () => {
   const limited = await keyWith({ tools: ['git/issues_*', '!git/issues_delete'] });
   const answer = await app.as(limited, 'POST', '/mcp/git/tools/call', { body: { name: 'issues_delet' } });
+  assert.is(Object(answer.body).suggestion, undefined);
   assert.not.match(answer.text, /did you mean "issues_delete"/);
   const near = await app.as(limited, 'POST', '/mcp/git/tools/call', { body: { name: 'issues_lis' } });
   assert.match(near.text, /did you mean \\"issues_list\\"/);
+  assert.is(Object(near.body).suggestion, 'issues_list');
 });
 
 test('REST for a view lists the allowed tools, under the names of the view', async () => {

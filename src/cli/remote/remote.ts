@@ -272,11 +272,12 @@ function contentOf({ body, form }: RemoteRequest, { headers }: RequestCredential
 
 /** The gateway's error body as one line, without its request id, which only helps readers of the log. */
 function refusalOf(answer: object, { status, headers }: Response, used: string): GatewayRefusal {
-  const { error_code: code = `status ${status}` } = fields(answer);
+  const { error_code: code = `status ${status}`, suggestion } = fields(answer);
   const wait = status === 429 ? headers.get('Retry-After') : null;
   const advice = wait === null ? '' : `; try again in ${wait} s`;
   const shownCode = plainLine(cutText(String(code), SHOWN_CODE_UNITS));
-  return new GatewayRefusal(`${reasonsOf(answer)}${advice}${used} (${shownCode})`, code);
+  const hasSuggestion = suggestion !== undefined;
+  return new GatewayRefusal(`${reasonsOf(answer)}${advice}${used} (${shownCode})`, code, { hasSuggestion });
 }
 
 /** The most UTF-16 units of a refusal's reason and code that are shown; an answer may have 128 MiB. */
@@ -370,7 +371,7 @@ export async function ofTemplate<T>(
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof GatewayRefusal) || error.message.includes('did you mean')) throw error;
+    if (!(error instanceof GatewayRefusal) || error.hasSuggestion) throw error;
     const guess = await guessOf(error.code, gateway, { template, id, tool });
     if (guess === undefined) throw error;
     throw new CommandFailure(`${error.message}; ${guess}`, { cause: error });

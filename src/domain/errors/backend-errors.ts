@@ -2,6 +2,7 @@
 // calls/answer-errors.ts.
 
 import type { ConnectionNeed } from '../instances/account-connection.ts';
+import { definedFields } from '../json/json.ts';
 import { type Delivered, type ErrorFacts, GatewayError, type HttpRefusal, retryAfter } from './errors.ts';
 import { quoted, withHint } from './request-errors.ts';
 
@@ -23,7 +24,8 @@ export function instanceElsewhere(id: string, why: string): GatewayError {
 
 /** `near`: the tool that was probably meant, if any. */
 export function toolNotFound(tool: string, owner: string, near?: string): GatewayError {
-  return new GatewayError('TOOL_NOT_FOUND', withHint(`"${owner}" has no tool named ${quoted(tool)}`, near));
+  const message = withHint(`"${owner}" has no tool named ${quoted(tool)}`, near);
+  return new GatewayError('TOOL_NOT_FOUND', message, definedFields({ suggestion: near }));
 }
 
 /** Too many requests wait until an instance of the template has capacity, or has started. */

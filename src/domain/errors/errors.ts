@@ -45,6 +45,8 @@ export interface ErrorFacts {
   readonly requiredPermissions?: readonly Scope[];
   /** The address at which the caller of CONNECTION_REQUIRED connects an account. */
   readonly connectUrl?: string;
+  /** The tool that the caller of TOOL_NOT_FOUND probably meant; the message names it, too. */
+  readonly suggestion?: string;
   /** Methods of METHOD_NOT_ALLOWED. */
   readonly allow?: readonly string[];
 

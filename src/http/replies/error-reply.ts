@@ -20,6 +20,8 @@ export const ErrorBody = named('ErrorBody', {
   request_id: text('7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'),
   required_permissions: Type.Optional(Type.Array(Type.Enum([...SCOPES]))),
   connect_url: Type.Optional(Type.String({ format: 'uri' })),
+  /** The name that was probably meant, as `detail` says it; of tools. */
+  suggestion: Type.Optional(text('echo')),
   /** The credential of the caller, as in `GET /auth/me`; only in a 403. */
   credential: Type.Optional(
     Type.Object({ kind: Type.Enum(['user', 'api-key']), id: text('key:0123456789abcdef') }),
@@ -42,14 +44,15 @@ export function errorBody(
   requestId: string,
   viewer: Principal = NO_PRINCIPAL,
 ): ErrorBody {
-  const { items, requiredPermissions, connectUrl, backendError, refusal, result, plainMessage } = error.facts;
+  const { items, requiredPermissions, connectUrl, suggestion, backendError, refusal, result, plainMessage } =
+    error.facts;
   const message = seesMachine(viewer) ? error.message : (plainMessage ?? error.message);
   return {
     detail: items === undefined ? message : items.map((item) => ({ ...item, loc: [...item.loc] })),
     error_code: error.code,
     request_id: requestId,
     ...(requiredPermissions === undefined ? {} : { required_permissions: [...requiredPermissions] }),
-    ...definedFields({ connect_url: connectUrl }),
+    ...definedFields({ connect_url: connectUrl, suggestion }),
     ...(error.status === 403 ? credentialField(viewer) : {}),
     ...definedFields({ backend_error: backendError, backend_status: refusal?.status, result }),
     ...(error.status === 503 && error.delivered === 'unknown' ? { delivered: 'unknown' as const } : {}),
