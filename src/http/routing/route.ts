@@ -31,6 +31,11 @@ export interface AnswerDoc {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/**
+ * A method and a path with their handler. Its flags are read in `routing/route-tables.ts` (`speaks`, `isForwarded`,
+ * `isRegistry`), `middleware/authorize.ts` (`speaks`, `isUncounted`, `asksServers`), `middleware/audit-trail.ts` and
+ * `routing/worker-routes.ts` (`changesNothing`), and `routing/route-listener.ts` (`unlessTemplate`).
+ */
 export interface HttpRoute {
   readonly method: Method;
   /** Parameters are written `:name`; `*name` is the rest of the path, slashes included. */
