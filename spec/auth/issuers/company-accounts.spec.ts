@@ -85,7 +85,7 @@ test('are confirmed as usual after a clock that was ahead for a moment at a sign
   step(AHEAD_MS);
   await company.signIn(SETTING, said(['staff']));
   step(-AHEAD_MS);
-  answerWith(() => Promise.reject(new ProviderFailure('away', false)));
+  answerWith(() => Promise.reject(new ProviderFailure('away')));
   await company.confirm(id);
   pass(24 * 60 * MINUTE_MS + 1);
   await company.confirm(id);
@@ -156,7 +156,7 @@ test('are confirmed each 15 min while they are used, with the newest refresh tok
 
 test('sleep when the provider ends them, or no group has a role, until the next sign-in', async () => {
   for (const end of [
-    () => Promise.reject(new ProviderFailure('over', true)),
+    () => Promise.reject(new ProviderFailure('over', { isOver: true })),
     async (): Promise<ProviderAnswer> => ({ subject: 's-2', claims: { sub: 's-2', groups: ['staff'] } }),
     async (): Promise<ProviderAnswer> => ({ subject: 's-1', claims: { sub: 's-1', groups: ['others'] } }),
     async (): Promise<ProviderAnswer> => ({ subject: 's-1', claims: { sub: 's-1', hasgroups: true } }),
@@ -189,7 +189,7 @@ test('are named by their name when their rights cannot be read again', async () 
 test('go on for a day without their provider, and for `session_hours` without a refresh token', async () => {
   const kept = started();
   const { id } = await kept.company.signIn(SETTING, kept.said(['staff']));
-  kept.answerWith(() => Promise.reject(new ProviderFailure('away', false)));
+  kept.answerWith(() => Promise.reject(new ProviderFailure('away')));
   kept.pass(24 * 60 * MINUTE_MS);
   await kept.company.confirm(id);
   assert.is(await kept.isActive(), true);
@@ -240,7 +240,7 @@ test('whose user signs in while the provider is asked keep what the sign-in said
     const { id } = await company.signIn(SETTING, said(['staff']));
     answerWith(async () => {
       await company.signIn(SETTING, { ...said(['staff']), refreshToken: 'of the sign-in' });
-      if (end === 'a refusal') throw new ProviderFailure('over', true);
+      if (end === 'a refusal') throw new ProviderFailure('over', { isOver: true });
       return said(['staff']);
     });
     await company.confirm(id);
@@ -269,7 +269,7 @@ test('are those of an identity assertion, unless the provider has said something
   assert.is((await vouch(startMs)).id, id);
   assert.equal(asked, ['token 0'], 'the refresh token was kept, and the provider is asked as for each use');
 
-  answerWith(() => Promise.reject(new ProviderFailure('over', true)));
+  answerWith(() => Promise.reject(new ProviderFailure('over', { isOver: true })));
   await company.confirm(id);
   const sleptMs = startMs + 16 * MINUTE_MS;
   assert.match(await messageOf(vouch(sleptMs - 1_000, ['staff'])), 'is disabled', 'made before the end');
@@ -367,7 +367,7 @@ test('whose link an admin ends meanwhile are not linked again, by a sign-in or b
 
   await company.link(eve, { issuer: SETTING.issuer, subject: 's-1' });
   await company.signIn(SETTING, said(['staff']));
-  answerWith(() => Promise.reject(new ProviderFailure('over', true)));
+  answerWith(() => Promise.reject(new ProviderFailure('over', { isOver: true })));
   between(store.accounts, 'changeUser', () => company.unlink(eve));
   await company.confirm(eve.id);
   assert.is(await store.oauth.count({ kind: 'identity' }), 0);

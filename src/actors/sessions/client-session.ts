@@ -90,7 +90,7 @@ export class ClientSession implements McpSession, SessionCore {
     const first = this.#binder.choose(this.template, this.value.ownerId);
     if (this.#bindAt(first)) return; // no actor before its first request
     this.#first = first;
-    await firstValueFrom(this.untilBound(false));
+    await firstValueFrom(this.untilBound());
   }
 
   /**
@@ -100,7 +100,7 @@ export class ClientSession implements McpSession, SessionCore {
    */
   recoverAs(generation: number): void {
     this.generation = generation;
-    this.#row = this.#sessions.keep(this, true);
+    this.#row = this.#sessions.keep(this, { isStored: true });
     const { binding } = this.value;
     const former = binding && this.#binder.former(this.group, binding);
     if (former !== undefined && !(binding?.isShared && this.#bindAt(former))) this.#first = former;
@@ -300,7 +300,7 @@ export class ClientSession implements McpSession, SessionCore {
     return this.#binder.findBinding(needs, options, signal);
   }
 
-  untilBound(needsDedicated: boolean): Observable<Binding> {
+  untilBound(needsDedicated = false): Observable<Binding> {
     this.#waiting ??= new WaitingRequests(this);
     return this.#waiting.untilBound(needsDedicated);
   }
@@ -367,7 +367,7 @@ export class ClientSession implements McpSession, SessionCore {
     this.#state = { value, binding };
   }
 
-  requestBinding(needsDedicated: boolean): void {
+  requestBinding(needsDedicated = false): void {
     this.#wake();
     const serving = this.#contextIn('serving');
     if (serving && needsDedicated && isServed(serving)) this.send({ type: 'upgrade' });

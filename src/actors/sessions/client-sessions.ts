@@ -168,7 +168,7 @@ export class ClientSessions implements AllSessions {
     );
   }
 
-  keep(session: McpSession, isStored = false): SessionRow | undefined {
+  keep(session: McpSession, { isStored = false } = {}): SessionRow | undefined {
     return this.#keeper && new StoredRow(this.#keeper, session, isStored);
   }
 

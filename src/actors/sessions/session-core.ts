@@ -51,9 +51,9 @@ export interface SessionCore extends SessionFacts {
    * Asks the state machine for a usable binding: because a request found none, because a request needs a dedicated
    * conversation, or because a listening client has lost its binding.
    */
-  requestBinding(needsDedicated: boolean): void;
-  /** Emits the next usable binding, once; cold. `needsDedicated`: the conversation must be dedicated. */
-  untilBound(needsDedicated: boolean): Observable<Binding>;
+  requestBinding(needsDedicated?: boolean): void;
+  /** Emits the next usable binding, once; cold. `needsDedicated`: the conversation must be dedicated. Default: it need not. */
+  untilBound(needsDedicated?: boolean): Observable<Binding>;
   /**
    * Finds a second binding for one call, for a hedge: at no instance of `excluded`, and at that of `at` only if there
    * is no other. The session itself stays at its binding. Rejects and aborts like findBinding.

@@ -36,7 +36,7 @@ export class SessionMessages {
     stream.add(() => this.areObserved || this.#listening?.unsubscribe());
     const { binding, isUnbound, needsBindingForStream } = this.#session;
     if (isFirst && binding !== undefined) this.#listenAt(binding);
-    if (isFirst && isUnbound && needsBindingForStream) this.#session.requestBinding(false);
+    if (isFirst && isUnbound && needsBindingForStream) this.#session.requestBinding();
   }
 
   /** Listens at this binding instead of the previous one, if there are streams. */
@@ -46,7 +46,7 @@ export class SessionMessages {
     const listening = new Subscription();
     this.#listening = listening;
     listening.add(binding.listen(this.#clientOf(binding)));
-    const rebind = () => this.areObserved && this.#session.requestBinding(false);
+    const rebind = () => this.areObserved && this.#session.requestBinding();
     // Deferred, because all listeners of an instance lose it at the same time.
     const check = (): void => {
       if (isGone(binding) && !binding.isReplaced) this.#session.deps.scheduler.run(rebind);

@@ -276,7 +276,8 @@ export class CompanyAccounts {
       const said = await provider.refresh(refreshToken, sub, (next) => {
         renewed = next;
       });
-      if (said.subject !== stored.subject) throw new ProviderFailure('it names another user', true);
+      if (said.subject !== stored.subject)
+        throw new ProviderFailure('it names another user', { isOver: true });
       // First: the earlier one may be used up.
       if (!(await keep({ ...stored, refreshToken: said.refreshToken, confirmedAtMs: nowMs }))) return;
       const role = roleOfClaims(provider.setting, said.claims, this.#options.roles);

@@ -36,7 +36,7 @@ export interface ProviderAnswer {
 export class ProviderFailure extends Error {
   readonly isOver: boolean;
 
-  constructor(message: string, isOver: boolean) {
+  constructor(message: string, { isOver = false } = {}) {
     super(message);
     this.name = 'ProviderFailure';
     this.isOver = isOver;
@@ -142,7 +142,8 @@ export class IdentityProvider {
     tokens: { readonly access_token: string; readonly refresh_token?: string },
     idToken: (Partial<IDToken> & { readonly sub: string }) | undefined,
   ): Promise<ProviderAnswer> {
-    if (idToken === undefined) throw new ProviderFailure(`${this.setting.label} sent no ID token`, true);
+    if (idToken === undefined)
+      throw new ProviderFailure(`${this.setting.label} sent no ID token`, { isOver: true });
     const { subject = 'sub', username = 'preferred_username', email = 'email' } = this.setting.claims;
     const { groups = 'groups' } = this.setting.claims;
     const wanted = [subject, username, email, ...(this.setting.roles.length > 0 ? [groups] : [])];
@@ -155,13 +156,15 @@ export class IdentityProvider {
             .fetchUserInfo(configuration, tokens.access_token, idToken.sub)
             .catch((thrown: unknown) => {
               if (!isRefusedInfo(thrown)) throw thrown;
-              throw new ProviderFailure(`${this.setting.label} says nothing about this user any more`, true);
+              throw new ProviderFailure(`${this.setting.label} says nothing about this user any more`, {
+                isOver: true,
+              });
             })
         : undefined;
     const claims: Claims = { ...info, ...idToken };
     const value = claimOf(claims, subject);
     if (typeof value !== 'string' || value === '')
-      throw new ProviderFailure(`${this.setting.label} sent no claim ${subject}`, true);
+      throw new ProviderFailure(`${this.setting.label} sent no claim ${subject}`, { isOver: true });
     return { subject: value, claims, refreshToken: tokens.refresh_token };
   }
 
@@ -199,7 +202,7 @@ export class IdentityProvider {
     const known = this.#known;
     if (known?.auth === this.#auth && now() - known.atMs <= FRESH_MS) return known;
     if (now() - this.#failedAtMs < FAILED_MS)
-      throw new ProviderFailure(`${this.setting.label} cannot be reached at this moment`, false);
+      throw new ProviderFailure(`${this.setting.label} cannot be reached at this moment`);
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
     });
@@ -235,11 +238,12 @@ export class IdentityProvider {
     const code = codeOf(thrown);
     const { label, issuer } = this.setting;
     if (code === 'invalid_grant')
-      return new ProviderFailure(`${label} has ended the sign-in of this user`, true);
-    if (code === 'access_denied') return new ProviderFailure(`${label} did not sign you in`, true);
+      return new ProviderFailure(`${label} has ended the sign-in of this user`, { isOver: true });
+    if (code === 'access_denied')
+      return new ProviderFailure(`${label} did not sign you in`, { isOver: true });
     // The line has only a code: an answer may contain anything.
     this.#options.warn(`the provider ${issuer} (auth.providers) cannot be used: ${reasonOf(thrown)}`);
-    return new ProviderFailure(`${label} cannot be reached at this moment`, false);
+    return new ProviderFailure(`${label} cannot be reached at this moment`);
   }
 }
 

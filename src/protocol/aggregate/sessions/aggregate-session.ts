@@ -149,7 +149,7 @@ export class AggregateSession implements McpSession {
   /** Notes that the session was read from its row. */
   recoverAs(generation: number): void {
     this.generation = generation;
-    this.#row = this.#deps.sessions.keep(this, true);
+    this.#row = this.#deps.sessions.keep(this, { isStored: true });
   }
 
   /** The view that it is with; undefined for all templates. */
