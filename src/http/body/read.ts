@@ -56,7 +56,7 @@ export function readDirect<T>(
   });
 }
 
-/** A body that is read: one object per request. */
+/** A body that is read. Positional arguments here and in the other classes of each request: an object would be one more. */
 class Incoming<T> implements BodySink {
   readonly #request: Readable;
   readonly #maxBytes: number;
