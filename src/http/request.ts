@@ -15,13 +15,13 @@ import type { Clock } from '../domain/time/clock.ts';
 import type { McpLog } from '../protocol/endpoint-types.ts';
 import type { RequestSpan } from '../tracing/spans.ts';
 import type { HeldBody } from './body/held-bodies.ts';
-import { HttpCallReport, type ReportedRequest } from './call-report.ts';
 import { type CallerCheck, type CountedRequest, consumeRateLimit } from './callers/caller-check.ts';
 import { credentialsOf, hasConsoleHeader, isOwnHost } from './callers/credentials.ts';
+import type { OpenRequest, OpenRequests } from './callers/open-requests.ts';
 import { HOST, type Proxies } from './callers/proxies.ts';
 import { atClose, ClientGone } from './client-gone.ts';
 import { HTTP_LIMITS } from './limits.ts';
-import type { OpenRequest, OpenRequests } from './open-requests.ts';
+import { HttpCallReport, type ReportedRequest } from './replies/call-report.ts';
 
 export interface RequestState extends CountedRequest, McpLog {
   requestId: string;

@@ -3,7 +3,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerprint.ts';
-import { HttpCallReport } from '../../../src/http/call-report.ts';
+import { HttpCallReport } from '../../../src/http/replies/call-report.ts';
 import { initialize, MCP_TYPES, modern, toolCall } from '../../helpers/clients/mcp-messages.ts';
 import { startWithAccounts } from '../../helpers/http/accounts.ts';
 import { type Ask, appFor, startApp } from '../../helpers/http/app.ts';

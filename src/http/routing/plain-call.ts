@@ -7,8 +7,8 @@ import type { Principal } from '../../domain/accounts/account.ts';
 import type { ErrorCode } from '../../domain/errors/errors.ts';
 import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
 import { TEMPLATE_NAME } from '../../domain/template-name.ts';
-import type { HttpCallReport } from '../call-report.ts';
 import type { CallerCheck } from '../callers/caller-check.ts';
+import type { HttpCallReport } from '../replies/call-report.ts';
 import type { Challenge, HttpContext, RequestState, RouteContext, RouteMiddleware } from '../request.ts';
 import type { HttpRoute } from './route.ts';
 

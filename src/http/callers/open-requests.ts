@@ -3,9 +3,9 @@
 // ADR 35.
 
 import type { Observable } from 'rxjs';
-import { type Linked, LinkedSet } from '../domain/memory/linked-set.ts';
-import { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import type { CallerCheck, CheckedRequest } from './callers/caller-check.ts';
+import { type Linked, LinkedSet } from '../../domain/memory/linked-set.ts';
+import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { CallerCheck, CheckedRequest } from './caller-check.ts';
 
 export interface OpenRequest extends Linked {
   readonly context: CheckedRequest & { readonly state: { readonly check?: CallerCheck } };

@@ -1,10 +1,10 @@
 // The report of one MCP request, from which the log, the audit log, events and the span get their fields.
 
-import type { CallReport, ExchangeRequest, SentTo } from '../domain/calls/exchange.ts';
-import { type CallEnd, type CallOutcome, outcomeOf } from '../domain/calls/exchange-event.ts';
-import type { RequestTrace } from '../domain/calls/request-trace.ts';
-import type { ErrorCode } from '../domain/errors/errors.ts';
-import type { JsonFields } from '../domain/json/json.ts';
+import type { CallReport, ExchangeRequest, SentTo } from '../../domain/calls/exchange.ts';
+import { type CallEnd, type CallOutcome, outcomeOf } from '../../domain/calls/exchange-event.ts';
+import type { RequestTrace } from '../../domain/calls/request-trace.ts';
+import type { ErrorCode } from '../../domain/errors/errors.ts';
+import type { JsonFields } from '../../domain/json/json.ts';
 
 export interface ReportedRequest extends Pick<ExchangeRequest, 'method'> {
   readonly params?: ExchangeRequest['params'] | undefined;
