@@ -5,7 +5,6 @@ import { UNREAD_END_MS } from '../../src/actors/calls/stateless/calls-with-quest
 import { STATELESS_IDLE_MS } from '../../src/actors/calls/stateless/stateless-conversations.ts';
 import { QUEUE_WAIT_MS, QUEUED_PER_INSTANCE } from '../../src/actors/calls/wait-queue.ts';
 import { EXTENSION_IDLE_MS } from '../../src/actors/instances/dedicated-conversation.ts';
-import { REPLACEABLE_MS } from '../../src/actors/instances/dedicated-conversations.ts';
 import { MAX_UNDELIVERED_BYTES } from '../../src/actors/message-buffer.ts';
 import { MAX_ASKED, MAX_RESOURCES } from '../../src/actors/subscriptions/resource-subscriptions.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
@@ -24,6 +23,7 @@ import {
   UNCOUNTED_KEPT_BYTES,
 } from '../../src/domain/memory/held-bytes.ts';
 import { MAX_METADATA_CHARACTERS, MAX_METADATA_VALUES } from '../../src/domain/registration/registration.ts';
+import { REPLACEABLE_MS } from '../../src/domain/sessions/mcp-session.ts';
 import { TESTS } from '../../src/gateway/instances/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/instances/open-transport.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';

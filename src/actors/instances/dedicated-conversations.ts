@@ -18,6 +18,7 @@ import { canonicalText } from '../../domain/json/json.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
+import { REPLACEABLE_MS } from '../../domain/sessions/mcp-session.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import type { Closed, Conversation, Transport } from '../../transports/transport.ts';
 import {
@@ -25,12 +26,6 @@ import {
   type ConversationRequest,
   DedicatedConversation,
 } from './dedicated-conversation.ts';
-
-/**
- * A session without a stream and without a message for this time ends as soon as another client needs its place or its
- * dedicated process. Source: ADR 86.
- */
-export const REPLACEABLE_MS = 5 * 60_000;
 
 /** One use of a dedicated conversation. */
 export interface ConversationUse {

@@ -8,9 +8,8 @@ import { type ClientProfile, profileBytes } from '../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Exceeded, UserShares } from '../../domain/memory/user-shares.ts';
-import type { McpSession } from '../../domain/sessions/mcp-session.ts';
+import { type McpSession, REPLACEABLE_MS } from '../../domain/sessions/mcp-session.ts';
 import type { AnySessionValue } from '../../domain/sessions/session-value.ts';
-import { REPLACEABLE_MS } from '../instances/dedicated-conversations.ts';
 
 /** The number of recent client profiles that are remembered to be shared. Large profiles are not. */
 const PROFILES_REMEMBERED = 256;

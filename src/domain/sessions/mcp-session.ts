@@ -10,6 +10,12 @@ import type { ServerMessage } from '../mcp/client.ts';
 import type { Handshake } from '../mcp/mcp.ts';
 import type { AnySessionValue } from './session-value.ts';
 
+/**
+ * A session without a stream and without a message for this time ends as soon as another client needs its place or its
+ * dedicated process. Source: ADR 86.
+ */
+export const REPLACEABLE_MS = 5 * 60_000;
+
 /** The session of one legacy client: with one template and bound to one instance, or with an aggregate. */
 export interface McpSession {
   /** The session id: visible ASCII with at least 128 random bits. It is a credential. */
