@@ -1,5 +1,6 @@
 // The store without a database; its contents end with the process.
 
+import { isDeepStrictEqual } from 'node:util';
 import {
   type AuditEntry,
   callsOfBlock,
@@ -8,32 +9,35 @@ import {
   newestFirst,
 } from '../../domain/events/audit.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import type { NewApproval } from '../../domain/views/approval.ts';
+import type { StoredView } from '../../domain/views/view.ts';
 import type { OAuthRow, OAuthStore } from '../oauth-store.ts';
-import type {
-  ApprovalStore,
-  AuditStore,
-  DefinitionStore,
-  InstanceStore,
-  ListStore,
-  NodeStore,
-  ProgramStore,
-  RekeyResult,
-  SessionStore,
-  SettingStore,
-  Store,
-  StoredDefinition,
-  StoredLife,
-  StoredProgram,
-  StoredSession,
-  TemplateStore,
-  ViewStore,
+import {
+  type ApprovalStore,
+  type AuditStore,
+  type DefinitionStore,
+  type InstanceStore,
+  type ListStore,
+  MAX_LIST_DAYS,
+  MAX_STORED_LISTS,
+  type NodeStore,
+  type ProgramStore,
+  type RekeyResult,
+  type SessionStore,
+  type SettingStore,
+  type Store,
+  type StoredDefinition,
+  type StoredLife,
+  type StoredList,
+  type StoredProgram,
+  type StoredSession,
+  type TemplateStore,
+  VIEWS,
+  type ViewStore,
 } from '../store.ts';
-import { VIEWS } from '../store.ts';
 import { MemoryAccounts } from './memory-accounts.ts';
 import { entryKey, memoryInstances, memoryTemplates } from './memory-instances.ts';
-import { memoryApprovals, memoryLists } from './memory-lists.ts';
 import { memoryOAuth } from './memory-oauth.ts';
-import { memoryViews } from './memory-views.ts';
 
 /**
  * A Store in memory. It stores and returns copies, so that no caller changes a stored value by accident.
@@ -251,4 +255,69 @@ function copyOf(entry: AuditEntry): AuditEntry {
 
 function copiesOf<T>(values: ReadonlyMap<string, T>): T[] {
   return structuredClone([...values.values()]);
+}
+
+/** The last read lists of servers. */
+function memoryLists(): ListStore {
+  const rows = new Map<string, StoredList>();
+  return {
+    find: async (key) => rows.get(key),
+    save: async (list) => {
+      rows.set(list.key, list);
+      const oldest = new Date(Date.parse(list.readAt) - MAX_LIST_DAYS * 24 * 60 * 60_000).toISOString();
+      const newest = [...rows.values()]
+        .filter(({ template }) => template === list.template)
+        .toSorted((a, b) => b.readAt.localeCompare(a.readAt) || a.key.localeCompare(b.key));
+      const surplus = new Set(newest.slice(MAX_STORED_LISTS));
+      for (const [key, row] of rows) if (row.readAt < oldest || surplus.has(row)) rows.delete(key);
+    },
+  };
+}
+
+/** The store of approvals. `changed` counts a change of the registry, and gives its revision. */
+function memoryApprovals(changed: () => number): ApprovalStore {
+  const rows = new Map<string, NewApproval>();
+  const rowsOf = (scope: string) => [...rows].filter(([, row]) => row.scope === scope);
+  return {
+    list: async () =>
+      [...rows.values()].map(({ scope, tool, digests }) => ({ scope, tool, digests: [...digests] })),
+    definitionsOf: async (scope) =>
+      new Map(rowsOf(scope).map(([, { tool, definition }]) => [tool, structuredClone(definition)])),
+    save: async (saved) => {
+      for (const approval of saved)
+        rows.set(`${approval.scope}\0${approval.tool}`, structuredClone(approval));
+      return changed();
+    },
+    deleteOf: async (scope) => {
+      const found = rowsOf(scope);
+      for (const [key] of found) rows.delete(key);
+      return found.length === 0 ? undefined : changed();
+    },
+  };
+}
+
+/**
+ * The store of views. `changed`: notes a change of the revision, and gives the new one. `setTombstone`: of a view;
+ * undefined deletes it.
+ */
+function memoryViews(
+  changed: () => number,
+  setTombstone: (id: string, fingerprint: string | undefined) => void,
+): ViewStore {
+  const views = new Map<string, StoredView>();
+  return {
+    list: async () => [...views.values()].map((view) => structuredClone(view)),
+    save: async (view, before) => {
+      const { id } = view.definition;
+      if (!isDeepStrictEqual(views.get(id) ?? null, before)) return undefined;
+      views.set(id, structuredClone(view));
+      setTombstone(id, undefined);
+      return changed();
+    },
+    delete: async (id, fingerprint) => {
+      if (!views.delete(id)) return undefined;
+      setTombstone(id, fingerprint);
+      return changed();
+    },
+  };
 }
