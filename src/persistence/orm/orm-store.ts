@@ -9,16 +9,14 @@ import { fromDocument, toDocument } from './entities.ts';
 import { ormAccounts } from './orm-accounts.ts';
 import { ormApprovals } from './orm-approvals.ts';
 import { OrmAudit } from './orm-audit.ts';
-import { ormDefinitions } from './orm-definitions.ts';
 import { NO_CIPHER, ormInstances } from './orm-instances.ts';
 import { ormLists } from './orm-lists.ts';
 import { ormNodes } from './orm-nodes.ts';
 import { ormOAuth } from './orm-oauth.ts';
 import { type OrmOperations, REVISION } from './orm-operations.ts';
 import { ormPrograms } from './orm-programs.ts';
+import { ormDefinitions, ormTemplates, ormViews } from './orm-registry.ts';
 import { ormSessions } from './orm-sessions.ts';
-import { ormTemplates } from './orm-templates.ts';
-import { ormViews } from './orm-views.ts';
 
 /** The Store of a database. `kind` and `file`: see Store. Without a cipher it refuses instances with secrets. */
 export function ormStore(

@@ -1,0 +1,95 @@
+// What is registered besides instances, in a database: the settings of templates, the definitions of templates (ADR 235) and
+// the views. Rows of settings are not entities, which take eight times as long.
+
+import { isDeepStrictEqual } from 'node:util';
+import { changedTemplate, type TemplateSettings } from '../../balancing/template-settings.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import type { StoredView } from '../../domain/views/view.ts';
+import { type DefinitionStore, type TemplateStore, VIEWS, type ViewStore } from '../store.ts';
+import { readRow } from '../store-errors.ts';
+import { columnsOf, fromDocument, recordOf, toDocument } from './entities.ts';
+import type { OrmOperations } from './orm-operations.ts';
+
+export function ormTemplates(operations: OrmOperations): TemplateStore {
+  return {
+    list: () =>
+      operations.run(async (em, { templates }) => {
+        const rows = await em.createQueryBuilder(templates).orderBy({ position: 'asc' }).execute('all');
+        return rows.map((row) => readRow('templates', row.name, () => recordOf<TemplateSettings>(row)));
+      }),
+    save: (change) =>
+      operations.change(async (em, { templates }, position) => {
+        const { name } = change;
+        const [row] = await em.createQueryBuilder(templates).where({ name }).execute('all');
+        const before = row === undefined ? { loadBalancer: {} } : recordOf<TemplateSettings>(row);
+        const columns = columnsOf({ auth: undefined, ...changedTemplate(before, change) });
+        if (row === undefined) await em.insert(templates, { ...columns, position });
+        else await em.nativeUpdate(templates, { name }, columns);
+        return position;
+      }),
+    delete: (name) =>
+      operations.changeIf(async (em, { templates, instances }) => {
+        const isEmpty = (await em.count(instances, { template: name })) === 0;
+        return isEmpty && (await em.nativeDelete(templates, { name })) > 0;
+      }),
+  };
+}
+
+export function ormDefinitions(operations: OrmOperations): DefinitionStore {
+  return {
+    list: () =>
+      operations.run(async (em, { definitions }) => {
+        const rows = await em.createQueryBuilder(definitions).orderBy({ position: 'asc' }).execute('all');
+        return rows.map(({ id, value }) => ({
+          id,
+          // Written by `save`.
+          value: readRow('definitions', id, () => fromDocument(value) as JsonObject),
+        }));
+      }),
+    save: ({ id, value }) =>
+      operations.change(async (em, { definitions }, position) => {
+        const columns = { value: toDocument(value) };
+        if ((await em.nativeUpdate(definitions, { id }, columns)) === 0)
+          await em.insert(definitions, { id, ...columns, position });
+        return position;
+      }),
+    delete: (id) =>
+      operations.changeIf(async (em, { definitions }) => (await em.nativeDelete(definitions, { id })) > 0),
+  };
+}
+
+export function ormViews(operations: OrmOperations): ViewStore {
+  return {
+    list: () =>
+      operations.run(async (em, { views }) => {
+        const rows = await em.createQueryBuilder(views).orderBy({ position: 'asc' }).execute('all');
+        return rows.map(viewOf);
+      }),
+    save: (view, before) =>
+      operations.changeIf(async (em, { views, tombstones }, position) => {
+        const { id } = view.definition;
+        const [row] = await em.createQueryBuilder(views).where({ id }).execute('all');
+        if (!isDeepStrictEqual(row === undefined ? null : viewOf(row), before)) return false;
+        const columns = columnsOf({ fingerprint: undefined, ...view });
+        if (row === undefined) await em.insert(views, { ...columns, id, position });
+        else await em.nativeUpdate(views, { id }, columns);
+        await em.nativeDelete(tombstones, { template: VIEWS, id });
+        return true;
+      }),
+    delete: (id, fingerprint) =>
+      operations.changeIf(async (em, { views, tombstones }) => {
+        if ((await em.nativeDelete(views, { id })) === 0) return false;
+        if (fingerprint !== undefined) await em.insert(tombstones, { template: VIEWS, id, fingerprint });
+        return true;
+      }),
+  };
+}
+
+type Row = Parameters<typeof recordOf<StoredView & { readonly id: string }>>[0];
+
+function viewOf(row: Row): StoredView {
+  return readRow('views', String(row.id), () => {
+    const { id: _, ...view } = recordOf<StoredView & { readonly id: string }>(row);
+    return view;
+  });
+}
