@@ -12,12 +12,13 @@ import { increment } from '../counts/traffic-counts.ts';
 import type { Principal } from '../domain/accounts/account.ts';
 import { hasAllTemplates, mayUse, rightsKey } from '../domain/accounts/rights.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
+import type { InstanceSnapshot } from '../domain/instances/instance.ts';
 import { SerialQueue } from '../domain/time/serial-queue.ts';
-import { inGroups } from '../domain/time/task-groups.ts';
+import { eachInGroups, inGroups } from '../domain/time/task-groups.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import type { TemplateSnapshot } from '../gateway/gateway-types.ts';
+import type { Server, TemplateSnapshot } from '../gateway/gateway-types.ts';
+import type { GatewayInternals } from '../gateway/internals.ts';
 import { METRICS, type Metric, type MetricsReading } from './metric-table.ts';
-import { readInstances } from './read-instances.ts';
 
 type PromClient = typeof import('prom-client');
 type Viewer = Pick<Principal, 'templates' | 'tools'>;
@@ -191,4 +192,20 @@ interface MetricValue {
   readonly metricName?: string;
   readonly labels: Readonly<Record<string, string | number | undefined>>;
   readonly value: number;
+}
+
+type InstancesByTemplate = ReadonlyMap<string, readonly InstanceSnapshot[]>;
+
+/**
+ * The instances of these templates, by template, read in several turns of the event loop: there may be thousands. A template that
+ * is deleted meanwhile may have some or none.
+ */
+async function readInstances(
+  gateway: Pick<Gateway, 'eachServer'> & { readonly internals: Pick<GatewayInternals, 'scheduler'> },
+  templates: readonly string[],
+): Promise<InstancesByTemplate> {
+  const instances = new Map<string, InstanceSnapshot[]>(templates.map((template) => [template, []]));
+  const add = ({ definition, snapshot }: Server) => instances.get(definition.template)?.push(snapshot);
+  await eachInGroups(gateway.eachServer(templates), add, gateway.internals.scheduler);
+  return instances;
 }
