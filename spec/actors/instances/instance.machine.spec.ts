@@ -262,8 +262,8 @@ check('answers the caller once when an exchange is answered twice', async (harne
   const transport = await harness.healthy();
   const caller = harness.call();
   const { last } = transport;
-  last.emit({ kind: 'result', result: JsonText.ofValue(1) });
-  last.emit({ kind: 'result', result: JsonText.ofValue(2) });
+  last.emit({ kind: 'result', result: JsonText.ofValue({ n: 1 }) });
+  last.emit({ kind: 'result', result: JsonText.ofValue({ n: 2 }) });
   last.fail(fault);
   assert.equal([caller.events.length, caller.ends, caller.error], [1, 1, undefined]);
   const found = caller.endings.map(({ outcome }) => outcome);

@@ -34,7 +34,7 @@ import type { Conversation, Transport } from '../../../src/transports/transport.
 import { settled, simulatedClock } from '../time/simulated-time.ts';
 import { untimedScheduler } from '../time/turns.ts';
 import { definition, modernProfile, PLAIN, READ, toolCall, WRITE } from './profiles.ts';
-import { type ScriptedExchange, ScriptedTransport } from './scripted-transport.ts';
+import { type ScriptedExchange, ScriptedTransport, scriptedValue } from './scripted-transport.ts';
 
 /** How a backend handles any request but ping and tools/list. */
 export type Script = (exchange: ScriptedExchange) => void;
@@ -397,7 +397,7 @@ export async function resultOf(caller: Caller): Promise<unknown> {
   if (typeof end !== 'string') throw end;
   const event = caller.answers.at(-1)?.event;
   if (event?.kind === 'error') return event.error.code;
-  return event?.kind === 'result' ? event.result.value : undefined;
+  return event?.kind === 'result' ? scriptedValue(event.result) : undefined;
 }
 
 /** The code of the error that ended a call; otherwise what ended it. */

@@ -64,7 +64,8 @@ export abstract class AnsweredExchange<Said> {
   }
 
   result(value: unknown = {}): void {
-    this.end({ kind: 'result', result: JsonText.ofValue(value) });
+    const result = typeof value === 'object' ? value : { answer: value };
+    this.end({ kind: 'result', result: JsonText.ofValue(result) });
   }
 
   /** Answers with a JSON-RPC error, given whole or by its code. */
@@ -288,4 +289,9 @@ export class ScriptedOpenings {
 
 function unavailable(reason: string, delivered: Delivered): GatewayError {
   return backendUnavailable(reason, { delivered });
+}
+
+/** The value that a scripted result was made of: one that is not an object is the member `answer` of the result. */
+export function scriptedValue({ value }: JsonText): unknown {
+  return Object(value).answer ?? value;
 }

@@ -12,7 +12,7 @@ import type { ClientAnswer, ClientQuestion } from '../../../../src/domain/mcp/cl
 import { HeldBytes } from '../../../../src/domain/memory/held-bytes.ts';
 import { systemClock } from '../../../../src/domain/time/clock.ts';
 import { callsWithQuestions } from '../../../helpers/backends/calls-with-questions.ts';
-import { ScriptedTransport } from '../../../helpers/backends/scripted-transport.ts';
+import { ScriptedTransport, scriptedValue } from '../../../helpers/backends/scripted-transport.ts';
 import { suite } from '../../../helpers/suite.ts';
 import { simulateTime } from '../../../helpers/time/simulated-time.ts';
 import { passTurns, untimedScheduler } from '../../../helpers/time/turns.ts';
@@ -59,7 +59,7 @@ class Client {
       this.asked = answer;
       this.received.push([...answer.requests.values()].map(({ method }) => method).join());
     } else if (answer.event.kind === 'notification') this.received.push(answer.event.params.progress);
-    else if (answer.event.kind === 'result') this.received.push(answer.event.result.value);
+    else if (answer.event.kind === 'result') this.received.push(scriptedValue(answer.event.result));
     else this.received.push(answer.event.kind);
   }
 }
