@@ -112,7 +112,7 @@ test('answers 405 with Allow when only the method is wrong', async () => {
 
 test('answers OPTIONS with the methods of the path, and with 404 for an unknown path', async () => {
   const answer = await app.ask('OPTIONS', '/gateway/instances/demo/one');
-  assert.equal([answer.status, answer.headers.get('allow')], [204, 'OPTIONS, PATCH']);
+  assert.equal([answer.status, answer.headers.get('allow')], [204, 'GET, HEAD, OPTIONS, PATCH']);
   assert.is((await app.ask('OPTIONS', '/nope')).status, 404);
 });
 
