@@ -129,8 +129,12 @@ export class Vault {
   }
 
   /** Ends the connecting of an account, when its user comes back, see Flow. */
-  async finish(...answer: Parameters<Flow['finish']>): Promise<Finished> {
-    const finished = await this.#flow.finish(...answer);
+  async finish(
+    query: URLSearchParams,
+    binding: string,
+    mayFinish?: (begun: Finished) => boolean,
+  ): Promise<Finished> {
+    const finished = await this.#flow.finish(query, binding, mayFinish);
     const backend = await this.#backends.stored(finished.target);
     if (backend !== undefined) {
       this.#refreshes.forget(accountConnectionKey(finished.owner, backend));
