@@ -205,7 +205,8 @@ async function callTo(url: string, sessionId: string): Promise<readonly unknown[
   });
   const body = await answer.text();
   const json = /^data: (.+)$/m.exec(body)?.[1] ?? body;
-  return [answer.status, answer.status === 200 ? textOf(JSON.parse(json)) : body];
+  const isResult = answer.status === 200 && JSON.parse(json).result !== undefined;
+  return [answer.status, isResult ? textOf(JSON.parse(json)) : body];
 }
 
 /** A stream of HTTP+SSE, once its first event has come. */
