@@ -2,19 +2,20 @@
 // when its life has ended.
 
 import { once } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { createServer, type Socket } from 'node:net';
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import { PeerProber } from '../../../src/cluster/channel/peer-prober.ts';
 import { channelKeys } from '../../../src/cluster/channel/trust/channel-keys.ts';
 import { TokenVerifier } from '../../../src/cluster/channel/trust/peer-tokens.ts';
 import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
 import { newSessionId } from '../../../src/domain/nodes/life.ts';
-import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ask, Deployment, forward, type PeerNode } from './peer-nodes.ts';
+import { ask, Deployment, forward } from './peer-nodes.ts';
 
 const test = suite('absent peers');
 const [A, B] = ['AAAAAAAA', 'BBBBBBBB'] as const;
@@ -23,14 +24,6 @@ test.before.each(() => {
   deployment = new Deployment();
 });
 test.after.each(() => deployment.close());
-
-/** Two nodes; the second one serves. */
-async function pair(
-  serve: (request: IncomingMessage, response: ServerResponse) => void,
-  options: { readonly isSecure?: boolean; readonly clock?: Clock } = {},
-): Promise<[PeerNode, PeerNode]> {
-  return [await deployment.node(A, options), await deployment.node(B, { ...options, serve })];
-}
 
 test('a node whose life others ended sends its request again, under its next life, and those under way are answered', async () => {
   const held = Promise.withResolvers<ServerResponse>();
@@ -76,7 +69,7 @@ test('a node that does not know whether its life goes on serves nothing, and sen
 });
 
 test('a request for a node that is gone waits until its life has ended', async () => {
-  const [a, b] = await pair((_request, response) => response.end());
+  const [a, b] = await deployment.pair((_request, response) => response.end());
   assert.is((await ask(a, B)).status, 200);
   await b.listener.close(0);
   const waiting = await forward(a, B);
@@ -89,7 +82,7 @@ test('a request for a node that is gone waits until its life has ended', async (
 
 test('when a life ends, what may be carried out twice moves, and the rest gets its answer, or fails with its connection', async () => {
   const open: ServerResponse[] = [];
-  const [a] = await pair((_request, response) => open.push(response));
+  const [a] = await deployment.pair((_request, response) => open.push(response));
   const first = await forward(a, B);
   await becomes(() => open.length, 1);
   const [second, third] = [await forward(a, B, { isRepeatable: true }), await forward(a, B)];
@@ -108,7 +101,7 @@ test('when a life ends, what may be carried out twice moves, and the rest gets i
 
 test('hops are counted once each by their outcome, and the time of those that were answered, without streams', async () => {
   const open: ServerResponse[] = [];
-  const [a, b] = await pair((request, response) => {
+  const [a, b] = await deployment.pair((request, response) => {
     if (request.url === '/open') open.push(response);
     else response.end();
   });
@@ -134,7 +127,7 @@ test('hops are counted once each by their outcome, and the time of those that we
 });
 
 test('an answer that breaks off fails, perhaps delivered', async () => {
-  const [a] = await pair((_request, response) => {
+  const [a] = await deployment.pair((_request, response) => {
     response.writeHead(200).flushHeaders();
     setImmediate(() => response.destroy());
   });
@@ -221,7 +214,7 @@ test('a node that slept hears what the other one sent meanwhile, before it takes
     let nowMs = 0;
     const open: ServerResponse[] = [];
     const clock = { ...systemClock, now: () => nowMs };
-    const [a] = await pair((_request, response) => open.push(response), { clock });
+    const [a] = await deployment.pair((_request, response) => open.push(response), { clock });
     const sent = await forward(a, B, { isRepeatable: true });
     await becomes(() => open.length, 1);
     nowMs += 1_000;
@@ -278,6 +271,48 @@ test('calls of programs of a node that is silent for its members end at once, un
   }
 });
 
+for (const hop of ['session', 'instance'] as const)
+  test(`after a cut nothing waits for the connections from before it (hop ${hop})`, async () => {
+    mock.timers.enable({ apis: ['setInterval'] });
+    try {
+      let nowMs = 0;
+      const clock = { ...systemClock, now: () => nowMs };
+      const a = await deployment.node(A, { clock });
+      const b = await cutNode();
+      deployment.rows.set(B, b.member);
+      const prober = new PeerProber({ keys: KEYS, clock, life: () => A });
+      const heard: number[] = [];
+      const pass = async (seconds: number): Promise<void> => {
+        for (let second = 0; second < seconds; second += 1) {
+          nowMs += 1_000;
+          mock.timers.tick(1_000);
+          prober.ping(b.member, () => heard.push(nowMs));
+          if (nowMs - (heard.at(-1) ?? 0) >= 3_000) deployment.silent.add(B);
+          else deployment.silent.delete(B);
+          for (let turns = 0; turns < 20; turns += 1) await turn();
+        }
+      };
+      const sent = await forward(a, B, { hop });
+      await pass(10);
+      assert.is(sent.error?.code, hop === 'instance' ? 'NODE_UNAVAILABLE' : undefined);
+      assert.equal(heard, []);
+      b.heal();
+      let later = sent;
+      for (let second = 0; second < 5 && later.text === ''; second += 1) {
+        if (hop === 'instance') later = await forward(a, B, { hop });
+        await pass(1);
+      }
+      await later.over.promise;
+      assert.equal([later.error, later.text], [undefined, 'served']);
+      assert.ok(heard.length > 0 && heard[0] !== undefined && heard[0] <= 15_000, `${heard}`);
+      prober.close();
+      a.peers.close();
+      b.close();
+    } finally {
+      mock.timers.reset();
+    }
+  });
+
 const KEYS = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
 
 /** A node that gets nothing over connections from before `heal`, as TCP after a long cut, and answers over others. */
@@ -317,7 +352,7 @@ async function cutNode() {
 
 test('calls beyond 1,024 to one node are refused with 503', async () => {
   const open: ServerResponse[] = [];
-  const [a] = await pair((_request, response) => open.push(response));
+  const [a] = await deployment.pair((_request, response) => open.push(response));
   const calls = await Promise.all(Array.from({ length: 1_024 }, () => forward(a, B)));
   const { error } = await ask(a, B);
   assert.equal([error?.code, error?.facts.retryAfterSeconds], ['NODE_UNAVAILABLE', 1]);

@@ -10,13 +10,12 @@ import { PeerProber } from '../../../src/cluster/channel/peer-prober.ts';
 import { channelKeys } from '../../../src/cluster/channel/trust/channel-keys.ts';
 import { pskTls } from '../../../src/cluster/channel/trust/peer-tls.ts';
 import { TokenIssuer, TokenVerifier } from '../../../src/cluster/channel/trust/peer-tokens.ts';
-import type { Principal } from '../../../src/domain/accounts/account.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { sendRaw } from '../../helpers/clients/raw-http.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ask, Deployment, forward, type PeerNode } from './peer-nodes.ts';
+import { ADA, ask, Deployment, forward } from './peer-nodes.ts';
 
 const test = suite('callers of the peer channel');
 const [A, B, C, D] = ['AAAAAAAA', 'BBBBBBBB', 'CCCCCCCC', 'DDDDDDDD'] as const;
@@ -25,24 +24,6 @@ test.before.each(() => {
   deployment = new Deployment();
 });
 test.after.each(() => deployment.close());
-
-const ADA: Principal = {
-  id: 'key:0123456789abcdef',
-  kind: 'api-key',
-  name: 'ada\u00e9',
-  userId: 'u1',
-  scopes: new Set(['tools:call']),
-  templates: new Set(['demo', 'other']),
-  hourlyLimit: 5,
-};
-
-/** Two nodes; the second one serves. */
-async function pair(
-  serve: (request: IncomingMessage, response: ServerResponse) => void,
-  options: { readonly isSecure?: boolean; readonly clock?: Clock } = {},
-): Promise<[PeerNode, PeerNode]> {
-  return [await deployment.node(A, options), await deployment.node(B, { ...options, serve })];
-}
 
 test('a node with another database, and the same secret, at the address of a member carries nothing out, and records it', async () => {
   const a = await deployment.node(A);
@@ -65,7 +46,7 @@ test('a token is used for many requests, and made again before it expires', asyn
   const tokens = new Set<unknown>();
   let nowMs = 1_000;
   const clock = { ...systemClock, now: () => nowMs };
-  const [a] = await pair(
+  const [a] = await deployment.pair(
     (request, response) => {
       tokens.add(request.headers['peer-token']);
       response.end();
@@ -99,7 +80,7 @@ test('a token that the holder takes for expired is made again, once', async () =
 });
 
 test('every request without a valid token is refused with 401, and reported', async () => {
-  const [a, b] = await pair((_request, response) => response.end('served'));
+  const [a, b] = await deployment.pair((_request, response) => response.end('served'));
   await deployment.node('CCCCCCCC');
   const {
     tokens: [key],
@@ -159,7 +140,7 @@ test('every request without a valid token is refused with 401, and reported', as
 });
 
 test('unfinished headers without a token are bounded in their sum; members are served beside them', async () => {
-  const [a, b] = await pair((_request, response) => response.end('served'));
+  const [a, b] = await deployment.pair((_request, response) => response.end('served'));
   assert.is((await ask(a, B)).text, 'served');
   const headers = Buffer.from(`POST / HTTP/1.1\r\nHost: x\r\nx: ${'x'.repeat(180 * 1024)}`);
   const count = Math.ceil(LIMITS.unfinishedBytes / headers.length) + 10;
@@ -180,7 +161,7 @@ test('unfinished headers without a token are bounded in their sum; members are s
 
 test('unfinished handshakes are bounded in their sum, are recorded with their address, and do not delay a stop', async () => {
   const serve = (_request: IncomingMessage, response: ServerResponse) => response.end('served');
-  const [a, b] = await pair(serve, { isSecure: true });
+  const [a, b] = await deployment.pair(serve, { isSecure: true });
   assert.is((await ask(a, B)).text, 'served');
   // A record of 16 KiB, of which the end does not come.
   const part = Buffer.concat([

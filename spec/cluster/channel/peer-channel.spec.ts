@@ -3,23 +3,20 @@
 
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { InstanceListener } from '../../../src/cluster/channel/instances/instance-listener.ts';
-import { PeerProber } from '../../../src/cluster/channel/peer-prober.ts';
 import { INSTANCE_PATHS } from '../../../src/cluster/channel/peer-protocol.ts';
 import { channelKeys } from '../../../src/cluster/channel/trust/channel-keys.ts';
 import { TokenIssuer, TokenVerifier } from '../../../src/cluster/channel/trust/peer-tokens.ts';
 import type { Principal } from '../../../src/domain/accounts/account.ts';
-import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { sendRaw } from '../../helpers/clients/raw-http.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ask, Deployment, forward, type PeerNode } from './peer-nodes.ts';
+import { ADA, ask, Deployment, forward } from './peer-nodes.ts';
 
 const test = suite('peer channel');
 const [A, B] = ['AAAAAAAA', 'BBBBBBBB'] as const;
@@ -29,16 +26,6 @@ test.before.each(() => {
 });
 test.after.each(() => deployment.close());
 
-const ADA: Principal = {
-  id: 'key:0123456789abcdef',
-  kind: 'api-key',
-  name: 'ada\u00e9',
-  userId: 'u1',
-  scopes: new Set(['tools:call']),
-  templates: new Set(['demo', 'other']),
-  hourlyLimit: 5,
-};
-
 /** The same user, through an MCP client that it has allowed. */
 const CLIENT: Principal = {
   ...{ id: 'grant:g1@u1', kind: 'user', name: 'ada', userId: 'u1', scopes: new Set(['tools:call']) },
@@ -47,14 +34,6 @@ const CLIENT: Principal = {
     obtainable: new Set(['tools:call']),
   },
 };
-
-/** Two nodes; the second one serves. */
-async function pair(
-  serve: (request: IncomingMessage, response: ServerResponse) => void,
-  options: { readonly isSecure?: boolean; readonly clock?: Clock } = {},
-): Promise<[PeerNode, PeerNode]> {
-  return [await deployment.node(A, options), await deployment.node(B, { ...options, serve })];
-}
 
 test('a principal keeps its client and its holder, but not what the client could get', async () => {
   const seen: Principal[] = [];
@@ -129,7 +108,7 @@ for (const isSecure of [false, true]) {
 
 test('bodies and answers of some MiB cross, in parts as they come', async () => {
   const size = 3 * 1024 * 1024;
-  const [a] = await pair(async (request, response) => {
+  const [a] = await deployment.pair(async (request, response) => {
     let bytes = 0;
     for await (const part of request) bytes += part.length;
     response.write(`${bytes} `);
@@ -143,7 +122,7 @@ test('bodies and answers of some MiB cross, in parts as they come', async () => 
 test('an answer is passed on before it is complete, and the holder waits while the client does not read', async () => {
   let sent = 0;
   const stopped = Promise.withResolvers<void>();
-  const [a] = await pair(async (_request, response) => {
+  const [a] = await deployment.pair(async (_request, response) => {
     response.writeHead(200).flushHeaders();
     const part = Buffer.alloc(64 * 1024);
     while (sent < 64 * 1024 * 1024) {
@@ -171,7 +150,7 @@ test('the holder is told when the client leaves, before and after the head', asy
     const arrived = Promise.withResolvers<void>();
     const closed = Promise.withResolvers<void>();
     deployment = new Deployment();
-    const [a] = await pair((_request, response) => {
+    const [a] = await deployment.pair((_request, response) => {
       if (isBegun) response.writeHead(200).flushHeaders();
       response.on('close', () => closed.resolve());
       arrived.resolve();
@@ -243,85 +222,6 @@ for (const isSecure of [false, true])
     await forward(a, c.life); // which has the old secret no more
     await becomes(() => c.refusals[0]?.reason, isSecure ? 'failed handshake' : 'forged token');
   });
-
-for (const hop of ['session', 'instance'] as const)
-  test(`after a cut nothing waits for the connections from before it (hop ${hop})`, async () => {
-    mock.timers.enable({ apis: ['setInterval'] });
-    try {
-      let nowMs = 0;
-      const clock = { ...systemClock, now: () => nowMs };
-      const a = await deployment.node(A, { clock });
-      const b = await cutNode();
-      deployment.rows.set(B, b.member);
-      const prober = new PeerProber({ keys: KEYS, clock, life: () => A });
-      const heard: number[] = [];
-      const pass = async (seconds: number): Promise<void> => {
-        for (let second = 0; second < seconds; second += 1) {
-          nowMs += 1_000;
-          mock.timers.tick(1_000);
-          prober.ping(b.member, () => heard.push(nowMs));
-          if (nowMs - (heard.at(-1) ?? 0) >= 3_000) deployment.silent.add(B);
-          else deployment.silent.delete(B);
-          for (let turns = 0; turns < 20; turns += 1) await turn();
-        }
-      };
-      const sent = await forward(a, B, { hop });
-      await pass(10);
-      assert.is(sent.error?.code, hop === 'instance' ? 'NODE_UNAVAILABLE' : undefined);
-      assert.equal(heard, []);
-      b.heal();
-      let later = sent;
-      for (let second = 0; second < 5 && later.text === ''; second += 1) {
-        if (hop === 'instance') later = await forward(a, B, { hop });
-        await pass(1);
-      }
-      await later.over.promise;
-      assert.equal([later.error, later.text], [undefined, 'served']);
-      assert.ok(heard.length > 0 && heard[0] !== undefined && heard[0] <= 15_000, `${heard}`);
-      prober.close();
-      a.peers.close();
-      b.close();
-    } finally {
-      mock.timers.reset();
-    }
-  });
-
-const KEYS = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
-
-/** A node that gets nothing over connections from before `heal`, as TCP after a long cut, and answers over others. */
-async function cutNode() {
-  let isHealed = false;
-  const sockets: Socket[] = [];
-  const verifier = new TokenVerifier(
-    KEYS.tokens,
-    () => 0,
-    () => B,
-    () => true,
-  );
-  const server = createServer((socket) => {
-    sockets.push(socket.on('error', () => socket.destroy()));
-    if (isHealed)
-      socket.on('data', (part) => {
-        const greeting = verifier.greet(/peer-token: (\S+)/.exec(part.toString())?.[1]);
-        const body = part.toString().startsWith('GET /peer/greeting') ? (greeting ?? '') : 'served';
-        socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
-      });
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const port = typeof address === 'object' ? address?.port : 0;
-  return {
-    member: { node: 'b', life: B, address: `http://127.0.0.1:${port}` },
-    heal: () => {
-      isHealed = true;
-    },
-    close: () => {
-      server.close();
-      for (const socket of sockets) socket.destroy();
-    },
-  };
-}
 
 test('a request about an instance that is malformed is refused by name, as not delivered', async () => {
   const a = await deployment.node(A);

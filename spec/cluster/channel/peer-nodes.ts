@@ -44,6 +44,17 @@ export interface NodeOptions {
   readonly isDatabaseAway?: boolean;
 }
 
+/** A caller whose fields all cross. */
+export const ADA: Principal = {
+  id: 'key:0123456789abcdef',
+  kind: 'api-key',
+  name: 'ada\u00e9',
+  userId: 'u1',
+  scopes: new Set(['tools:call']),
+  templates: new Set(['demo', 'other']),
+  hourlyLimit: 5,
+};
+
 /** The nodes of one deployment. */
 export class Deployment {
   readonly rows = new Map<string, ReachableLife>();
@@ -120,6 +131,11 @@ export class Deployment {
     const member = { node: `node ${life}`, life, address };
     this.rows.set(life, member);
     return { life, member, peers, listener, refusals, counts };
+  }
+
+  /** The nodes AAAAAAAA and BBBBBBBB; the second one serves. */
+  async pair(serve: Serve, options: NodeOptions = {}): Promise<[PeerNode, PeerNode]> {
+    return [await this.node('AAAAAAAA', options), await this.node('BBBBBBBB', { ...options, serve })];
   }
 
   async close(): Promise<void> {
