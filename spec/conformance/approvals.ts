@@ -19,7 +19,7 @@ const sorted = (approvals: readonly Approval[]) =>
 export function approvalConformance(test: Suite, open: () => Promise<Store>): void {
   const declare = declaring(test, open, 'approvals: ');
 
-  declare('an approval replaces that of the same tool, and is a change of the registry', async (store) => {
+  declare('an approval adds to those of the same tool, and is a change of the registry', async (store) => {
     const { approvals } = store;
     const before = await store.revision();
     const one = approvalOf('t', 'a', '1');
@@ -29,9 +29,27 @@ export function approvalConformance(test: Suite, open: () => Promise<Store>): vo
     assert.is(await store.revision(), revision);
     assert.equal((await approvals.definitionsOf('t')).get(hostile.tool), hostile.definition);
     assert.is((await approvals.definitionsOf('T')).size, 0);
-    const again = approvalOf('t', 'a', '1', '2');
+    const again = { ...approvalOf('t', 'a', '2'), definition: { name: 'a' } };
     await approvals.save([again]);
-    assert.equal(sorted(await approvals.list()), sorted([again, hostile, approvalOf('u', 'a', '1')]));
+    const both = approvalOf('t', 'a', '1', '2');
+    assert.equal(sorted(await approvals.list()), sorted([both, hostile, approvalOf('u', 'a', '1')]));
+    assert.equal((await approvals.definitionsOf('t')).get('a'), again.definition);
+  });
+
+  declare('of more than eight approved definitions the oldest make room', async (store) => {
+    const { approvals } = store;
+    await approvals.save([approvalOf('t', 'a', '1', '2', '3', '4', '5', '6', '7', '8')]);
+    await approvals.save([approvalOf('t', 'a', '8', '9')]);
+    const kept = approvalOf('t', 'a', '2', '3', '4', '5', '6', '7', '8', '9');
+    assert.equal(sorted(await approvals.list()), sorted([kept]));
+  });
+
+  declare('what several nodes approve of one tool at once is kept', async (store) => {
+    const { approvals } = store;
+    const digests = ['1', '2', '3', '4', '5', '6'];
+    await Promise.all(digests.map((digest) => approvals.save([approvalOf('t', 'a', digest)])));
+    const [approval] = await approvals.list();
+    assert.equal(approval?.digests.toSorted(), digests);
   });
 
   declare('those of a template are deleted together', async (store) => {

@@ -162,7 +162,10 @@ export interface ApprovalStore {
   list(): Promise<Approval[]>;
   /** The definitions of a template or a view, by tool. */
   definitionsOf(scope: string): Promise<ReadonlyMap<string, JsonObject>>;
-  /** Inserts or replaces the approvals, and resolves with the revision: a change of the registry. At most MAX_ROWS. */
+  /**
+   * Adds the digests to those that are stored of each tool, which another node may have changed, and replaces its definition.
+   * Resolves with the revision: a change of the registry. At most MAX_ROWS, each of another tool.
+   */
   save(approvals: readonly NewApproval[]): Promise<number>;
   /** Deletes the approvals of a template or a view. Undefined when there was none. */
   deleteOf(scope: string): Promise<number | undefined>;

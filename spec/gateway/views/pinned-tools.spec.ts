@@ -36,8 +36,16 @@ const viewEcho = (gateway: Gateway) => {
 };
 
 /** As if the server had another definition of `echo` than the approved one. */
-const approveAnother = (scope = 't', tool = 'echo') =>
-  lives.store.approvals.save([{ scope, tool, digests: ['0'.repeat(64)], definition: { name: 'echo' } }]);
+const approveAnother = async (scope = 't', tool = 'echo') => {
+  const { approvals } = lives.store;
+  const definitions = await approvals.definitionsOf(scope);
+  const others = (await approvals.list())
+    .filter((approval) => approval.scope === scope && approval.tool !== tool)
+    .map((approval) => ({ ...approval, definition: definitions.get(approval.tool) ?? {} }));
+  await approvals.deleteOf(scope);
+  const another = { scope, tool, digests: ['0'.repeat(64)], definition: { name: 'echo' } };
+  await approvals.save([...others, another]);
+};
 
 test('after a restart the approved tools are used, and others wait', async () => {
   const first = await startPinned();

@@ -15,13 +15,18 @@ export interface Approval {
   readonly digests: readonly string[];
 }
 
-/** An approval as it is saved. */
+/** What an approval adds to the approved definitions of a tool. `digests`: the new ones, the newest last. */
 export interface NewApproval extends Approval {
   /** The definition that the newest digest covers, for a comparison with the listed one. */
   readonly definition: JsonObject;
 }
 
 export const MAX_DIGESTS = 8;
+
+/** The approved digests after an approval of more. The oldest ones make room. */
+export function withDigests(approved: readonly string[], more: readonly string[]): string[] {
+  return [...new Set([...approved, ...more])].slice(-MAX_DIGESTS);
+}
 
 /** The reasons why a tool waits for approval, as clauses. */
 export const WAITING_REASONS = {

@@ -9,7 +9,7 @@ import {
   newestFirst,
 } from '../../domain/events/audit.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import type { NewApproval } from '../../domain/views/approval.ts';
+import { type NewApproval, withDigests } from '../../domain/views/approval.ts';
 import type { StoredView } from '../../domain/views/view.ts';
 import type { OAuthRow, OAuthStore } from '../oauth-store.ts';
 import {
@@ -284,8 +284,11 @@ function memoryApprovals(changed: () => number): ApprovalStore {
     definitionsOf: async (scope) =>
       new Map(rowsOf(scope).map(([, { tool, definition }]) => [tool, structuredClone(definition)])),
     save: async (saved) => {
-      for (const approval of saved)
-        rows.set(`${approval.scope}\0${approval.tool}`, structuredClone(approval));
+      for (const approval of saved) {
+        const key = `${approval.scope}\0${approval.tool}`;
+        const digests = withDigests(rows.get(key)?.digests ?? [], approval.digests);
+        rows.set(key, { ...structuredClone(approval), digests });
+      }
       return changed();
     },
     deleteOf: async (scope) => {

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { eachInGroups } from '../../domain/time/task-groups.ts';
-import type { Approval } from '../../domain/views/approval.ts';
+import { type Approval, withDigests } from '../../domain/views/approval.ts';
 import type { ApprovalStore } from '../store.ts';
 import { type ApprovalTableRow, fromDocument, toDocument } from './entities.ts';
 import type { OrmOperations } from './orm-operations.ts';
@@ -30,14 +30,21 @@ export function ormApprovals(operations: OrmOperations): ApprovalStore {
       }),
     save: (saved) =>
       operations.change(async (em, { approvals }, revision) => {
-        const rows = saved.map((approval) => ({
-          key: approvalKey(approval),
+        const keys = saved.map(approvalKey);
+        const stored: Pick<ApprovalTableRow, 'key' | 'digests'>[] = await em
+          .createQueryBuilder(approvals)
+          .select(['key', 'digests'])
+          .where({ key: { $in: keys } })
+          .execute('all');
+        const before = new Map(stored.map(({ key, digests }) => [key, fromDocument(digests) as string[]]));
+        const rows = saved.map((approval, n) => ({
+          key: keys[n] as string,
           scope: approval.scope,
           tool: toDocument(approval.tool),
-          digests: toDocument(approval.digests),
+          digests: toDocument(withDigests(before.get(keys[n] as string) ?? [], approval.digests)),
           definition: toDocument(approval.definition),
         }));
-        await em.nativeDelete(approvals, { key: { $in: rows.map(({ key }) => key) } });
+        await em.nativeDelete(approvals, { key: { $in: keys } });
         await operations.insertRows(em, approvals, rows);
         return revision;
       }),
