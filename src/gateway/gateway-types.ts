@@ -339,10 +339,10 @@ export interface ServedViews {
   /** The tools of a view, with their approval where the view is pinned. VIEW_NOT_FOUND, DATABASE_UNAVAILABLE. */
   tools(id: string): Promise<ViewTool[]>;
   /**
-   * Approves tools of a pinned view as they are listed now, by their names, or all; resolves with the tools that waited.
-   * VIEW_NOT_FOUND, TOOL_NOT_FOUND, DATABASE_UNAVAILABLE.
+   * Approves the waiting definitions of these tools of a pinned view, or of all; resolves with the tools that waited. `digests`:
+   * only these definitions. VIEW_NOT_FOUND, TOOL_NOT_FOUND, DATABASE_UNAVAILABLE.
    */
-  approve(id: string, tools?: readonly string[]): Promise<readonly string[]>;
+  approve(id: string, tools?: readonly string[], digests?: readonly string[]): Promise<readonly string[]>;
   /**
    * A preview of the items that a caller would get from this definition, or from a stored view. Stores nothing. VALIDATION_ERROR,
    * VIEW_NOT_FOUND.
@@ -380,4 +380,6 @@ export interface ViewTool {
   readonly approved?: JsonObject;
   /** The newest one that waits for approval. */
   readonly listed?: JsonObject;
+  /** All that wait, the newest last, each with its SHA-256 as hexadecimal digits. */
+  readonly waiting?: readonly { readonly digest: string; readonly definition: JsonObject }[];
 }

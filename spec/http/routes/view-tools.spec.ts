@@ -3,6 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
+import { digestOf } from '../../../src/registry/pinned/pinned-scope.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Doors, openDoors, openNodes } from './doors.ts';
 
@@ -101,9 +102,13 @@ test('a changed definition waits, at no name callable; the former one stays appr
     {
       ...{ name: 'find', template: 'files', tool: 'search', state: 'changed', reason: REASON },
       ...{ approved: SEARCH, listed: CHANGED },
+      waiting: [{ digest: digestOf(CHANGED), definition: CHANGED }],
     },
   ]);
-  await approve();
+  assert.equal((await approve({ digests: [digestOf(SEARCH)] })).body, { view: 'desk', approved: [] });
+  assert.equal(await called('find', 'search'), REFUSED);
+  const read = { tools: ['find'], digests: [digestOf(CHANGED)] };
+  assert.equal((await approve(read)).body, { view: 'desk', approved: ['find'] });
   assert.equal(await called('find', 'search'), ['ok', 'ok', 'ok']);
   server[0] = SEARCH;
   await relist();

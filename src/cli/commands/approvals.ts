@@ -61,13 +61,17 @@ function approveCommand(kind: Kind): Command {
   return {
     name: `${name} approve`,
     positionals: `${positional} [...tools]`,
-    summary: `Approve tools of a pinned ${name} as they are listed now, or all; \`${name} tools\` shows them`,
-    options: CLIENT_OPTIONS,
+    summary: `Approve the definitions of tools of a pinned ${name} that wait, or of all; \`${name} tools --json\` shows them`,
+    options: {
+      '--digest <sha256>...': 'Approve only the definition with this digest',
+      ...CLIENT_OPTIONS,
+    },
     examples: [`${name} approve ${example}`, `${name} approve ${example} echo`],
     run: async (input, terminal) => {
       const id = input.positional(0);
       const tools = input.positionals.slice(1);
-      const body = tools.length === 0 ? {} : { tools };
+      const digests = input.texts('digest');
+      const body = { ...(tools.length > 0 && { tools }), ...(digests.length > 0 && { digests }) };
       const gateway = await requireGateway(input, terminal);
       const path = `${pathOf(kind, id)}/approve`;
       const answer = fields(

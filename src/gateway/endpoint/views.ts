@@ -179,10 +179,15 @@ export class Views implements ServedViews {
   }
 
   /**
-   * Approves these tools of a pinned view as they are listed now, or all that wait; resolves with the tools that waited. A tool
-   * is named as in the list, or `<template>/<tool>`. VIEW_NOT_FOUND, TOOL_NOT_FOUND, DATABASE_UNAVAILABLE.
+   * Approves the waiting definitions of these tools of a pinned view, or of all; resolves with the tools that waited. A tool is
+   * named as in the list, or `<template>/<tool>`. `digests`: only these definitions. VIEW_NOT_FOUND, TOOL_NOT_FOUND,
+   * DATABASE_UNAVAILABLE.
    */
-  async approve(id: string, tools?: readonly string[]): Promise<readonly string[]> {
+  async approve(
+    id: string,
+    tools?: readonly string[],
+    digests?: readonly string[],
+  ): Promise<readonly string[]> {
     const view = this.#of(id);
     if (view === undefined) throw viewNotFound(id);
     const names = await view.toolNames();
@@ -190,6 +195,7 @@ export class Views implements ServedViews {
     const approved = await this.#deps.approvals.approve(
       id,
       tools?.map((tool) => keys.get(tool) ?? tool),
+      digests,
     );
     return approved.map((key) => names.get(key) ?? key);
   }

@@ -9,6 +9,8 @@ import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
 
+const Digest = Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256 of a definition' });
+
 /** A tool of a template or a view, with its approval. */
 export const TOOL_FIELDS = {
   name: text('search'),
@@ -18,8 +20,13 @@ export const TOOL_FIELDS = {
   reason: Type.Optional(text('its definition has changed since it was approved')),
   /** The newest approved definition. */
   approved: Type.Optional(AnyObject),
-  /** The definition that waits for approval. */
+  /** The newest definition that waits for approval. */
   listed: Type.Optional(AnyObject),
+  waiting: Type.Optional(
+    Type.Array(Type.Object({ digest: Digest, definition: AnyObject }), {
+      description: 'All definitions that wait, the newest last: instances can differ',
+    }),
+  ),
 };
 const ToolRecord = Type.Object(TOOL_FIELDS);
 type ToolRecord = Type.Static<typeof ToolRecord>;
@@ -28,6 +35,12 @@ export const Approving = closed({
   /** Absent: all. */
   tools: Type.Optional(
     Type.Union([Type.Literal('all'), Type.Array(Type.String({ minLength: 1 }), { maxItems: 10_000 })]),
+  ),
+  digests: Type.Optional(
+    Type.Array(Digest, {
+      maxItems: 80_000,
+      description: 'Approves these definitions only, which were read. Absent: all that wait',
+    }),
   ),
 });
 
@@ -94,7 +107,7 @@ export const templateToolRoutes: readonly HttpRoute[] = [
     },
   }),
   defineRoute('POST', '/gateway/templates/:template/tools/approve', {
-    summary: 'Approve tools of a pinned template as they are listed now',
+    summary: 'Approve definitions of tools of a pinned template that wait',
     scope: 'admin',
     request: { params: TemplateParams, body: Approving },
     answers: {
@@ -104,9 +117,9 @@ export const templateToolRoutes: readonly HttpRoute[] = [
       },
     },
     errors: ['TOOL_NOT_FOUND', 'SHUTTING_DOWN'],
-    handler: async ({ params: { template }, body: { tools = 'all' } }, { gateway, approvals }) => {
+    handler: async ({ params: { template }, body: { tools = 'all', digests } }, { gateway, approvals }) => {
       gateway.requireExisting(template);
-      const approved = await approvals.approve(template, tools === 'all' ? undefined : tools);
+      const approved = await approvals.approve(template, tools === 'all' ? undefined : tools, digests);
       return json(200, { template_name: template, approved });
     },
   }),

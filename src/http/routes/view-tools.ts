@@ -41,7 +41,7 @@ export const viewToolRoutes: readonly HttpRoute[] = [
     },
   }),
   defineRoute('POST', '/gateway/views/:view/tools/approve', {
-    summary: 'Approve tools of a pinned view as they are listed now',
+    summary: 'Approve definitions of tools of a pinned view that wait',
     scope: 'admin',
     request: { params: ViewParams, body: Approving },
     answers: {
@@ -51,9 +51,9 @@ export const viewToolRoutes: readonly HttpRoute[] = [
       },
     },
     errors: ['TOOL_NOT_FOUND', 'SHUTTING_DOWN'],
-    handler: async ({ params, body: { tools = 'all' }, principal }, { gateway }) => {
+    handler: async ({ params, body: { tools = 'all', digests }, principal }, { gateway }) => {
       const { id } = visibleView(principal, gateway, params.view).definition;
-      const approved = await gateway.views.approve(id, tools === 'all' ? undefined : tools);
+      const approved = await gateway.views.approve(id, tools === 'all' ? undefined : tools, digests);
       return json(200, { view: id, approved: [...approved] });
     },
   }),

@@ -12,6 +12,7 @@ import {
   type NewApproval,
   splitItemKey,
   WAITING_REASONS,
+  withDigests,
 } from '../../domain/views/approval.ts';
 import type { Waiting } from '../../protocol/aggregate/views/view-problems.ts';
 import type { WithheldTool } from '../../transports/open-options.ts';
@@ -27,6 +28,15 @@ export interface ToolState {
   readonly approved?: JsonObject;
   /** The newest one that waits for approval; absent for an approved tool. */
   readonly listed?: JsonObject;
+  /** All that wait, the newest last; absent for an approved tool. */
+  readonly waiting?: WaitingTool[];
+}
+
+/** A definition that waits, as it would be approved. */
+export interface WaitingTool {
+  /** SHA-256, as hexadecimal digits. */
+  readonly digest: string;
+  readonly definition: JsonObject;
 }
 
 /** A definition, with its digest. */
@@ -107,7 +117,7 @@ export class PinnedScope {
   add(approvals: readonly Approval[]): void {
     this.#approved ??= new Map();
     for (const { tool, digests } of approvals) {
-      this.#approved.set(tool, digests);
+      this.#approved.set(tool, withDigests(this.#approved.get(tool) ?? [], digests));
       this.#drop(tool, digests);
     }
   }
@@ -121,15 +131,13 @@ export class PinnedScope {
     return this.#waiting.has(tool) || this.#approved?.has(tool) === true;
   }
 
-  /** The records that an approval of these tools, or of all that wait, would store. */
-  waiting(tools: Iterable<string> = this.#waiting.keys()): NewApproval[] {
+  /** The approvals of these tools, or of all that wait. `digests`: of these definitions only. */
+  waiting(tools: Iterable<string> = this.#waiting.keys(), digests?: ReadonlySet<string>): NewApproval[] {
     return [...new Set(tools)].flatMap((tool) => {
-      const [...definitions] = this.#waiting.get(tool) ?? [];
-      const definition = definitions.at(-1)?.[1].definition;
+      const chosen = this.#definitionsOf(tool).filter(({ digest }) => digests?.has(digest) !== false);
+      const definition = chosen.at(-1)?.definition;
       if (definition === undefined) return [];
-      const before = this.#approved?.get(tool) ?? [];
-      const digests = [...before, ...definitions.map(([digest]) => digest)].slice(-MAX_DIGESTS);
-      return { scope: this.id, tool, digests, definition };
+      return { scope: this.id, tool, digests: chosen.map(({ digest }) => digest), definition };
     });
   }
 
@@ -137,10 +145,15 @@ export class PinnedScope {
     const names = new Set([...(this.#approved?.keys() ?? []), ...this.#waiting.keys()]);
     return [...names].sort().map((tool) => {
       const before = approved.get(tool);
-      const listed = [...(this.#waiting.get(tool)?.values() ?? [])].at(-1)?.definition;
+      const waiting = this.#definitionsOf(tool);
+      const listed = waiting.at(-1)?.definition;
       const state = listed === undefined ? 'approved' : before === undefined ? 'new' : 'changed';
-      return { tool, state, ...(before && { approved: before }), ...(listed && { listed }) };
+      return { tool, state, ...(before && { approved: before }), ...(listed && { listed, waiting }) };
     });
+  }
+
+  #definitionsOf(tool: string): WaitingTool[] {
+    return [...(this.#waiting.get(tool) ?? [])].map(([digest, { definition }]) => ({ digest, definition }));
   }
 
   withheld(): WithheldTool[] {

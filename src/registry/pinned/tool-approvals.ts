@@ -210,15 +210,19 @@ export class ToolApprovals {
   };
 
   /**
-   * Approves the waiting definitions of these tools, or of all; resolves with the tools that waited. TOOL_NOT_FOUND for a tool
-   * that is neither listed nor approved; DATABASE_UNAVAILABLE.
+   * Approves the waiting definitions of these tools, or of all; resolves with the tools that waited. `digests`: only these
+   * definitions. TOOL_NOT_FOUND for a tool that is neither listed nor approved; DATABASE_UNAVAILABLE.
    */
-  async approve(id: string, tools?: readonly string[]): Promise<readonly string[]> {
+  async approve(
+    id: string,
+    tools?: readonly string[],
+    digests?: readonly string[],
+  ): Promise<readonly string[]> {
     const scope = this.#of(id);
     if (scope === undefined) return [];
     const unknown = tools?.find((tool) => !scope.knows(tool));
     if (unknown !== undefined) throw toolNotFound(unknown, id);
-    const approvals = await this.#takenOf(id, scope.waiting(tools));
+    const approvals = await this.#takenOf(id, scope.waiting(tools, digests && new Set(digests)));
     await this.#save(scope, approvals);
     if (this.#views.has(id)) this.viewChanged$.next(id);
     return approvals.map(({ tool }) => tool);

@@ -21,7 +21,8 @@ interface ListedTool {
   readonly state: 'approved' | 'new' | 'changed' | 'withheld';
   readonly reason?: string;
   readonly approved?: Definition;
-  readonly listed?: Definition;
+  /** The definitions that wait, the newest last. */
+  readonly waiting?: readonly { readonly digest: string; readonly definition: Definition }[];
 }
 
 /** The approvals. `path`: that of the template or the view. `what`: `template` or `view`. */
@@ -32,12 +33,14 @@ export function Approvals({ path, what }: { readonly path: string; readonly what
   );
   const isBusy = useSignal(false);
   const tools = data?.tools ?? [];
-  const waiting = tools.filter(({ listed }) => listed !== undefined);
+  const waiting = tools.filter(({ waiting }) => waiting);
   const withheld = tools.filter(({ state }) => state === 'withheld');
   const approved = tools.filter(({ state }) => state === 'approved');
-  const approve = async (names: readonly string[], done: string): Promise<void> => {
+  /** Approves the definitions that are shown, and none that has come since. */
+  const approve = async (shown: readonly ListedTool[], done: string): Promise<void> => {
     isBusy.value = true;
-    await attempt(() => change('POST', `${path}/tools/approve`, { tools: names }), done);
+    const digests = shown.flatMap(({ waiting }) => waiting?.map(({ digest }) => digest) ?? []);
+    await attempt(() => change('POST', `${path}/tools/approve`, { tools: shown.map(idOf), digests }), done);
     isBusy.value = false;
     reload();
   };
@@ -49,12 +52,7 @@ export function Approvals({ path, what }: { readonly path: string; readonly what
           <button
             type="button"
             disabled={isBusy.value}
-            onClick={() =>
-              void approve(
-                waiting.map(({ name }) => name),
-                `${plural(waiting.length, 'tool')} are approved.`,
-              )
-            }
+            onClick={() => void approve(waiting, `${plural(waiting.length, 'tool')} are approved.`)}
           >
             Approve all {waiting.length}
           </button>
@@ -69,7 +67,7 @@ export function Approvals({ path, what }: { readonly path: string; readonly what
               <Waiting
                 tool={tool}
                 isBusy={isBusy.value}
-                onApprove={() => void approve([idOf(tool)], `${tool.name} is approved.`)}
+                onApprove={() => void approve([tool], `${tool.name} is approved.`)}
               />
             </li>
           ))}
@@ -121,7 +119,7 @@ interface WaitingProps {
 }
 
 function Waiting({ tool, isBusy, onApprove }: WaitingProps) {
-  const { name, template, state, reason, approved, listed } = tool;
+  const { name, template, state, reason, approved, waiting } = tool;
   return (
     <>
       <div class="title">
@@ -134,7 +132,7 @@ function Waiting({ tool, isBusy, onApprove }: WaitingProps) {
         </span>
         <span class="actions">
           <Badge {...LOOKS[state]} />
-          {isAdmin.value && listed !== undefined && (
+          {isAdmin.value && waiting && (
             <button
               type="button"
               class="small"
@@ -147,12 +145,12 @@ function Waiting({ tool, isBusy, onApprove }: WaitingProps) {
           )}
         </span>
       </div>
-      {listed !== undefined && (
-        <details open={approved !== undefined}>
+      {waiting?.map(({ digest, definition }) => (
+        <details key={digest} open={approved !== undefined}>
           <summary>{approved === undefined ? 'Its definition' : 'What changed'}</summary>
-          <Changes approved={approved} listed={listed} />
+          <Changes approved={approved} listed={definition} />
         </details>
-      )}
+      ))}
     </>
   );
 }
