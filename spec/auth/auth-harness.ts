@@ -137,7 +137,9 @@ export function authHarness({ enabled = true, hasAnswered = true, reports$, issu
     /** The code of the refusal of credentials; `none` when they are accepted. */
     codeFor: (credentials: Credentials) => codeOf(() => auth.authenticate(credentials)),
     /** The header of a fresh token. */
-    bearer: async (user: User) => ({ authorization: `Bearer ${(await tokens.issue(user)).accessToken}` }),
+    bearer: async (user: User) => ({
+      authorization: `Bearer ${(await tokens.issue(user, 'password')).accessToken}`,
+    }),
     emitChange: (kind: StoreChange) => storeChanges$.next({ kind }),
   };
 }

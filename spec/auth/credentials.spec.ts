@@ -166,7 +166,7 @@ const tokenSuite = suite('tokens');
 const tokens = new Tokens({ secrets: [SECRET], lifetimeMs: LIFETIME_MS, wall: () => START_MS });
 
 tokenSuite('carry the documented claims, and are read back', async () => {
-  const { accessToken, expiresInSeconds } = await tokens.issue(user);
+  const { accessToken, expiresInSeconds } = await tokens.issue(user, 'password');
   assert.is(expiresInSeconds, 3_600);
   const { jti, ...claims } = claimsOf(accessToken);
   assert.match(String(jti), /^[0-9a-f]{16}-[0-9a-f-]{36}$/);
@@ -184,12 +184,12 @@ tokenSuite('carry the documented claims, and are read back', async () => {
     id: jti,
     credentialsAtMs: START_MS - 5_000,
     expiresAtMs: (seconds + 3_600) * 1_000,
-    isOfProvider: false,
+    signedInBy: 'password',
   });
 });
 
 tokenSuite('are refused in any other form', async () => {
-  const { accessToken } = await tokens.issue(user);
+  const { accessToken } = await tokens.issue(user, 'password');
   const claims = claimsOf(accessToken);
   const [head = '', body = '', signature = ''] = accessToken.split('.');
   const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -243,7 +243,7 @@ tokenSuite('are refused in any other form', async () => {
 tokenSuite('with another size of HMAC are refused, even with the right secret', async () => {
   const secret = Buffer.alloc(128, 'long enough for every HMAC');
   const tokens = new Tokens({ secrets: [secret], lifetimeMs: LIFETIME_MS, wall: () => START_MS });
-  const { accessToken } = await tokens.issue(user);
+  const { accessToken } = await tokens.issue(user, 'password');
   for (const alg of ['HS256', 'HS384', 'HS512']) {
     const token = await new SignJWT(claimsOf(accessToken)).setProtectedHeader({ alg }).sign(secret);
     assert.is(await codeOf(() => tokens.read(token)), alg === 'HS256' ? 'none' : 'INVALID_CREDENTIALS', alg);
@@ -259,7 +259,7 @@ tokenSuite('are signed with the first secret and verified with all, each with it
   const proofs = stages.map((secrets) => new GatewayProofs(secrets, accounts, systemClock.now));
   const outcomes: string[][] = [];
   for (const [at, node] of nodes.entries()) {
-    const { accessToken, id } = await node.issue(user);
+    const { accessToken, id } = await node.issue(user, 'password');
     outcomes.push(await Promise.all(nodes.map((other) => codeOf(() => other.read(accessToken)))));
     const same = proofs.map((other) => other.secretOf(id) === proofs[at]?.secretOf(id));
     assert.equal(

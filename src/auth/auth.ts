@@ -4,7 +4,13 @@
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import type { Config } from '../config/config.ts';
-import { ANONYMOUS, type EndedToken, type Principal, type User } from '../domain/accounts/account.ts';
+import {
+  ANONYMOUS,
+  type EndedToken,
+  type Principal,
+  type SignedInBy,
+  type User,
+} from '../domain/accounts/account.ts';
 import type { GatewayAddress } from '../domain/accounts/resource.ts';
 import { userNotFound } from '../domain/errors/account-errors.ts';
 import type { Clock } from '../domain/time/clock.ts';
@@ -91,8 +97,8 @@ export interface Auth {
   login(attempt: LoginAttempt): Promise<IssuedToken>;
   /** The check of `login`, for a page that signs a browser in. */
   checkPassword(attempt: LoginAttempt): Promise<User>;
-  /** The token of a user whom an identity provider signed in. */
-  tokenOfProvider(user: User): Promise<IssuedToken>;
+  /** A login token for a user who has signed in already. */
+  issueToken(user: User, signedInBy: SignedInBy): Promise<IssuedToken>;
   /** Proves to a client that this gateway knows its token, see GatewayProofs.prove. */
   prove(request: ProofRequest, own: OwnAddress, clientAddress: string): Promise<string>;
   /** The key with which our own command line checks the proof of a gateway before it sends a token of this grant. */
@@ -155,7 +161,7 @@ export function composeAuth(options: AuthOptions, shared?: SharedCounter): Auth 
     changed$: revalidator.changed$.asObservable(),
     login: (attempt) => logins.login(attempt),
     checkPassword: (attempt) => logins.checkPassword(attempt),
-    tokenOfProvider: (user) => logins.tokenOfProvider(user),
+    issueToken: (user, signedInBy) => logins.issueToken(user, signedInBy),
     prove: (request, own, clientAddress) => proofs.prove(request, own, clientAddress),
     proofOfGrant: (grantId) => proofs.proofOfGrant(grantId),
     authenticate: (credentials, address = UNKNOWN_ADDRESS) =>

@@ -312,12 +312,12 @@ export class Authenticator {
 
   async #verifyToken(token: string): Promise<Identity> {
     const { tokens, accounts, limits, hasPasswordLogins = true } = this.#options;
-    const { userId, id, credentialsAtMs, expiresAtMs, isOfProvider } = await tokens.read(token);
+    const { userId, id, credentialsAtMs, expiresAtMs, signedInBy } = await tokens.read(token);
     const [user] = await accounts.findUsers([userId]);
     const isCurrent = isActive(user) && Date.parse(user.credentialsChangedAt) === credentialsAtMs;
     if (!isCurrent || (await accounts.isTokenEnded(userId, id)))
       throw invalidCredentials('The token is no longer valid; log in again');
-    if (!hasPasswordLogins && !isOfProvider && !isFirstAdmin(user))
+    if (!hasPasswordLogins && signedInBy === 'password' && !isFirstAdmin(user))
       throw invalidCredentials(
         'The token is of a login with a password, which this gateway no longer accepts',
       );

@@ -123,6 +123,6 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
       const made = await auth.accounts.createApiKey({ name: permissions.join(' '), permissions, templates });
       return { 'x-api-key': made.key };
     },
-    expired: async () => bearer((await past.issue(ada)).accessToken),
+    expired: async () => bearer((await past.issue(ada, 'password')).accessToken),
   };
 }

@@ -3,7 +3,7 @@
 
 import type { Logger } from 'pino';
 import { Check } from 'typebox/schema';
-import { NO_PASSWORD, type User, usernameKey } from '../../domain/accounts/account.ts';
+import { NO_PASSWORD, type SignedInBy, type User, usernameKey } from '../../domain/accounts/account.ts';
 import { Username } from '../../domain/accounts/input-schemas.ts';
 import { invalidCredentials, passwordsOff } from '../../domain/errors/account-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
@@ -54,12 +54,14 @@ export class Logins {
 
   /** The token of a user who logs in with a password. Rejects as `checkPassword` does. */
   async login(attempt: LoginAttempt): Promise<IssuedToken> {
-    return this.#tokenFor(await this.checkPassword(attempt), false);
+    return this.issueToken(await this.checkPassword(attempt), 'password');
   }
 
-  /** The token of a user whom an identity provider signed in. */
-  tokenOfProvider(user: User): Promise<IssuedToken> {
-    return this.#tokenFor(user, true);
+  /** A login token for a user who has signed in already. */
+  async issueToken(user: User, signedInBy: SignedInBy): Promise<IssuedToken> {
+    const { tokens, proofs } = this.#options;
+    const { id, ...issued } = await tokens.issue(user, signedInBy);
+    return { ...issued, user, proof: { keyId: id, secret: proofs.secretOf(id) } };
   }
 
   /**
@@ -89,12 +91,6 @@ export class Logins {
     const subject = `/auth/users/${user.id}: a password, while auth.passwords is false`;
     const actor = { actor: `user:${user.id}`, actorName: user.username };
     audit.record({ ...actor, action: 'POST /auth/login', subject, status: 200, address });
-  }
-
-  async #tokenFor(user: User, isOfProvider: boolean): Promise<IssuedToken> {
-    const { tokens, proofs } = this.#options;
-    const { id, ...issued } = await tokens.issue(user, isOfProvider);
-    return { ...issued, user, proof: { keyId: id, secret: proofs.secretOf(id) } };
   }
 }
 

@@ -5,7 +5,12 @@ import { createSecretKey, type KeyObject, randomUUID } from 'node:crypto';
 import { JWSSignatureVerificationFailed, JWTExpired } from 'jose/errors';
 import { SignJWT } from 'jose/jwt/sign';
 import { type JWTVerifyOptions, jwtVerify } from 'jose/jwt/verify';
-import { type DefinedRoles, scopesOfUser, type User } from '../../domain/accounts/account.ts';
+import {
+  type DefinedRoles,
+  type SignedInBy,
+  scopesOfUser,
+  type User,
+} from '../../domain/accounts/account.ts';
 import { invalidCredentials, tokenExpired } from '../../domain/errors/account-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -27,8 +32,8 @@ interface TokenClaims {
    */
   readonly credentialsAtMs: number;
   readonly expiresAtMs: number;
-  /** Whether the user signed in at an identity provider, not with a password. */
-  readonly isOfProvider: boolean;
+  /** Claim `of_provider`: true after a sign-in at a provider. */
+  readonly signedInBy: SignedInBy;
 }
 
 interface Issued {
@@ -67,7 +72,7 @@ export class Tokens {
     this.#wall = wall;
   }
 
-  async issue(user: User, isOfProvider = false): Promise<Issued> {
+  async issue(user: User, signedInBy: SignedInBy): Promise<Issued> {
     const id = `${this.#keyId}-${randomUUID()}`;
     const issuedAt = Math.floor(this.#wall() / 1000);
     const expiresAt = issuedAt + this.#lifetimeSeconds;
@@ -75,7 +80,7 @@ export class Tokens {
       role: user.role,
       scope: scopesOfUser(user, this.#roles).join(' '),
       credentials_at: Date.parse(user.credentialsChangedAt),
-      ...(isOfProvider && { of_provider: true }),
+      ...(signedInBy === 'provider' && { of_provider: true }),
     })
       .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
       .setSubject(user.id)
@@ -108,7 +113,7 @@ export class Tokens {
       id: jti,
       credentialsAtMs,
       expiresAtMs: exp * 1000,
-      isOfProvider: ofProvider === true,
+      signedInBy: ofProvider === true ? 'provider' : 'password',
     };
   }
 

@@ -65,6 +65,9 @@ export interface User extends RightsLists {
 /** The text in place of a password hash for a user who signs in at an identity provider only. */
 export const NO_PASSWORD = '!';
 
+/** How a user signed in: with a password here, or at an identity provider. */
+export type SignedInBy = 'password' | 'provider';
+
 /** A token that a logout ended before it expired. */
 export interface EndedToken {
   /** Claim `jti`. */

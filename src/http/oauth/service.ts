@@ -47,7 +47,7 @@ export interface OAuthServiceOptions extends Pick<InteractionOptions, 'accountsO
   readonly store: Pick<Store, 'oauth' | 'accounts' | 'serverTimeMs'>;
   readonly auth: Pick<
     Auth,
-    'checkPassword' | 'audit' | 'endToken' | 'roles' | 'company' | 'proofOfGrant' | 'tokenOfProvider'
+    'checkPassword' | 'audit' | 'endToken' | 'roles' | 'company' | 'proofOfGrant' | 'issueToken'
   >;
   /** False: only the first admin signs in with a password. Default: true. */
   readonly hasPasswordLogins?: boolean | undefined;

@@ -103,6 +103,7 @@ export const accountRoutes: readonly HttpRoute[] = [
         (isConsole &&
           (await authorizationServer?.signIns.beginForConsole(
             user,
+            'password',
             { id: proof.keyId, expiresAtMs },
             host,
           ))) ||

@@ -11,7 +11,7 @@ import type { SignIns } from './sign-ins.ts';
 export const CONSOLE_PATH = '/oauth/console/';
 
 interface ContinuationOptions {
-  readonly auth: Pick<Auth, 'tokenOfProvider'>;
+  readonly auth: Pick<Auth, 'issueToken'>;
   readonly signIns: SignIns;
   readonly issuer: string;
 }
@@ -23,7 +23,7 @@ export function continuationOf(purpose: Purpose, options: ContinuationOptions): 
     back: path,
     go: async (user, { request }) => ({
       path,
-      headers: await options.signIns.begin(user, request.headers.cookie, true),
+      headers: await options.signIns.begin(user, 'provider', request.headers.cookie),
     }),
   };
 }
@@ -39,9 +39,9 @@ function consoleOf({ auth, signIns, issuer }: ContinuationOptions): Continuation
   return {
     back: '/console',
     go: async (user) => {
-      const { accessToken, expiresInSeconds, expiresAtMs, proof } = await auth.tokenOfProvider(user);
+      const { accessToken, expiresInSeconds, expiresAtMs, proof } = await auth.issueToken(user, 'provider');
       const token = { id: proof.keyId, expiresAtMs };
-      const cookies = await signIns.beginForConsole(user, token, host, true);
+      const cookies = await signIns.beginForConsole(user, 'provider', token, host);
       const session = sessionCookie(accessToken, expiresInSeconds, protocol === 'https:');
       return { path: '/console', headers: [...session, ...cookies] };
     },

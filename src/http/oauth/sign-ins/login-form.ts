@@ -99,7 +99,7 @@ export class LoginForm {
       redirect(
         response,
         `${action}${cookie === undefined ? SIGNED_IN : ''}`,
-        await signIns.begin(user, cookie),
+        await signIns.begin(user, 'password', cookie),
       );
     } catch (thrown) {
       const error = asGatewayError(thrown);

@@ -5,7 +5,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import Type from 'typebox';
 import { isFirstAdmin } from '../../../auth/accounts/accounts.ts';
 import type { Auth } from '../../../auth/auth.ts';
-import type { EndedToken, User } from '../../../domain/accounts/account.ts';
+import type { EndedToken, SignedInBy, User } from '../../../domain/accounts/account.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { oauthKey, rowReader } from '../../../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
@@ -70,13 +70,13 @@ export class SignIns {
 
   /**
    * Makes a sign-in of the user in place of that of these cookies; resolves with the headers that set its cookies, as
-   * `[name, value, ...]`. `isOfProvider`: an identity provider knows the user.
+   * `[name, value, ...]`.
    */
-  async begin(user: User, cookies?: string, isOfProvider = false): Promise<string[]> {
+  async begin(user: User, signedInBy: SignedInBy, cookies: string | undefined): Promise<string[]> {
     const earlier = await this.#rowIn(cookies);
     // The console stays signed in as the same user, and out with this sign-in.
     const token = earlier?.userId === user.id ? readValue(earlier).token : undefined;
-    const set = await this.#begin(user, token, isOfProvider);
+    const set = await this.#begin(user, signedInBy, token);
     if (earlier !== undefined) await this.#end(earlier, token === undefined);
     return set;
   }
@@ -84,14 +84,14 @@ export class SignIns {
   /** Begins a sign-in with a login of the console. No headers when the console was opened at an address that has no pages. */
   async beginForConsole(
     user: User,
+    signedInBy: SignedInBy,
     token: EndedToken,
     host: string | undefined,
-    isOfProvider = false,
   ): Promise<string[]> {
-    return this.#isHere(host) ? this.#begin(user, token, isOfProvider) : [];
+    return this.#isHere(host) ? this.#begin(user, signedInBy, token) : [];
   }
 
-  async #begin(user: User, token: EndedToken | undefined, isOfProvider: boolean): Promise<string[]> {
+  async #begin(user: User, signedInBy: SignedInBy, token: EndedToken | undefined): Promise<string[]> {
     const { store, clock } = this.#options;
     const id = randomBytes(32).toString('base64url');
     await store.save({
@@ -105,7 +105,7 @@ export class SignIns {
       value: JSON.stringify({
         credentialsChangedAt: user.credentialsChangedAt,
         token,
-        ...(isOfProvider && { isOfProvider }),
+        ...(signedInBy === 'provider' && { isOfProvider: true }),
       } satisfies SignInValue),
     });
     return this.#cookies(id, SECONDS);
