@@ -512,7 +512,7 @@ vaults('another authorization server is not used before an admin confirms it', a
     assert.match(String(refused), /authorization server changed/);
     assert.match(String(await vault.check(target).catch((thrown: unknown) => thrown)), second.issuer);
     assert.is((await vault.confirm(target, 'https://elsewhere.example')).changedTo, second.issuer);
-    const confirmed = await vault.discover(target, true);
+    const confirmed = await vault.discover(target, 'any');
     assert.equal([confirmed.backend.server.issuer, confirmed.backend.changedTo], [second.issuer, undefined]);
   } finally {
     await Promise.all([first.close(), second.close(), documents.close()]);

@@ -48,6 +48,9 @@ export type ServerMetadata = {
   readonly authorization_response_iss_parameter_supported?: boolean;
 };
 
+/** The authorization server that is used: the stored one if there is one, any that the backend names, or only this one. */
+export type AcceptedServer = 'stored' | 'any' | { readonly issuer: string };
+
 export interface OAuthBackend {
   /** The URL for which its tokens are valid: its endpoint, or a parent path. */
   readonly resource: string;
@@ -117,16 +120,16 @@ export class OAuthBackends {
   }
 
   /**
-   * Asks the backend, and stores the facts when none are stored, or `confirmed` is true or the issuer that it names.
-   * A difference is noted in `changedTo`, and the stored facts are returned. Rejects with BackendFetchFailure.
+   * Asks the backend, and stores the facts when none are stored, or the server that it names is accepted. Another one is
+   * noted in `changedTo`, and the stored facts are returned. Rejects with BackendFetchFailure.
    */
-  async discover(target: Target, confirmed: boolean | string = false): Promise<OAuthBackend> {
+  async discover(target: Target, accepted: AcceptedServer = 'stored'): Promise<OAuthBackend> {
     const found = await this.#found(target);
     const before = await this.stored(target);
     const isSame = before === undefined || partsOf(before) === partsOf(found);
     const { issuer } = found.server;
-    const isConfirmed = confirmed === true || confirmed === issuer;
-    const next = isSame || isConfirmed ? found : { ...before, changedTo: issuer };
+    const isAccepted = typeof accepted === 'string' ? accepted === 'any' : accepted.issuer === issuer;
+    const next = isSame || isAccepted ? found : { ...before, changedTo: issuer };
     if (JSON.stringify(next) === JSON.stringify(before)) return next;
     const { store, clock } = this.#options;
     await store.save({

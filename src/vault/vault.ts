@@ -23,6 +23,7 @@ import {
 import { BackendFetch, BackendFetchFailure, ServerChanged } from './backend-fetch.ts';
 import { Flow } from './flow.ts';
 import {
+  type AcceptedServer,
   type BeginRequest,
   type Finished,
   type OAuthBackend,
@@ -99,11 +100,10 @@ export class Vault {
   }
 
   /**
-   * Asks the backend which authorization server it wants, and stores it. `confirmed`: also another one than before;
-   * an issuer: only this one. Rejects with BackendFetchFailure.
+   * Asks the backend which authorization server it wants, and stores it, if it is accepted. Rejects with BackendFetchFailure.
    */
-  async discover(target: Target, confirmed: boolean | string = false): Promise<Discovered> {
-    const backend = await this.#backends.discover(target, confirmed);
+  async discover(target: Target, accepted?: AcceptedServer): Promise<Discovered> {
+    const backend = await this.#backends.discover(target, accepted);
     return { backend, way: this.#clients.wayAt(target, backend.server) };
   }
 
@@ -120,7 +120,7 @@ export class Vault {
    * force then. Rejects with BACKEND_UNAVAILABLE.
    */
   confirm(target: Target, issuer?: string): Promise<OAuthBackend> {
-    return this.#backends.discover(target, issuer ?? true).catch(refuse);
+    return this.#backends.discover(target, issuer === undefined ? 'any' : { issuer }).catch(refuse);
   }
 
   /** Begins to connect an account: resolves with the address to which its user goes, see Flow. */

@@ -215,7 +215,8 @@ async function warningsOfAccount(
   try {
     const vault = await backendAccounts.open();
     const target = { template, id, endpoint, auth };
-    const { way, backend } = await vault.discover(target, hasAllTemplates(principal));
+    const accepted = hasAllTemplates(principal) ? 'any' : 'stored';
+    const { way, backend } = await vault.discover(target, accepted);
     const { issuer } = backend.server;
     return way === undefined
       ? [`the authorization server ${issuer} does not register this gateway by itself: give a client_id`]
