@@ -3,7 +3,7 @@
 import { hasCode } from '../domain/errors/errors.ts';
 import type { WhyNotConnected } from '../domain/instances/account-connection.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
-import { type Clock, sleep } from '../domain/time/clock.ts';
+import { type Clock, MAX_SKEW_MS, sleep } from '../domain/time/clock.ts';
 import { scopesIn } from '../net/http1/challenge.ts';
 import { insistently } from '../persistence/insistent.ts';
 import {
@@ -21,8 +21,6 @@ import { RefreshSlots } from './refresh-slots.ts';
 
 /** The longest refresh of one node, in ms: the time for one answer of the authorization server, and for the database. */
 const LEASE_MS = 30_000;
-/** The most by which the clocks of two nodes may differ, in ms; beyond it the log has a warning, and leases may not hold. */
-const MAX_SKEW_MS = 60_000;
 /** The longest wait for another node, or for other refreshes at the same server, in ms. */
 const WAIT_MS = 10_000;
 const CHECK_MS = 100;
@@ -210,8 +208,8 @@ export class Refreshes {
   }
 
   /**
-   * True while the lease holds: for as long as this node has seen it, since the clock of its node may be behind or ahead. That of
-   * a node that has ended counts as over: the node will not store the token that it asked for.
+   * True while the lease holds: for as long as this node has seen it, since the clock of its node may be behind or ahead, by
+   * MAX_SKEW_MS at most. That of a node that has ended counts as over: the node will not store the token that it asked for.
    */
   #isHeld(key: string, lease: StoredAccountConnection['lease']): boolean {
     const { lives, clock } = this.#options;
