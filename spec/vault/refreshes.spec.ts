@@ -9,7 +9,7 @@ import { addressesIn } from '../../src/net/network-guard.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { OAuthStore } from '../../src/persistence/oauth-store.ts';
 import { accountConnectionKey } from '../../src/vault/account-connections.ts';
-import type { OAuthBackend, Target } from '../../src/vault/oauth-backends.ts';
+import type { AccountTarget, OAuthBackend } from '../../src/vault/oauth-backends.ts';
 import { Vault, type VaultOptions } from '../../src/vault/vault.ts';
 import { until } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';
@@ -26,7 +26,7 @@ interface Answering {
 async function withUsers(
   users: number,
   answering: Answering,
-  run: (tokens: Vault, target: Target) => unknown,
+  run: (tokens: Vault, target: AccountTarget) => unknown,
   store: OAuthStore = new MemoryStore().oauth,
 ) {
   const held: (() => void)[] = [];
@@ -51,7 +51,7 @@ async function withUsers(
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
-  const target: Target = { template: 'mail', id: 'mail-1', endpoint, auth: { who: 'user' } };
+  const target: AccountTarget = { template: 'mail', id: 'mail-1', endpoint, auth: { who: 'user' } };
   const vault = vaultOn({ store });
   try {
     for (let user = 0; user < users; user += 1) {
@@ -185,7 +185,7 @@ refreshes('are not needed for long tokens that leave the memory: their rows are 
   ]) {
     const token = () => ({ access_token: 'a'.repeat(length), expires_in: 3_600 });
     const answering: Answering = { token, holdsUntil: 0, asked: 0 };
-    const run = async (vault: Vault, target: Target) => {
+    const run = async (vault: Vault, target: AccountTarget) => {
       await connectMore(store, USERS);
       const all = Array.from({ length: USERS }, (_, user) => vault.tokens(target, `user-${user}`));
       for (const tokens of all) await tokens.current();

@@ -8,9 +8,9 @@ import { systemClock } from '../../src/domain/time/clock.ts';
 import { addressesIn } from '../../src/net/network-guard.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { oauthKey } from '../../src/persistence/oauth-rows.ts';
+import { UnknownState } from '../../src/vault/authorization-flow.ts';
 import { BackendFetchFailure } from '../../src/vault/backend-fetch.ts';
-import { UnknownState } from '../../src/vault/flow.ts';
-import type { Target } from '../../src/vault/oauth-backends.ts';
+import type { AccountTarget } from '../../src/vault/oauth-backends.ts';
 import { Vault, type VaultOptions } from '../../src/vault/vault.ts';
 import { type OAuthBackend, type OAuthBackendOptions, startOAuthBackend } from '../fixtures/oauth-backend.ts';
 import { startDocuments } from '../fixtures/oauth-documents.ts';
@@ -23,7 +23,7 @@ const BINDING = 'a browser';
 interface World {
   readonly backend: OAuthBackend;
   readonly store: MemoryStore;
-  readonly target: Target;
+  readonly target: AccountTarget;
   /** A node: another vault on the same store. */
   node(options?: Partial<VaultOptions>): Vault;
 }
@@ -32,7 +32,12 @@ function withBackend(run: (world: World) => Promise<void>, options: OAuthBackend
   return async () => {
     const backend = await startOAuthBackend(options);
     const store = new MemoryStore();
-    const target: Target = { template: 'mail', id: 'mail-1', endpoint: backend.url, auth: { who: 'user' } };
+    const target: AccountTarget = {
+      template: 'mail',
+      id: 'mail-1',
+      endpoint: backend.url,
+      auth: { who: 'user' },
+    };
     try {
       await run({
         ...{ backend, store, target },
@@ -56,7 +61,7 @@ async function browse(url: string): Promise<URLSearchParams> {
   return new URL(answer.headers.get('location') ?? '').searchParams;
 }
 
-async function connect(vault: Vault, target: Target, owner: string, returnTo?: string) {
+async function connect(vault: Vault, target: AccountTarget, owner: string, returnTo?: string) {
   const url = await vault.begin(target, { owner, binding: BINDING, returnTo });
   return vault.finish(await browse(url), BINDING);
 }
@@ -448,12 +453,12 @@ vaults(
       await startDocuments(() => backend.issuer, backend.url),
     ];
     try {
-      const other: Target = { ...target, template: 'other', endpoint: `${named.url}/mcp` };
+      const other: AccountTarget = { ...target, template: 'other', endpoint: `${named.url}/mcp` };
       assert.is((await vault.discover(other)).backend.resource, other.endpoint);
       assert.is(await codeOf(vault.tokens(other, 'user-1').current()), 'CONNECTION_REQUIRED none');
       const asked = new URL(await vault.begin(other, { owner: 'user-1', binding: BINDING }));
       assert.is(asked.searchParams.get('resource'), other.endpoint, 'the server can see for whom it is');
-      const liar: Target = { ...target, template: 'liar', endpoint: `${claimed.url}/mcp` };
+      const liar: AccountTarget = { ...target, template: 'liar', endpoint: `${claimed.url}/mcp` };
       const refused = await vault.discover(liar).catch((thrown: unknown) => thrown);
       assert.match(String(refused), 'its document is for another resource');
       assert.is(await vault.tokens(target, 'user-1').current(), theirs);
@@ -476,7 +481,7 @@ vaults('metadata whose issuer is no text names no authorization server', async (
   });
   const endpoint = `${documents.url}/mcp`;
   try {
-    const target: Target = { template: 'mail', id: 'm', endpoint, auth: { who: 'user' } };
+    const target: AccountTarget = { template: 'mail', id: 'm', endpoint, auth: { who: 'user' } };
     const refused = await vault.discover(target).catch((thrown: unknown) => thrown);
     assert.instance(refused, BackendFetchFailure);
     assert.match(String(refused), 'has no metadata that names it');
@@ -490,7 +495,7 @@ vaults('another authorization server is not used before an admin confirms it', a
   const store = new MemoryStore();
   let issuer = first.issuer;
   const documents = await startDocuments(() => issuer);
-  const target: Target = {
+  const target: AccountTarget = {
     template: 'mail',
     id: 'm',
     endpoint: `${documents.url}/mcp`,

@@ -12,27 +12,10 @@ import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import { type BackendFetch, BackendFetchFailure } from './backend-fetch.ts';
 
 /** An instance with `auth`, as the target of a connection. */
-export type Target = Pick<InstanceDefinition, 'template' | 'id'> & {
+export type AccountTarget = Pick<InstanceDefinition, 'template' | 'id'> & {
   readonly endpoint: string;
   readonly auth: InstanceAuth;
 };
-
-/** A connection that is to be made. */
-export interface BeginRequest {
-  /** The owner: SHARED, or the id of a user. */
-  readonly owner: string;
-  /** The secret of the sign-in which proves that the callback comes to the browser and the user that began. */
-  readonly binding: string;
-  /** An id of the caller, which `finish` returns: never a URL. */
-  readonly returnTo?: string | undefined;
-}
-
-/** The result of `finish`. */
-export interface Finished {
-  readonly target: Target;
-  readonly owner: string;
-  readonly returnTo: string | undefined;
-}
 
 /** The metadata of an authorization server that the gateway uses. Source: RFC 8414. */
 export type ServerMetadata = {
@@ -114,7 +97,7 @@ export class OAuthBackends {
   }
 
   /** The stored facts of a backend; undefined if its authorization server was never found. */
-  async stored({ endpoint }: Pick<Target, 'endpoint'>): Promise<OAuthBackend | undefined> {
+  async stored({ endpoint }: Pick<AccountTarget, 'endpoint'>): Promise<OAuthBackend | undefined> {
     const [row] = await this.#options.store.find('backend', [oauthKey('backend', endpoint)]);
     return row && readBackend(row);
   }
@@ -123,7 +106,7 @@ export class OAuthBackends {
    * Asks the backend, and stores the facts when none are stored, or the server that it names is accepted. Another one is
    * noted in `changedTo`, and the stored facts are returned. Rejects with BackendFetchFailure.
    */
-  async discover(target: Target, accepted: AcceptedServer = 'stored'): Promise<OAuthBackend> {
+  async discover(target: AccountTarget, accepted: AcceptedServer = 'stored'): Promise<OAuthBackend> {
     const found = await this.#found(target);
     const before = await this.stored(target);
     const isSame = before === undefined || partsOf(before) === partsOf(found);
@@ -142,7 +125,7 @@ export class OAuthBackends {
   }
 
   /** The answer of the backend to a request without an account. Rejects with BackendFetchFailure when there is none. */
-  async ask({ endpoint }: Pick<Target, 'endpoint'>): Promise<Response> {
+  async ask({ endpoint }: Pick<AccountTarget, 'endpoint'>): Promise<Response> {
     const answer = await this.#options.fetch.send(endpoint, endpoint, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
@@ -153,7 +136,7 @@ export class OAuthBackends {
     return answer;
   }
 
-  async #found({ endpoint, auth }: Target): Promise<OAuthBackend> {
+  async #found({ endpoint, auth }: AccountTarget): Promise<OAuthBackend> {
     const answer = await this.ask({ endpoint });
     const challenge = challengeIn(answer.headers.get('www-authenticate'));
     const { origin, pathname } = new URL(endpoint);

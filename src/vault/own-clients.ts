@@ -11,7 +11,7 @@ import { oauthKey, rowReader } from '../persistence/oauth-rows.ts';
 import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import type { StoredAccountConnection } from './account-connections.ts';
 import { BackendFetchFailure } from './backend-fetch.ts';
-import type { OAuthBackend, ServerMetadata, Target } from './oauth-backends.ts';
+import type { AccountTarget, OAuthBackend, ServerMetadata } from './oauth-backends.ts';
 import type { OAuthRequests } from './oauth-requests.ts';
 
 export interface OwnClient {
@@ -60,7 +60,7 @@ export class OwnClients {
   }
 
   /** The way in which the gateway can be known at a server; undefined when an admin has to give an id. */
-  wayAt(target: Pick<Target, 'auth'>, server: ServerMetadata): WayToBeKnown | undefined {
+  wayAt(target: Pick<AccountTarget, 'auth'>, server: ServerMetadata): WayToBeKnown | undefined {
     if (target.auth.clientId !== undefined) return 'given';
     if (server.client_id_metadata_document_supported === true && this.#hasDocument) return 'document';
     return server.registration_endpoint === undefined ? undefined : 'registration';
@@ -72,7 +72,7 @@ export class OwnClients {
   }
 
   /** The client of the gateway at a server, which it registers if need be. Rejects with BackendFetchFailure. */
-  async at(target: Target, { server }: Pick<OAuthBackend, 'server'>): Promise<OwnClient> {
+  async at(target: AccountTarget, { server }: Pick<OAuthBackend, 'server'>): Promise<OwnClient> {
     const { store } = this.#options;
     const { clientId, clientSecret } = target.auth;
     const way = this.wayAt(target, server);
@@ -123,7 +123,7 @@ export class OwnClients {
    * an admin has given another id since.
    */
   holding(
-    { auth: { clientId, clientSecret } }: Pick<Target, 'auth'>,
+    { auth: { clientId, clientSecret } }: Pick<AccountTarget, 'auth'>,
     { clientId: id, clientSecret: own }: Pick<StoredAccountConnection, 'clientId' | 'clientSecret'>,
   ): OwnClient | undefined {
     if (clientId === undefined) return { id, secret: own };
@@ -145,7 +145,7 @@ export class OwnClients {
     return oauthKey('own-client', JSON.stringify([issuer, this.redirectUri]));
   }
 
-  async #register(target: Target, server: ServerMetadata): Promise<OwnClient> {
+  async #register(target: AccountTarget, server: ServerMetadata): Promise<OwnClient> {
     const { requests } = this.#options;
     const oauth = await import('oauth4webapi');
     const answer = await requests.ask(target.endpoint, async (options) =>

@@ -14,7 +14,7 @@ import {
   type StoredAccountConnection,
 } from './account-connections.ts';
 import { BackendFetchFailure } from './backend-fetch.ts';
-import type { OAuthBackend, Target } from './oauth-backends.ts';
+import type { AccountTarget, OAuthBackend } from './oauth-backends.ts';
 import { OAuthRefusal, type OAuthRequests } from './oauth-requests.ts';
 import type { OwnClients } from './own-clients.ts';
 import { RefreshSlots } from './refresh-slots.ts';
@@ -105,7 +105,7 @@ export class Refreshes {
   }
 
   /** The token; all callers of this node share one reading. Rejects with NotConnected, and with BackendFetchFailure. */
-  token(target: Target, backend: OAuthBackend, owner: string, refused?: string): Promise<string> {
+  token(target: AccountTarget, backend: OAuthBackend, owner: string, refused?: string): Promise<string> {
     const key = accountConnectionKey(owner, backend);
     const name = `${key} ${refused ?? ''}`;
     const loading = this.#loading.get(name) ?? this.#load(target, backend, key, refused);
@@ -133,7 +133,7 @@ export class Refreshes {
   }
 
   async #load(
-    target: Target,
+    target: AccountTarget,
     backend: OAuthBackend,
     key: string,
     refused: string | undefined,
@@ -234,7 +234,7 @@ export class Refreshes {
    * token that was just made.
    */
   async #refresh(
-    target: Target,
+    target: AccountTarget,
     backend: OAuthBackend,
     read: ReadAccountConnection,
     refreshToken: string,
@@ -281,7 +281,12 @@ export class Refreshes {
     }
   }
 
-  async #asked(target: Target, backend: OAuthBackend, value: StoredAccountConnection, refreshToken: string) {
+  async #asked(
+    target: AccountTarget,
+    backend: OAuthBackend,
+    value: StoredAccountConnection,
+    refreshToken: string,
+  ) {
     const { clients, requests, clock } = this.#options;
     const { server, resource } = backend;
     const oauth = await import('oauth4webapi');

@@ -20,15 +20,13 @@ import {
   type ReadAccountConnection,
   shownAccountConnection,
 } from './account-connections.ts';
+import { AuthorizationFlow, type BeginRequest, type BegunConnection } from './authorization-flow.ts';
 import { BackendFetch, BackendFetchFailure, ServerChanged } from './backend-fetch.ts';
-import { Flow } from './flow.ts';
 import {
   type AcceptedServer,
-  type BeginRequest,
-  type Finished,
+  type AccountTarget,
   type OAuthBackend,
   OAuthBackends,
-  type Target,
 } from './oauth-backends.ts';
 import { OAuthRequests } from './oauth-requests.ts';
 import { OwnClients } from './own-clients.ts';
@@ -66,7 +64,7 @@ export class Vault {
   readonly #clients: OwnClients;
   readonly #connections: AccountConnections;
   readonly #refreshes: Refreshes;
-  readonly #flow: Flow;
+  readonly #flow: AuthorizationFlow;
   readonly #requests: OAuthRequests;
 
   constructor(options: VaultOptions) {
@@ -91,7 +89,7 @@ export class Vault {
       onEnded: ({ owner, issuer, resource }, reason) =>
         this.#options.changes$.next({ type: 'refresh-failed', owner, issuer, resource, reason }),
     });
-    this.#flow = new Flow({ ...parts, store, clock, backends: this.#backends });
+    this.#flow = new AuthorizationFlow({ ...parts, store, clock, backends: this.#backends });
   }
 
   /** The document by which authorization servers know the gateway; undefined when it has none. */
@@ -102,7 +100,7 @@ export class Vault {
   /**
    * Asks the backend which authorization server it wants, and stores it, if it is accepted. Rejects with BackendFetchFailure.
    */
-  async discover(target: Target, accepted?: AcceptedServer): Promise<Discovered> {
+  async discover(target: AccountTarget, accepted?: AcceptedServer): Promise<Discovered> {
     const backend = await this.#backends.discover(target, accepted);
     return { backend, way: this.#clients.wayAt(target, backend.server) };
   }
@@ -111,7 +109,7 @@ export class Vault {
    * Rejects with BACKEND_UNAVAILABLE while the backend does not answer, and while it names another authorization
    * server than before.
    */
-  async check(target: Target): Promise<void> {
+  async check(target: AccountTarget): Promise<void> {
     await this.#compare(target).catch(refuse);
   }
 
@@ -119,21 +117,21 @@ export class Vault {
    * Uses the authorization server that the backend names now; with `issuer` only this one. Resolves with the facts in
    * force then. Rejects with BACKEND_UNAVAILABLE.
    */
-  confirm(target: Target, issuer?: string): Promise<OAuthBackend> {
+  confirm(target: AccountTarget, issuer?: string): Promise<OAuthBackend> {
     return this.#backends.discover(target, issuer === undefined ? 'any' : { issuer }).catch(refuse);
   }
 
-  /** Begins to connect an account: resolves with the address to which its user goes, see Flow. */
-  begin(target: Target, request: BeginRequest): Promise<string> {
+  /** Begins to connect an account: resolves with the address to which its user goes, see AuthorizationFlow. */
+  begin(target: AccountTarget, request: BeginRequest): Promise<string> {
     return this.#flow.begin(target, request);
   }
 
-  /** Ends the connecting of an account, when its user comes back, see Flow. */
+  /** Ends the connecting of an account, when its user comes back, see AuthorizationFlow. */
   async finish(
     query: URLSearchParams,
     binding: string,
-    mayFinish?: (begun: Finished) => boolean,
-  ): Promise<Finished> {
+    mayFinish?: (begun: BegunConnection) => boolean,
+  ): Promise<BegunConnection> {
     const finished = await this.#flow.finish(query, binding, mayFinish);
     const backend = await this.#backends.stored(finished.target);
     if (backend !== undefined) {
@@ -144,19 +142,19 @@ export class Vault {
   }
 
   /** The connection of this owner; undefined without one. */
-  async find(target: Target, owner: string): Promise<AccountConnection | undefined> {
+  async find(target: AccountTarget, owner: string): Promise<AccountConnection | undefined> {
     const backend = await this.#backends.stored(target);
     const read = backend && (await this.#connections.find(accountConnectionKey(owner, backend)));
     return read && shownAccountConnection(read);
   }
 
   /** The tokens of this owner for one backend, for its transport. */
-  tokens(target: Target, owner: string): BearerTokens {
+  tokens(target: AccountTarget, owner: string): BearerTokens {
     return new VaultTokens(target, owner, this.#backends, this.#refreshes);
   }
 
   /** The account that the transport of an instance uses. */
-  account(target: Target): BackendAccount {
+  account(target: AccountTarget): BackendAccount {
     const { changes$ } = this.#options;
     return {
       who: target.auth.who,
@@ -175,7 +173,7 @@ export class Vault {
   }
 
   /** Checks the backend before an opening. Stored facts stay in force while the servers do not answer. */
-  async #checkToOpen(target: Target): Promise<void> {
+  async #checkToOpen(target: AccountTarget): Promise<void> {
     try {
       await this.#compare(target);
     } catch (thrown) {
@@ -184,7 +182,7 @@ export class Vault {
     }
   }
 
-  async #compare(target: Target): Promise<void> {
+  async #compare(target: AccountTarget): Promise<void> {
     const { changedTo } = await this.#backends.discover(target);
     if (changedTo !== undefined) throw new ServerChanged(changedTo);
   }
@@ -217,7 +215,7 @@ export class Vault {
     const backend = await this.#backends.stored({ endpoint });
     const { server } = backend ?? {};
     if (backend === undefined || server?.revocation_endpoint === undefined) return;
-    const target: Target = { template: '', id: '', endpoint, auth: { who: 'shared' } };
+    const target: AccountTarget = { template: '', id: '', endpoint, auth: { who: 'shared' } };
     const own = this.#clients.holding(target, value) ?? { id: value.clientId };
     const [client, auth] = await this.#clients.authOf(own, server);
     const oauth = await import('oauth4webapi');
@@ -243,7 +241,7 @@ function unavailable(thrown: unknown): unknown {
 }
 
 class VaultTokens implements BearerTokens {
-  readonly #target: Target;
+  readonly #target: AccountTarget;
   readonly #owner: string;
   readonly #backends: OAuthBackends;
   readonly #refreshes: Refreshes;
@@ -251,7 +249,7 @@ class VaultTokens implements BearerTokens {
   #backend: OAuthBackend | undefined;
   #key = '';
 
-  constructor(target: Target, owner: string, backends: OAuthBackends, refreshes: Refreshes) {
+  constructor(target: AccountTarget, owner: string, backends: OAuthBackends, refreshes: Refreshes) {
     this.#target = target;
     this.#owner = owner;
     this.#backends = backends;

@@ -71,7 +71,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/vault/oauth-backends.ts',
   'src/vault/own-clients.ts',
   'src/vault/account-connections.ts',
-  'src/vault/flow.ts',
+  'src/vault/authorization-flow.ts',
   'src/vault/refreshes.ts',
   'src/vault/vault.ts',
   'src/vault/connect-links.ts',

@@ -15,7 +15,7 @@ import type { BearerTokens } from '../../transports/backend-account.ts';
 import type { Transport } from '../../transports/transport.ts';
 import { ConnectLinks, mayConnect } from '../../vault/connect-links.ts';
 import type { LazyVault } from '../../vault/lazy-vault.ts';
-import type { Target } from '../../vault/oauth-backends.ts';
+import type { AccountTarget } from '../../vault/oauth-backends.ts';
 import type { Vault } from '../../vault/vault.ts';
 
 /** A notice for the clients of one user, at one template. */
@@ -92,7 +92,7 @@ export class AccountsAtBackends {
   }
 
   /** Undefined when there is no such instance, or none that wants OAuth. */
-  targetOf(template: string, instanceId: string): Target | undefined {
+  targetOf(template: string, instanceId: string): AccountTarget | undefined {
     const ref = this.#options.fleet().find(template, instanceId);
     return ref && targetIn(ref.definition);
   }
@@ -177,6 +177,6 @@ export class AccountsAtBackends {
   }
 }
 
-function targetIn({ template, id, endpoint, auth }: InstanceDefinition): Target | undefined {
+function targetIn({ template, id, endpoint, auth }: InstanceDefinition): AccountTarget | undefined {
   return endpoint === undefined || auth === undefined ? undefined : { template, id, endpoint, auth };
 }

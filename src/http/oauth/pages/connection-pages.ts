@@ -6,10 +6,10 @@ import { roleRights } from '../../../domain/accounts/account.ts';
 import { commonRights, mayUse } from '../../../domain/accounts/rights.ts';
 import { hasCode } from '../../../domain/errors/errors.ts';
 import { SHARED } from '../../../domain/instances/account-connection.ts';
+import { RightLost, UnknownState } from '../../../vault/authorization-flow.ts';
 import { BackendFetchFailure } from '../../../vault/backend-fetch.ts';
 import { type ConnectGoal, type ConnectLinks, mayConnect } from '../../../vault/connect-links.ts';
-import { RightLost, UnknownState } from '../../../vault/flow.ts';
-import type { Target } from '../../../vault/oauth-backends.ts';
+import type { AccountTarget } from '../../../vault/oauth-backends.ts';
 import { OAuthRefusal } from '../../../vault/oauth-requests.ts';
 import type { Vault } from '../../../vault/vault.ts';
 import { formOf, type OAuthExchange, redirect, sendJson, sendPage } from '../oauth-exchange.ts';
@@ -25,7 +25,7 @@ export interface BackendAccounts {
   >;
   readonly connectLinks: Pick<ConnectLinks, 'find' | 'connected'>;
   /** Undefined when there is no such instance, or none that wants OAuth. */
-  targetOf(template: string, instanceId: string): Target | undefined;
+  targetOf(template: string, instanceId: string): AccountTarget | undefined;
   /** The templates that are used with an account which this user has connected. */
   connectedTemplates(userId: string): Promise<readonly string[]>;
   /** The templates whose instances use tokens for this resource. */
@@ -257,7 +257,7 @@ interface Visited {
   readonly step: string;
   readonly choice: string;
   readonly goal: ConnectGoal;
-  readonly target: Target;
+  readonly target: AccountTarget;
 }
 
 /** Steps that are not ids of addresses, which are longer. */

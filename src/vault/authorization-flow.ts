@@ -13,7 +13,7 @@ import {
   type StoredAccountConnection,
 } from './account-connections.ts';
 import { BackendFetchFailure, ServerChanged } from './backend-fetch.ts';
-import type { BeginRequest, Finished, OAuthBackend, OAuthBackends, Target } from './oauth-backends.ts';
+import type { AccountTarget, OAuthBackend, OAuthBackends } from './oauth-backends.ts';
 import type { OAuthRequests } from './oauth-requests.ts';
 import type { OwnClients } from './own-clients.ts';
 import { tokensIn } from './refreshes.ts';
@@ -28,8 +28,25 @@ export class RightLost extends Error {
   override readonly name = 'RightLost';
 }
 
-interface Stored extends Pick<BeginRequest, 'owner' | 'returnTo'> {
-  readonly target: Target;
+/** A connection that is to be made. */
+export interface BeginRequest {
+  /** The owner: SHARED, or the id of a user. */
+  readonly owner: string;
+  /** The secret of the sign-in which proves that the callback comes to the browser and the user that began. */
+  readonly binding: string;
+  /** An id of the caller, which `finish` returns: never a URL. */
+  readonly returnTo?: string | undefined;
+}
+
+/** A connection that was begun: what `finish` resolves with, once it is made. */
+export interface BegunConnection {
+  readonly target: AccountTarget;
+  readonly owner: string;
+  readonly returnTo: string | undefined;
+}
+
+interface StoredFlow extends Pick<BeginRequest, 'owner' | 'returnTo'> {
+  readonly target: AccountTarget;
   /** The SHA-256 of the value that binds the flow to its browser. */
   readonly binding: string;
   readonly verifier: string;
@@ -43,7 +60,7 @@ interface Stored extends Pick<BeginRequest, 'owner' | 'returnTo'> {
 const text = Type.String();
 const optionalText = Type.Optional(text);
 
-const readBegun: (row: OAuthRow) => Stored = rowReader(
+const readBegun: (row: OAuthRow) => StoredFlow = rowReader(
   Type.Object({
     target: Type.Object({
       template: text,
@@ -68,7 +85,7 @@ const readBegun: (row: OAuthRow) => Stored = rowReader(
   }),
 );
 
-export interface FlowOptions {
+export interface AuthorizationFlowOptions {
   readonly clock: Clock;
   readonly store: Pick<OAuthStore, 'save' | 'find' | 'consume'>;
   readonly backends: OAuthBackends;
@@ -85,15 +102,15 @@ const STATE = /^[\w-]{43}$/;
  * The authorization of connections, from the request to the code, for all users. A state is used once, within ten
  * minutes, by the browser and the user that began. Source: RFC 6749, RFC 7636, RFC 8707, RFC 9207, ADR 218.
  */
-export class Flow {
-  readonly #options: FlowOptions;
+export class AuthorizationFlow {
+  readonly #options: AuthorizationFlowOptions;
 
-  constructor(options: FlowOptions) {
+  constructor(options: AuthorizationFlowOptions) {
     this.#options = options;
   }
 
   /** The URL at the authorization server to which the browser is sent. Rejects with BackendFetchFailure. */
-  async begin(target: Target, { owner, binding, returnTo }: BeginRequest): Promise<string> {
+  async begin(target: AccountTarget, { owner, binding, returnTo }: BeginRequest): Promise<string> {
     const { backends, clients, store, clock } = this.#options;
     const oauth = await import('oauth4webapi');
     const backend = await backends.discover(target);
@@ -104,7 +121,7 @@ export class Flow {
     const verifier = oauth.generateRandomCodeVerifier();
     const scopes = await this.#scopesFor(target, backend, owner);
     const { redirectUri } = clients;
-    const value: Stored = {
+    const value: StoredFlow = {
       target,
       owner,
       returnTo,
@@ -148,8 +165,8 @@ export class Flow {
   async finish(
     query: URLSearchParams,
     binding: string,
-    mayFinish: (begun: Finished) => boolean = () => true,
-  ): Promise<Finished> {
+    mayFinish: (begun: BegunConnection) => boolean = () => true,
+  ): Promise<BegunConnection> {
     const { backends, clients, connections, requests, store, clock } = this.#options;
     const state = query.get('state') ?? '';
     const key = oauthKey('connecting', state);
@@ -199,7 +216,7 @@ export class Flow {
   }
 
   /** The scopes of the instance, else those that the backend asked for, and those for which a call was refused. */
-  async #scopesFor(target: Target, backend: OAuthBackend, owner: string): Promise<readonly string[]> {
+  async #scopesFor(target: AccountTarget, backend: OAuthBackend, owner: string): Promise<readonly string[]> {
     const before = await this.#options.connections.find(accountConnectionKey(owner, backend));
     const asked = target.auth.scopes ?? backend.scopes;
     const offline = backend.server.scopes_supported?.includes('offline_access') ? ['offline_access'] : [];
