@@ -403,7 +403,7 @@ test('a reload checks a few definitions per turn, and those in force not again',
     await database.definitions.save({ id: `d${n}`, value: { ...value, id: `d${n}` } });
   const { definitions } = b.registry;
   assert.ok((await turnsOf(() => definitions.read())) >= 9);
-  await b.registry.catchUp();
+  await b.registry.reload();
   await database.definitions.save({ id: 'd0', value: { ...value, id: 'd0', name: 'other' } });
   const [first, second] = await definitions.read();
   assert.equal([first?.name, definitions.get('d0').name], ['other', 'D']);

@@ -71,8 +71,8 @@ export class GatewayInternals {
   }
 
   /** Applies the changes of other nodes in the store. */
-  catchUp(): Promise<void> {
-    return this.#deps.registry.catchUp();
+  reloadRegistry(): Promise<void> {
+    return this.#deps.registry.reload();
   }
 
   readonly beginLife = (life: string): Promise<void> => this.#deps.clientSide.sessions.beginLife(life);

@@ -16,7 +16,7 @@ export interface RegistrySteps {
   /** Applies the changes of other nodes. */
   readonly reload: () => Promise<void>;
   /** Reloads as `reload` does, also when the revision has not changed. */
-  readonly readAgain: () => Promise<void>;
+  readonly forceReload: () => Promise<void>;
   /** Notes the revision of an own change, or of the last of several. False without a change. */
   readonly advance: (revision: number | undefined, count?: number) => boolean;
   /** True once no change begins any more. */
@@ -48,10 +48,10 @@ export class ChangeQueue {
 
   /**
    * Runs `work` when earlier changes have ended, and settles like it. While the database is unavailable, a queued
-   * change that waited for MAX_WAIT_MS fails with DATABASE_UNAVAILABLE before it begins. `isReload`: its
-   * failure does not mean that the database is unavailable, because a read may wait for an old connection.
+   * change that waited for MAX_WAIT_MS fails with DATABASE_UNAVAILABLE before it begins. The failure of a
+   * `read` does not mean that the database is unavailable, because a read may wait for an old connection.
    */
-  take<T>(work: () => Promise<T>, isReload = false): Promise<T> {
+  take<T>(work: () => Promise<T>, kind: 'change' | 'read' = 'change'): Promise<T> {
     const askedAtMs = this.#now();
     return this.#changes.take(async () => {
       await this.#scheduler.turn();
@@ -63,7 +63,8 @@ export class ChangeQueue {
       try {
         return await work();
       } catch (thrown) {
-        if (!isReload && hasCode(thrown, 'DATABASE_UNAVAILABLE')) this.#failingSinceMs = failingSinceMs;
+        if (kind === 'change' && hasCode(thrown, 'DATABASE_UNAVAILABLE'))
+          this.#failingSinceMs = failingSinceMs;
         throw thrown;
       }
     });

@@ -28,7 +28,7 @@ export async function syncListing(
   { origin, found, skipped }: SourceListing,
   rules: SyncOptions = {},
 ): Promise<SyncReport> {
-  await registry.refresh();
+  await registry.reloadForImport();
   const wanted = found.map((each) => ({ ...each, fingerprint: fingerprintOf(origin, each) }));
   const isOwn = (definition: InstanceDefinition) => cameFrom(origin, definition);
   return new Synchronization(registry, { source: 'sync', wanted, skipped, isOwn }, rules).run();
@@ -40,7 +40,7 @@ export async function importContents(
   { templates, entries, views, isPartial = false }: FileContents,
   rules: SyncOptions = {},
 ): Promise<ImportReport> {
-  await registry.refresh();
+  await registry.reloadForImport();
   const { isDryRun = false, mayUse = () => true } = rules;
   const settings: string[] = [];
   for (const template of templates) {

@@ -55,7 +55,7 @@ export class Registry {
     const steps: RegistrySteps = {
       change: (work) => this.#change(work),
       reload: () => this.#reload(),
-      readAgain: () => this.#readAgain(),
+      forceReload: () => this.#forceReload(),
       advance: (revision, count) => this.#advance(revision, count),
       isClosed: () => this.#isClosed,
     };
@@ -65,12 +65,12 @@ export class Registry {
     const parts = { ...deps, active: this.#active, views: this.views };
     this.templates = new TemplateRegistry(parts, steps);
     this.instances = new InstanceRegistry({ ...parts, templates: this.templates }, steps);
-    this.#follower = new Follower(() => this.catchUp(), deps.emit, deps.clock);
+    this.#follower = new Follower(() => this.reload(), deps.emit, deps.clock);
   }
 
-  /** Applies the changes of other nodes in the store. DATABASE_UNAVAILABLE. */
-  catchUp(): Promise<void> {
-    return this.#queue.take(() => this.#reload(), true);
+  /** Applies the changes of other nodes, when earlier changes have ended. DATABASE_UNAVAILABLE. */
+  reload(): Promise<void> {
+    return this.#queue.take(() => this.#reload(), 'read');
   }
 
   /** Starts the stored instances that this node runs, and applies the changes of other nodes from now on. */
@@ -79,8 +79,8 @@ export class Registry {
     if (this.#deps.storeChanges$ !== undefined) this.#follower.follow(this.#deps.storeChanges$);
   }
 
-  /** Applies the changes of other nodes now, before an import that compares with them. */
-  async refresh(): Promise<void> {
+  /** Reloads as the first change of an import: refused after `close`, and requested again after a failure. */
+  async reloadForImport(): Promise<void> {
     await this.#change(() => this.#reload());
   }
 
@@ -127,7 +127,7 @@ export class Registry {
     this.#revision = revision;
   }
 
-  #readAgain(): Promise<void> {
+  #forceReload(): Promise<void> {
     this.#revision = Number.NaN;
     return this.#reload();
   }

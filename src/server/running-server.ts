@@ -74,7 +74,7 @@ export function runningServer(options: RunningServerOptions): RunningServer {
       if (question.kind === 'metrics') return app.ownMetrics(question);
       if (question.kind === 'members') return (await others.table?.refresh(true)) ?? '';
       options.noteChange();
-      await gateway.internals.catchUp();
+      await gateway.internals.reloadRegistry();
       return '';
     },
     announceClose: () => {

@@ -63,7 +63,7 @@ export class RoundsHarness {
         {
           change: (work) => work(),
           reload: async () => {},
-          readAgain: async () => {},
+          forceReload: async () => {},
           advance: () => true,
           isClosed: () => false,
         },

@@ -15,7 +15,7 @@ function setUp(): ViewRegistry {
   return new ViewRegistry(deps, {
     change: (work) => work(),
     reload: async () => {},
-    readAgain: async () => {},
+    forceReload: async () => {},
     advance: (revision) => revision !== undefined,
     isClosed: () => false,
   });

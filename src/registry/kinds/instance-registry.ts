@@ -277,7 +277,7 @@ export class InstanceRegistry {
       } catch (thrown) {
         if (!hasCode(thrown, 'DUPLICATE_SERVER') || left === 1) throw thrown;
       }
-      await this.#steps.readAgain(); // a row that was edited by hand has changed without the revision
+      await this.#steps.forceReload(); // a row that was edited by hand has changed without the revision
     }
     throw databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
   }

@@ -120,7 +120,7 @@ export class ViewRegistry {
       if (isDeepStrictEqual(view, before)) return;
       const revision = await this.#deps.store.views.save(view, before);
       if (this.#steps.advance(revision)) this.#keep(id, view);
-      else await this.#steps.readAgain();
+      else await this.#steps.forceReload();
     });
   }
 
@@ -176,7 +176,7 @@ export class ViewRegistry {
           throw viewChanged(id);
         const done = await work(before);
         if (done !== undefined) return done;
-        await this.#steps.readAgain(); // a row that was edited by hand has changed without the revision
+        await this.#steps.forceReload(); // a row that was edited by hand has changed without the revision
       }
       throw databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
     });
