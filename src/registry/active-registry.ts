@@ -70,7 +70,6 @@ export class ActiveRegistry {
   readonly #deps: ActiveRegistryDeps;
   readonly #settings = new Map<string, TemplateSettings>();
   readonly #definitionsInForce: DefinitionsInForce;
-  #isLoading = false;
   /** Memory of the large definitions. */
   #instanceBytes = 0;
 
@@ -152,7 +151,7 @@ export class ActiveRegistry {
   applySettings(settings: TemplateSettings): void {
     this.#settings.set(settings.name, settings);
     this.#setPolicy(settings);
-    this.#emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template: settings.name });
+    this.#deps.emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template: settings.name });
   }
 
   /** The settings of the template go before those of its definition, and these before the defaults of the gateway. */
@@ -182,7 +181,7 @@ export class ActiveRegistry {
       this.#deps.approvals?.setPinned(template, false);
       fleet.deleteTemplate(template);
     }
-    this.#emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
+    this.#deps.emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
   }
 
   /**
@@ -214,7 +213,7 @@ export class ActiveRegistry {
 
   #definitionChanged(template: string): void {
     this.#setPolicy(this.#settings.get(template) ?? { name: template, loadBalancer: {} });
-    this.#emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
+    this.#deps.emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
   }
 
   /** Starts the instance; only lists one of another node, or whose secrets cannot be read. Replaces one with the same id. */
@@ -225,7 +224,7 @@ export class ActiveRegistry {
     const more = this.#moreBytes(definition);
     if (handler === undefined) handlers.delete(serverId);
     else handlers.set(serverId, handler);
-    this.#emit({ type: 'instance.registered', ...eventOf(this.#deps.clock, definition), replaced });
+    this.#deps.emit({ type: 'instance.registered', ...eventOf(this.#deps.clock, definition), replaced });
     const fleetPrograms = runsAnywhere(definition) ? this.#deps.fleetPrograms : undefined;
     const isHere =
       fleetPrograms === undefined ? this.#runsHere(definition) : fleetPrograms.runsHere(definition);
@@ -260,7 +259,7 @@ export class ActiveRegistry {
     const instance = this.#deps.fleet.group(definition.template).instance(definition.id);
     this.#instanceBytes += this.#moreBytes(definition);
     instance.change(definition);
-    this.#emit({ type: 'instance.changed', ...eventOf(this.#deps.clock, definition) });
+    this.#deps.emit({ type: 'instance.changed', ...eventOf(this.#deps.clock, definition) });
   }
 
   /** Running calls may finish. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
@@ -270,25 +269,16 @@ export class ActiveRegistry {
     handlers.delete(definition.serverId);
     this.#instanceBytes -= keptBytes(definition);
     void fleet.remove(template, id, LIMITS.drainMs);
-    this.#emit({ type: 'instance.deregistered', ...eventOf(this.#deps.clock, definition) });
+    this.#deps.emit({ type: 'instance.deregistered', ...eventOf(this.#deps.clock, definition) });
   }
 
   /**
    * Applies the stored registry, one instance or template per step, so that the caller can spread thousands over several turns of
-   * the event loop; at the start without events. Yields true after a step that has started an instance. No other change may come
-   * between the steps. Functions of this program are in no store: they remain with their templates, and stored instances with
-   * their ids or server ids are left out.
+   * the event loop. Yields true after a step that has started an instance. No other change may come between the steps. Functions
+   * of this program are in no store: they remain with their templates, and stored instances with their ids or server ids are left
+   * out.
    */
-  *apply(stored: StoredRegistry, isStart = false): Generator<boolean> {
-    this.#isLoading = isStart;
-    try {
-      yield* this.#changes(stored);
-    } finally {
-      this.#isLoading = false;
-    }
-  }
-
-  *#changes({ templates, instances, definitions = [] }: StoredRegistry): Generator<boolean> {
+  *apply({ templates, instances, definitions = [] }: StoredRegistry): Generator<boolean> {
     for (const definition of definitions) {
       const isSame = isDeepStrictEqual(definition, this.#definitionsInForce.stored(definition.id));
       if (!isSame) this.putDefinition(definition);
@@ -328,10 +318,6 @@ export class ActiveRegistry {
       if (!defined.has(id)) this.deleteDefinition(id);
       yield false;
     }
-  }
-
-  #emit(event: GatewayEvent): void {
-    if (!this.#isLoading) this.#deps.emit(event);
   }
 }
 

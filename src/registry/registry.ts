@@ -3,6 +3,7 @@
 import type { Observable } from 'rxjs';
 import { asGatewayError, hasCode } from '../domain/errors/errors.ts';
 import { shuttingDown } from '../domain/errors/gateway-errors.ts';
+import type { GatewayEvent } from '../domain/events/events.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import { ActiveRegistry } from './active-registry.ts';
@@ -43,6 +44,8 @@ export class Registry {
   readonly #follower: Follower;
   /** Revision of the store that is in force here: from right before the last read, or of a later change of this node alone. */
   #revision = Number.NaN;
+  /** True while `load` reads the store: what was stored before is put in force without events. */
+  #isLoading = false;
   #isClosed = false;
 
   constructor(deps: RegistryDeps) {
@@ -50,7 +53,8 @@ export class Registry {
     this.scheduler = deps.scheduler;
     this.#store = deps.store;
     this.#queue = new ChangeQueue(deps.scheduler, deps.clock.now);
-    this.#active = new ActiveRegistry(deps);
+    const parts = { ...deps, emit: (event: GatewayEvent) => this.#emit(event) };
+    this.#active = new ActiveRegistry(parts);
     this.active = this.#active;
     const steps: RegistrySteps = {
       change: (work) => this.#change(work),
@@ -61,10 +65,10 @@ export class Registry {
     };
     const isView = (name: string) => this.views.find(name) !== undefined;
     this.definitions = new DefinitionRegistry({ ...deps, active: this.#active, isView }, steps);
-    this.views = new ViewRegistry(deps, steps);
-    const parts = { ...deps, active: this.#active, views: this.views };
-    this.templates = new TemplateRegistry(parts, steps);
-    this.instances = new InstanceRegistry({ ...parts, templates: this.templates }, steps);
+    this.views = new ViewRegistry(parts, steps);
+    const kinds = { ...deps, active: this.#active, views: this.views };
+    this.templates = new TemplateRegistry(kinds, steps);
+    this.instances = new InstanceRegistry({ ...kinds, templates: this.templates }, steps);
     this.#follower = new Follower(() => this.reload(), deps.emit, deps.clock);
   }
 
@@ -75,7 +79,7 @@ export class Registry {
 
   /** Starts the stored instances that this node runs, and applies the changes of other nodes from now on. */
   async load(): Promise<void> {
-    await this.#queue.take(() => this.#reload(true));
+    await this.#queue.take(() => this.#reloadSilently());
     if (this.#deps.storeChanges$ !== undefined) this.#follower.follow(this.#deps.storeChanges$);
   }
 
@@ -106,7 +110,7 @@ export class Registry {
   }
 
   /** Applies the changes of other nodes. Costs one query when there are none. */
-  async #reload(isStart = false): Promise<void> {
+  async #reload(): Promise<void> {
     const revision = await this.#store.revision();
     if (revision === this.#revision) return;
     // The order matters: a template is stored before its instances.
@@ -121,10 +125,23 @@ export class Registry {
       templates,
       views.map(({ definition }) => definition),
     );
-    const steps = this.#active.apply({ templates, instances, definitions }, isStart);
+    const steps = this.#active.apply({ templates, instances, definitions });
     await this.#deps.scheduler.each(steps, visit, (hasStarted) => (hasStarted ? START_TASKS : 1));
-    this.views.apply(views, isStart);
+    this.views.apply(views);
     this.#revision = revision;
+  }
+
+  async #reloadSilently(): Promise<void> {
+    this.#isLoading = true;
+    try {
+      await this.#reload();
+    } finally {
+      this.#isLoading = false;
+    }
+  }
+
+  #emit(event: GatewayEvent): void {
+    if (!this.#isLoading) this.#deps.emit(event);
   }
 
   #forceReload(): Promise<void> {

@@ -151,13 +151,13 @@ export class ViewRegistry {
     await this.#settle(definition, undefined);
   }
 
-  /** Puts stored views in force; `isStart`: without events. */
-  apply(stored: readonly StoredView[], isStart: boolean): void {
+  /** Puts stored views in force. */
+  apply(stored: readonly StoredView[]): void {
     const ids = new Set(stored.map(({ definition }) => definition.id));
     for (const id of [...this.#views.keys()]) if (!ids.has(id)) this.#remove(id);
     for (const view of stored) {
       const before = this.#views.get(view.definition.id);
-      if (!isDeepStrictEqual(before, view)) this.#set(view, isStart);
+      if (!isDeepStrictEqual(before, view)) this.#set(view);
     }
   }
 
@@ -189,14 +189,14 @@ export class ViewRegistry {
     this.#steps.advance(await restOfChange(this.#deps.approvals?.begin(id)));
   }
 
-  #set(view: StoredView, isStart = false): void {
+  #set(view: StoredView): void {
     const { id } = view.definition;
     const before = this.#views.get(id);
     this.#keep(id, view);
     const isSame = before !== undefined && isDeepStrictEqual(before.definition, view.definition);
     if (isSame) return; // other names, which this node finds out itself
     this.#deps.approvals?.setView(id, view.definition);
-    if (!isStart) this.#emit(id, before === undefined ? 'created' : 'changed');
+    this.#emit(id, before === undefined ? 'created' : 'changed');
     this.changed$.next(id);
   }
 
