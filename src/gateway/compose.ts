@@ -24,7 +24,7 @@ import { addressesIn } from '../net/network-guard.ts';
 import { SystemLookups } from '../net/system-lookups.ts';
 import type { Store } from '../persistence/store.ts';
 import { databaseStatus } from '../registry/database-status.ts';
-import { FleetPrograms } from '../registry/fleet-programs.ts';
+import { LeasedPrograms } from '../registry/leased-programs.ts';
 import { ToolApprovals } from '../registry/pinned/tool-approvals.ts';
 import { Registry } from '../registry/registry.ts';
 import { protectedDatabase } from '../templates/command-exposure.ts';
@@ -154,7 +154,7 @@ function composeInstances(base: Base) {
   const { random = Math.random, inspect, storeChanges$, programs = {}, others = {}, node = {} } = options;
   const opening = composeOpening(base, {
     fleet: () => fleet,
-    onRefused: (serverId) => fleetPrograms?.refused(serverId),
+    onRefused: (serverId) => leasedPrograms?.refused(serverId),
   });
   const { handlers, protectedPaths, reaper, leaseReaper, backendAccounts, openTransport } = opening;
   const approvals = new ToolApprovals({
@@ -180,13 +180,13 @@ function composeInstances(base: Base) {
     toolLists: new ByteBudget(bounds.declarations),
   });
   // The programs that any node may run, if there are other nodes.
-  const fleetPrograms =
-    leaseReaper && new FleetPrograms({ fleet, reaper: leaseReaper, nodeId: base.ownNode });
+  const leasedPrograms =
+    leaseReaper && new LeasedPrograms({ fleet, reaper: leaseReaper, nodeId: base.ownNode });
   const { id: nodeId, worker, isAnyDefault, hasEphemeralNodes } = node;
   const usable = options.backendAccounts?.hasUsers === false ? 'shared' : 'all';
   const registry = new Registry({
     fleet,
-    fleetPrograms,
+    leasedPrograms,
     approvals,
     store,
     scheduler,
@@ -205,7 +205,7 @@ function composeInstances(base: Base) {
     hasEphemeralNodes,
     accounts: options.backendAccounts === undefined ? 'none' : usable,
   });
-  return { reaper, backendAccounts, openTransport, approvals, fleet, fleetPrograms, registry };
+  return { reaper, backendAccounts, openTransport, approvals, fleet, leasedPrograms, registry };
 }
 
 /** The accounts at backends that want OAuth, if there can be any. */

@@ -5,7 +5,7 @@ import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
 import type { InstanceHost } from '../cluster/channel/instances/instance-host.ts';
 import type { TrafficCounts } from '../counts/traffic-counts.ts';
 import type { ByteBudget } from '../domain/memory/held-bytes.ts';
-import type { LeasedPrograms } from '../domain/nodes/nodes.ts';
+import type { ProgramHost } from '../domain/nodes/nodes.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { DefinitionRegistry } from '../registry/kinds/definition-registry.ts';
@@ -26,7 +26,7 @@ export class GatewayInternals {
   /** The instances of this node, for calls that other nodes run. */
   readonly host: InstanceHost;
   /** The programs of this node that other nodes may run; undefined unless nodes decide together where they run. */
-  readonly leasedPrograms: LeasedPrograms | undefined;
+  readonly leasedPrograms: ProgramHost | undefined;
   /** Accounts at backends that want OAuth; undefined where there are none. */
   readonly backendAccounts: AccountsAtBackends | undefined;
   /** Drains the gateway, and announces its stop. */
@@ -51,7 +51,7 @@ export class GatewayInternals {
     this.clock = deps.plainClock;
     this.scheduler = deps.scheduler;
     this.host = deps.host;
-    this.leasedPrograms = deps.fleetPrograms;
+    this.leasedPrograms = deps.leasedPrograms;
     this.backendAccounts = deps.backendAccounts;
     this.definitions = deps.registry.definitions;
     this.approvals = deps.approvals;
@@ -60,13 +60,13 @@ export class GatewayInternals {
 
   /** Starts the stored instances; accepts calls when `more` is done. Called once, by createGateway or instead of it. */
   async load(more?: () => Promise<void>): Promise<void> {
-    const { tracing, registry, keeper, fleet, fleetPrograms, clock } = this.#deps;
+    const { tracing, registry, keeper, fleet, leasedPrograms, clock } = this.#deps;
     await tracing.ready();
     await registry.load();
     await more?.();
     if (this.readiness.phase !== 'starting') return; // `close` was called meanwhile
     keeper?.begin();
-    this.readiness.run([...fleet.ownRefs(), ...(fleetPrograms?.opening() ?? [])]);
+    this.readiness.run([...fleet.ownRefs(), ...(leasedPrograms?.opening() ?? [])]);
     this.#events.emit({ type: 'gateway.started', atMs: clock.wall() });
   }
 

@@ -25,7 +25,7 @@ import type { Clock } from '../domain/time/clock.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import type { DefinitionsInForce } from '../templates/definitions-in-force.ts';
 import type { InProcessHandler } from '../transports/open-options.ts';
-import type { FleetPrograms } from './fleet-programs.ts';
+import type { LeasedPrograms } from './leased-programs.ts';
 import type { ToolApprovals } from './pinned/tool-approvals.ts';
 
 /** Instances of one registry. Over it: REGISTRY_FULL. */
@@ -47,7 +47,7 @@ export interface ActiveRegistryDeps {
   /** This node: programs of other nodes are listed and never started. Default: every program runs here. */
   readonly nodeId?: string | undefined;
   /** Runs the programs that any node may run, where there are other nodes. Default: they run here. */
-  readonly fleetPrograms?: FleetPrograms | undefined;
+  readonly leasedPrograms?: LeasedPrograms | undefined;
   /**
    * The number of this worker of the node: the first one runs its programs, the others use them there. Default:
    * there are no workers.
@@ -225,15 +225,15 @@ export class ActiveRegistry {
     if (handler === undefined) handlers.delete(serverId);
     else handlers.set(serverId, handler);
     this.#deps.emit({ type: 'instance.registered', ...eventOf(this.#deps.clock, definition), replaced });
-    const fleetPrograms = runsAnywhere(definition) ? this.#deps.fleetPrograms : undefined;
+    const leasedPrograms = runsAnywhere(definition) ? this.#deps.leasedPrograms : undefined;
     const isHere =
-      fleetPrograms === undefined ? this.#runsHere(definition) : fleetPrograms.runsHere(definition);
+      leasedPrograms === undefined ? this.#runsHere(definition) : leasedPrograms.runsHere(definition);
     const instance =
       isHere && definition.locked === undefined
         ? fleet.add(definition)
-        : fleet.addElsewhere(definition, fleetPrograms && (() => fleetPrograms.reasonOf(serverId)));
+        : fleet.addElsewhere(definition, leasedPrograms && (() => leasedPrograms.reasonOf(serverId)));
     this.#instanceBytes += more;
-    fleetPrograms?.changed();
+    leasedPrograms?.changed();
     return instance;
   }
 

@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { PingResult } from '../../../src/cluster/channel/peer-prober.ts';
 import { NodeTable } from '../../../src/cluster/node-table/node-table.ts';
 import { ClusterCounts } from '../../../src/counts/cluster-counts.ts';
-import type { LeasedPrograms, ShownNode } from '../../../src/domain/nodes/nodes.ts';
+import type { ProgramHost, ShownNode } from '../../../src/domain/nodes/nodes.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { simulatedClock } from '../../helpers/time/simulated-time.ts';
 
@@ -91,7 +91,7 @@ export class JoinedNodes {
   }
 
   /** Runs the one program of the deployment, and notes what happens to it. */
-  #hostOf(life: string): LeasedPrograms {
+  #hostOf(life: string): ProgramHost {
     let isRunning = false;
     const end = async (how: string): Promise<void> => {
       if (isRunning) this.programs.push([life, how]);

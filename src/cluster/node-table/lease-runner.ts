@@ -5,7 +5,7 @@ import Type, { type Static } from 'typebox';
 import type { ClusterCounts } from '../../counts/cluster-counts.ts';
 import { compileShape } from '../../domain/errors/validation.ts';
 import { jsonIn } from '../../domain/json/json.ts';
-import type { LeasedPrograms, NodeLife } from '../../domain/nodes/nodes.ts';
+import type { NodeLife, ProgramHost } from '../../domain/nodes/nodes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { ProgramStore, StoredProgram } from '../../persistence/store.ts';
 import type { NodeState } from '../rules/node.ts';
@@ -36,7 +36,7 @@ export interface LeaseRunnerOptions {
   /** Id of this node. */
   readonly node: string;
   readonly store: ProgramStore;
-  readonly programs: LeasedPrograms;
+  readonly programs: ProgramHost;
   readonly clock: Clock;
   readonly counts?: ClusterCounts | undefined;
 }

@@ -9,8 +9,8 @@ import { LIMITS } from '../../domain/limits.ts';
 import { RELEASED } from '../../domain/nodes/life.ts';
 import {
   gatewayIdOf,
-  type LeasedPrograms,
   type NodeLife,
+  type ProgramHost,
   runsAnywhere,
   runsProgramsOf,
   type ShownNode,
@@ -56,7 +56,7 @@ export interface NodeTableOptions extends Omit<LifeRowsOptions, 'since'> {
   /** Time without use after which a session ends, in ms; then ended lives are deleted, with sessions that were not recovered. */
   readonly sessionIdleMs?: number | undefined;
   /** The programs that any node may run. This node uses them, and runs them unless it `takesNoPrograms`. Default: none. */
-  readonly programs?: { readonly store: ProgramStore; readonly host: LeasedPrograms } | undefined;
+  readonly programs?: { readonly store: ProgramStore; readonly host: ProgramHost } | undefined;
   /** Other nodes ended this life, and may recover its sessions, which end here; it goes on under a new one. Never rejects. */
   readonly onNextLife: (life: string) => Promise<void>;
   readonly counts?: ClusterCounts | undefined;

@@ -167,7 +167,7 @@ export interface ProgramListener {
  * The programs that any node may run, as the cluster sees them, each by the server id of its instance. The cluster
  * decides where they run, the gateway runs them.
  */
-export interface LeasedPrograms {
+export interface ProgramHost {
   /** Whether programs of the former process of this node may still run on this machine. */
   readonly mayFormerRun: boolean;
   /** The registered ones that can be started here, and those that are still being stopped, with the time of their last change. */

@@ -99,7 +99,7 @@ export class InstanceRegistry {
     const healthy = state === 'healthy';
     const isElsewhere =
       !(instance instanceof InstanceRef) &&
-      this.#deps.fleetPrograms?.nodeOf(definition.serverId) !== undefined;
+      this.#deps.leasedPrograms?.nodeOf(definition.serverId) !== undefined;
     if (waitMs > 0 && !healthy && !mayBeUnhealthy && !isElsewhere)
       throw this.#steps.isClosed() ? shuttingDown() : notHealthyInTime(definition, instance, waitMs);
     return { definition, replaced, state, healthy, reason };
@@ -287,12 +287,12 @@ export class InstanceRegistry {
    * an instance of another node: one that any node may run is first waited for until a node runs it.
    */
   async #untilHealthy(made: Instance, waitMs: number): Promise<Instance> {
-    const { fleetPrograms, fleet, clock } = this.#deps;
+    const { leasedPrograms, fleet, clock } = this.#deps;
     const { serverId } = made;
     const late$ = timer$(clock, waitMs);
-    const isWaited = runsAnywhere(made.definition) && fleetPrograms !== undefined;
+    const isWaited = runsAnywhere(made.definition) && leasedPrograms !== undefined;
     const untilMs = clock.now() + waitMs;
-    if (isWaited) await firstValueFrom(race(fleetPrograms.placed(serverId), late$));
+    if (isWaited) await firstValueFrom(race(leasedPrograms.placed(serverId), late$));
     const instance = isWaited ? (fleet.findByServerId(serverId) ?? made) : made;
     if (!(instance instanceof InstanceRef)) return instance;
     const settled$ = instance.until$(

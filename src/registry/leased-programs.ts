@@ -7,14 +7,14 @@ import { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { Instance } from '../actors/template-group.ts';
 import type { InstanceDefinition, InstanceState } from '../domain/instances/instance.ts';
 import {
-  type LeasedPrograms,
   type NodeLife,
+  type ProgramHost,
   type ProgramListener,
   runsAnywhere,
 } from '../domain/nodes/nodes.ts';
 import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 
-export interface FleetProgramsDeps {
+export interface LeasedProgramsDeps {
   readonly fleet: Fleet;
   readonly reaper: LeaseReaper;
   /** The id of this node. */
@@ -27,8 +27,8 @@ interface ProgramLocation {
 }
 
 /** Knows where each program that any node may run is running, and starts and ends the programs whose lease this node has. */
-export class FleetPrograms implements LeasedPrograms {
-  readonly #deps: FleetProgramsDeps;
+export class LeasedPrograms implements ProgramHost {
+  readonly #deps: LeasedProgramsDeps;
   /** The listeners of the programs whose lease this node has. */
   readonly #listeners = new Map<string, ProgramListener>();
   /** The instances that run here, or are being stopped. */
@@ -41,7 +41,7 @@ export class FleetPrograms implements LeasedPrograms {
   #onChanged = (): void => {};
   #isClosed = false;
 
-  constructor(deps: FleetProgramsDeps) {
+  constructor(deps: LeasedProgramsDeps) {
     this.#deps = deps;
     deps.fleet.added$.subscribe((ref) => {
       if (runsAnywhere(ref.definition) && !ref.isElsewhere) this.#follow(ref);
