@@ -170,7 +170,7 @@ class McpServing implements ServedReply {
         return peer instanceof Promise ? peer.then(toPeer) : peer && toPeer(peer);
       },
       openAt: (where) => {
-        const peer = where === 'opener' ? unlessRefused(peers.opener()) : peers.ofInstances(where);
+        const peer = where === 'opener' ? unlessRefused(peers.ofOpeners()) : peers.ofInstances(where);
         return peer && toPeer(peer);
       },
     };

@@ -55,7 +55,7 @@ const peers: ForwardingPeers = {
   noteHolder: () => undefined,
   ofLife: (life) => (life === 'life0far' ? far : undefined),
   ofInstances: () => undefined,
-  opener: () => opener,
+  ofOpeners: () => opener,
 };
 /** It alone has lost the database. */
 let isCutOff = false;

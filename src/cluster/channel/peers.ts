@@ -61,7 +61,7 @@ export interface PeersOptions {
 /** The part of the channel that serves the requests of clients. */
 export type ForwardingPeers = Pick<
   Peers,
-  'untilLifeKnown' | 'ofSession' | 'noteHolder' | 'ofLife' | 'ofInstances' | 'opener'
+  'untilLifeKnown' | 'ofSession' | 'noteHolder' | 'ofLife' | 'ofInstances' | 'ofOpeners'
 >;
 
 /**
@@ -133,10 +133,10 @@ export class Peers {
   }
 
   /**
-   * A peer for a session that this node cannot open, because it is cut off from the database, or from a member.
-   * Source: ADR 260.
+   * A peer for a session that this node cannot open, because it is cut off from the database, or from a member: the next one of
+   * `openers`. Source: ADR 260.
    */
-  opener(): Peer | undefined {
+  ofOpeners(): Peer | undefined {
     const { openers } = this.#options.nodes;
     this.#turn += 1;
     return this.#clientOf(openers[this.#turn % openers.length] ?? '');
