@@ -1,5 +1,5 @@
-// One request on the peer channel, as text, and the receiver of its answer. Only headers that the holder reads
-// cross: no credentials, no cookies, no hop-by-hop headers.
+// One request on the peer channel, as text. Only headers that the holder reads cross: no credentials, no cookies, no
+// hop-by-hop headers.
 
 import type { ForwardedRequest } from '../../domain/nodes/forwarding.ts';
 import type { HttpHeaders } from '../../domain/text.ts';
