@@ -26,8 +26,8 @@ interface ConfiguredAppOptions {
   readonly worker: OwnWorker | undefined;
   readonly secrets: SigningSecrets['secrets'];
   readonly unreadBounds: MemoryBounds['unreadAnswers'];
-  /** Called with the close function of each part that is opened. */
-  readonly onUndo: (close: () => Promise<unknown>) => void;
+  /** Takes the close function of each part that is opened. */
+  readonly closeLater: (close: () => Promise<unknown>) => void;
 }
 
 export function configuredApp(options: ConfiguredAppOptions): HttpApp {
@@ -52,6 +52,6 @@ export function configuredApp(options: ConfiguredAppOptions): HttpApp {
     unreadBounds: options.unreadBounds,
     connections: ports.connections,
   });
-  options.onUndo(async () => app.authorizationServer?.close());
+  options.closeLater(async () => app.authorizationServer?.close());
   return app;
 }

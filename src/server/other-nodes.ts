@@ -49,20 +49,20 @@ interface OtherNodesOptions {
 interface OpenOtherNodesOptions extends Omit<OtherNodesOptions, 'exist' | 'keys' | 'hasCertificates'> {
   /** True when nodes on other machines may share the database. */
   readonly isDatabaseShared: boolean;
-  /** Called with the close function of each part that is opened. */
-  readonly onUndo: (close: () => Promise<unknown>) => void;
+  /** Takes the close function of each part that is opened. */
+  readonly closeLater: (close: () => Promise<unknown>) => void;
 }
 
 /** Reads the keys of the channel. Rejects with ConfigError, and with OperatorError for certificates that cannot be used. */
 export async function openOtherNodes({
   isDatabaseShared,
-  onUndo,
+  closeLater,
   ...options
 }: OpenOtherNodesOptions): Promise<OtherNodes> {
   const { config, log, store, worker, secrets } = options;
   const exist = isDatabaseShared || worker !== undefined;
   const certificates = exist ? await certificatesOf(config.cluster.tls, log) : undefined;
-  onUndo(async () => certificates?.close());
+  closeLater(async () => certificates?.close());
   const salt = isDatabaseShared ? await deploymentSalt(store.settings) : undefined;
   const keys = channelKeys(secrets, certificates, salt);
   return new OtherNodes({ ...options, exist, keys, hasCertificates: certificates !== undefined });

@@ -63,15 +63,15 @@ export class Ports {
     });
   }
 
-  /** Opens the ports. Rejects with ListenError. `onOpen` gets the close function of each part as soon as it is open. */
-  async open(onOpen: (close: () => Promise<unknown>) => void): Promise<OpenPorts> {
+  /** Opens the ports. Rejects with ListenError. `closeLater` takes the close function of each part as soon as it is open. */
+  async open(closeLater: (close: () => Promise<unknown>) => void): Promise<OpenPorts> {
     const { connections } = this;
     const options = { connections, tls: this.#tls, kept: this.#kept };
     const listeners = await openListeners(this.#config, this, options);
     this.#numbers = listeners.urls.map((url) => Number(URL.parse(url)?.port || 80));
-    onOpen(() => listeners.close(0));
+    closeLater(() => listeners.close(0));
     const scrapes = await this.#openScrapes();
-    onOpen(async () => scrapes?.close(0));
+    closeLater(async () => scrapes?.close(0));
     return { listeners, scrapes };
   }
 

@@ -83,13 +83,13 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
 
 async function start(config: Config, options: ServerOptions, opened: Close[]): Promise<RunningServer> {
   const { log = pino({ level: 'silent' }), worker, signal } = options;
-  const onUndo = (close: Close): void => {
+  const closeLater = (close: Close): void => {
     opened.unshift(close);
     signal?.throwIfAborted();
   };
   const isFirst = worker === undefined || worker.number === 1;
   const memoryBytes = Math.floor((config.memoryBytes ?? availableMemoryBytes()) / (worker?.count ?? 1));
-  const begun: Start = { config, options, log, worker, isFirst, memoryBytes, onUndo };
+  const begun: Start = { config, options, log, worker, isFirst, memoryBytes, closeLater };
   await startTraces(begun);
   const files = await readFiles(begun);
   const network = await bindPorts(begun);
@@ -129,8 +129,8 @@ interface Start {
   readonly isFirst: boolean;
   /** Memory that this process may use. */
   readonly memoryBytes: number;
-  /** Called with the close function of each part that is opened. Throws when the start was aborted. */
-  readonly onUndo: (close: Close) => void;
+  /** Takes the close function of each part that is opened. Throws when the start was aborted. */
+  readonly closeLater: (close: Close) => void;
 }
 
 type Files = Awaited<ReturnType<typeof readFiles>>;
@@ -140,11 +140,11 @@ type ServerAccounts = Awaited<ReturnType<typeof openAccounts>>;
 type Core = Awaited<ReturnType<typeof makeGateway>>;
 
 /** Sends traces if the standard variables name a collector. */
-async function startTraces({ log, onUndo }: Start): Promise<void> {
+async function startTraces({ log, closeLater }: Start): Promise<void> {
   if (!namesCollector(process.env)) return;
   const { startOtlp } = await import('../tracing/otlp.ts');
   const otlp = await startOtlp(process.env, log);
-  onUndo(async () => otlp?.close());
+  closeLater(async () => otlp?.close());
 }
 
 /** Reads the files before anything is opened: an unreadable document must not leave a half-started gateway. */
@@ -173,14 +173,14 @@ async function readDocument({ config, options, worker, log, isFirst, memoryBytes
 /**
  * Opens the ports before anything is created: an accidental second start must create no database, first admin or child process.
  */
-async function bindPorts({ config, log, worker, memoryBytes, onUndo }: Start) {
+async function bindPorts({ config, log, worker, memoryBytes, closeLater }: Start) {
   const tls = await publicTlsOf(config, log);
-  onUndo(async () => tls?.close());
+  closeLater(async () => tls?.close());
   const bounds = memoryBounds(memoryBytes, tls && TLS_CONNECTION_BYTES);
   const connections = { ...bounds.connections, files: lastClientFile() };
   const ports = new Ports(config, { bounds: connections, log, tls, kept: worker?.gateway?.ports });
   // The others serve until this worker is ready: none of their clients gets a connection to one that starts.
-  const early = worker?.gateway === undefined ? await ports.open(onUndo) : undefined;
+  const early = worker?.gateway === undefined ? await ports.open(closeLater) : undefined;
   const ids = idsOf(config, worker, early?.listeners.urls[0]);
   return { ports, early, ids, unreadBounds: bounds.unreadAnswers };
 }
@@ -195,12 +195,12 @@ function idsOf({ nodeId, nodeHost }: Config, worker: OwnWorker | undefined, url 
 }
 
 /** Opens the database as the one process that is this node. */
-async function openDatabase({ config, log, worker, onUndo }: Start, lockId: string) {
+async function openDatabase({ config, log, worker, closeLater }: Start, lockId: string) {
   const { place, file } = describeDatabase(config.databaseUrl, config.folder);
   // This happens before the database is opened: a start that is refused must not migrate the database of the gateway that runs.
   if (file !== undefined && existsSync(dirname(file))) {
     const lock = await lockNodeOfFile(file, lockId);
-    onUndo(() => lock.release());
+    closeLater(() => lock.release());
   }
   const storage = await openStorage(config, {
     // A worker that joins the others uses their database: one that is gone by now must not be an empty one.
@@ -212,13 +212,13 @@ async function openDatabase({ config, log, worker, onUndo }: Start, lockId: stri
       log.error({ reason }, isOutOfSpace ? NO_SPACE : 'a change of the database failed'),
   });
   const { store } = storage;
-  onUndo(() => store.close());
+  closeLater(() => store.close());
   if (worker?.gateway !== undefined) requireSecrets(worker.gateway, (await storage.signingSecrets()).secrets);
   const exposure = file === undefined ? undefined : await fileExposureOf(file);
   const isDatabaseShared = place === 'server';
   if (isDatabaseShared) {
     const lock = await lockNodeOfServer(store.settings, lockId, { onNotice: (line) => log.warn(line) });
-    onUndo(() => lock.release());
+    closeLater(() => lock.release());
   }
   // All subscribers share one watch. No other process writes a store in memory.
   const known$ = new Subject<RevisionChange>();
@@ -236,7 +236,7 @@ async function openDatabase({ config, log, worker, onUndo }: Start, lockId: stri
 
 /** Opens authentication, and begins to make the first admin. */
 async function openAccounts(
-  { config, options, log, onUndo }: Start,
+  { config, options, log, closeLater }: Start,
   { ports }: Network,
   database: OpenedDatabase,
 ) {
@@ -244,17 +244,17 @@ async function openAccounts(
   const { isTerminal = false, firstPassword } = options;
   const { address } = ports;
   const serverAuth = await openServerAuth(config, storage, { storeChanges$, log, isTerminal, address });
-  onUndo(serverAuth.close);
+  closeLater(serverAuth.close);
   // Another thread hashes the password, which takes 0.2 s; the gateway and its app are made meanwhile. `serve` awaits it.
   const firstAdmin = serverAuth.ensureAdmin(firstPassword);
   const settled = Promise.allSettled([firstAdmin]);
-  onUndo(() => settled);
+  closeLater(() => settled);
   return { serverAuth, auth: serverAuth.auth, firstAdmin };
 }
 
 /** Makes the gateway, and joins the other nodes. */
 async function makeGateway(
-  { config, options, log, worker, memoryBytes, onUndo }: Start,
+  { config, options, log, worker, memoryBytes, closeLater }: Start,
   parts: { files: Files; network: Network; database: OpenedDatabase; accounts: ServerAccounts },
 ) {
   const { programUser: user } = parts.files;
@@ -272,7 +272,7 @@ async function makeGateway(
     life,
     secrets,
     isDatabaseShared,
-    onUndo,
+    closeLater,
     nodeId: ids.node,
     gatewayId: ids.gateway,
   });
@@ -296,9 +296,9 @@ async function makeGateway(
     worker: worker?.number,
     outlivesProcess,
   });
-  onUndo(() => gateway.close({ graceMs: 0 }));
+  closeLater(() => gateway.close({ graceMs: 0 }));
   await nextTurn();
-  onUndo(() => others.close());
+  closeLater(() => others.close());
   await others.join(gateway, auth, options.signal);
   options.signal?.throwIfAborted();
   return { gateway, others, catalogue, secrets };
@@ -319,7 +319,7 @@ function requireSecrets({ secretIds }: ServingGateway, secrets: Secrets): void {
 
 /** Makes the HTTP application; it serves clients from `serve` on, other nodes at once. */
 function makeApp(
-  { config, log, worker, onUndo }: Start,
+  { config, log, worker, closeLater }: Start,
   parts: { network: Network; database: OpenedDatabase; accounts: ServerAccounts; core: Core },
 ): HttpApp {
   const { ports, unreadBounds } = parts.network;
@@ -337,7 +337,7 @@ function makeApp(
     worker,
     secrets,
     unreadBounds,
-    onUndo,
+    closeLater,
   });
   others.serveForwarded = app.serveForwarded;
   ports.metrics = app.metrics;
@@ -347,7 +347,7 @@ function makeApp(
 
 /** Loads the registry, and serves requests once the first admin exists. */
 async function serve(
-  { config, options, log, isFirst, onUndo }: Start,
+  { config, options, log, isFirst, closeLater }: Start,
   parts: {
     files: Files;
     network: Network;
@@ -376,7 +376,7 @@ async function serve(
     options.signal?.throwIfAborted();
   });
   if (early === undefined) await untilReady(gateway);
-  const { listeners, scrapes } = early ?? (await ports.open(onUndo));
+  const { listeners, scrapes } = early ?? (await ports.open(closeLater));
   const otherGrants = isFirst ? await foreignGrants(auth.grants, ports.address).catch(() => []) : [];
   return {
     listeners,
