@@ -1,5 +1,5 @@
-// Warns when the clock of this machine and the clock of the database server differ, at start and once an hour. All nodes are
-// compared with the same clock, so this also finds nodes that differ from each other. Source: ADR 95.
+// The clock of this machine and that of the database server. All nodes are compared with the same clock, so this also finds
+// nodes that differ from each other. Source: ADR 95.
 
 import type { Logger } from 'pino';
 import { exhaustMap, merge, type Subscription } from 'rxjs';

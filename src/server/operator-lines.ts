@@ -38,6 +38,7 @@ export function foreignPrograms(gateway: Gateway, nodeId: string): string[] {
   });
 }
 
+/** The numbers of instances that a sync added, changed and so on, by these words. */
 export function countsOf({
   added,
   changed,

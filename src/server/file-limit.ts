@@ -3,12 +3,12 @@
 import { readFileSync } from 'node:fs';
 
 /** The number of files left for nodes, backends, programs and the database when clients take all others. */
-const OTHERS = 1_024;
+const RESERVED_FILES = 1_024;
 
 /** The greatest number of a file that a connection of a client may have; a new file gets the lowest free number. */
 export function lastClientFile(): number {
   const most = openFilesLimit();
-  return most - Math.min(OTHERS, Math.floor(most / 8));
+  return most - Math.min(RESERVED_FILES, Math.floor(most / 8));
 }
 
 /** The most files that this process may have open; Infinity where there is no limit, or none is known. */
