@@ -64,9 +64,7 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
     cwd: config.folder,
     cipher: keys.length === 0 ? undefined : createCipher(keys),
   });
-  const stateFolder = stateFolderOf(config, env);
   const initialPasswordFile = initialPasswordFileOf(config, { env });
-  const tokens = credentialsPath(env);
   const { programs, forward } = config.cluster;
   const isDatabaseShared = description.place === 'server';
   return {
@@ -74,34 +72,39 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
     keepsSecrets: keys.length > 0 || description.kind === 'memory',
     isAnyDefault: isDatabaseShared && programs && forward && ownsGroup,
     initialPasswordFile,
-    protectedPaths: [
-      { path: initialPasswordFile, what: 'the file of the first password of `admin`' },
-      { path: stateFolder, what: 'the state folder of this gateway' },
-      { path: tokens, what: 'the tokens of `gateway login`' },
-      { path: join(dirname(tokens), 'environments.json'), what: 'the keys of named gateways' },
-      ...config.files.map((path) => ({ path, what: 'the configuration of this gateway' })),
-      { path: config.registryFile, what: 'the registry file of this gateway' },
-      {
-        path: config.templatesFolder,
-        what: 'the folder of templates of this gateway',
-        isWhole: true as const,
-      },
-      ...kubeconfigs(env).map((path) => ({ path: resolve(path), what: 'a kubeconfig of this gateway' })),
-      {
-        path: env.KUBERNETES_SERVICE_HOST && POD_ACCOUNT,
-        what: 'the account of this pod',
-        isWhole: true as const,
-      },
-      ...[config.tls.key, config.cluster.tls.key].map((path) => ({
-        path,
-        what: 'the private key of this gateway',
-      })),
-    ].flatMap(({ path, ...rest }) => (path ? [{ path, ...rest }] : [])),
+    protectedPaths: protectedPathsOf(config, env, initialPasswordFile),
     signingSecrets: async () =>
       local === undefined
         ? sharedSecret(store, migrations === 'apply')
         : { secrets: local, isInDatabase: false },
   };
+}
+
+function protectedPathsOf(
+  config: Config,
+  env: NonNullable<StorageOptions['env']>,
+  initialPasswordFile: string,
+): ProtectedPath[] {
+  const tokens = credentialsPath(env);
+  return [
+    { path: initialPasswordFile, what: 'the file of the first password of `admin`' },
+    { path: stateFolderOf(config, env), what: 'the state folder of this gateway' },
+    { path: tokens, what: 'the tokens of `gateway login`' },
+    { path: join(dirname(tokens), 'environments.json'), what: 'the keys of named gateways' },
+    ...config.files.map((path) => ({ path, what: 'the configuration of this gateway' })),
+    { path: config.registryFile, what: 'the registry file of this gateway' },
+    { path: config.templatesFolder, what: 'the folder of templates of this gateway', isWhole: true as const },
+    ...kubeconfigs(env).map((path) => ({ path: resolve(path), what: 'a kubeconfig of this gateway' })),
+    {
+      path: env.KUBERNETES_SERVICE_HOST && POD_ACCOUNT,
+      what: 'the account of this pod',
+      isWhole: true as const,
+    },
+    ...[config.tls.key, config.cluster.tls.key].map((path) => ({
+      path,
+      what: 'the private key of this gateway',
+    })),
+  ].flatMap(({ path, ...rest }) => (path ? [{ path, ...rest }] : []));
 }
 
 /** The folder for the state on this machine: of the setting, else of the SQLite file, else of the user. */
