@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
-import { readmeOutput, readmeProgram } from './helpers/programs/readme-program.ts';
+import { guideProgram, readmeOutput, readmeProgram } from './helpers/programs/readme-program.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('examples', { timeoutMs: 30_000 });
@@ -36,6 +36,11 @@ test.needs(canDispose, 'the Node of this run has no `await using`')(
     assert.equal([status, stderr, stdout], [0, '', readmeOutput]);
   },
 );
+
+test('the page about embedding has the program of README.md', () => {
+  assert.match(readmeProgram, 'createGateway');
+  assert.is(guideProgram, readmeProgram);
+});
 
 test.run();
 

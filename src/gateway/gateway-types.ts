@@ -74,11 +74,10 @@ export interface GatewayOptions {
   /** The longest wait for calls in flight when the gateway closes, in ms. Default: 25 000. */
   readonly graceMs?: number;
   /**
-   * Sessions of MCP clients. `max`: most at a time, of all templates. `idleMs`: a session without a message and
-   * without an open stream ends after it. `recover`: sessions outlive the gateway in a store with a database; only
-   * where no other program is the node `node.id` of that store at the same time (default false). The others bound
-   * the processes of single clients. Defaults: LIMITS.sessions, LIMITS.sessionIdleMs, LIMITS.dedicatedProcesses and
-   * LIMITS.ownerShare.
+   * Sessions of MCP clients. `max`: most at a time, of all templates (default LIMITS.sessions). `idleMs`: a session without a
+   * message and without an open stream ends after it (default LIMITS.sessionIdleMs). `recover`: sessions outlive the gateway in
+   * a store with a database; only where no other program is the node `node.id` of that store at the same time (default false).
+   * The others bound the processes of single clients.
    */
   readonly sessions?: {
     readonly max?: number;
@@ -320,9 +319,9 @@ export interface ShownTemplate {
 export interface ServedViews {
   /** True for the name of a view. A template with the same name goes before it. */
   has(id: string): boolean;
-  /** Sorted by id. */
+  /** All views, sorted by id. */
   list(): StoredView[];
-  /** VIEW_NOT_FOUND. */
+  /** One view, by its id. VIEW_NOT_FOUND. */
   find(id: string): StoredView;
   /**
    * Stores a view, which replaces the one with its id. VALIDATION_ERROR, DUPLICATE_VIEW, PRECONDITION_FAILED, REGISTRY_FULL,
@@ -332,7 +331,7 @@ export interface ServedViews {
     definition: ViewDefinition,
     condition?: ViewCondition,
   ): Promise<ViewRecord & { readonly isNew: boolean }>;
-  /** VIEW_NOT_FOUND, PRECONDITION_FAILED, DATABASE_UNAVAILABLE; errors of `admit`. */
+  /** Deletes a view. VIEW_NOT_FOUND, PRECONDITION_FAILED, DATABASE_UNAVAILABLE; errors of `admit`. */
   delete(id: string, condition?: ViewCondition): Promise<void>;
   /** The present problems of the view by the lists of its templates. VIEW_NOT_FOUND. */
   problems(id: string): Promise<ViewProblem[]>;

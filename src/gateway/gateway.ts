@@ -204,18 +204,23 @@ export class Gateway {
     return this.#deps.registry.templates.change(template, loadBalancer, auth);
   }
 
-  /** TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances. `admit` throws when the caller may not delete it. */
+  /**
+   * Deletes a template, which is its settings. TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances. `admit` throws when
+   * the caller may not delete it.
+   */
   deleteTemplate(template: string, admit?: (policy: TemplatePolicy) => void): Promise<void> {
     return this.#deps.registry.templates.delete(template, admit);
   }
 
   /**
-   * Gives no new calls until `resume`. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE: another node has the instance.
+   * Gives an instance no new calls until `resume`. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE: another node has
+   * it.
    */
   drain(template: string, id: string): void {
     this.#deps.fleet.group(template).ownRef(id).drain();
   }
 
+  /** Gives a drained instance calls again. Throws as `drain` does. */
   resume(template: string, id: string): void {
     this.#deps.fleet.group(template).ownRef(id).resume();
   }
@@ -230,6 +235,7 @@ export class Gateway {
     return [...this.#deps.fleet.templates];
   }
 
+  /** True while the template exists. */
   readonly hasTemplate = (template: string): boolean => this.#deps.fleet.has(template);
 
   /** Throws TEMPLATE_NOT_FOUND unless the template, or a view of this name, exists. Cheaper than `template`. */

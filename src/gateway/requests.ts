@@ -24,14 +24,15 @@ import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 
 /** Aborting `signal` cancels the request on the backend and rejects with the reason of the signal. */
 export interface RequestOptions extends ExchangeOptions {
-  /** See ExchangeRequest.callerId; overrides that of the request. */
+  /** The id of the principal whose shares count; overrides that of the request. Default: none. */
   readonly callerId?: string | undefined;
-  /** See ExchangeRequest.tools; a list of tools contains no others. */
+  /** The tools that the caller may call; a list of tools contains no others. Default: all. */
   readonly tools?: ToolRights | undefined;
-  /** See ExchangeRequest.requestId; overrides that of the request. */
+  /** The id of the HTTP request, for events; overrides that of the request. Default: none. */
   readonly requestId?: string | undefined;
-  /** See ExchangeRequest.report; that of a list is about the requests for all its pages. */
+  /** Gets the facts of the request, such as the instance that works on it; for a list, those of all its pages. */
   readonly report?: OpenReport | undefined;
+  /** Cancels the request. */
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -6,6 +6,7 @@ import { adrIndex } from './adr-index.ts';
 import { cliReference } from './cli.ts';
 import { clientSnippets } from './clients.ts';
 import { settingsReference } from './configuration.ts';
+import { embeddingReference } from './embedding.ts';
 import { errorsReference } from './errors.ts';
 import { helmTemplates } from './helm-chart.ts';
 import { routesReference } from './http-api.ts';
@@ -20,6 +21,7 @@ const GENERATORS: Readonly<Record<string, () => string>> = {
   'docs/reference/cli.md': cliReference,
   'docs/reference/clients.md': clientSnippets,
   'docs/reference/configuration.md': settingsReference,
+  'docs/reference/embedding.md': embeddingReference,
   'docs/reference/errors.md': errorsReference,
   'docs/reference/http-api.md': routesReference,
   'docs/reference/limits.md': limitsReference,
