@@ -327,7 +327,7 @@ export const SETTINGS = {
       mustAgree: true,
       kind: types.boolean,
       default: true,
-      doc: 'Whether each tool call is recorded in the audit log. See docs/guides/observability.md.',
+      doc: 'Whether each tool call is recorded in the audit log. See docs/guides/audit.md.',
     }),
     callArguments: setting({
       key: 'audit.arguments',
