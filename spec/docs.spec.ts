@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { readDecisions } from '../tools/docs/adr-index.ts';
 import { generatedPages } from '../tools/docs/pages.ts';
 import { suite } from './helpers/suite.ts';
-import { STIFF_ENGLISH } from './helpers/tidy/rules.ts';
+import { NAMED_FILE, STIFF_ENGLISH } from './helpers/tidy/rules.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
@@ -134,6 +134,32 @@ test('name every folder of the source', () => {
       const section = described.get(room);
       return section === undefined || (within.length > 0 && !section.includes(`${within.at(-1)}/`));
     });
+  assert.equal(missing, []);
+});
+
+// As comments do: see helpers/tidy/rules.ts. Decisions and the changes of versions name what was there at their time.
+test('name files that exist', () => {
+  const trees = ['src', 'spec', 'bench', 'examples', 'tools', 'web/src'];
+  const files = trees.flatMap((tree) =>
+    readdirSync(join(root, tree), { recursive: true, encoding: 'utf8' }).map(
+      (name) => `/${tree}/${name.split(sep).join('/')}`,
+    ),
+  );
+  const present = PAGES.filter((page) => !page.startsWith('docs/adr/') && page !== 'CHANGELOG.md');
+  const named = present.flatMap((page) =>
+    [...textOf(page).matchAll(NAMED_FILE)].map(([, name = '']) => [page, name] as const),
+  );
+  // The list of folders names them, and files without their ending.
+  const short = [...textOf('src/README.md').matchAll(/`([a-z][a-z/-]*?)\/?`/g)].map(
+    ([, name = '']) => ['src/README.md', name] as const,
+  );
+  assert.ok(named.length > 100 && short.length > 100);
+  const missing = [...named, ...short].filter(
+    ([, name]) =>
+      !files.some((file) =>
+        [name, `${name}.ts`, `${name}.machine.ts`].some((end) => file.endsWith(`/${end}`)),
+      ),
+  );
   assert.equal(missing, []);
 });
 

@@ -137,6 +137,13 @@ const everywhere = (): boolean => true;
 export const STIFF_ENGLISH =
   /(?<!\b[Tt]here(?:\s|\*|\/\/)+)\b(?:is|are) no (?!longer\b|more\b|other\b)[a-z]+|\banew\b/g;
 
+/**
+ * The name of a TypeScript file in a text. A file of another project follows its name: `owner/project, src/a.ts`. `x.ts` stands for
+ * any, and a `….config.ts` is at the root.
+ */
+export const NAMED_FILE =
+  /(?<![\w.<>*/…-]|\w\/\w+, )(?:\.\.\/)*((?:[\w-]+\/)*(?!x\.)\w[\w.-]*(?<!\.config)\.tsx?)\b/g;
+
 /** Every rule of the repository. */
 export const rules: readonly Rule[] = [
   ...layerRules,
@@ -193,10 +200,7 @@ export const rules: readonly Rule[] = [
     name: 'a comment names files that exist',
     check: ({ comments }, repository) => {
       const paths = [...repository.keys()];
-      // A file of another project follows its name: `owner/project, src/a.ts`. `x.ts` stands for any, and a `….config.ts` is at the root.
-      const name =
-        /(?<![\w.<>*/…-]|\w\/\w+, )(?:\.\.\/)*((?:[\w-]+\/)*(?!x\.)\w[\w.-]*(?<!\.config)\.tsx?)\b/g;
-      const named = [...comments.matchAll(name)];
+      const named = [...comments.matchAll(NAMED_FILE)];
       return named.flatMap(({ 1: file, index }) =>
         paths.some((path) => path === file || path.endsWith(`/${file}`))
           ? []
