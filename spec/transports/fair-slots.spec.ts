@@ -2,6 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { grantPrincipalId } from '../../src/domain/accounts/account.ts';
 import { spreadClock, systemClock } from '../../src/domain/time/clock.ts';
 import { FairSlots, type FairSlotsOptions } from '../../src/transports/fair-slots.ts';
 import { codeOf } from '../helpers/outcome.ts';
@@ -44,6 +45,14 @@ test('serves the owner with the fewest starts next, of several the least recentl
     await turn();
   }
   assert.equal([...started.keys()].slice(4), ['cy 1', 'dee 1', 'ada 4', 'bo 2', 'cy 2']);
+});
+
+test('several clients of one user start no more than one', async () => {
+  const { started, come } = make(FOUR);
+  const names = ['1', '2', '3', '4'].map((grant) => `${grantPrincipalId(grant, 'ada')} ${grant}`);
+  for (const name of [...names, 'bo 1']) void come(name);
+  await turn();
+  assert.equal([...started.keys()], [...names.slice(0, 3), 'bo 1']);
 });
 
 test('starts that time out together fail a few per turn, and none of them begins meanwhile', async () => {

@@ -2,7 +2,7 @@
 // it bounds how many run at a time, in all and per owner. A free slot goes to the owner with the fewest openings,
 // so that openings that hang hardly delay other owners.
 
-import { ANONYMOUS } from '../domain/accounts/account.ts';
+import { ANONYMOUS, countedIdOf } from '../domain/accounts/account.ts';
 import { backendUnavailable, openingCancelled } from '../domain/errors/backend-errors.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
@@ -58,7 +58,8 @@ export class FairSlots {
    * Runs `start` as soon as there is a slot, and settles as it does. Rejects with BACKEND_UNAVAILABLE,
    * `delivered: 'no'`, when the wait gets too long, and whenever it fails after `signal` was aborted.
    */
-  async take<T>({ ownerId = ANONYMOUS.id, signal, start }: SlotRequest<T>): Promise<T> {
+  async take<T>({ ownerId: principalId = ANONYMOUS.id, signal, start }: SlotRequest<T>): Promise<T> {
+    const ownerId = countedIdOf(principalId);
     if (signal?.aborted) throw openingCancelled();
     const share = this.#shares.get(ownerId) ?? { starting: 0, waiting: new Set() };
     if (this.starting < this.#options.atOnce && this.#mayStart(ownerId, share)) {

@@ -11,6 +11,7 @@ import {
   WaitQueue,
 } from '../../../src/actors/calls/wait-queue.ts';
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
+import { grantPrincipalId } from '../../../src/domain/accounts/account.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { spreadClock, systemClock } from '../../../src/domain/time/clock.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -83,6 +84,17 @@ test('when full, refuses the newest call of the owner with most calls for an own
   assert.is(queue.join(new Queued('d1', 'dan'), 4), true);
   assert.is(queue.join(new Queued('e1', 'eve'), 4), false, 'there is less than one for each');
   assert.equal([received, queue.length], [['a3 gave up', 'a2 gave up'], 4]);
+});
+
+test('several clients of one user have one turn, and one part of the queue', () => {
+  const target = new FullTarget();
+  const user = (client: string) => grantPrincipalId(client, 'ann');
+  for (const name of ['a1', 'a2', 'a3']) queue.join(new Queued(name, user(name), target), 4);
+  for (const name of ['b1', 'b2']) queue.join(new Queued(name, 'bob', target), 4);
+  assert.equal(received, ['a3 gave up']);
+  target.free = 4;
+  queue.advance(target);
+  assert.equal(received.slice(1), ['a1', 'b1', 'a2', 'b2']);
 });
 
 test('gives offered capacity to the next call that waits for that instance', () => {

@@ -7,7 +7,7 @@ import {
   DedicatedConversations,
   type DedicatedConversationsOptions,
 } from '../../../src/actors/instances/dedicated-conversations.ts';
-import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS, grantPrincipalId } from '../../../src/domain/accounts/account.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import type { TransportKind } from '../../../src/domain/instances/transport-kinds.ts';
@@ -87,6 +87,22 @@ test('ends an idle conversation to make room for a new one, of the same owner wh
   await conversations.end();
 });
 
+test('a conversation that one client of a user left makes room for another client of that user', async () => {
+  const { processes, opened, open } = makeProcesses(9, 0.25);
+  const clients = Array.from({ length: 9 }, (_, n) => grantPrincipalId(`${n}`, 'ann'));
+  for (const ownerId of clients.slice(0, 8)) {
+    const { conversation, end } = processes.use({ ownerId, profile: PLAIN, idleMs: 60_000 });
+    await conversation.opening;
+    end();
+  }
+  await open(clients[8] ?? '');
+  await open('bo');
+  assert.equal(
+    [opened.map(({ isClosed }) => isClosed).indexOf(true), processes.remainingConversations],
+    [0, 0],
+  );
+});
+
 test('the total of all owners is limited', async () => {
   const { processes, opened, open } = makeProcesses(3);
   for (const ownerId of ['ann', 'bo', 'cy']) await open(ownerId);
@@ -157,19 +173,19 @@ function make(transport: TransportKind, open: Open, options: Partial<DedicatedCo
   });
 }
 
-function makeProcesses(processes: number) {
+function makeProcesses(processes: number, share = 1) {
   const opened: ScriptedTransport[] = [];
-  let next: () => Promise<ScriptedTransport | undefined>;
-  const conversations = make('stdio', () => next(), { dedicatedBounds: { processes, share: 1 } });
+  const start = async () => {
+    const process = new ScriptedTransport();
+    opened.push(process);
+    return process;
+  };
+  let next: () => Promise<ScriptedTransport | undefined> = start;
+  const conversations = make('stdio', () => next(), { dedicatedBounds: { processes, share } });
   const openWith = async (id: string, how: typeof next) => {
     next = how;
     return conversations.use({ ownerId: id, profile: PLAIN }).conversation.opening;
   };
-  const open = (ownerId: string) =>
-    openWith(ownerId, async () => {
-      const process = new ScriptedTransport();
-      opened.push(process);
-      return process;
-    });
+  const open = (ownerId: string) => openWith(ownerId, start);
   return { processes: conversations, opened, open, openWith };
 }

@@ -9,6 +9,7 @@ import { SESSION_ACTOR_ID } from '../../../src/actors/root.machine.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { UNUSED_MS } from '../../../src/actors/sessions/idle-sweep.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
+import { grantPrincipalId } from '../../../src/domain/accounts/account.ts';
 import type { EndReason } from '../../../src/domain/errors/session-ends.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { profileBytes } from '../../../src/domain/mcp/client.ts';
@@ -315,19 +316,23 @@ test('of many sessions that continue at once, none ends another one that was awa
   assert.ok(harness.sessions.find('two'));
 });
 
-test('where the share of a caller is full, only an absent client of that caller makes room', async () => {
-  await harness.close();
-  const [share, most] = [MIN_SHARE, 2 * MIN_SHARE];
-  harness = new Harness({ maxSessions: most, own: { processes: 1, share: 0.1 } });
-  await harness.add('a');
-  const other = await harness.openSession(PLAIN, 'bob');
-  const own = await openAll(share, 'ann');
-  assert.is(await codeOf(harness.openSession(PLAIN, 'ann')), 'SESSION_LIMIT');
-  for (const ms of [UNUSED_MS, REPLACEABLE_MS]) await pass(ms);
-  await harness.openSession(PLAIN, 'ann');
-  const kept = [other, ...own].filter(({ id }) => harness.sessions.find(id) !== undefined);
-  assert.equal([kept.includes(other), kept.length], [true, share]);
-});
+for (const [whose, first, second] of [
+  ['a caller', 'ann', 'ann'],
+  ['a user', grantPrincipalId('1', 'ann'), grantPrincipalId('2', 'ann')],
+] as const)
+  test(`where the share of ${whose} is full, only an absent client of that caller makes room`, async () => {
+    await harness.close();
+    const [share, most] = [MIN_SHARE, 2 * MIN_SHARE];
+    harness = new Harness({ maxSessions: most, own: { processes: 1, share: 0.1 } });
+    await harness.add('a');
+    const other = await harness.openSession(PLAIN, 'bob');
+    const own = await openAll(share, first);
+    assert.is(await codeOf(harness.openSession(PLAIN, second)), 'SESSION_LIMIT');
+    for (const ms of [UNUSED_MS, REPLACEABLE_MS]) await pass(ms);
+    await harness.openSession(PLAIN, second);
+    const kept = [other, ...own].filter(({ id }) => harness.sessions.find(id) !== undefined);
+    assert.equal([kept.includes(other), kept.length], [true, share]);
+  });
 
 test('a place with one template is made by ending a whole session with all templates, not a part of it', async () => {
   await harness.close();

@@ -3,6 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { EXTENSION_IDLE_MS } from '../../../src/actors/instances/dedicated-conversation.ts';
+import { grantPrincipalId } from '../../../src/domain/accounts/account.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
@@ -163,18 +164,22 @@ test('a process with a call in flight does not end for another one', async () =>
   assert.equal(ended(), [false, false, false, true, false, false, false, false, false]);
 });
 
-test('a caller that declares ever other extensions ends the processes that it needed itself', async () => {
-  await harness.add('a', PROGRAM);
-  for (let n = 0; n < 4; n += 1) await stateless(setOf(n), `owner ${n}`).end;
-  for (let n = 4; n < 12; n += 1) {
-    await pass(10);
-    await stateless(setOf(n), 'mallory').end;
-  }
-  assert.equal(
-    ended(),
-    Array.from({ length: 12 }, (_, n) => n >= 4 && n < 8),
-  );
-});
+for (const [who, idOf] of [
+  ['caller', () => 'mallory'],
+  ['user with ever other clients', (n: number) => grantPrincipalId(`${n}`, 'mallory')],
+] as const)
+  test(`a ${who} that declares ever other extensions ends the processes that it needed itself`, async () => {
+    await harness.add('a', PROGRAM);
+    for (let n = 0; n < 4; n += 1) await stateless(setOf(n), `owner ${n}`).end;
+    for (let n = 4; n < 12; n += 1) {
+      await pass(10);
+      await stateless(setOf(n), idOf(n)).end;
+    }
+    assert.equal(
+      ended(),
+      Array.from({ length: 12 }, (_, n) => n >= 4 && n < 8),
+    );
+  });
 
 test('a process ends when no session and no call has used it for ten minutes', async () => {
   await harness.add('a', PROGRAM);

@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import { RESTART_FORGIVEN_MS } from '../../../src/actors/back-off.ts';
 import { QUEUE_WAIT_MS } from '../../../src/actors/calls/wait-queue.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
+import { grantPrincipalId } from '../../../src/domain/accounts/account.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   ByteBudget,
@@ -68,6 +69,22 @@ test('over the total limit cut the owner that holds the most, not the one that a
   hold('b1', 45);
   hold('c1', 30);
   assert.equal([cut, held.bytes], [['a1'], 75]);
+});
+
+test('of several clients of one user count as those of one owner', () => {
+  for (const [own, others] of [
+    [[35, 20, 10], []],
+    [
+      [40, 10],
+      [45, 10],
+    ],
+  ] as const) {
+    const { held, cut, hold } = setUp();
+    for (const [index, bytes] of own.entries())
+      held.hold(grantPrincipalId(`${index}`, 'ann'), () => cut.push(`ann's ${bytes}`)).set(bytes);
+    for (const bytes of others) hold('b', bytes);
+    assert.equal(cut, [`ann's ${own[0]}`]);
+  }
 });
 
 test('cut the holding that grows if it is the largest, and refuse it from then on', () => {

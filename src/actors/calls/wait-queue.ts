@@ -4,6 +4,7 @@
 // at which instance. Each call is served in its own task of the scheduler, since an instance that fails or returns may
 // concern thousands of calls. Source: ADR 41, ADR 102, ADR 113.
 
+import { countedIdOf } from '../../domain/accounts/account.ts';
 import { isWithinEqualPart } from '../../domain/memory/user-shares.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 
@@ -54,7 +55,7 @@ interface WaitQueueOptions extends Timing {
 /** The queue of one template: its waiting calls by owner, served in turn. Source: ADR 41. */
 export class WaitQueue {
   readonly #deps: WaitQueueOptions;
-  /** The waiting calls of each owner in order of arrival; the owners in order of service. */
+  /** The waiting calls of each owner in order of arrival; the owners, as `countedIdOf`, in order of service. */
   readonly #byOwner = new Map<string, QueueEntry[]>();
   readonly #yielding = new Set<YieldingCall>();
   /** Instances that may have capacity for a waiting call. */
@@ -79,14 +80,15 @@ export class WaitQueue {
    * not take the call.
    */
   join(call: QueueEntry, maxLength: number): boolean {
-    const displaced = this.#length < maxLength ? undefined : this.#displacedBy(call.ownerId, maxLength);
+    const ownerId = countedIdOf(call.ownerId);
+    const displaced = this.#length < maxLength ? undefined : this.#displacedBy(ownerId, maxLength);
     if (this.#length >= maxLength && displaced === undefined) return false;
     const { clock, waitMs = QUEUE_WAIT_MS } = this.#deps;
     call.endWait =
       waitMs === Number.POSITIVE_INFINITY ? () => undefined : clock.alarm(waitMs, () => this.#refuse(call));
-    const calls = this.#byOwner.get(call.ownerId) ?? [];
+    const calls = this.#byOwner.get(ownerId) ?? [];
     calls.splice(indexIn(call, calls), 0, call);
-    this.#byOwner.set(call.ownerId, calls);
+    this.#byOwner.set(ownerId, calls);
     this.#length += 1;
     if (displaced !== undefined) this.#refuse(displaced); // its caller may move the queue
     for (const { target } of this.#yielding)
@@ -101,9 +103,10 @@ export class WaitQueue {
     endWait();
     call.endWait = undefined;
     this.#length -= 1;
-    const calls = this.#byOwner.get(call.ownerId) ?? [];
+    const ownerId = countedIdOf(call.ownerId);
+    const calls = this.#byOwner.get(ownerId) ?? [];
     calls.splice(indexIn(call, calls), 1);
-    if (calls.length === 0) this.#byOwner.delete(call.ownerId);
+    if (calls.length === 0) this.#byOwner.delete(ownerId);
   }
 
   has(call: QueueEntry): boolean {

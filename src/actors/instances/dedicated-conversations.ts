@@ -3,6 +3,7 @@
 // 69). Clients that declare equal extensions, and cannot be asked anything, share a process (ADR 104).
 
 import { createHash } from 'node:crypto';
+import { isOfSameUser } from '../../domain/accounts/account.ts';
 import { notConnected } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import {
@@ -196,7 +197,9 @@ export class DedicatedConversations implements ConversationListener {
    */
   #replaceableOf(ownerId: string | undefined): DedicatedConversation | undefined {
     const sinceMs = this.#options.clock.now() - REPLACEABLE_MS;
-    const candidates = [...this.#counted].filter((each) => ownerId === undefined || each.ownerId === ownerId);
+    const candidates = [...this.#counted].filter(
+      (each) => ownerId === undefined || isOfSameUser(each.ownerId, ownerId),
+    );
     const idle = candidates.filter(({ isIdle, acceptsAnotherUse }) => isIdle && acceptsAnotherUse);
     const away = candidates.filter(({ idleSinceMs }) => idleSinceMs <= sinceMs);
     return (
@@ -213,7 +216,7 @@ export class DedicatedConversations implements ConversationListener {
   #leastUsed(ownerId: string): DedicatedConversation | undefined {
     const shared = [...this.#counted].filter(({ sharing }) => sharing === 'equalExtensions');
     if (shared.length < LIMITS.extensionProcesses) return undefined;
-    const own = shared.filter((each) => each.ownerId === ownerId);
+    const own = shared.filter((each) => isOfSameUser(each.ownerId, ownerId));
     const candidates = own.length * 2 < shared.length ? shared : own;
     const quiet = candidates.filter(({ hasOnlyIdleSessions }) => hasOnlyIdleSessions);
     const [least] = quiet.toSorted((a, b) => a.usedAtMs - b.usedAtMs);

@@ -2,6 +2,7 @@
 // owner may have, and the memory for the profiles of their clients. client-sessions.ts decides what happens when there
 // is no place.
 
+import { isOfSameUser } from '../../domain/accounts/account.ts';
 import { declarationsTooLarge, sessionLimit } from '../../domain/errors/session-errors.ts';
 import { canonicalText } from '../../domain/json/json.ts';
 import { type ClientProfile, profileBytes } from '../../domain/mcp/client.ts';
@@ -75,7 +76,7 @@ export class SessionPlaces {
 
 /**
  * The session that has a place of the kind of `value` and whose client has been away longest; undefined when none has
- * been away for REPLACEABLE_MS. `ownerId`: only sessions of this owner; undefined: of all.
+ * been away for REPLACEABLE_MS. `ownerId`: only sessions of this user; undefined: of all.
  */
 export function longestAway(
   sessions: readonly McpSession[],
@@ -88,7 +89,7 @@ export function longestAway(
   for (const session of sessions) {
     const { usedAtMs } = session.activity;
     if (usedAtMs > sinceMs) continue; // a busy session counts as used: see ClientSessions
-    if (ownerId !== undefined && session.value.ownerId !== ownerId) continue;
+    if (ownerId !== undefined && !isOfSameUser(session.value.ownerId, ownerId)) continue;
     if (!hasPlace(session, kindOf(value))) continue;
     longest = session;
     sinceMs = usedAtMs;

@@ -221,6 +221,11 @@ export function countedIdOf(principalId: string): string {
   return user.startsWith(ISSUER) ? user : `user:${user}`;
 }
 
+/** True for principals whose limits and shares count together. */
+export function isOfSameUser(principalId: string, otherId: string): boolean {
+  return principalId === otherId || countedIdOf(principalId) === countedIdOf(otherId);
+}
+
 /** `countedIdOf` a principal, without making it for each request. */
 export function countedIdOfCaller({ id, client }: Pick<Principal, 'id' | 'client'>): string {
   return client?.countedId ?? id;

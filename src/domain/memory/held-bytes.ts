@@ -1,6 +1,7 @@
 // Budgets of bytes that are held in memory, in total and for each owner, and their bounds, which depend on the memory
 // of the process.
 
+import { countedIdOf } from '../accounts/account.ts';
 import { valuesIn } from '../json/json.ts';
 import { LIMITS } from '../limits.ts';
 import { UserAmounts } from './user-shares.ts';
@@ -205,7 +206,7 @@ export class HeldBytes {
 
   /** Makes a holding of the owner: see InstanceHeldBytes.hold. */
   hold(ownerId: string, cut: () => void): Holding {
-    const held: HeldAmount = { ownerId, cut, sinceMs: this.#now(), bytes: 0 };
+    const held: HeldAmount = { ownerId: countedIdOf(ownerId), cut, sinceMs: this.#now(), bytes: 0 };
     this.#all.add(held);
     return { set: (bytes) => this.#set(held, bytes), release: () => this.#release(held) };
   }

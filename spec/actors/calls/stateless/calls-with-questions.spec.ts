@@ -4,6 +4,7 @@ import { mock } from 'node:test';
 import { map, type Observable, type Subscription, take } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { UNREAD_END_MS } from '../../../../src/actors/calls/stateless/calls-with-questions.ts';
+import { grantPrincipalId } from '../../../../src/domain/accounts/account.ts';
 import type { SourcedEvent } from '../../../../src/domain/calls/exchange.ts';
 import { backendTimeout } from '../../../../src/domain/errors/backend-errors.ts';
 import { asGatewayError, type GatewayError } from '../../../../src/domain/errors/errors.ts';
@@ -172,6 +173,18 @@ for (const [how, end, received] of [
     assert.equal([calls.size, [...calls.owners]], [0, []]);
   });
 }
+
+test('of the kept ends of several clients of one user the oldest is given up, too', async () => {
+  const ended: Client[] = [];
+  for (let n = 0; n <= SHARE; n += 1) {
+    ended.push(askFor(grantPrincipalId(`${n}`, 'ann')));
+    mock.timers.tick(50);
+    backend.last.result('done');
+    await passTurns(1);
+  }
+  const oldest = calls.resume(ended[0]?.id ?? '', grantPrincipalId('0', 'ann'), METHOD, new Map());
+  assert.equal([calls.size, oldest], [SHARE, undefined]);
+});
 
 test('asks in the next round what the backend asked while the call waited', () => {
   const first = ask('roots/list');

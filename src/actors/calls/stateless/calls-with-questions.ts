@@ -8,6 +8,7 @@
 //   any of them ── the client has the end, has left, or will not return ──► over
 
 import { Observable, type Subscriber, Subscription } from 'rxjs';
+import { isOfSameUser } from '../../../domain/accounts/account.ts';
 import type { CallQuestions } from '../../../domain/calls/call-questions.ts';
 import type { SourcedEvent } from '../../../domain/calls/exchange.ts';
 import { type FinalEvent, isFinal } from '../../../domain/calls/exchange-event.ts';
@@ -186,7 +187,7 @@ export class CallsWithQuestions implements CallQuestions {
     const isShareFull = this.#ended.isShareFull(ownerId);
     if (!isShareFull && !this.#ended.isFull) return;
     const kept = [...this.#calls.values()].filter(({ isKept }) => isKept);
-    kept.find((asking) => !isShareFull || asking.ownerId === ownerId)?.cancel();
+    kept.find((asking) => !isShareFull || isOfSameUser(asking.ownerId, ownerId))?.cancel();
   }
 }
 
