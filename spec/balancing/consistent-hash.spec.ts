@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { STRATEGIES } from '../../src/balancing/strategies.ts';
 import type { StrategyOptions } from '../../src/balancing/strategy.ts';
+import { grantPrincipalId } from '../../src/domain/accounts/account.ts';
 import { type JsonFields, JsonText } from '../../src/domain/json/json.ts';
 import { suite } from '../helpers/suite.ts';
 import {
@@ -33,6 +34,12 @@ test('the same caller gets the same candidate, whichever strategy object chooses
     const [first, again] = [created(), created()].map((strategy) => firstOf(all, caller, strategy));
     assert.is(first, again);
   }
+});
+
+test('the clients of one user get the candidate of the user', () => {
+  const [all, strategy] = [many(20), created()];
+  const own = firstOf(all, 'user:ann', strategy);
+  for (const grant of ['1', '2', '3']) assert.is(firstOf(all, grantPrincipalId(grant, 'ann'), strategy), own);
 });
 
 for (const size of [2, 10, 100, 1_000]) {

@@ -1,6 +1,6 @@
 // The strategy `consistent_hash`: equal keys lead to the same candidate. Also reads the key of a call.
 
-import { ANONYMOUS } from '../domain/accounts/account.ts';
+import { ANONYMOUS, countedIdOf } from '../domain/accounts/account.ts';
 import { isFields, type JsonFields, JsonText } from '../domain/json/json.ts';
 import { memberBytes } from '../domain/json/json-scanner.ts';
 import { hashOf, mixed } from '../domain/nodes/rendezvous.ts';
@@ -61,7 +61,8 @@ function requestKey(
   hashOn: string,
   known: KnownKeys,
 ): string | undefined {
-  if (hashOn === PRINCIPAL) return callerId === ANONYMOUS.id ? undefined : callerId;
+  if (hashOn === PRINCIPAL)
+    return callerId === undefined || callerId === ANONYMOUS.id ? undefined : countedIdOf(callerId);
   const name = hashOn.slice(ARGUMENT.length);
   const { arguments: given } = params ?? {};
   if (!(given instanceof JsonText)) return keyIn(textOfMember(given, name));
