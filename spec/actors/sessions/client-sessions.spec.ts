@@ -70,6 +70,21 @@ test('large profiles are counted in bytes until the sessions end; usual ones are
   assert.equal([harness.declarations.total, harness.sessions.size], [0, 0]);
 });
 
+test('the owners are those of the sessions: clients of one user are revoked one by one', async () => {
+  await harness.add('a', { fields: HTTP });
+  const [first, second] = [grantPrincipalId('1', 'ann'), grantPrincipalId('2', 'ann')];
+  const opened = await harness.openSession(PLAIN, first);
+  harness.backend('a').openConversation = () => new Promise(() => undefined);
+  const opening = codeOf(harness.openSession(ASKABLE, second));
+  await settled();
+  assert.equal(new Set(harness.sessions.owners), new Set([first, second]));
+  await harness.sessions.endOf(second);
+  await opening;
+  assert.equal([...harness.sessions.owners], [first]);
+  await opened.close();
+  assert.equal([...harness.sessions.owners], []);
+});
+
 test('a thousand closed sessions leave no call, subscription or conversation at the instances', async () => {
   await harness.close();
   harness = new Harness();

@@ -4,7 +4,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { SignJWT } from 'jose/jwt/sign';
 import * as assert from 'uvu/assert';
 import { rowOfGrant } from '../../../src/auth/oauth/grant-rows.ts';
-import type { Scope } from '../../../src/domain/accounts/account.ts';
+import { grantPrincipalId, type Scope } from '../../../src/domain/accounts/account.ts';
 import { GatewayAddress } from '../../../src/domain/accounts/resource.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';
@@ -162,6 +162,14 @@ test('end their sessions, open streams and themselves with their grant', async (
   await ended;
   const ping = { body: { jsonrpc: '2.0', id: 2, method: 'ping' } };
   assert.is((await app.as(credentials, 'POST', '/mcp/files', ping)).outcome, '401 INVALID_CREDENTIALS');
+});
+
+test('what they have open is that of their grant, whose end is noticed on every node', async () => {
+  const credentials = await token('/mcp/files');
+  await app.as(credentials, 'POST', '/mcp/files', { body: initialize, headers: accept });
+  const user = await store.accounts.findUserByName('ada');
+  const open = [...app.gateway.openCallers()];
+  assert.ok(open.includes(grantPrincipalId(`grant-${count}`, user?.id ?? '')), open.join());
 });
 
 test('see and end no grants but their own; users end only theirs, and keys none', async () => {

@@ -95,8 +95,9 @@ export class ClientSessions implements AllSessions {
     return newSessionId(this.#life);
   }
 
-  get owners(): readonly string[] {
-    return this.#places.owners;
+  /** The owners of the sessions: each client of a user by itself, since it may lose its rights alone. */
+  get owners(): ReadonlySet<string> {
+    return new Set(this.#all().map(({ value }) => value.ownerId));
   }
 
   /**

@@ -33,10 +33,6 @@ export class SessionPlaces {
     this.#declarations = declarations;
   }
 
-  get owners(): readonly string[] {
-    return [...this.#shares.template.users, ...this.#shares.aggregate.users];
-  }
-
   /** The bound that this session would exceed as one more of its owner; undefined when there is a place. */
   exceededBy(value: AnySessionValue): Exceeded | undefined {
     return this.#shares[kindOf(value)].exceededBy(value.ownerId);

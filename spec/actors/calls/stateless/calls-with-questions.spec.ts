@@ -253,10 +253,12 @@ test('lets at most a quarter of the limit wait for one owner, unless callers are
 });
 
 test('ends the calls of one owner, and no others', () => {
-  askFor('ann');
+  const client = grantPrincipalId('1', 'ann'); // of ann
+  for (const ownerId of [client, 'ann']) askFor(ownerId);
   const theirs = backend.last;
   askFor('bob');
-  assert.equal([...calls.owners], ['ann', 'bob']);
+  assert.equal([...calls.owners], [client, 'ann', 'bob']);
+  calls.endOf(client);
   calls.endOf('ann');
   assert.equal([theirs.isCancelled, backend.last.isCancelled, calls.size], [true, false, 1]);
   assert.equal([...calls.owners], ['bob']);

@@ -63,8 +63,9 @@ export class CallsWithQuestions implements CallQuestions {
     return this.#calls.size;
   }
 
-  get owners(): Iterable<string> {
-    return [...this.#shares.users, ...this.#ended.users];
+  /** The owners of the calls: each client of a user by itself. */
+  get owners(): ReadonlySet<string> {
+    return new Set(Array.from(this.#calls.values(), ({ ownerId }) => ownerId));
   }
 
   /**
