@@ -96,6 +96,26 @@ test('announces tasks, extensions and experimental features, united over the tem
   assert.is(aggregated.handshakes(ADA)[0], handshake, 'sessions share it');
 });
 
+test('leaves out what is not an object in a capability, for which clients refuse the whole answer', () => {
+  const { a, b, aggregated } = twoTemplates();
+  const odd = { 'com.example/null': null, 'com.example/yes': true, 'com.example/list': [], x: 5 };
+  const tasks = { list: null, cancel: true, requests: { tools: { call: 1 }, prompts: 'x' } };
+  a.handshake = { ...a.handshake, capabilities: { tasks, extensions: odd, experimental: odd } };
+  const capabilities = {
+    tasks: { cancel: {}, requests: { tools: { call: {} } } },
+    extensions: { ...odd, x: { n: null }, 'com.example/yes': {} },
+    experimental: { x: {} },
+  };
+  b.handshake = { ...b.handshake, capabilities };
+  const all = aggregated.handshakes(ADA)[0]?.capabilities;
+  assert.equal(all?.tasks, capabilities.tasks);
+  assert.equal(all?.extensions, { x: { n: null }, 'com.example/yes': {} });
+  assert.equal(all?.experimental, { x: {} });
+  a.handshake = { ...a.handshake, capabilities: { tasks: { requests: 5, cancel: null } } };
+  const ofA = aggregated.handshakes({ id: 'key:1', templates: new Set(['a']) });
+  assert.is(ofA[0]?.capabilities.tasks, undefined);
+});
+
 test('leaves out of a capability what would make it too large', () => {
   const { a, b, aggregated } = twoTemplates();
   const many = Object.fromEntries(Array.from({ length: 900 }, (_, n) => [`com.example/${n}`, {}]));

@@ -48,7 +48,7 @@ function capabilitiesOf(handshakes: readonly Handshake[]): JsonObject {
   const offers = (name: string) => handshakes.some(({ capabilities }) => capabilities[name] !== undefined);
   const legacy = handshakes.filter(({ era }) => era === 'legacy');
   // A list of all tasks is not carried: each template has its own cursors.
-  const { list: _, ...tasks } = united(legacy, 'tasks') ?? {};
+  const { list: _, ...tasks } = united(legacy, 'tasks', TASK_LEVELS) ?? {};
   const [extensions, experimental] = [united(handshakes, 'extensions'), united(handshakes, 'experimental')];
   return {
     tools: { listChanged: true },
@@ -61,17 +61,33 @@ function capabilitiesOf(handshakes: readonly Handshake[]): JsonObject {
   };
 }
 
-/** A capability with the fields that any of the handshakes has in it. One that would be too large is left out. */
-function united(handshakes: readonly Handshake[], name: string): JsonObject | undefined {
+/** Levels of the capability `tasks` that have objects only, the last one in `requests.tools.call`. */
+const TASK_LEVELS = 3;
+
+/**
+ * A capability with the fields that any of the handshakes has in it. One that would be too large is left out, and so is
+ * each field down to this level that is not an object: clients refuse the whole answer for it.
+ */
+function united(handshakes: readonly Handshake[], name: string, levels = 1): JsonObject | undefined {
   const known = new Set<string>();
   let all: JsonObject | undefined;
   for (const { capabilities } of handshakes) {
-    const own = capabilities[name];
-    if (!isJsonObject(own) || known.size === known.add(JSON.stringify(own)).size) continue;
+    const offered = capabilities[name];
+    if (!isJsonObject(offered) || known.size === known.add(JSON.stringify(offered)).size) continue;
+    const own = objectsIn(offered, levels);
     const next: JsonObject = all === undefined ? own : inEither(all, own);
     if (valuesIn(next, MAX_VALUES) <= MAX_VALUES) all = next;
   }
   return all;
+}
+
+function objectsIn(object: JsonObject, levels: number): JsonObject {
+  if (levels === 0) return object;
+  return Object.fromEntries(
+    Object.entries(object).flatMap(([key, value]) =>
+      isJsonObject(value) ? [[key, objectsIn(value, levels - 1)]] : [],
+    ),
+  );
 }
 
 function inEither(a: JsonObject, b: JsonObject): JsonObject {
