@@ -6,9 +6,10 @@ import type { ExchangeEvent } from '../../src/domain/calls/exchange-event.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import type { ClientProfile, ServerRequest } from '../../src/domain/mcp/client.ts';
 import type { Conversation, Transport } from '../../src/transports/transport.ts';
+import { until } from '../helpers/eventually.ts';
 import type { Suite } from '../helpers/suite.ts';
 import type { TransportSubject } from './transport.ts';
-import { callTool, checking, collect, failure, see, textOf, until } from './transport.ts';
+import { callTool, checking, collect, failure, see, textOf } from './transport.ts';
 
 /** A client that may be asked everything. */
 export const everyCapability: ClientProfile = {

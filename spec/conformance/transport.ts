@@ -13,11 +13,9 @@ import { systemClock } from '../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 import type { OpenOptions } from '../../src/transports/open-options.ts';
 import type { Closed, Transport } from '../../src/transports/transport.ts';
+import { until } from '../helpers/eventually.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import type { Suite } from '../helpers/suite.ts';
-
-// Taken before any spec can replace the global timers with simulated ones.
-const { setTimeout: startTimer } = globalThis;
 
 /** One kind of transport under test. */
 export interface TransportSubject {
@@ -323,17 +321,6 @@ export function startAndUnsubscribe(exchange: Observable<ExchangeEvent>): Promis
 export async function cancelledOn(transport: Pick<Transport, 'exchange'>): Promise<readonly unknown[]> {
   const { events } = await see(transport.exchange(callTool('cancelled', {})));
   return JSON.parse(textOf(events[0]));
-}
-
-/** Checks repeatedly, a turn of the event loop or 2 ms apart, until it is true; fails after 30 s. */
-export async function until(isTrue: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const beganAt = performance.now();
-  while (!(await isTrue())) {
-    const waitedMs = performance.now() - beganAt;
-    if (waitedMs > 30_000) throw new Error(`waited in vain until ${what}`);
-    // What is not true at once depends on another process, which needs the processor, too.
-    await new Promise<void>((resolve) => (waitedMs < 50 ? setImmediate(resolve) : startTimer(resolve, 2)));
-  }
 }
 
 function resultOf(event: ExchangeEvent | undefined) {

@@ -2,9 +2,9 @@
 
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { until } from '../conformance/transport.ts';
 import { HeldTool, serving, text } from '../helpers/backends/function-backend.ts';
 import { modern } from '../helpers/clients/mcp-messages.ts';
+import { until } from '../helpers/eventually.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http/accounts.ts';
 import { type Ask, appFor } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';

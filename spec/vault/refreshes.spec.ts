@@ -11,7 +11,7 @@ import type { OAuthStore } from '../../src/persistence/oauth-store.ts';
 import { accountConnectionKey } from '../../src/vault/account-connections.ts';
 import type { AccountTarget, OAuthBackend } from '../../src/vault/oauth-backends.ts';
 import { Vault, type VaultOptions } from '../../src/vault/vault.ts';
-import { until } from '../conformance/transport.ts';
+import { until } from '../helpers/eventually.ts';
 import { suite } from '../helpers/suite.ts';
 
 interface Answering {

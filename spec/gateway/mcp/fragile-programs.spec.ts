@@ -4,7 +4,7 @@
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import { until } from '../../conformance/transport.ts';
+import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { modernRequest, openSession, postTo, send } from './post.ts';
 

@@ -14,10 +14,10 @@ import { readDirect } from '../../../src/http/body/read.ts';
 import { ClientGone } from '../../../src/http/client-gone.ts';
 import { body } from '../../../src/http/middleware/body.ts';
 import type { HttpMiddleware } from '../../../src/http/request.ts';
-import { until } from '../../conformance/transport.ts';
 import { HeldTool, serving } from '../../helpers/backends/function-backend.ts';
 import { MCP_TYPES, modern, openSession, rpc } from '../../helpers/clients/mcp-messages.ts';
 import { head, openRaw, readUntil } from '../../helpers/clients/raw-http.ts';
+import { until } from '../../helpers/eventually.ts';
 import {
   type AccountsFixture,
   type Credentials,

@@ -5,7 +5,6 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { ElicitRequestSchema, LoggingMessageNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import * as assert from 'uvu/assert';
-import { until } from '../../conformance/transport.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { jsonRequest, openRaw, readAll, readUntil, untilClosed } from '../../helpers/clients/raw-http.ts';
 import {
@@ -17,6 +16,7 @@ import {
   open,
   sessions,
 } from '../../helpers/clients/sse-client.ts';
+import { until } from '../../helpers/eventually.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';
 import { appFor } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';

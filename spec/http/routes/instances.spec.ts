@@ -2,7 +2,7 @@ import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal, type Scope } from '../../../src/domain/accounts/account.ts';
 import { InstanceRecord, instanceRecord } from '../../../src/http/records/instance-record.ts';
-import { until } from '../../conformance/transport.ts';
+import { until } from '../../helpers/eventually.ts';
 import { appFor, startApp } from '../../helpers/http/app.ts';
 import { definitionSample, snapshotSample } from '../../helpers/http/samples.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -1,8 +1,8 @@
 // A request over REST that waits for its backend ends when its caller may no longer make it. Event streams: spec/http/sse/events.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { until } from '../../conformance/transport.ts';
 import { HeldTool, serving, text } from '../../helpers/backends/function-backend.ts';
+import { until } from '../../helpers/eventually.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';
 import { type Answer, appFor } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';

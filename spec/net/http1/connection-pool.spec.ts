@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import type { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
 import type { AnswerEnding } from '../../../src/transports/http/answer-ending.ts';
 import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
-import { until } from '../../conformance/transport.ts';
+import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { simulatedClock } from '../../helpers/time/simulated-time.ts';
 import { passTurns } from '../../helpers/time/turns.ts';

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { until } from '../../conformance/transport.ts';
+import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { poolOf, postTo } from '../../transports/http/pool-of.ts';
 import { answerOf, call, serve } from './raw-answers.ts';

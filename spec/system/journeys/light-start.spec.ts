@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { until } from '../../conformance/transport.ts';
+import { until } from '../../helpers/eventually.ts';
 import { AS_IT_COMES, Program, sourceBinPath } from '../../helpers/programs/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { startRawServer } from '../../transports/raw-server.ts';

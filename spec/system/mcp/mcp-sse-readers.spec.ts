@@ -3,9 +3,9 @@
 
 import * as assert from 'uvu/assert';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
-import { until } from '../../conformance/transport.ts';
 import { untilClosed } from '../../helpers/clients/raw-http.ts';
 import { call, inFlight, initialized, message, sessions } from '../../helpers/clients/sse-client.ts';
+import { until } from '../../helpers/eventually.ts';
 import { collectGarbage } from '../../helpers/garbage.ts';
 import { type AccountsFixture, startWithAccounts } from '../../helpers/http/accounts.ts';
 import { suite } from '../../helpers/suite.ts';

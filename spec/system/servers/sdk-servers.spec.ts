@@ -14,9 +14,9 @@ import {
   see,
   startAndUnsubscribe,
   textOf,
-  until,
 } from '../../conformance/transport.ts';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
+import { until } from '../../helpers/eventually.ts';
 import { isRunning } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { httpDefinition } from '../../transports/http/open-http.ts';

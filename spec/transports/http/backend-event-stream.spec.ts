@@ -8,7 +8,8 @@ import { BackendEventStream } from '../../../src/transports/http/backend-event-s
 import { HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
 import { openSession } from '../../../src/transports/http/http-session.ts';
 import { ownExchange } from '../../../src/transports/own-exchange.ts';
-import { callTool, openOptions, see, textOf, until } from '../../conformance/transport.ts';
+import { callTool, openOptions, see, textOf } from '../../conformance/transport.ts';
+import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { withRawServer } from '../raw-server.ts';
 import { type Answers, result, serving, status } from '../scripted-server.ts';

@@ -10,11 +10,11 @@ import {
   see,
   startAndUnsubscribe,
   textOf,
-  until,
 } from '../../conformance/transport.ts';
 import type { FailureName } from '../../fixtures/http-failures.ts';
 import type { HttpServerOptions } from '../../fixtures/http-options.ts';
 import type { HttpFixture } from '../../fixtures/http-server.ts';
+import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Answers, initialized, refused, serving } from '../scripted-server.ts';
 import { withBackend, withRawTransport } from './open-http.ts';

@@ -11,7 +11,7 @@ import { systemClock } from '../../../src/domain/time/clock.ts';
 import type { AnswerEnding } from '../../../src/transports/http/answer-ending.ts';
 import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { type Headers, HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
-import { until } from '../../conformance/transport.ts';
+import { until } from '../../helpers/eventually.ts';
 import { collectGarbage } from '../../helpers/garbage.ts';
 import { suite } from '../../helpers/suite.ts';
 import { withRawServer } from '../raw-server.ts';

@@ -15,7 +15,8 @@ import {
   noCapability,
   openFor,
 } from '../../conformance/conversation.ts';
-import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
+import { callTool, failure, see, textOf } from '../../conformance/transport.ts';
+import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   type Answer,

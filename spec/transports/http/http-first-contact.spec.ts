@@ -5,8 +5,8 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { open as http, openHttp } from '../../../src/transports/http/http.ts';
-import { until } from '../../conformance/transport.ts';
 import { startSseServer } from '../../fixtures/sse-server.ts';
+import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { withRawServer } from '../raw-server.ts';
 import {

@@ -11,7 +11,8 @@ import { HttpOpenings, OPENINGS_PER_OWNER } from '../../../src/transports/http/h
 import type { OpenOptions } from '../../../src/transports/open-options.ts';
 import type { Closed, Transport } from '../../../src/transports/transport.ts';
 import { noCapability } from '../../conformance/conversation.ts';
-import { callTool, see, textOf, until } from '../../conformance/transport.ts';
+import { callTool, see, textOf } from '../../conformance/transport.ts';
+import { until } from '../../helpers/eventually.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { TurnCounter, untimedScheduler } from '../../helpers/time/turns.ts';

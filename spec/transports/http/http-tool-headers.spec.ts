@@ -4,7 +4,7 @@
 import { lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
-import { until } from '../../conformance/transport.ts';
+import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Answer, refused } from '../scripted-server.ts';
 import {

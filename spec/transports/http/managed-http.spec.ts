@@ -15,8 +15,8 @@ import {
   see,
   textOf,
   transportConformance,
-  until,
 } from '../../conformance/transport.ts';
+import { until } from '../../helpers/eventually.ts';
 import { isRunning } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { httpDefinition, openOptions } from './open-http.ts';

@@ -24,9 +24,9 @@ import {
   see,
   textOf,
   transportConformance,
-  until,
 } from '../../conformance/transport.ts';
 import { type SseFixture, type SseServerOptions, startSseServer } from '../../fixtures/sse-server.ts';
+import { until } from '../../helpers/eventually.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { httpDefinition, openOptions } from '../http/open-http.ts';

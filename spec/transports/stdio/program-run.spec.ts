@@ -9,7 +9,7 @@ import type { Program } from '../../../src/transports/stdio/child-process.ts';
 import { LineTail, STDERR_LINE_CHARACTERS, STDERR_LINES } from '../../../src/transports/stdio/line-tail.ts';
 import { ProgramRun, type ProgramRunOptions } from '../../../src/transports/stdio/program-run.ts';
 import { Reaper } from '../../../src/transports/stdio/reaper.ts';
-import { until } from '../../conformance/transport.ts';
+import { until } from '../../helpers/eventually.ts';
 import { isRunning } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 

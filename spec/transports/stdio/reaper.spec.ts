@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import * as assert from 'uvu/assert';
 import { groupRuns } from '../../../src/transports/stdio/process-group.ts';
 import { Reaper } from '../../../src/transports/stdio/reaper.ts';
-import { until } from '../../conformance/transport.ts';
+import { until } from '../../helpers/eventually.ts';
 import { isRunning } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 

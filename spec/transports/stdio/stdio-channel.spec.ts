@@ -9,16 +9,9 @@ import { HeldBytes } from '../../../src/domain/memory/held-bytes.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
-import {
-  callTool,
-  cancelledOn,
-  failure,
-  type Seen,
-  see,
-  textOf,
-  until,
-} from '../../conformance/transport.ts';
+import { callTool, cancelledOn, failure, type Seen, see, textOf } from '../../conformance/transport.ts';
 import { multiByteText, nestedText } from '../../fixtures/misbehave.ts';
+import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns } from '../../helpers/time/turns.ts';
 import { fixture, node, scripted, withStdio } from './open-stdio.ts';
