@@ -84,6 +84,9 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
     ['src/protocol/a.ts', 'const atMs = clock.wall();'],
   ],
   'a unit spec does not wait for real time': [['spec/actors/a.spec.ts', 'await sleep(10);']],
+  'a spec waits for a condition with a bound: helpers/eventually.ts': [
+    ['spec/a.spec.ts', 'while (seen.length === 0) await turn();'],
+  ],
   'only the system tier needs servers, browsers and containers': [
     ['spec/auth/a.spec.ts', `import { redis } from '../helpers/services/services.ts';`],
   ],

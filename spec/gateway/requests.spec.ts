@@ -14,6 +14,7 @@ import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { type RequestOptions, Requests } from '../../src/gateway/requests.ts';
 import type { InProcessHandler } from '../../src/transports/open-options.ts';
 import { rpcError } from '../helpers/backends/function-backend.ts';
+import { until } from '../helpers/eventually.ts';
 import { errorOf, thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { turnsOf, untimedScheduler } from '../helpers/time/turns.ts';
@@ -93,7 +94,7 @@ test('count pages that wait to be parsed for their instance', async () => {
   const lists = Array.from({ length: 12 }, () =>
     gateway.list('t', 'prompts').catch(({ code }) => refused.push(code)),
   );
-  while (refused.length < 3) await turn();
+  await until(() => refused.length >= 3);
   wait.resolve();
   await Promise.all(lists);
   assert.equal(refused, Array(3).fill('BACKEND_UNAVAILABLE')); // 64 MiB have room for nine

@@ -22,6 +22,7 @@ import {
   PIPELINED_REQUEST_BYTES,
 } from '../../src/server/waiting-answers.ts';
 import { accepts, openRaw, readAll, readUntil, sendRaw, untilClosed } from '../helpers/clients/raw-http.ts';
+import { becomes, until } from '../helpers/eventually.ts';
 import { messageOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { TurnCounter } from '../helpers/time/turns.ts';
@@ -256,9 +257,9 @@ test('closes the answers of a connection that ends, also pipelined ones before t
   );
   const socket = await openRaw(port);
   socket.write(['/a', '/b', '/c'].map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''));
-  while (events.length < 3) await turn();
+  await until(() => events.length >= 3);
   socket.destroy();
-  while (events.length < 6) await turn();
+  await until(() => events.length >= 6);
   for (let turns = 0; turns < 20; turns += 1) await turn();
   assert.equal(events.toSorted(), ['begin /a', 'begin /b', 'begin /c', 'close /a', 'close /b', 'close /c']);
 });
@@ -280,9 +281,9 @@ test('closes a connection with too many pipelined requests, and their answers', 
   ] as const) {
     const socket = await openRaw(port);
     socket.write(one.repeat(most));
-    while (unanswered.size < most) await turn();
+    await becomes(() => unanswered.size, most);
     socket.on('error', () => {}).write(one.repeat(3)); // unread requests reset the connection
-    while (unanswered.size > 0) await turn();
+    await becomes(() => unanswered.size, 0);
     await untilClosed(socket);
   }
 });
@@ -321,7 +322,7 @@ test('keeps connections open on which one request waits, however large the heade
   for (const [index, count] of [fitting, 2, 2].entries()) {
     const expected = begun.length + count;
     sockets[index]?.write(large.repeat(count));
-    while (begun.length < expected) await turn();
+    await until(() => begun.length >= expected);
   }
   assert.not(begun.some(({ socket }) => socket.destroyed));
   for (const socket of sockets) socket.destroy();

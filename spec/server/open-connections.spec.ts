@@ -9,6 +9,7 @@ import * as assert from 'uvu/assert';
 import { openListeners } from '../../src/server/listeners.ts';
 import { type ConnectionBounds, OpenConnections } from '../../src/server/open-connections.ts';
 import { openRaw, readUntil, untilClosed } from '../helpers/clients/raw-http.ts';
+import { until } from '../helpers/eventually.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('connections');
@@ -49,7 +50,7 @@ async function start(bounds: Partial<ConnectionBounds>, host = '127.0.0.1') {
     } else if (bytes !== '') {
       const already = open.length;
       socket.write(bytes);
-      if (/ \/open | \/known |^POST/.test(bytes)) while (open.length === already) await turn();
+      if (/ \/open | \/known |^POST/.test(bytes)) await until(() => open.length !== already);
       else for (let turns = 0; turns < 50; turns += 1) await turn();
     }
     socket.on('error', () => {}).resume();

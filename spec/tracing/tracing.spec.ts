@@ -20,6 +20,7 @@ import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { startOtlp } from '../../src/tracing/otlp.ts';
 import { readTrace, traceFields } from '../../src/tracing/spans.ts';
 import { namesCollector, Tracing } from '../../src/tracing/tracing.ts';
+import { until } from '../helpers/eventually.ts';
 import { startApp } from '../helpers/http/app.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -63,7 +64,7 @@ test('spans of requests other than calls have the name of the route, and livenes
   await app.ask('GET', '/nowhere');
   await app.ask('POST', '/mcp/none/tools/call', { body: { name: 'x' } });
   await app.ask('POST', '/mcp/none/tools/call', { body: { name: 'sd_0123456789abcdef_a-key' } });
-  while (exporter.getFinishedSpans().length < 4) await new Promise(setImmediate);
+  await until(() => exporter.getFinishedSpans().length >= 4);
   assert.equal(
     exporter.getFinishedSpans().map(({ name, kind, status, attributes }) => {
       return [name, kind, status.code, attributes['http.response.status_code'], attributes['error.type']];

@@ -9,6 +9,7 @@ import { databaseUnavailable } from '../../../src/domain/errors/gateway-errors.t
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { AccountStore } from '../../../src/persistence/store.ts';
+import { until } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { messageOf, rejects } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -194,7 +195,7 @@ async function startAtOnce(ways: readonly Partial<Parameters<typeof ensureFirstA
   watch.gate = gate.promise;
   const { accounts } = watch;
   const starting = ways.map((way) => ensureFirstAdmin({ ...options(accounts), ...way }));
-  while (watch.asked.length < ways.length) await new Promise((resolve) => setImmediate(resolve));
+  await until(() => watch.asked.length >= ways.length);
   watch.gate = undefined;
   gate.resolve();
   return { accounts, results: await Promise.all(starting) };

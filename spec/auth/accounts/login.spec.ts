@@ -1,9 +1,9 @@
 // Logins: their results, what a refusal does not reveal, and how many may fail; and the end of a token at a logout.
 
 import { mock } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { LoginThrottle } from '../../../src/auth/accounts/login-throttle.ts';
+import { until } from '../../helpers/eventually.ts';
 import { errorOf, thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { authHarness, codeOf, passwordOf, verifiedUser } from '../auth-harness.ts';
@@ -152,7 +152,7 @@ test('a logout during the verification of its token applies at once', async () =
   watch.gate = gate.promise;
   watch.asked.length = 0;
   const waiting = auth.authenticate(token);
-  while (watch.asked.length === 0) await turn();
+  await until(() => watch.asked.length !== 0);
   watch.gate = undefined;
   await auth.logout(token);
   gate.resolve();

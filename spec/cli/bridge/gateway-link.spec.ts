@@ -3,6 +3,7 @@
 import * as assert from 'uvu/assert';
 import { GatewayLink, LostRequest } from '../../../src/cli/bridge/gateway-link.ts';
 import { freePort } from '../../../src/cli/demo/demo-servers.ts';
+import { until } from '../../helpers/eventually.ts';
 import { rejects, thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { serverFor } from '../commands/against-gateway.ts';
@@ -18,7 +19,7 @@ test('waits for a gateway that is away, and reports it once', async () => {
   const said: string[] = [];
   const link = new GatewayLink(`http://127.0.0.1:${port}/mcp/x`, none, (text) => said.push(text));
   const answer = link.send({ ...ask, signal: forever });
-  while (said.length === 0) await new Promise(setImmediate);
+  await until(() => said.length !== 0);
   await serve((_, response) => void response.end('{}'), port);
   assert.is((await answer).status, 200);
   const away = 'the gateway is unreachable (ECONNREFUSED); waiting for it';

@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { HeldTool, serving } from '../../helpers/backends/function-backend.ts';
+import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { complaint, gatewayFor, HANDLER, printed, serverFor } from './against-gateway.ts';
 
@@ -26,7 +27,7 @@ test('restart restarts an instance', async () => {
   const { restarts } = now();
   const found = await printed(gateway.run('instance restart demo one'));
   assert.match(found, /^one of demo restarts when its calls/);
-  while (now().restarts === restarts) await new Promise(setImmediate);
+  await until(() => now().restarts !== restarts);
   assert.is(now().restarts, restarts + 1);
 });
 
@@ -35,7 +36,7 @@ test('drain and restart wait with --wait until the calls have ended and the inst
   const handler = serving({ hold: held.body });
   await gateway.server.gateway.register('slow', { id: 'one', handler }, { waitMs: 5_000 });
   const calling = gateway.run('tool call slow hold');
-  while (held.waiting === 0) await new Promise(setImmediate);
+  await until(() => held.waiting !== 0);
   assert.is(
     await complaint(gateway.run('instance drain slow one --wait 0')),
     'stagedoor: one of slow has calls in flight after 0 s: 1; it gets no new ones',

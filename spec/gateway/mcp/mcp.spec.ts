@@ -9,6 +9,7 @@ import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import { serving, text } from '../../helpers/backends/function-backend.ts';
+import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { initialize, modernRequest, openSession, postTo, send } from './post.ts';
 
@@ -106,7 +107,7 @@ test('a session with all templates continues when one with a template may not mo
   const joined = await openSession(gateway, undefined);
   const read = () => post(undefined, call('c__read'), joined);
   const waiting = post(undefined, { id: 2, ...call('c__wait') }, joined);
-  while (gateway.stats().activeConnections === 0) await turn();
+  await until(() => gateway.stats().activeConnections !== 0);
   const before = await read();
   gateway.drain('c', String(before.instanceId?.split('/')[1]));
   const after = await read();
@@ -141,7 +142,7 @@ test('ends sessions and refuses new ones when the gateway closes', async () => {
 
 /** Until a call is under way. */
 async function busy() {
-  while (gateway.stats().activeConnections === 0) await turn();
+  await until(() => gateway.stats().activeConnections !== 0);
 }
 
 test('the end of a session does not cancel a list that another session of its owner waits for', async () => {
@@ -217,7 +218,7 @@ test('ends the sessions of a caller whose permissions changed, and no others', a
   changedCallers$.next('user:another');
   assert.is((await post('a', call('read'), one)).status, 200);
   changedCallers$.next(ANONYMOUS.id);
-  while ([...gateway.openCallers()].length > 0) await turn();
+  await until(() => [...gateway.openCallers()].length === 0);
   assert.is((await post('a', call('read'), one)).status, 404);
   assert.is((await post(undefined, call('a__read'), joined)).status, 404);
   assert.equal([...gateway.openCallers()], []);

@@ -7,6 +7,7 @@ import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { rpcFailureOf } from '../../../src/protocol/rpc.ts';
+import { until } from '../../helpers/eventually.ts';
 import { headersFor, KEY, VERSION } from '../../protocol/modern/modern-harness.ts';
 import { parsed, RecordedReply } from '../../protocol/recorded-reply.ts';
 
@@ -59,7 +60,7 @@ export async function send(...request: Parameters<typeof begin>): Promise<Record
 /** Resolves when the POST is answered. */
 export async function postTo(endpoint: Endpoint, post: Post) {
   const reply = await send(endpoint, 'POST', post);
-  while (!reply.isAnswered || reply.opened?.isEnded === false) await turn();
+  await until(() => reply.isAnswered && reply.opened?.isEnded !== false);
   const { status, headers, log } = reply;
   return { status, headers, instanceId: log.instanceId, answer: answerIn(reply) };
 }

@@ -7,6 +7,7 @@ import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import { rpcFailureOf } from '../../../src/protocol/rpc.ts';
+import { until } from '../../helpers/eventually.ts';
 import { livesFor } from '../../helpers/stores/lives.ts';
 import { suite } from '../../helpers/suite.ts';
 import { parsed, RecordedReply } from '../../protocol/recorded-reply.ts';
@@ -121,7 +122,7 @@ test('the mark of a call that is not safe to repeat is written before the call l
   await post(first, session, call('t__echo', { text: 'x' }));
   const before = asked('tools/call');
   const answered = Promise.all([1, 2].map((id) => post(first, session, { ...call('t__count'), id })));
-  while (writes.length === 0) await turn();
+  await until(() => writes.length !== 0);
   assert.is(asked('tools/call'), before);
   resolve();
   await answered;
@@ -245,7 +246,7 @@ async function openStream({ mcp }: Gateway, template: string | undefined, eventI
     },
     /** A notification with this method has arrived. */
     async noticed(method: string): Promise<void> {
-      while (!messages().some((message) => message.method === method)) await turn();
+      await until(() => messages().some((message) => message.method === method));
     },
     /** The answer to that request. */
     async answered(id: number): Promise<JsonObject> {

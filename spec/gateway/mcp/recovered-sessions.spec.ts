@@ -14,7 +14,7 @@ import type { SessionStore, Store } from '../../../src/persistence/store.ts';
 import { WATCHED_URI } from '../../fixtures/everything/resources.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
-import { becomes } from '../../helpers/eventually.ts';
+import { becomes, until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { alarmsOf } from '../../helpers/time/simulated-time.ts';
 import { parsed } from '../../protocol/recorded-reply.ts';
@@ -199,7 +199,7 @@ test('the mark of a call that is not safe to repeat is written before the call l
   const { promise, resolve } = Promise.withResolvers<void>();
   blocked = promise;
   const answered = Promise.all([1, 2].map((id) => post(first, session, { ...UNSAFE, id })));
-  while (operations.length === 0) await new Promise(setImmediate);
+  await until(() => operations.length !== 0);
   assert.equal([operations, server.count('tools/call')], [['update'], 0]);
   resolve();
   await answered;
@@ -436,7 +436,7 @@ test('a session that its client deletes while the gateway stops is over in the n
   await becomes(() => server.count('tools/call'), 1);
   const closed = first.close({ graceMs: 20_000 });
   const unknown = { 'mcp-session-id': `${'x'.repeat(51)}` };
-  while ((await post(first, unknown, READ)).status !== 503) await turn();
+  await until(async () => (await post(first, unknown, READ)).status === 503);
   const { status } = await send(first, 'DELETE', { template: 't', headers: session, principal: ADA });
   assert.is(status, 200);
   await Promise.all([closed, underWay.handled]);

@@ -1,13 +1,14 @@
 // Tools of a real HTTP server that require arguments in headers, used by clients of the modern era through a gateway: which of
 // them are listed, the log lines about the others, and tools whose headers change without a notice.
 
-import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { logEvents } from '../../../src/cli/foreground/event-log.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
+import { until } from '../../helpers/eventually.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { Backend, REGION, tool } from '../../transports/http/tool-headers-harness.ts';
@@ -148,8 +149,8 @@ async function register(id: string, index = 0): Promise<void> {
 async function listedAnew(listing: Backend, cause: () => unknown): Promise<void> {
   const { lists } = listing;
   await cause();
-  while (listing.lists === lists) await turn();
-  while ((await codeOf(gateway.call('t', 'none of them'))) !== 'TOOL_NOT_FOUND') await turn();
+  await until(() => listing.lists !== lists);
+  await until(async () => (await codeOf(gateway.call('t', 'none of them'))) === 'TOOL_NOT_FOUND');
   for (const server of servers) server.backend.calls.length = 0;
 }
 

@@ -1,6 +1,5 @@
 // Views for MCP clients of both eras, over a gateway with functions as backends.
 
-import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
 import { ToolRights } from '../../../src/domain/accounts/rights.ts';
@@ -9,6 +8,7 @@ import type { ViewDefinition } from '../../../src/domain/views/view.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
+import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { begin, modernRequest, openSession, postTo } from './post.ts';
 
@@ -80,13 +80,13 @@ test('a legacy client has a session with the view, and gets a notice when it cha
     404,
   );
   const { reply } = begin(gateway, 'GET', { template: 'v', headers });
-  while (reply.opened === undefined) await turn();
+  await until(() => reply.opened !== undefined);
   await gateway.views.put({ ...VIEW, from: [{ template: 'a' }] });
   const told = () => reply.opened?.events.some(({ data }) => String(data).includes('tools/list_changed'));
-  while (told() !== true) await turn();
+  await until(() => told() === true);
   assert.equal(namesIn((await post('tools/list')).answer.result), ['read', 'shared']);
   await gateway.views.delete('v');
-  while (reply.opened?.isEnded === false) await turn();
+  await until(() => reply.opened?.isEnded !== false);
 });
 
 test('a call is answered although its tool goes from the list meanwhile', async () => {
@@ -110,7 +110,7 @@ test('a call is answered although its tool goes from the list meanwhile', async 
   const tellChange = await called.promise;
   names = ['kept', 'new'];
   tellChange();
-  while ((await listed()).includes('late')) await turn();
+  await until(async () => !(await listed()).includes('late'));
   assert.equal(await listed(), ['kept', 'new']);
   answer.resolve({ content: [{ type: 'text', text: 'answered' }] });
   assert.is(textIn((await call).answer.result), 'answered');

@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import type { Principal } from '../../../src/domain/accounts/account.ts';
 import type { GatewayEvents } from '../../../src/domain/events/events.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
+import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answerIn, modernRequest, send } from './post.ts';
 
@@ -32,7 +33,7 @@ test.after.each(() => gateway.close({ graceMs: 0 }));
 async function listedAt(template?: string): Promise<readonly string[]> {
   const post = { ...modernRequest('tools/list'), template, principal: PRINCIPAL };
   const reply = await send(gateway, 'POST', post);
-  while (!reply.isAnswered) await new Promise(setImmediate);
+  await until(() => reply.isAnswered);
   return Object(answerIn(reply).result)
     .tools.map((tool: unknown) => String(Object(tool)?.name))
     .sort();

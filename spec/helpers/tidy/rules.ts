@@ -300,6 +300,11 @@ export const rules: readonly Rule[] = [
     (path) => isSpec(path) && !mayWait.test(path),
     /\bsleep\s*\(|\bsetTimeout\b/g,
   ),
+  inCode(
+    'a spec waits for a condition with a bound: helpers/eventually.ts',
+    (path) => path.startsWith('spec/'),
+    /\bwhile \((?!.*performance\.now).*\) await (?:turn|nextTurn|passTurns|new Promise\((?:\(resolve\) => )?set)/g,
+  ),
   {
     name: 'only the system tier needs servers, browsers and containers',
     check: ({ path, imports }) =>

@@ -1,10 +1,10 @@
 // The access log: the line of a request to the MCP endpoint and of others. That no line has secrets: log-redaction.spec.ts.
 
-import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerprint.ts';
 import { HttpCallReport } from '../../../src/http/replies/call-report.ts';
 import { initialize, MCP_TYPES, modern, toolCall } from '../../helpers/clients/mcp-messages.ts';
+import { until } from '../../helpers/eventually.ts';
 import { startWithAccounts } from '../../helpers/http/accounts.ts';
 import { type Ask, appFor, startApp } from '../../helpers/http/app.ts';
 import { endOf } from '../../helpers/outcome.ts';
@@ -21,7 +21,7 @@ test.before.each(() => app.serve('demo', 'one'));
 async function logged(method: string, path: string, ask: Ask = {}, on = app) {
   const before = on.log.length;
   const answer = await on.ask(method, path, ask);
-  while (on.log.length === before) await turn();
+  await until(() => on.log.length !== before);
   return { answer, whole: on.log[before] ?? {} };
 }
 
@@ -145,10 +145,10 @@ test('has a second line for a call that ends after its connection', async () => 
   const abort = new AbortController();
   const ask = { body: call(2, 'sleep', { ms: 150 }), headers: { ...MCP_TYPES, ...headers } };
   const left = endOf(app.ask('POST', '/mcp/demo', { ...ask, signal: abort.signal }));
-  while (app.gateway.stats().activeConnections === 0) await turn();
+  await until(() => app.gateway.stats().activeConnections !== 0);
   abort.abort();
   await left;
-  while (app.log.at(-1)?.msg !== 'call') await turn();
+  await until(() => app.log.at(-1)?.msg === 'call');
   const [gone, ended] = app.log.slice(-2);
   assert.equal([gone?.status, gone?.cut, gone?.outcome, gone?.attempts], [499, true, undefined, 1]);
   assert.equal([ended?.tool, ended?.outcome, ended?.request_id], ['sleep', 'result', gone?.request_id]);

@@ -12,6 +12,7 @@ import { respond } from '../../../src/http/replies/respond.ts';
 import type { Trail } from '../../../src/http/request.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { head, openRaw } from '../../helpers/clients/raw-http.ts';
+import { until } from '../../helpers/eventually.ts';
 import { startRoute } from '../../helpers/http/middlewares.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -50,7 +51,7 @@ test('records a client that disconnected as 499', async () => {
   });
   const socket = await openRaw(app.port);
   socket.write(head('POST /servers/one'));
-  while (app.entries.length === 0) await new Promise(setImmediate);
+  await until(() => app.entries.length !== 0);
   assert.is(app.entries[0]?.status, 499);
   socket.destroy();
   app.close();

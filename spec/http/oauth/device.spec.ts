@@ -5,6 +5,7 @@ import { signInByDevice } from '../../../src/cli/accounts/browser-sign-in.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { DEVICE_GRANT } from '../../../src/http/oauth/clients/client-record.ts';
 import { recordingTerminal } from '../../cli/recording-terminal.ts';
+import { until } from '../../helpers/eventually.ts';
 import { PASSWORD } from '../../helpers/http/accounts.ts';
 import { appFor } from '../../helpers/http/app.ts';
 import {
@@ -210,7 +211,7 @@ test('the command asks until the user has decided', async () => {
   });
   const waiting = signInByDevice(app.url, terminal, 50);
   const browser = new Browser(app.url);
-  while (addresses.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  await until(() => addresses.length !== 0);
   const consent = await browser.signIn(await browser.open(addresses[0] ?? ''), 'admin');
   await browser.submit(consent, 'Allow');
   const { username, refresh_token: refresh } = await waiting;

@@ -88,7 +88,7 @@ test('restart an instance, which becomes healthy again', async () => {
   const restarted = await app.ask('POST', '/gateway/instances/demo/one/restart');
   assert.is(restarted.status, 200);
   const snapshot = () => app.gateway.instance('demo', 'one').snapshot;
-  while (snapshot().restarts === 0 || !snapshot().healthy) await new Promise(setImmediate);
+  await until(() => snapshot().restarts > 0 && snapshot().healthy);
   assert.is(snapshot().restarts, 1);
 });
 

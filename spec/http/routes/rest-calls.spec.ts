@@ -2,7 +2,6 @@
 
 import { once } from 'node:events';
 import { text as textOfBody } from 'node:stream/consumers';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
@@ -11,6 +10,7 @@ import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { tools } from '../../fixtures/tools.ts';
 import { head, jsonRequest, openRaw, readUntil } from '../../helpers/clients/raw-http.ts';
+import { until } from '../../helpers/eventually.ts';
 import { appFor, startApp } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
 import { startRawServer } from '../../transports/raw-server.ts';
@@ -312,7 +312,7 @@ test('read equal lists of a large tool at the same time once, and write their an
   try {
     isHolding = true;
     const asked = Array.from({ length: 5 }, () => app.ask('GET', '/mcp/large/tools/list'));
-    while (waiting.length < asked.length) await nextTurn();
+    await until(() => waiting.length >= asked.length);
     for (const go of waiting) go();
     const [first, ...others] = await Promise.all(asked);
     assert.match(first?.text ?? '', '"argument39999":{"type":"any","description":""}}}}],"count":1}');

@@ -2,6 +2,7 @@ import * as assert from 'uvu/assert';
 import type { TemplateDefinition } from '../../../src/templates/definition.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
+import { becomes } from '../../helpers/eventually.ts';
 import { startWithAccounts } from '../../helpers/http/accounts.ts';
 import { appFor } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -39,9 +40,7 @@ test('register a server that can be called by its template', async () => {
   assert.match(registry.text, new RegExp(`"server_id":"${body.server_id}"`));
   assert.not.match(registry.text, /planted-secret/);
   assert.is((await ask('GET', String(headers.get('location')))).body.server_id, body.server_id);
-  while ((await ask('GET', `/servers/${body.server_id}`)).body.healthy !== true) {
-    await new Promise(setImmediate);
-  }
+  await becomes(async () => (await ask('GET', `/servers/${body.server_id}`)).body.healthy, true);
   const call = { body: { name: 'name' } };
   assert.is((await app.as(app.user, 'POST', '/mcp/both/tools/call', call)).status, 200);
 });

@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import { loadConfig } from '../../../src/config/config.ts';
 import { ALL_SETTINGS } from '../../../src/config/settings.ts';
 import { objectOr } from '../../fixtures/wire.ts';
+import { until } from '../../helpers/eventually.ts';
 import { startWithAccounts } from '../../helpers/http/accounts.ts';
 import { appFor } from '../../helpers/http/app.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -79,7 +80,7 @@ test('changes the log level for later requests, and records the change in the au
   await app.as(app.admin, 'PATCH', LEVEL_PATH, { body: { level: 'info' } });
   const before = app.log.length;
   await app.as(app.admin, 'GET', '/servers');
-  while (app.log.at(-1)?.path !== '/servers') await new Promise(setImmediate);
+  await until(() => app.log.at(-1)?.path === '/servers');
   assert.ok(app.log.length > before);
   assert.is((await app.as(app.admin, 'PATCH', LEVEL_PATH, { body: { level: 'loud' } })).status, 422);
   const { entries } = (await app.as(app.admin, 'GET', '/gateway/audit')).body;

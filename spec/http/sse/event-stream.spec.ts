@@ -6,6 +6,7 @@ import type { StreamEvent } from '../../../src/http/replies/reply.ts';
 import type { HttpContext } from '../../../src/http/request.ts';
 import { type EventStreamOptions, EventStreams } from '../../../src/http/sse/event-stream.ts';
 import { head, openRaw, readAll, readUntil } from '../../helpers/clients/raw-http.ts';
+import { until } from '../../helpers/eventually.ts';
 import { headersOf } from '../../helpers/http/app.ts';
 import { startMiddlewares } from '../../helpers/http/middlewares.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -93,7 +94,7 @@ test('drop events that a slow client does not read, but never the result', async
   const app = await serve(events$);
   const socket = await openRaw(app.port);
   socket.write(head('GET /', { Connection: 'close' }));
-  while (!events$.observed) await new Promise(setImmediate);
+  await until(() => events$.observed);
   // Much more than the system buffers, all in one turn: the client has no chance to read meanwhile.
   const data = JSON.stringify('x'.repeat(500_000));
   for (let count = 0; count < 100; count += 1) events$.next({ name: 'log', data });

@@ -13,6 +13,7 @@ import { type EventRate, type ReadOptions, RecentEvents } from '../../../src/htt
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { modern, openSession, rpc, toolCall } from '../../helpers/clients/mcp-messages.ts';
 import { head, openRaw, readAll, readUntil } from '../../helpers/clients/raw-http.ts';
+import { until } from '../../helpers/eventually.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http/accounts.ts';
 import { appFor, startApp } from '../../helpers/http/app.ts';
 import { startMiddlewares } from '../../helpers/http/middlewares.ts';
@@ -333,7 +334,7 @@ test('writes events in quick succession together, and the first event at once', 
     happen(1);
     await turn();
   }
-  while (reading.reported.length < 21) await turn();
+  await until(() => reading.reported.length >= 21);
   assert.ok(reading.state.pieces - written <= 4, 'in few pieces');
 });
 
@@ -344,7 +345,7 @@ test('divides one rate among all readers, and drops their oldest events', async 
   await turn();
   for (const { reported } of readings) assert.is(reported.length, 10, 'as much as is kept comes at once');
   happen(100);
-  while (readings.some(({ reported }) => numbers(reported).at(-1) !== 109)) await turn();
+  await until(() => readings.every(({ reported }) => numbers(reported).at(-1) === 109));
   for (const { reported } of readings) {
     const missed = reported.flatMap(({ name, data }) =>
       name === 'missed' ? [JSON.parse(String(data)).count] : [],
@@ -360,10 +361,10 @@ test('leaves the rate to readers that have something to read', async () => {
   for (let idle = 0; idle < 999; idle += 1) read(recent, { isFollowing: true, isSelected: () => false });
   const { reported } = read(recent, { isFollowing: true });
   happen(10);
-  while (reported.length < 10) await turn();
+  await until(() => reported.length >= 10);
   const startMs = performance.now();
   happen(5);
-  while (reported.length < 15) await turn();
+  await until(() => reported.length >= 15);
   assert.ok(performance.now() - startMs < 2_000);
 });
 
@@ -391,7 +392,7 @@ test('reports dropped events when the rate allows, without waiting for another e
   happen(2);
   await turn();
   happen(4);
-  while (reading.reported.length < 3) await turn();
+  await until(() => reading.reported.length >= 3);
   assert.is(reading.reported.at(-1)?.data, '{"type":"missed","count":2}');
 });
 

@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import { mock } from 'node:test';
-import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import type { ConnectionPool } from '../../../src/net/http1/connection-pool.ts';
 import type { AnswerEnding } from '../../../src/transports/http/answer-ending.ts';
@@ -166,7 +166,7 @@ test('after a burst one idle connection stays, however long its server would kee
         /** All are under way at the same time. */
         const burst = async (count: number): Promise<void> => {
           const endings = Array.from({ length: count }, () => send(pool, postTo('/')));
-          while (waiting.length < count) await turn();
+          await until(() => waiting.length >= count);
           for (const response of waiting.splice(0))
             response.writeHead(200, { 'keep-alive': 'timeout=60' }).end(RESULT);
           await Promise.all(endings);
@@ -181,12 +181,12 @@ test('after a burst one idle connection stays, however long its server would kee
         await passTurns(20);
         assert.is(open.size, 10);
         mock.timers.tick(1);
-        while (open.size > 2) await turn();
+        await until(() => open.size <= 2);
         mock.timers.tick(50_000);
         await passTurns(20);
         assert.is(open.size, 2);
         mock.timers.tick(10_000);
-        while (open.size > 1) await turn();
+        await until(() => open.size <= 1);
         pool.destroy();
       },
     );

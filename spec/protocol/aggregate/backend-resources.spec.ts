@@ -5,6 +5,7 @@ import { of, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ListField } from '../../../src/domain/mcp/mcp.ts';
 import { TASKS_PER_TURN } from '../../../src/domain/time/task-scheduler.ts';
+import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns, TurnCounter } from '../../helpers/time/turns.ts';
 import { ADA, answered, ListingBackends, PROFILE } from '../listing-backends.ts';
@@ -32,7 +33,7 @@ test('a stream follows thousands of templates, and theirs that have its resource
   const { aggregated } = aggregateOf(fixed(Object.fromEntries(all)));
   const resources = new Set(templates.map((template) => `${template}:1`));
   const subscription = aggregated.changes(ADA, PROFILE, { lists: new Set(), resources }).subscribe();
-  while (follows.all < 2 * templates.length) await passTurns(1);
+  await until(() => follows.all >= 2 * templates.length);
   assert.ok(follows.fullest <= TASKS_PER_TURN, `${follows.fullest} in one turn`);
   subscription.unsubscribe();
   assert.ok([...all.values()].every(({ wanted }) => wanted.length === 0));
@@ -123,7 +124,7 @@ test('any number of changes during a look-up lead to one more', async () => {
   a.instead = answers$;
   const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1']) };
   const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
-  while (a.asked.length === 0) await passTurns(1);
+  await until(() => a.asked.length !== 0);
   for (let changes = 0; changes < 5; changes += 1) {
     mock.timers.tick(1_000);
     listChanges$.next({ template: 'b', list: 'resources' });

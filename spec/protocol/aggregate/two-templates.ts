@@ -1,22 +1,21 @@
 // Two templates as one server, whose lists and resources a spec sets.
 
-import { isDeepStrictEqual } from 'node:util';
 import { firstValueFrom } from 'rxjs';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import { templateNotFound } from '../../../src/domain/errors/registry-errors.ts';
 import type { Owner } from '../../../src/domain/mcp/client.ts';
 import type { AllSessions } from '../../../src/domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../../src/domain/sessions/mcp-session.ts';
-import { passTurns } from '../../helpers/time/turns.ts';
+import { becomes } from '../../helpers/eventually.ts';
 import { ADA, ListingBackends, NO_SESSIONS, PROFILE } from '../listing-backends.ts';
 import { aggregateOf } from './aggregate-of.ts';
 
 /** The resources of each open subscription. */
 export const wantedUris = ({ wanted }: ListingBackends) => wanted.map(({ resources }) => [...resources]);
 
-/** Waits for these subscriptions, in turns: simulated timers do not advance. In vain, the time limit of the suite ends it. */
-export async function untilWanted(backends: ListingBackends, uris: readonly string[][]): Promise<void> {
-  while (!isDeepStrictEqual(wantedUris(backends), uris)) await passTurns(1);
+/** Waits for these subscriptions; simulated timers do not advance. */
+export function untilWanted(backends: ListingBackends, uris: readonly string[][]): Promise<void> {
+  return becomes(() => wantedUris(backends), uris);
 }
 
 export function twoTemplates() {

@@ -6,8 +6,9 @@ import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
 import { ToolApprovals } from '../../../src/registry/pinned/tool-approvals.ts';
+import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns, TurnCounter, turnsOf, untimedScheduler } from '../../helpers/time/turns.ts';
+import { TurnCounter, turnsOf, untimedScheduler } from '../../helpers/time/turns.ts';
 
 const test = suite('tool approvals');
 const TOOLS = Array.from({ length: 10_000 }, (_, n) => ({
@@ -37,7 +38,7 @@ test('10,000 tools of a pinned template are noted and approved in several turns'
   assert.ok(trust !== undefined && digests !== undefined);
   const turns = await turnsOf(() => trust.listed(digests, true));
   assert.ok(turns >= 4, `${turns} turns`);
-  while (approved.all < TOOLS.length) await passTurns(1);
+  await until(() => approved.all >= TOOLS.length);
   assert.ok(approved.fullest <= TOOLS.length / 4, `${approved.fullest} in one turn`);
   assert.equal(approvals.withheldFrom('t'), []);
 });

@@ -117,7 +117,7 @@ test('starts only once per state folder, also concurrently, and with any port an
 test('can be started again after it was killed, and a stop in between finds none', async () => {
   const { pid } = await workspace.start();
   process.kill(pid, 'SIGKILL');
-  while (isRunning(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
+  await becomes(() => isRunning(pid), false);
   const stopped = await workspace.run('gateway', 'stop');
   assert.is(stopped.code, 1);
   assert.match(stopped.err, `no gateway runs in the background with the state folder ${workspace.folder}`);

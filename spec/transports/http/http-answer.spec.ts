@@ -12,6 +12,7 @@ import type { AnswerEnding } from '../../../src/transports/http/answer-ending.ts
 import { connectionClosed } from '../../../src/transports/http/failures.ts';
 import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
+import { until } from '../../helpers/eventually.ts';
 import { suite } from '../../helpers/suite.ts';
 import { alarmsOf } from '../../helpers/time/simulated-time.ts';
 import { startRawServer, withRawServer } from '../raw-server.ts';
@@ -61,7 +62,7 @@ test('a large body is read in its turn, counts until then, and is not read after
     const held = new HeldBytes({ totalBytes: 2_000_000, ownerBytes: 2_000_000 }, systemClock.now);
     const run = (task: () => void) => void tasks.push(task);
     const body = async (seen: Seen) => {
-      while (tasks.length === 0) await turn();
+      await until(() => tasks.length !== 0);
       assert.equal([kinds(seen), held.bytes > large.length], [[], true]);
       if (isAborted) seen.answer.abort();
       for (const task of tasks) task();
@@ -129,7 +130,7 @@ for (const type of ['application/json', 'text/event-stream']) {
       last.write(`data: ${'x'.repeat(50_000)}`);
     };
     const ends = async ({ ending }: Seen) => {
-      while (held.bytes < 50_000) await turn();
+      await until(() => held.bytes >= 50_000);
       last?.end();
       await ending;
       assert.is(held.bytes, 0);
@@ -138,7 +139,7 @@ for (const type of ['application/json', 'text/event-stream']) {
     await post(
       stall,
       async ({ ending }) => {
-        while (held.bytes < 50_000) await turn();
+        await until(() => held.bytes >= 50_000);
         const other = held.hold('other', () => {});
         other.set(80_000);
         assert.equal(await ending, {
@@ -161,7 +162,7 @@ test('reports each event of a stream when it arrives', async () => {
     response.write('data: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\n\n');
   };
   await post(listener, async (seen) => {
-    while (seen.messages.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => seen.messages.length !== 0);
     assert.equal(kinds(seen), ['notification']);
     assert.is(seen.answer.sessionId, 'abc');
     stream?.end(`data: ${resultText}\n\n`);
