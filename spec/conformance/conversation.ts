@@ -31,7 +31,7 @@ export async function openFor(
   profile: ClientProfile = everyCapability,
 ): Promise<Conversation> {
   const conversation = await transport.openConversation({ profile, signal: new AbortController().signal });
-  if (conversation === undefined) throw new Error('it keeps no conversation for a single client');
+  if (conversation === undefined) throw new Error('it has no dedicated conversations');
   return conversation;
 }
 

@@ -260,7 +260,7 @@ export class Fleet {
     return templates.flatMap((name) => this.undeletedGroup(name).instances);
   }
 
-  /** The number of programs that run here, without those of single clients, and of exchanges under way. */
+  /** The number of programs that run here, without dedicated processes, and of exchanges under way. */
   get activity(): { readonly programs: number; readonly calls: number } {
     const programs = this.ownRefs().filter(
       ({ definition, state }) => TRANSPORT_TRAITS[definition.transport].hasProcesses && state !== 'stopped',

@@ -43,7 +43,7 @@ export interface InstanceMetrics {
 export interface InstanceClients {
   /** The number of sessions that are bound to it, idle ones included. */
   readonly sessions: number;
-  /** The number of processes that run for single clients, with or without a session. */
+  /** The dedicated processes that run, with or without a session. */
   readonly ownProcesses: number;
 }
 
@@ -55,7 +55,7 @@ export interface ClientCounts {
     readonly lost: number;
     readonly moved: number;
   };
-  /** The processes of single clients. `lost`: they ended by themselves. */
+  /** Dedicated processes. `lost`: they ended by themselves. */
   readonly ownProcesses: { readonly running: number; readonly started: number; readonly lost: number };
 }
 
@@ -175,7 +175,7 @@ export class TrafficCounts {
     return this.#instances.get(serverId);
   }
 
-  /** The counts of clients, by template, for templates that had a session or a process of a client since they were created. */
+  /** The counts of clients, by template, for templates that had a session or a dedicated process since they were created. */
   clients(): ReadonlyMap<string, ClientCounts> {
     return new Map([...this.#clients].map(([template, tally]) => [template, summedClients([tally])]));
   }

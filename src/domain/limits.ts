@@ -50,7 +50,7 @@ export const LIMITS = {
    * the call is cancelled as soon as another call waits for capacity.
    */
   callsYieldAfterMs: 60_000,
-  /** Processes of one instance that serve single clients. */
+  /** Dedicated processes of one instance. */
   dedicatedProcesses: 64,
   /**
    * Processes of one instance that clients with equal `extensions` and `experimental` share, within dedicatedProcesses.
@@ -112,9 +112,9 @@ export const LIMITS = {
   secretBytes: 32,
 } as const;
 
-/** Bounds of the processes and conversations that one instance dedicates to single clients. */
+/** Bounds of the dedicated processes and conversations of one instance. */
 export interface DedicatedBounds {
-  /** Programs of the instance that run for single clients. Over it: QUEUE_FULL. Default: LIMITS.dedicatedProcesses. */
+  /** Dedicated processes of the instance. Over it: QUEUE_FULL. Default: LIMITS.dedicatedProcesses. */
   readonly processes?: number;
   /**
    * The part of these processes, and of other conversations, that one owner may hold: above 0, and 1 for all. Default

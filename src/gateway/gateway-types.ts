@@ -77,7 +77,7 @@ export interface GatewayOptions {
    * Sessions of MCP clients. `max`: most at a time, of all templates (default LIMITS.sessions). `idleMs`: a session without a
    * message and without an open stream ends after it (default LIMITS.sessionIdleMs). `recover`: sessions outlive the gateway in
    * a store with a database; only where no other program is the node `node.id` of that store at the same time (default false).
-   * The others bound the processes of single clients.
+   * The others bound the dedicated processes.
    */
   readonly sessions?: {
     readonly max?: number;

@@ -77,7 +77,7 @@ export class GatewayInternals {
 
   readonly beginLife = (life: string): Promise<void> => this.#deps.clientSide.sessions.beginLife(life);
   readonly hasSession = (id: string): boolean => this.#deps.clientSide.sessions.findAny(id) !== undefined;
-  /** Programs that run here, without those of single clients, and calls under way. */
+  /** Programs that run here, without dedicated processes, and calls under way. */
   readonly activity = () => this.#deps.fleet.activity;
 
   /** Counts of the sessions that outlive the gateway, since its start; undefined where none do. */

@@ -228,7 +228,7 @@ export const METRICS: readonly Metric[] = [
   {
     kind: 'gauge',
     name: 'stagedoor_client_processes',
-    help: 'Programs that run for a single client',
+    help: 'Dedicated processes that run',
     ...ofClients(({ ownProcesses }) => ownProcesses.running),
   },
   {

@@ -65,7 +65,7 @@ export interface ProgramOptions {
 
 /** The functions that the owner of a transport provides to it. */
 interface TransportHooks {
-  /** The number of further programs that the instance may run for single clients. Default: no limit. */
+  /** The number of further dedicated processes that the instance may run. Default: no limit. */
   readonly room?: (() => number) | undefined;
   /** Called when a program was started; `diagnostics` returns its state during the opening. Default: ignored. */
   readonly onStarted?: ((diagnostics: () => TransportDiagnostics) => void) | undefined;

@@ -1,4 +1,4 @@
-// Conversations and processes of single clients with one instance: shared, bounded, warm, and ended.
+// Dedicated conversations and processes of one instance: shared, bounded, warm, and ended.
 
 import { mock } from 'node:test';
 import { setImmediate as settled } from 'node:timers/promises';

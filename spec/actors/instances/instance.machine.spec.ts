@@ -405,7 +405,7 @@ check('restarts immediately during a back-off, which then starts from the beginn
     await settled();
     assert.is(harness.actor.getSnapshot().context.backOffMs, 500);
     harness.ref.restart();
-    await settled(); // there may be processes of single clients: it waits for their end, which comes with the next turn
+    await settled(); // there may be dedicated processes: it waits for their end, which comes with the next turn
     assert.is(harness.scripted.openings.length, round + 1);
   }
 });

@@ -94,7 +94,7 @@ export class RoundsHarness {
     return this.inner.add(id, { ...this.#backend, script, tools: [WRITE, READ, { name: 'refused' }] });
   }
 
-  /** Every conversation that was had with an instance, those of single clients included. */
+  /** Every conversation that was had with an instance, dedicated ones included. */
   conversations(id: string): ScriptedTransport[] {
     return (this.inner.transports.get(id) ?? []).flatMap((transport) => [
       transport,

@@ -1,4 +1,4 @@
-// Conversations of single clients over HTTP, beyond the conformance suite, which runs in http.spec.ts: when the listening
+// Dedicated conversations over HTTP, beyond the conformance suite, which runs in http.spec.ts: when the listening
 // stream is open, its messages, and the end of a lost session.
 
 import type { RequestListener } from 'node:http';

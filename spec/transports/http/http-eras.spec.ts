@@ -72,7 +72,7 @@ test('a refusal of initialize in plain text that names a revision, or is about i
   }
 });
 
-test('a bare backend is not asked for conversations of single clients', () =>
+test('a bare backend is not asked for dedicated conversations', () =>
   withBackend({ era: 'bare' }, async ({ transport, server }) => {
     const before = server.count('initialize');
     assert.equal([await opening(transport), server.count('initialize')], [undefined, before]);

@@ -1,4 +1,4 @@
-// Sessions of single clients at an HTTP backend that opens them slowly, or never: which openings that delays.
+// Dedicated conversations with an HTTP backend that opens them slowly, or never: which openings that delays.
 
 import type { ServerResponse } from 'node:http';
 import { EMPTY, NEVER, type Observable, of } from 'rxjs';

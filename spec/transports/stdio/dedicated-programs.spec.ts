@@ -1,4 +1,4 @@
-// The programs of one instance for single clients: how many there are, when warm ones start and end. Time is simulated.
+// The dedicated processes of one instance: how many there are, when warm ones start and end. Time is simulated.
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';

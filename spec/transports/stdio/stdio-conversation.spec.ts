@@ -1,4 +1,4 @@
-// Conversations of single clients with dedicated programs: what is declared in them, what their programs may ask, and that
+// Dedicated conversations with programs: what is declared in them, what their programs may ask, and that
 // nothing is left of them.
 
 import { readFileSync } from 'node:fs';

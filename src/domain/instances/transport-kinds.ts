@@ -13,7 +13,7 @@ export interface TransportTraits {
   readonly reachedBy: 'endpoint' | 'command' | 'function';
   /** True when the backend is reached over a network, and serves the conversations of many clients. */
   readonly isNetworked: boolean;
-  /** True when a conversation of a single client is a process. */
+  /** True when a dedicated conversation is a process. */
   readonly hasProcesses: boolean;
   /** True when it is known to which call a request of the backend belongs. */
   readonly attributesRequests: boolean;

@@ -49,7 +49,7 @@ export class HostedInstances implements InstanceHost {
   }
 
   /**
-   * Opens a conversation once the instance is up. Undefined: the instance has no conversations of single clients.
+   * Opens a conversation once the instance is up. Undefined: the instance has no dedicated conversations.
    * Rejects when it does not start, or does not run here.
    */
   async open(wanted: WantedConversation, signal: AbortSignal) {

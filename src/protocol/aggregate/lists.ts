@@ -191,7 +191,7 @@ export class AggregateLists {
 
   /**
    * The rest of FIRST_WAIT_MS since the first request; later requests do not wait as long again. A client with
-   * other capabilities may have a process of its own, which starts now.
+   * other capabilities may get a dedicated process, which starts now.
    */
   #firstWaitMs(list: ListField, template: string, { owner, profile }: Client): number {
     const key = `${list} ${template} ${owner.id} ${shortKey(canonicalText(profile.capabilities))}`;

@@ -16,7 +16,7 @@ import type { CookieJar } from './cookie-jar.ts';
 import type { HttpAnswer, Sender, Sending } from './http-answer.ts';
 import { PLAIN_TEXT, refusalText } from './refusal-text.ts';
 
-/** Conversations of single clients that are opened with one HTTP instance at the same time; the next ones wait. */
+/** Dedicated conversations that are opened with one HTTP instance at the same time; the next ones wait. */
 export const OPENINGS_PER_INSTANCE = 512;
 /** Connections per HTTP instance besides the exchanges and the openings: the listening stream, probes, cancels and replies. */
 const SPARE_CONNECTIONS = 8;

@@ -1,4 +1,4 @@
-// The conversations that single clients have with one HTTP backend: how many are being opened at a time, and how
+// The dedicated conversations with one HTTP backend: how many are being opened at a time, and how
 // many sessions are being deleted. The transport opens one conversation, and its caller bounds their number.
 
 import { openingCancelled } from '../../domain/errors/backend-errors.ts';

@@ -1,6 +1,6 @@
 // The http row of the table of transports: Streamable HTTP, in every protocol era, with or without a program to
 // run. A server that refuses it and speaks the older transport, HTTP+SSE, gets that (sse/sse.ts). A transport has
-// the connections to one backend, its own conversation and those of single clients (http-conversation.ts);
+// the connections to one backend, the shared conversation and the dedicated ones (http-conversation.ts);
 // managed-http.ts runs the program behind an endpoint.
 
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
@@ -63,7 +63,7 @@ export async function openHttp(
   }
 }
 
-/** The conversation that all clients share, and those of single clients. */
+/** The conversation that all clients share, and the dedicated ones. */
 class HttpTransport extends HttpConversation implements EndpointTransport {
   readonly kind = 'http';
   /** The openings, made at the first one for a client, which most of thousands of instances never have. */
@@ -108,7 +108,7 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
     return this.#openingsMade;
   }
 
-  /** Undefined when the backend keeps no sessions of single clients, which another opening may have found out meanwhile. */
+  /** Undefined when the backend keeps no sessions, which another opening may have found out meanwhile. */
   async #openFor(
     profile: ClientProfile,
     signal: AbortSignal,

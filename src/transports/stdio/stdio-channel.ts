@@ -30,7 +30,7 @@ export interface ChannelOptions
   extends Pick<ProgramRunOptions, 'ladder' | 'reaper' | 'passEnv' | 'user' | 'scheduler' | 'runInContainer'>,
     Pick<OpenOptions, 'clock'>,
     Partial<Pick<OpenOptions, 'answers' | 'waitingBytes' | 'history'>> {
-  /** True when the program runs for a single client and may send it requests. Default: false, and its requests are refused. */
+  /** True for a dedicated process, which may send requests to its client. Default: false, and its requests are refused. */
   readonly isDedicated?: boolean;
   /** True: the conversation goes on after its transport has ended. Default: like `isDedicated`. */
   readonly isIndependent?: boolean;

@@ -455,7 +455,7 @@ test.run();
 
 const PROFILE = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, clientInfo: {} };
 
-/** An instance whose conversations of single clients have these messages. */
+/** An instance whose dedicated conversations have these messages. */
 function hostOf(messages$: Subject<ServerMessage>): InstanceHost {
   const { protocolVersion } = PROFILE;
   const serverInfo = { name: 'one', version: '1' };

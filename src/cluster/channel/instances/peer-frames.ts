@@ -29,7 +29,7 @@ import type { Closed } from '../../../transports/transport.ts';
 
 export type PeerFrame =
   | ({ readonly kind: 'opened' } & OpenedConversation)
-  /** The backend has no conversations of single clients. */
+  /** The backend has no dedicated conversations. */
   | { readonly kind: 'none' }
   | { readonly kind: 'notification'; readonly method: string; readonly params: JsonObject }
   | {
@@ -53,7 +53,7 @@ export type PeerFrame =
 export interface OpenedConversation {
   /** Names it in later requests. */
   readonly conversation: string;
-  /** Names the conversation of the backend: the same one after the link to it was lost. Undefined for those of single clients. */
+  /** Names the conversation of the backend: the same one after the link to it was lost. Undefined for a dedicated one. */
   readonly backend?: string | undefined;
   readonly peer: Handshake;
   readonly pid?: number | undefined;

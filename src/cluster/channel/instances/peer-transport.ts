@@ -273,7 +273,7 @@ class PeerConversation implements Conversation {
     this.#sharesExchanges = opened.sharesExchanges === true;
   }
 
-  /** Undefined when the backend has no conversations of single clients. */
+  /** Undefined when the backend has no dedicated conversations. */
   static open(
     link: Link,
     ownerId: string,
