@@ -1,6 +1,6 @@
 // Dedicated processes outlive the shared process of their instance: their clients are not affected when the shared one dies,
 // hangs or cannot be started. Real programs, real HTTP. They end with each command of an operator that ends their instance, and
-// their number is limited over all restarts. Drains and restarts in other states: instance.machine-own.spec.ts and
+// their number is limited over all restarts. Drains and restarts in other states: instance.machine-dedicated.spec.ts and
 // client-session-rebinding.spec.ts.
 
 import * as assert from 'uvu/assert';
@@ -11,21 +11,21 @@ import {
   ASKABLE,
   allGone,
   count,
+  type DedicatedHarness,
+  dedicatedTests,
   KILLED,
   type Loss,
-  type OwnHarness,
-  ownTests,
   PATH,
   pidOf,
   QUESTION,
   SAID_YES,
   TEMPLATE,
   YES,
-} from './own-processes.ts';
+} from './dedicated-processes.ts';
 
 const suited = suite('dedicated processes', { timeoutMs: 60_000 });
-const test = ownTests(suited);
-const needsProcesses = ownTests(suited.needs(canFindProcesses, NO_PROCESSES));
+const test = dedicatedTests(suited);
+const needsProcesses = dedicatedTests(suited.needs(canFindProcesses, NO_PROCESSES));
 
 /** The call may still be unanswered when the gateway ends. */
 const SILENCED: Loss = ({ app }) =>
@@ -80,22 +80,23 @@ test('a stateless client can continue its waiting call while there is no shared 
   };
   const first = Object((await once({}))?.result);
   assert.is(first.resultType, 'input_required');
-  assert.is(await harness.ownProcesses(), 1);
+  assert.is(await harness.dedicatedProcesses(), 1);
   await harness.lose();
   const inputResponses = Object.fromEntries(Object.keys(first.inputRequests).map((key) => [key, YES]));
   const answer = await once({ requestState: first.requestState, inputResponses });
   assert.match(textOf({ result: answer?.result }), SAID_YES);
-  assert.is(await harness.ownProcesses(), 1);
+  assert.is(await harness.dedicatedProcesses(), 1);
 });
 
 /** Commands of an operator; `isOver` if the instance does not come back. */
-const ENDS: Readonly<Record<string, { act(harness: OwnHarness): Promise<void>; readonly isOver: boolean }>> =
-  {
-    'a restart': { act: (harness) => harness.command('restart'), isOver: false },
-    'a replacement': { act: (harness) => harness.add({ isAwaited: false }), isOver: false },
-    'a deregistration': { act: (harness) => harness.command('deregister'), isOver: true },
-    'the end of the gateway': { act: (harness) => harness.app.close(), isOver: true },
-  };
+const ENDS: Readonly<
+  Record<string, { act(harness: DedicatedHarness): Promise<void>; readonly isOver: boolean }>
+> = {
+  'a restart': { act: (harness) => harness.command('restart'), isOver: false },
+  'a replacement': { act: (harness) => harness.add({ isAwaited: false }), isOver: false },
+  'a deregistration': { act: (harness) => harness.command('deregister'), isOver: true },
+  'the end of the gateway': { act: (harness) => harness.app.close(), isOver: true },
+};
 for (const [what, { act, isOver }] of Object.entries(ENDS))
   test(`${what} ends all dedicated processes while there is no shared one`, {}, async (harness) => {
     await harness.add();
@@ -119,7 +120,7 @@ needsProcesses(
     for (let life = 0; life < 3; life += 1) {
       // At every step of their opening: the first starts its program, others find a reserve or wait for capacity.
       const knocks = Array.from({ length: 3 }, async (_, index) => {
-        if (index > 0) await harness.ownProcesses();
+        if (index > 0) await harness.dedicatedProcesses();
         return harness.knock();
       });
       harness.kill(harness.sharedPid());

@@ -31,7 +31,7 @@ export const ASKABLE: ClientOptions = { capabilities: { elicitation: {} } };
 /** Longest wait for events that take one or two back-offs. */
 const patienceMs = 20_000;
 
-export interface OwnHarnessOptions {
+export interface DedicatedHarnessOptions {
   /** Overrides `isolated` and `never`. */
   readonly policy?: Partial<TemplatePolicy>;
   /** The maximum of dedicated processes. */
@@ -39,12 +39,12 @@ export interface OwnHarnessOptions {
 }
 
 /** How a shared process is lost. */
-export type Loss = (harness: OwnHarness) => void;
+export type Loss = (harness: DedicatedHarness) => void;
 
 export const KILLED: Loss = (harness) => harness.kill(harness.sharedPid());
 
 /** A gateway, its instance, and clients. */
-export class OwnHarness {
+export class DedicatedHarness {
   readonly app: AppFixture;
   readonly wire: Wire;
   readonly #folder = mkdtempSync(join(tmpdir(), 'stagedoor-own-'));
@@ -54,9 +54,9 @@ export class OwnHarness {
     this.wire = new Wire(app.url);
   }
 
-  static async open({ policy, processes }: OwnHarnessOptions = {}): Promise<OwnHarness> {
+  static async open({ policy, processes }: DedicatedHarnessOptions = {}): Promise<DedicatedHarness> {
     const sessions = processes === undefined ? {} : { processes };
-    return new OwnHarness(
+    return new DedicatedHarness(
       await startApp({
         gateway: {
           policy: { processSharing: 'isolated', sessionFailover: 'never', ...policy },
@@ -108,7 +108,7 @@ export class OwnHarness {
   }
 
   /** The number of dedicated processes that an operator sees. */
-  async ownProcesses(): Promise<number> {
+  async dedicatedProcesses(): Promise<number> {
     const { body } = await this.app.ask('GET', '/gateway/registry');
     const [record]: readonly InstanceRecord[] = Object(Object(body.templates)[TEMPLATE]).instances;
     return record?.own_processes ?? 0;
@@ -116,7 +116,7 @@ export class OwnHarness {
 
   /** Waits until `count` processes are dedicated, and nothing else runs but the shared one and a reserve. */
   async settlesAt(count: number): Promise<void> {
-    const look = async () => ({ own: await this.ownProcesses(), all: this.#processes() });
+    const look = async () => ({ own: await this.dedicatedProcesses(), all: this.#processes() });
     const isSettled = ({ own, all }: Awaited<ReturnType<typeof look>>) =>
       own === count && all.length <= count + 2;
     const seen = await eventually(look, isSettled, patienceMs);
@@ -180,11 +180,15 @@ export class OwnHarness {
 }
 
 /** Declares tests that each have a gateway, a few at a time: they spend most of their time in back-offs. */
-export function ownTests(declare: Parameters<typeof together>[0]) {
+export function dedicatedTests(declare: Parameters<typeof together>[0]) {
   const test = together(declare, 3);
-  return (name: string, options: OwnHarnessOptions, body: (harness: OwnHarness) => Promise<void>): void =>
+  return (
+    name: string,
+    options: DedicatedHarnessOptions,
+    body: (harness: DedicatedHarness) => Promise<void>,
+  ): void =>
     test(name, async () => {
-      const harness = await OwnHarness.open(options);
+      const harness = await DedicatedHarness.open(options);
       try {
         await body(harness);
       } finally {

@@ -1,4 +1,4 @@
-// Dedicated processes of single clients at an instance: they continue when the shared process is lost, and end with their
+// Dedicated processes at an instance: they continue when the shared process is lost, and end with their
 // instance, or when it is restarted by command.
 
 import * as assert from 'uvu/assert';
