@@ -77,7 +77,7 @@ export class OrmAudit implements AuditStore {
     const row = { id, calls, entries: documentOf(entries) };
     await this.#operations.writeWithoutSync(
       (em, { callBlocks }) => new TableRows(em, callBlocks, this.#operations).insert(row),
-      false,
+      'statements',
     );
   }
 

@@ -21,7 +21,7 @@ import { TableRows } from './table-rows.ts';
  * The kinds of rows that every sign-in replaces. A power failure may lose the last second of them, as with `save`:
  * clients sign in again.
  */
-const BEHIND: ReadonlySet<OAuthKind> = new Set<OAuthKind>(['grant', 'code', 'refresh']);
+const KINDS_WITHOUT_SYNC: ReadonlySet<OAuthKind> = new Set<OAuthKind>(['grant', 'code', 'refresh']);
 
 export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined): OAuthStore {
   const columns = (row: Omit<OAuthRow, 'version'>) => columnsOf(row, cipher);
@@ -45,19 +45,21 @@ export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined):
       const isSaved = await operations.writeWithoutSync(
         async (em, tables) =>
           (await update(em, tables)) || rowsIn(em, tables.oauth).insert({ ...own, version: 1 }),
-        false,
+        'statements',
       );
-      if (!isSaved) await operations.writeWithoutSync(update, false);
+      if (!isSaved) await operations.writeWithoutSync(update, 'statements');
     },
     replace: async (row, version) => {
       const work = replacing(row, version, operations, cipher);
-      return BEHIND.has(row.kind) ? operations.writeWithoutSync(work, false) : operations.write(work);
+      return KINDS_WITHOUT_SYNC.has(row.kind)
+        ? operations.writeWithoutSync(work, 'statements')
+        : operations.write(work);
     },
     consume: async (kind, key, at) =>
       (await operations.writeWithoutSync(
         (em, { oauth }) =>
           rowsIn(em, oauth).update({ key, kind, consumedAt: null }, { consumedAt: new Date(at) }),
-        false,
+        'statements',
       )) > 0,
     touch: async (kind, usedAt) => {
       // In the same order on every node, so that two nodes cannot deadlock.
@@ -68,7 +70,7 @@ export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined):
     delete: async (kind, keys) => {
       await operations.writeWithoutSync(
         (em, { oauth }) => rowsIn(em, oauth).delete({ kind, key: keys }),
-        false,
+        'statements',
       );
     },
     oldest: (filter, limit) =>

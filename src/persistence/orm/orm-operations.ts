@@ -151,13 +151,14 @@ export class OrmOperations {
 
   /**
    * Runs a transaction like `write`, but on a file it does not wait for the disk. Transactions survive the end of
-   * this process; a power failure loses those of the last second, and of the time that the disk needs. `isAtomic`:
-   * false where each statement of the work may happen without the others; on a file it has then no transaction, which
-   * costs as much as a statement.
+   * this process; a power failure loses those of the last second, and of the time that the disk needs. `statements`:
+   * each one of the work may happen without the others; on a file it has then no transaction, which costs as much as a
+   * statement.
    */
-  async writeWithoutSync<T>(work: Work<T>, isAtomic = true): Promise<T> {
+  async writeWithoutSync<T>(work: Work<T>, unit: 'transaction' | 'statements' = 'transaction'): Promise<T> {
     if (!this.database.isFile) return this.write(work);
-    const result = await this.#changing((isAtomic ? inTransaction : atOnce)(work), { withoutSync: true });
+    const operation = unit === 'transaction' ? inTransaction(work) : atOnce(work);
+    const result = await this.#changing(operation, { withoutSync: true });
     this.#synchronization?.soon();
     return result;
   }
