@@ -170,7 +170,7 @@ export class OtherNodes {
 
   /** Other nodes run the programs of any node from now on, while other calls finish here. Call it when the gateway drains. */
   handOver(): void {
-    void this.#table?.refresh(true);
+    void this.#table?.readAgain();
   }
 
   /** Resolves when no call that came here is under way at another node, or after this time. */

@@ -91,7 +91,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
     headerBytes: config.requestHeaderBytes,
     untilLifeKnown: () => nodes?.untilLifeKnown(),
     // The sender has the key: it has just joined.
-    refreshNodes: async () => nodes?.refresh(true),
+    refreshNodes: async () => nodes?.readAgain(),
     isRefused: async (life: string) => (await nodes?.isRefused(life)) ?? false,
     isDatabaseAway: async (life: string) => nodes?.isDatabaseAway(life),
     serve,

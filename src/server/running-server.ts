@@ -72,9 +72,11 @@ export function runningServer(options: RunningServerOptions): RunningServer {
     seeProcesses: (running, gone) => void others.table?.seeProcesses(running, gone),
     answer: async (question) => {
       if (question.kind === 'metrics') return app.ownMetrics(question);
-      if (question.kind === 'members') return (await others.table?.refresh(true)) ?? '';
-      options.noteChange();
-      await gateway.internals.reloadRegistry();
+      if (question.kind === 'members') await others.table?.readAgain();
+      else {
+        options.noteChange();
+        await gateway.internals.reloadRegistry();
+      }
       return '';
     },
     announceClose: () => {

@@ -20,6 +20,7 @@ export function knownNodesIn(
     isSilent: () => false,
     openers: [],
     refresh: async () => {},
+    readAgain: async () => {},
     isRefused: async () => false,
     isDatabaseAway: async () => undefined,
     untilLifeKnown: () => undefined,

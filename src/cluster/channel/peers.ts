@@ -40,6 +40,7 @@ export type KnownNodes = Pick<
   | 'isSilent'
   | 'openers'
   | 'refresh'
+  | 'readAgain'
   | 'isRefused'
   | 'isDatabaseAway'
   | 'untilLifeKnown'

@@ -203,9 +203,14 @@ export class NodeTable {
     return runners.map(({ stored }) => this.find(stored.life)).find((peer) => peer !== undefined);
   }
 
-  /** Reads the members again, unless that was less than a second ago, or it is needed. Never rejects. */
-  async refresh(isNeeded = false): Promise<void> {
-    await (isNeeded ? this.#reads.again() : this.#reads.unlessRecent());
+  /** Reads the members, unless that was less than a second ago. Never rejects. */
+  refresh(): Promise<void> {
+    return this.#reads.unlessRecent();
+  }
+
+  /** Reads the members, beginning after this call. Never rejects. */
+  readAgain(): Promise<void> {
+    return this.#reads.again();
   }
 
   /** Takes the report of the supervisor of this process about its other processes. Never rejects. */
