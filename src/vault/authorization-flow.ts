@@ -13,7 +13,13 @@ import {
   type StoredAccountConnection,
 } from './account-connections.ts';
 import { BackendFetchFailure, ServerChanged } from './backend-fetch.ts';
-import type { AccountTarget, OAuthBackend, OAuthBackends } from './oauth-backends.ts';
+import type {
+  AccountTarget,
+  BeginRequest,
+  BegunConnection,
+  OAuthBackend,
+  OAuthBackends,
+} from './oauth-backends.ts';
 import type { OAuthRequests } from './oauth-requests.ts';
 import type { OwnClients } from './own-clients.ts';
 import { tokensIn } from './refreshes.ts';
@@ -26,23 +32,6 @@ export class UnknownState extends Error {
 /** The user who began may no longer connect this account. */
 export class RightLost extends Error {
   override readonly name = 'RightLost';
-}
-
-/** A connection that is to be made. */
-export interface BeginRequest {
-  /** The owner: SHARED, or the id of a user. */
-  readonly owner: string;
-  /** The secret of the sign-in which proves that the callback comes to the browser and the user that began. */
-  readonly binding: string;
-  /** An id of the caller, which `finish` returns: never a URL. */
-  readonly returnTo?: string | undefined;
-}
-
-/** A connection that was begun: what `finish` resolves with, once it is made. */
-export interface BegunConnection {
-  readonly target: AccountTarget;
-  readonly owner: string;
-  readonly returnTo: string | undefined;
 }
 
 interface StoredFlow extends Pick<BeginRequest, 'owner' | 'returnTo'> {

@@ -17,6 +17,23 @@ export type AccountTarget = Pick<InstanceDefinition, 'template' | 'id'> & {
   readonly auth: InstanceAuth;
 };
 
+/** A connection that is to be made. */
+export interface BeginRequest {
+  /** The owner: SHARED, or the id of a user. */
+  readonly owner: string;
+  /** The secret of the sign-in which proves that the callback comes to the browser and the user that began. */
+  readonly binding: string;
+  /** An id of the caller, which `finish` returns: never a URL. */
+  readonly returnTo?: string | undefined;
+}
+
+/** A connection that was begun: what `finish` resolves with, once it is made. */
+export interface BegunConnection {
+  readonly target: AccountTarget;
+  readonly owner: string;
+  readonly returnTo: string | undefined;
+}
+
 /** The metadata of an authorization server that the gateway uses. Source: RFC 8414. */
 export type ServerMetadata = {
   readonly issuer: string;

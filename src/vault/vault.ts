@@ -20,11 +20,13 @@ import {
   type ReadAccountConnection,
   shownAccountConnection,
 } from './account-connections.ts';
-import { AuthorizationFlow, type BeginRequest, type BegunConnection } from './authorization-flow.ts';
+import { AuthorizationFlow } from './authorization-flow.ts';
 import { BackendFetch, BackendFetchFailure, ServerChanged } from './backend-fetch.ts';
 import {
   type AcceptedServer,
   type AccountTarget,
+  type BeginRequest,
+  type BegunConnection,
   type OAuthBackend,
   OAuthBackends,
 } from './oauth-backends.ts';
