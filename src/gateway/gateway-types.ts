@@ -47,7 +47,10 @@ export interface GatewayOptions {
   readonly store?: Store;
   /** This node among the nodes that share the store. Default: this gateway alone uses it. */
   readonly node?: NodeOptions;
-  /** The functions that this node asks about the others. Default: it knows no others. */
+  /**
+   * The functions that this node asks about the others. Default: it knows no others.
+   * @internal
+   */
   readonly others?: OthersOptions;
   /**
    * Changes of a store that other nodes write, too, as watchRevision emits them. `changed`: a node changed it, perhaps this
@@ -110,14 +113,7 @@ export interface GatewayOptions {
    * The place where browsers reach the gateway, for accounts at backends that want OAuth. Default: such backends cannot be
    * registered.
    */
-  readonly backendAccounts?:
-    | (Pick<VaultOptions, 'address' | 'openNetworks' | 'lives' | 'warn'> & {
-        /** False: there are no users, and so only shared accounts. Default: true. */
-        readonly hasUsers?: boolean;
-        /** The roles of the settings. */
-        readonly roles?: DefinedRoles | undefined;
-      })
-    | undefined;
+  readonly backendAccounts?: BackendAccountOptions | undefined;
   /** Sources of `Gateway.sync`: container engines, clusters and a registry file. Default: none. */
   readonly discovery?: DiscoveryOptions;
   /**
@@ -138,8 +134,17 @@ export interface GatewayOptions {
   readonly clock?: Clock;
 }
 
+/** The place of accounts at backends that want OAuth. */
+export interface BackendAccountOptions
+  extends Pick<VaultOptions, 'address' | 'openNetworks' | 'lives' | 'warn'> {
+  /** False: there are no users, and so only shared accounts. Default: true. */
+  readonly hasUsers?: boolean;
+  /** The roles of the settings. */
+  readonly roles?: DefinedRoles | undefined;
+}
+
 /** This node among the nodes that share the store. */
-interface NodeOptions {
+export interface NodeOptions {
   /**
    * Name of this node among the nodes that share the store; the same at each start. The node runs the programs that were
    * registered through it, and lists those of other nodes. Default: this gateway runs every program in the store.
@@ -148,13 +153,18 @@ interface NodeOptions {
   /**
    * The number of this process among the processes that are the node together; they share its programs. Default: this
    * process is the node.
+   * @internal
    */
   readonly worker?: number | undefined;
-  /** The life of this node, with which the ids of its sessions begin: other nodes find the holder by it. Default: a new one. */
+  /**
+   * The life of this node, with which the ids of its sessions begin: other nodes find the holder by it. Default: a new one.
+   * @internal
+   */
   readonly life?: string | undefined;
   /**
    * True when new programs without a working folder may run on any node of the store, unless they name one. Default:
    * false, and they belong to this node.
+   * @internal
    */
   readonly isAnyDefault?: boolean | undefined;
   /**
@@ -183,7 +193,7 @@ export interface OthersOptions extends SessionHolders {
 }
 
 /** The settings with which programs are started. */
-interface ProgramSettings {
+export interface ProgramSettings {
   /**
    * The names of variables of this process that programs get besides PATH, HOME and LANG. Default: the variables that name
    * proxies and certificate authorities, without credentials.

@@ -238,7 +238,10 @@ export class Gateway {
   /** True while the template exists. */
   readonly hasTemplate = (template: string): boolean => this.#deps.fleet.has(template);
 
-  /** Throws TEMPLATE_NOT_FOUND unless the template, or a view of this name, exists. Cheaper than `template`. */
+  /**
+   * Throws TEMPLATE_NOT_FOUND unless the template, or a view of this name, exists. Cheaper than `template`.
+   * @internal
+   */
   requireExisting(name: string): void {
     if (!this.views.has(name)) this.#deps.fleet.undeletedGroup(name);
   }
@@ -276,6 +279,7 @@ export class Gateway {
   /**
    * The instances of these templates, without those of templates that are deleted meanwhile. Each is read when it is needed,
    * also in a later turn.
+   * @internal
    */
   *eachServer(templates: readonly string[]): Generator<Server> {
     for (const template of templates)

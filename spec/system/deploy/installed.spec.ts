@@ -18,11 +18,16 @@ const repository = fileURLToPath(new URL('../../..', import.meta.url));
 const isWindows = process.platform === 'win32';
 /** Uses the parts of the public API that have types of their own. */
 const EMBEDDER = `
-import { createGateway, GatewayError, type GatewayOptions, openStore, type Store, watchRevision } from 'stagedoor';
+import { createGateway, GatewayError, openStore, watchRevision } from 'stagedoor';
+import type { GatewayOptions, NodeOptions, Store, TemplateRules, ViewDefinition } from 'stagedoor';
 
 const store: Store = await openStore('sqlite::memory:', { cwd: '.', migrations: 'apply' });
+const node: NodeOptions = { id: 'here' };
+const definitions: readonly TemplateRules[] = [{ id: 'defined' }];
 const options: GatewayOptions = {
   store,
+  node,
+  definitions,
   storeChanges$: watchRevision(store),
   policy: { strategy: 'least_connections' },
   inspect: ({ type, actorRef, event }) => console.log(type, actorRef.sessionId, event?.type),
@@ -36,8 +41,14 @@ await gateway.register('t', { endpoint: 'http://127.0.0.1:9/mcp', weight: 2 }, {
 const { result } = await gateway.call('t', 'echo', { message: definition.id }, { timeoutMs: 5, signal: AbortSignal.timeout(5) });
 await gateway.exchange('t', { method: 'ping' }).forEach(({ event }) => console.log(event.kind, result));
 if (gateway.stats().clients.maxSessions > 0) throw new GatewayError('INTERNAL_ERROR', 'no');
+const view: ViewDefinition = { id: 'v', from: [{ template: 't' }] };
+console.log((await gateway.views.preview(view)).tools);
 // @ts-expect-error: what the server uses is not part of the API
 gateway.internals;
+// @ts-expect-error: nor are the functions that it asks about other nodes
+options.others;
+// @ts-expect-error: nor are live values
+gateway.eachServer(['t']);
 await gateway.close({ graceMs: 0 });
 `;
 const folder = folderOfAll(test)();
