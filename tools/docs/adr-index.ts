@@ -6,7 +6,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
   'Structure of the program': [1, 2, 369, 3, 63, 13, 37, 66, 213, 308, 339, 368, 195, 374, 304, 84, 180],
   'Configuration, errors and documents': [4, 129, 5, 107, 370, 21, 125, 72, 229],
-  'Instances, templates and the registry': [6, 15, 324, 57, 58, 59, 60, 98, 65, 373, 122, 235, 238, 389, 242],
+  'Instances, templates and the registry': [
+    6, 15, 324, 57, 58, 59, 60, 98, 65, 373, 122, 235, 238, 389, 390, 242,
+  ],
   'Balancing, health and retries': [
     7, 130, 109, 127, 9, 83, 39, 40, 101, 103, 41, 113, 114, 115, 142, 67, 68, 71, 131, 303, 325, 340, 150,
     384, 379, 179, 243,

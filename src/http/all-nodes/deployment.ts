@@ -52,6 +52,8 @@ export interface Question<T> {
   readonly principal: Principal;
   /** Shape of an answer. Others count as none: the node has another version. */
   readonly shape: Pick<Shape<T>, 'accepts'>;
+  /** True: an answer of the last second is not enough. */
+  readonly isFresh?: boolean;
 }
 
 /** The answers of the other nodes. */
@@ -188,14 +190,14 @@ export class Deployment {
   /** Undefined: none that its shape accepts. Callers that see everything share one answer. */
   #answerOf(
     { life, state }: ShownNode,
-    { target, principal, shape }: Question<unknown>,
+    { target, principal, shape, isFresh = false }: Question<unknown>,
   ): Promise<unknown> | undefined {
     const peer = state === 'silent' ? undefined : this.#options.peers?.ofLife(life);
     if (peer === undefined) return undefined;
     const key = `${life} ${rightsOf(principal)} ${target}`;
     const known = this.#asked.get(key);
     const nowMs = this.#options.clock.now();
-    if (known !== undefined && nowMs - known.atMs < SHARED_MS) return known.answer;
+    if (known !== undefined && !isFresh && nowMs - known.atMs < SHARED_MS) return known.answer;
     const open = this.#open.get(life) ?? 0;
     if (open >= MAX_ASKED) return undefined;
     this.#open.set(life, open + 1);

@@ -2,14 +2,14 @@
 
 import Type from 'typebox';
 import { callable } from '../../domain/lists/listed-tools.ts';
+import { MissingNodes, missing } from '../all-nodes/deployment.ts';
+import { Digest, learnWaiting, ownWaiting, type PinnedTools } from '../all-nodes/waiting-tools.ts';
 import { AnyObject, closed, text } from '../records/schemas.ts';
 import { jsonInTurns } from '../replies/json-in-turns.ts';
 import { json } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
-
-const Digest = Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256 of a definition' });
 
 /** A tool of a template or a view, with its approval. */
 export const TOOL_FIELDS = {
@@ -80,10 +80,17 @@ function described(
   return { name, state, ...(reason !== undefined && { reason }) };
 }
 
+const PATH = '/gateway/templates/:template/tools';
+
+function pinnedTools(template: string): PinnedTools {
+  return { id: template, target: PATH.replace(':template', template) };
+}
+
 export const templateToolRoutes: readonly HttpRoute[] = [
-  defineRoute('GET', '/gateway/templates/:template/tools', {
+  defineRoute('GET', PATH, {
     summary: 'The tools of a template, and whether their definitions are approved',
     scope: 'gateway:write',
+    isForwarded: true,
     asksServers: true,
     request: { params: TemplateParams },
     answers: {
@@ -93,20 +100,23 @@ export const templateToolRoutes: readonly HttpRoute[] = [
           template_name: text('everything'),
           approve: Type.Enum(['none', 'pinned']),
           tools: Type.Array(ToolRecord),
+          partial: MissingNodes,
         }),
       },
     },
     errors: ['NO_HEALTHY_INSTANCE', 'BACKEND_UNAVAILABLE', 'BACKEND_TIMEOUT', 'QUEUE_FULL', 'SHUTTING_DOWN'],
     handler: async ({ params: { template }, principal }, services) => {
-      const { gateway, scheduler } = services;
+      const { gateway, scheduler, deployment } = services;
       const { approve } = gateway.template(template).policy;
+      if (deployment === undefined) return ownWaiting(template, services);
+      const partial = await learnWaiting(pinnedTools(template), principal, services);
       const all = await toolsOf(template, services);
       const toolOf = ({ name }: ToolRecord) => ({ template, tool: name });
       const tools = await callable(principal, all, toolOf, scheduler);
-      return jsonInTurns({ template_name: template, approve, tools }, scheduler);
+      return jsonInTurns({ template_name: template, approve, tools, ...missing(partial) }, scheduler);
     },
   }),
-  defineRoute('POST', '/gateway/templates/:template/tools/approve', {
+  defineRoute('POST', `${PATH}/approve`, {
     summary: 'Approve definitions of tools of a pinned template that wait',
     scope: 'admin',
     request: { params: TemplateParams, body: Approving },
@@ -117,8 +127,11 @@ export const templateToolRoutes: readonly HttpRoute[] = [
       },
     },
     errors: ['TOOL_NOT_FOUND', 'SHUTTING_DOWN'],
-    handler: async ({ params: { template }, body: { tools = 'all', digests } }, { gateway, approvals }) => {
+    handler: async ({ params: { template }, body, principal }, services) => {
+      const { gateway, approvals } = services;
+      const { tools = 'all', digests } = body;
       gateway.requireExisting(template);
+      await learnWaiting(pinnedTools(template), principal, services);
       const approved = await approvals.approve(template, tools === 'all' ? undefined : tools, digests);
       return json(200, { template_name: template, approved });
     },

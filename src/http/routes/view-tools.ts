@@ -2,6 +2,8 @@
 
 import Type from 'typebox';
 import { callable } from '../../domain/lists/listed-tools.ts';
+import { MissingNodes, missing } from '../all-nodes/deployment.ts';
+import { learnWaiting, ownWaiting, type PinnedTools } from '../all-nodes/waiting-tools.ts';
 import { text } from '../records/schemas.ts';
 import { jsonInTurns } from '../replies/json-in-turns.ts';
 import { json } from '../replies/reply.ts';
@@ -17,10 +19,17 @@ const ViewTool = Type.Object({
   tool: text('echo'),
 });
 
+const PATH = '/gateway/views/:view/tools';
+
+function pinnedTools(view: string): PinnedTools {
+  return { id: view, target: PATH.replace(':view', view) };
+}
+
 export const viewToolRoutes: readonly HttpRoute[] = [
-  defineRoute('GET', '/gateway/views/:view/tools', {
+  defineRoute('GET', PATH, {
     summary: 'The tools of a view, and whether their definitions are approved',
     scope: 'gateway:write',
+    isForwarded: true,
     request: { params: ViewParams },
     answers: {
       200: {
@@ -30,17 +39,21 @@ export const viewToolRoutes: readonly HttpRoute[] = [
           view: text('support'),
           approve: Type.Enum(['none', 'pinned']),
           tools: Type.Array(ViewTool),
+          partial: MissingNodes,
         }),
       },
     },
-    handler: async ({ params, principal }, { gateway, scheduler }) => {
+    handler: async ({ params, principal }, services) => {
+      const { gateway, scheduler, deployment } = services;
       const { definition } = visibleView(principal, gateway, params.view);
       const { id, approve = 'none' } = definition;
+      if (deployment === undefined) return ownWaiting(id, services);
+      const partial = await learnWaiting(pinnedTools(id), principal, services);
       const tools = await callable(principal, await gateway.views.tools(id), (tool) => tool, scheduler);
-      return jsonInTurns({ view: id, approve, tools }, scheduler);
+      return jsonInTurns({ view: id, approve, tools, ...missing(partial) }, scheduler);
     },
   }),
-  defineRoute('POST', '/gateway/views/:view/tools/approve', {
+  defineRoute('POST', `${PATH}/approve`, {
     summary: 'Approve definitions of tools of a pinned view that wait',
     scope: 'admin',
     request: { params: ViewParams, body: Approving },
@@ -51,8 +64,10 @@ export const viewToolRoutes: readonly HttpRoute[] = [
       },
     },
     errors: ['TOOL_NOT_FOUND', 'SHUTTING_DOWN'],
-    handler: async ({ params, body: { tools = 'all', digests }, principal }, { gateway }) => {
+    handler: async ({ params, body: { tools = 'all', digests }, principal }, services) => {
+      const { gateway } = services;
       const { id } = visibleView(principal, gateway, params.view).definition;
+      await learnWaiting(pinnedTools(id), principal, services);
       const approved = await gateway.views.approve(id, tools === 'all' ? undefined : tools, digests);
       return json(200, { view: id, approved: [...approved] });
     },

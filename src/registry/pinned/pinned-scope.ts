@@ -103,6 +103,20 @@ export class PinnedScope {
     return isNew;
   }
 
+  /** The definitions that wait. */
+  listedWaiting(): ListedTool[] {
+    return [...this.#waiting.keys()].flatMap((tool) =>
+      this.#definitionsOf(tool).map((definition) => ({ tool, ...definition })),
+    );
+  }
+
+  /** Notes definitions that wait at another node, which reports them, in several turns. */
+  async noteOther(tools: readonly ListedTool[]): Promise<void> {
+    if (this.#approved === undefined || this.isFirst) return;
+    const keep = ({ tool, digest, definition }: ListedTool) => this.#keep(tool, digest, definition);
+    await eachInGroups(tools, keep, this.#deps.scheduler);
+  }
+
   /** True when something changed. */
   replace(approvals: readonly Approval[]): boolean {
     const before = this.#approved;
@@ -183,18 +197,29 @@ export class PinnedScope {
 
   /** True for a tool that waits since now. */
   #note({ tool, digest, definition: listed }: ListedTool): boolean {
-    const definitions = this.#waiting.get(tool) ?? new Map<string, WaitingDefinition>();
-    if (this.#approved?.get(tool)?.includes(digest) === true || definitions.has(digest)) return false;
-    const text = JSON.stringify(approvedPart(listed));
-    if (this.#units + text.length > MAX_WAITING_UNITS || definitions.size >= MAX_DIGESTS) return false;
-    this.#units += text.length;
-    definitions.set(digest, { definition: JSON.parse(text), units: text.length });
-    this.#waiting.set(tool, definitions);
+    if (!this.#keep(tool, digest, listed, approvedPart)) return false;
     if (this.isFirst || this.#approved === undefined) return false;
     const fields = this.eventOf(tool);
     if (this.#approved.has(tool)) this.#deps.emit({ type: 'tool.changed', ...fields });
     const reason = this.#reasonFor(tool);
     this.#deps.emit({ type: 'tool.withheld', ...fields, list: 'tools', reason, alias: 'tool.omitted' });
+    return true;
+  }
+
+  /** True for a definition that waits since now. `partOf`: the part of it to keep. */
+  #keep(
+    tool: string,
+    digest: string,
+    definition: JsonObject,
+    partOf = (whole: JsonObject) => whole,
+  ): boolean {
+    const definitions = this.#waiting.get(tool) ?? new Map<string, WaitingDefinition>();
+    if (this.#approved?.get(tool)?.includes(digest) === true || definitions.has(digest)) return false;
+    const text = JSON.stringify(partOf(definition));
+    if (this.#units + text.length > MAX_WAITING_UNITS || definitions.size >= MAX_DIGESTS) return false;
+    this.#units += text.length;
+    definitions.set(digest, { definition: JSON.parse(text), units: text.length });
+    this.#waiting.set(tool, definitions);
     return true;
   }
 

@@ -178,6 +178,16 @@ export class ToolApprovals {
     return this.#takenOf(id, states);
   }
 
+  /** The definitions of a pinned template or view that wait, which this node has listed or was told of. */
+  waitingAt(id: string): readonly ListedTool[] {
+    return this.#of(id)?.listedWaiting() ?? [];
+  }
+
+  /** Notes the definitions of a pinned template or view that wait at another node. */
+  async noteOther(id: string, tools: readonly ListedTool[]): Promise<void> {
+    await this.#of(id)?.noteOther(tools);
+  }
+
   /** The tools of a pinned template or view that wait. */
   withheldFrom(id: string): readonly WithheldTool[] {
     return this.#of(id)?.withheld() ?? [];
