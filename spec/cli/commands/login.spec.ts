@@ -73,6 +73,16 @@ test('login sends no stored token or API key', async () => {
   );
 });
 
+test('login keeps a token with a life that no date can express for ten years', async () => {
+  const url = await serve((_, response) => {
+    response.end(JSON.stringify({ access_token: 'x', token_type: 'bearer', expires_in: 1e300 }));
+  });
+  const { code, out } = await run(`gateway login ada --password - --url ${url} --json`, 'secret');
+  assert.is(code, 0);
+  const years = (Date.parse(JSON.parse(out).expires_at) - Date.now()) / (365 * 24 * 3_600_000);
+  assert.is(Math.round(years), 10);
+});
+
 test('login that is refused names no credentials, because it sent none but the password', async () => {
   const url = await serve((_, response) => {
     response

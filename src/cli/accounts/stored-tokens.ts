@@ -23,6 +23,9 @@ export interface StoredToken {
 /** The time after its last token for which a sign-in by browser can be renewed, in ms. */
 const RENEWABLE_MS = 30 * 24 * 3_600_000;
 
+/** The longest life of a token that is kept, in seconds: a date cannot be as late as a gateway can say. */
+const MAX_SECONDS = 10 * 365 * 24 * 3_600;
+
 /** The token in an answer of a gateway to a login. Older gateways send nothing for a proof. */
 export function storedTokenOf(answer: unknown, nowMs: number = Date.now()): StoredToken {
   const { access_token: token, expires_in: seconds, refresh_token: refresh, username } = fields(answer);
@@ -37,7 +40,7 @@ export function storedTokenOf(answer: unknown, nowMs: number = Date.now()): Stor
   return {
     username,
     access_token: token,
-    expires_at: new Date(nowMs + seconds * 1_000).toISOString(),
+    expires_at: new Date(nowMs + Math.min(seconds, MAX_SECONDS) * 1_000).toISOString(),
     ...(typeof keyId === 'string' &&
       typeof secret === 'string' && { proof_key_id: keyId, proof_secret: secret }),
     ...(typeof refresh === 'string' && { refresh_token: refresh }),
