@@ -97,6 +97,14 @@ test('lets no control characters of a backend reach the terminal', () => {
   assert.is(found, ' [2mdim\u001b[39m  [31mred\u001b[22m');
 });
 
+test('shows a long text of many words, on a terminal and in a pipe', () => {
+  const text = 'word '.repeat(200_000).trim();
+  assert.is(detailLines({ columns: undefined }, [['reason', text]]), `reason  ${text}`);
+  const lines = detailLines({ columns: 80 }, [['reason', text]]).split('\n');
+  assert.is(lines[0], `reason  ${'word '.repeat(14).trim()}`);
+  assert.is(lines.map((line) => line.slice(8)).join(' '), text);
+});
+
 test('prints JSON that a program can read back', () => {
   assert.equal(JSON.parse(indentedJson({ a: [1, 'ü'] })), { a: [1, 'ü'] });
   const hostile = { a: 'b\u202ec\u009bd\u{1f600}\u{e0041}' };

@@ -145,10 +145,16 @@ export function rowLines(rows: readonly HelpRow[], columns?: number): string[] {
 
 export function wrapLines(text: string, width: number): string[] {
   const lines = [''];
+  let used = 0;
   for (const word of text.split(' ')) {
     const line = lines.at(-1) ?? '';
-    if (line !== '' && widthOf(`${line} ${word}`) > width) lines.push(word);
-    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`;
+    const taken = widthOf(word); // of the word alone: a line may have a million
+    const isFirst = line === '';
+    const next = isFirst ? taken : used + 1 + taken;
+    const isFull = !isFirst && next > width;
+    if (isFull) lines.push(word);
+    else lines[lines.length - 1] = isFirst ? word : `${line} ${word}`;
+    used = isFull ? taken : next;
   }
   return lines;
 }
