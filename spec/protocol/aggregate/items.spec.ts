@@ -128,6 +128,47 @@ test('leaves out an output schema that clients do not accept or compile', async 
   assert.equal(await outputOf(union, MODERN), union);
 });
 
+test('leaves out an output schema that clients compile for seconds, or without end', async () => {
+  const isShown = async (outputSchema: JsonObject) => {
+    const { shown } = await listed('tools', [{ name: 'x', inputSchema, outputSchema }]);
+    return shown[0]?.outputSchema !== undefined;
+  };
+  const withProperties = (properties: JsonObject) => ({ type: 'object', properties });
+  const numbered = (count: number, schemaOf: (n: number) => JsonObject) =>
+    Object.fromEntries(Array.from({ length: count }, (_, n) => [`p${n}`, schemaOf(n)]));
+  const next = (n: number) => ({ $ref: `#/properties/p${n + 1}` });
+  const chain = (count: number, linkOf: (n: number) => JsonObject) =>
+    withProperties({ ...numbered(count, linkOf), [`p${count}`]: { type: 'string' } });
+  const endless = [
+    withProperties({ a: { $ref: '#/properties/a' } }),
+    withProperties({ 'a b': { $ref: '#/properties/a%20b', title: 'A' } }),
+    withProperties({ a: { $ref: '#/properties/b' }, b: { $ref: '#/properties/a' } }),
+    { $id: 'https://a.example/', ...withProperties({ a: { $ref: 'https://a.example/#/properties/a' } }) },
+    { 'x-other': { a: { $ref: '#/x-other/a' } }, ...withProperties({ b: { $ref: '#/x-other/a' } }) },
+    { type: 'object', $ref: '#' },
+    withProperties({ a: { $anchor: 'a', $ref: '#a' } }),
+    chain(1_000, next),
+    chain(400, (n) => ({ type: 'object', properties: { next: next(n) } })),
+  ];
+  const wide = withProperties(numbered(100, () => ({ type: 'string' })));
+  const costly = [
+    withProperties(numbered(5_000, () => ({ type: 'string' }))),
+    { $defs: { wide }, ...withProperties(numbered(100, () => ({ $ref: '#/$defs/wide' }))) },
+    { $defs: { wide: { $anchor: 'w', ...wide } }, ...withProperties(numbered(100, () => ({ $ref: '#w' }))) },
+  ];
+  for (const schema of [...endless, ...costly])
+    assert.is(await isShown(schema), false, JSON.stringify(schema).slice(0, 200));
+  const tree = withProperties({ left: { $ref: '#' }, right: { $ref: '#' }, more: { items: { $ref: '#' } } });
+  const node = { type: 'object', properties: { next: { $ref: '#/$defs/node' } } };
+  const good = [
+    tree,
+    chain(50, next),
+    { $defs: { node }, ...withProperties(numbered(500, () => ({ $ref: '#/$defs/node' }))) },
+    { $defs: { wide }, ...withProperties(numbered(10, () => ({ $ref: '#/$defs/wide' }))) },
+  ];
+  for (const schema of good) assert.is(await isShown(schema), true, JSON.stringify(schema).slice(0, 200));
+});
+
 test('repairs prompts and resources', async () => {
   const args = [{ name: 'a', description: null, required: null }, { description: 'no name' }, null];
   const prompts = await listed('prompts', [

@@ -38,11 +38,21 @@ type Check = (value: unknown) => boolean;
 /** Characters of all patterns of a schema that are tried. A property (`\p{L}`) counts as 100 more: its set takes V8 80 µs. */
 const [MAX_PATTERNS, PROPERTY, PROPERTY_COST] = [16_384, /\\p\{/gi, 100];
 
+/** Levels of a schema, with the parts that its references name: validators compile one within the other. */
+const MAX_LEVELS = 256;
+/** Objects and lists of a schema, with those that validators compile again at each reference. 5,000 take ajv a second. */
+const MAX_PARTS = 2_000;
+
 class SchemaCheck {
   readonly #root: JsonObject;
   readonly #visited = new Set<object>();
-  readonly #anchors = new Set<string>();
+  readonly #anchors = new Map<string, JsonObject>();
   readonly #references: string[] = [];
+  /** The references known to end at a schema that has no reference of its own. */
+  readonly #ending = new Set<string>();
+  readonly #withReferences = new Map<object, boolean>();
+  readonly #measured = new Set<object>();
+  #parts = 0;
   readonly #keywords: Readonly<Record<string, Check>>;
   #patternsLeft = MAX_PATTERNS;
 
@@ -54,8 +64,6 @@ class SchemaCheck {
     const bySchema = fieldsOf(schema);
     this.#keywords = {
       ...KEYWORDS,
-      $anchor: (value) => this.#addAnchor(value),
-      $dynamicAnchor: (value) => this.#addAnchor(value),
       $ref: (value) => typeof value === 'string' && this.#references.push(value) > 0,
       $defs: bySchema,
       definitions: bySchema,
@@ -77,7 +85,42 @@ class SchemaCheck {
     if (!this.#isSchema(this.#root)) return false;
     // A reference may lead to a place that is not a schema otherwise, and has references of its own.
     for (const reference of this.#references) if (!this.#isResolvable(reference)) return false;
+    return this.#references.every((reference) => this.#ends(reference)) && this.#isSmall(this.#root, 1);
+  }
+
+  /** False for a reference that leads back to itself by references alone. */
+  #ends(reference: string): boolean {
+    const passed = new Set<string>();
+    for (let next = reference; !this.#ending.has(next); ) {
+      if (passed.size === passed.add(next).size) return false;
+      const further = this.#targetOf(next)?.$ref;
+      if (typeof further !== 'string') break;
+      next = further;
+    }
+    for (const each of passed) this.#ending.add(each);
     return true;
+  }
+
+  /** Counts as ajv compiles: a part without references at each reference to it, another one once. */
+  #isSmall(part: object, level: number): boolean {
+    this.#parts += 1;
+    if (this.#parts > MAX_PARTS || level > MAX_LEVELS) return false;
+    const reference: unknown = Reflect.get(part, '$ref');
+    const target = typeof reference === 'string' ? this.#targetOf(reference) : undefined;
+    const isCounted =
+      target !== undefined &&
+      (!this.#hasReference(target) || this.#measured.size < this.#measured.add(target).size);
+    const inner = [...Object.values(part), ...(isCounted ? [target] : [])];
+    return inner.every((each) => !isPart(each) || this.#isSmall(each, level + 1));
+  }
+
+  #hasReference(part: object): boolean {
+    const known = this.#withReferences.get(part);
+    if (known !== undefined) return known;
+    const has =
+      '$ref' in part || Object.values(part).some((each) => isPart(each) && this.#hasReference(each));
+    this.#withReferences.set(part, has);
+    return has;
   }
 
   #isSchema(value: unknown): boolean {
@@ -87,6 +130,8 @@ class SchemaCheck {
     this.#visited.add(value);
     if (value.$id !== undefined && value !== this.#root) return false; // it may be that of another tool
     if (value.nullable !== undefined && value.type === undefined) return false;
+    const anchors = [value.$anchor, value.$dynamicAnchor].filter((anchor) => anchor !== undefined);
+    if (!anchors.every((anchor) => this.#addAnchor(anchor, value))) return false;
     return Object.entries(value).every(([keyword, operand]) => {
       const check = Object.hasOwn(this.#keywords, keyword) ? this.#keywords[keyword] : undefined;
       return check === undefined ? !hasIdentifiers(operand) : check(operand);
@@ -106,19 +151,36 @@ class SchemaCheck {
     }
   }
 
-  #addAnchor(value: unknown): boolean {
-    if (typeof value !== 'string' || !/^[A-Za-z_][-A-Za-z0-9._]*$/.test(value)) return false;
-    return this.#anchors.size < this.#anchors.add(value).size;
+  #addAnchor(anchor: unknown, schema: JsonObject): boolean {
+    if (typeof anchor !== 'string' || !/^[A-Za-z_][-A-Za-z0-9._]*$/.test(anchor)) return false;
+    return this.#anchors.size < this.#anchors.set(anchor, schema).size;
   }
 
   #isResolvable(reference: string): boolean {
-    const { $id } = this.#root;
-    const own =
-      typeof $id === 'string' && reference.startsWith($id) ? reference.slice($id.length) : reference;
+    const own = this.#ownOf(reference);
     if (own === '' || own === '#' || DRAFT_7.test(own)) return true;
     if (!own.startsWith('#/')) return own.startsWith('#') && this.#anchors.has(own.slice(1));
     return this.#isSchema(partAt(this.#root, own));
   }
+
+  /** The object that a reference names within the schema. */
+  #targetOf(reference: string): JsonObject | undefined {
+    const own = this.#ownOf(reference);
+    if (own === '' || own === '#') return this.#root;
+    const target = own.startsWith('#/') ? partAt(this.#root, own) : this.#anchors.get(own.slice(1));
+    return isJsonObject(target) ? target : undefined;
+  }
+
+  /** The reference without the identifier of the schema. */
+  #ownOf(reference: string): string {
+    const { $id } = this.#root;
+    return typeof $id === 'string' && reference.startsWith($id) ? reference.slice($id.length) : reference;
+  }
+}
+
+/** True for an object or a list; a number that is kept as text is neither. */
+function isPart(value: unknown): value is object {
+  return Array.isArray(value) || isJsonObject(value);
 }
 
 /** The part of a schema that a reference beginning with `#/` names; undefined when there is none. */
@@ -188,7 +250,9 @@ const WITH_SCHEMA = [
 
 /** Keywords with other operands. */
 const KEYWORDS: Readonly<Record<string, Check>> = {
+  $anchor: anything, // checked with the schema that has it
   $async: nothing,
+  $dynamicAnchor: anything,
   $id: (value) => typeof value === 'string' && URL.canParse(value) && !value.includes('#'),
   $schema: text,
   const: anything,
