@@ -153,6 +153,21 @@ for (const type of ['application/json', 'text/event-stream']) {
   });
 }
 
+for (const [what, head, body] of [
+  ['cannot be decoded', { 'content-encoding': 'gzip' }, Buffer.from('no such session')],
+  ['is too large', { 'content-type': 'application/json' }, Buffer.alloc(LIMITS.backendMessageBytes + 1, ' ')],
+] as const)
+  test(`reports the status of a refusal whose text ${what}`, async () => {
+    const listener: RequestListener = (_, response) => {
+      response.on('error', () => {});
+      response.writeHead(404, head).end(body);
+    };
+    await post(listener, async ({ ending }) => {
+      const { kind, status } = Object(await ending);
+      assert.equal([kind, status], ['refused', 404]);
+    });
+  });
+
 test('reports each event of a stream when it arrives', async () => {
   let stream: ServerResponse | undefined;
   const listener: RequestListener = (_, response) => {

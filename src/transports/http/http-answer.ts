@@ -389,7 +389,7 @@ export class HttpAnswer implements AnswerReceiver {
   #endWithRefusal(headers: HttpHeaders): void {
     if (this.#isOver) return;
     this.#end();
-    const refusal = readRefusal(this.status, headers, this.#body ?? NOTHING, {
+    const refusal = readRefusal(this.status, headers, this.#body ?? Buffer.alloc(0), {
       isDecoded: this.#decoder !== undefined,
       origin: this.#sender?.origin,
       secrets: this.#sender?.secrets,
@@ -421,8 +421,12 @@ export class HttpAnswer implements AnswerReceiver {
   }
 
   #refuse(failure: GatewayError): void {
-    this.abort();
     this.#chunks = [];
+    if (this.#refusal !== undefined) {
+      this.#endRefusal(); // the status is known, and says more
+      return;
+    }
+    this.abort();
     this.#reader = undefined; // the event would be too large again, so the stream is not resumed
     this.#sink.finished({ kind: 'broken', failure });
   }
@@ -433,8 +437,6 @@ const LARGE_BODY_BYTES = 512 * 1024;
 
 /** The most bytes that are read of the body of a redirect. */
 const MAX_SKIPPED_BYTES = 64 * 1024;
-
-const NOTHING = Buffer.alloc(0);
 
 const EVENT_STREAM = /^\s*text\/event-stream\s*(;|$)/i;
 
