@@ -68,6 +68,28 @@ test('an opening fails after the handshake timeout, and when it is aborted', asy
   }
 });
 
+test('deletes the session of an `initialize` whose answer broke off after its headers', async () => {
+  const deleted: unknown[] = [];
+  await withRawServer(
+    async (request, response) => {
+      const { method } = await messageOf(request);
+      if (request.method === 'DELETE') {
+        deleted.push(request.headers['mcp-session-id']);
+        response.writeHead(204).end();
+      } else if (method !== 'initialize') answerJson(response, 400, {});
+      else {
+        response.writeHead(200, { 'content-type': 'text/event-stream', 'mcp-session-id': 'given' });
+        response.write(': wait\n\n', () => request.socket.end());
+      }
+    },
+    async ({ url }) => {
+      assert.match((await openingFails(url)).message, 'broke before the answer');
+      await until(() => deleted.length > 0, 'the session is deleted');
+      assert.equal(deleted, ['given']);
+    },
+  );
+});
+
 test('leaves no connection behind after a failed opening', async () => {
   const sockets = new Set<unknown>();
   const server = createTcpServer((socket) => {

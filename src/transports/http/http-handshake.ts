@@ -50,11 +50,14 @@ export class HttpHandshake implements HandshakeChannel {
     const { signal: ended } = this.#options;
     const signal = AbortSignal.any([ended, ...this.#timeoutFor(spoken.era)]);
     const asked = await ask((answer) => this.#post(body, headers, answer), id, signal);
+    // Also the session of an answer that breaks off: the server keeps it until it is deleted.
+    const isRefused =
+      asked.kind === 'refused' || (asked.kind === 'answered' && asked.answer.kind === 'error');
+    if (method === 'initialize' && !isRefused) this.sessionId = asked.sessionId;
     if (asked.kind !== 'answered') {
       if (signal.aborted && !ended.aborted) return none(`${method} was not answered`);
       return this.#interpret(asked, spoken.era);
     }
-    if (method === 'initialize' && asked.answer.kind === 'result') this.sessionId = asked.sessionId;
     const { answer } = asked;
     return answer.kind === 'error' ? errorFor(answer, this.#endpoint.textOf(answer.error)) : answer;
   }
