@@ -82,7 +82,23 @@ test('tools shows what waits for approval in a pinned template, and approve appr
   assert.match(out, /^erase +new +it is new and waits for approval$/m);
   assert.match(out, /^find +approved$/m);
   assert.match(await complaint(gateway.run('template approve pinned fnd')), /no tool named "fnd"/);
-  assert.is(await printed(gateway.run('template approve pinned erase')), 'approved: erase');
+  assert.match(await complaint(gateway.run('template tools pinned fnd')), /no tool named "fnd"/);
+  const shown = await printed(gateway.run('template tools pinned erase'));
+  assert.match(
+    shown,
+    /^erase: new, it is new and waits for approval\nwaits, digest [0-9a-f]{64}: \{\n {2}"name": "erase",/,
+  );
+  const [digest] = /[0-9a-f]{64}/.exec(shown) ?? [];
+  assert.match(
+    await printed(gateway.run('template tools pinned find')),
+    /^find: approved\napproved: \{\n {2}"name": "find",/,
+  );
+  const other = await printed(gateway.run(`template approve pinned --digest ${'0'.repeat(64)}`));
+  assert.is(other, 'no tool waited for approval');
+  assert.is(
+    await printed(gateway.run(`template approve pinned erase --digest ${digest}`)),
+    'approved: erase',
+  );
   assert.is(await printed(gateway.run('template approve pinned')), 'no tool waited for approval');
 });
 

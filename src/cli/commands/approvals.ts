@@ -2,7 +2,8 @@
 // and the approval of those of a pinned one.
 
 import type { Command } from '../command.ts';
-import { printResult, type TableColumns, table } from '../output.ts';
+import { CommandFailure } from '../failures.ts';
+import { indentedJson, printable, printResult, type TableColumns, table } from '../output.ts';
 import { elementsOf, type Fields, fields, objectsOf } from '../remote/answers.ts';
 import { CLIENT_OPTIONS, ofTemplate, type Remote, requireGateway } from '../remote/remote.ts';
 
@@ -34,18 +35,24 @@ const VIEW: Kind = {
 function toolsCommand(kind: Kind): Command {
   return {
     name: `${kind.name} tools`,
-    positionals: kind.positional,
-    summary: `List the tools of a ${kind.name}, and whether their definitions are approved`,
+    positionals: `${kind.positional} [...tools]`,
+    summary: `List the tools of a ${kind.name}, and whether their definitions are approved; with names, show the definitions`,
     options: CLIENT_OPTIONS,
-    examples: [`${kind.name} tools ${kind.example}`],
+    examples: [`${kind.name} tools ${kind.example}`, `${kind.name} tools ${kind.example} echo`],
     run: async (input, terminal) => {
       const id = input.positional(0);
+      const names = new Set(input.positionals.slice(1));
       const gateway = await requireGateway(input, terminal);
       const answer = fields(await kind.explained(gateway, id, () => gateway.request(pathOf(kind, id))));
-      const tools = objectsOf(answer.tools);
-      return printResult(input, terminal, answer, () =>
-        tools.length === 0 ? `The ${kind.name} ${id} has no tools.` : table(terminal, COLUMNS, tools),
-      );
+      const all = objectsOf(answer.tools);
+      if (names.size === 0)
+        return printResult(input, terminal, answer, () =>
+          all.length === 0 ? `The ${kind.name} ${id} has no tools.` : table(terminal, COLUMNS, all),
+        );
+      const tools = all.filter(({ name }) => names.has(String(name)));
+      const unknown = [...names].find((name) => tools.every((tool) => tool.name !== name));
+      if (unknown !== undefined) throw new CommandFailure(`${id} has no tool named "${unknown}"`);
+      return printResult(input, terminal, { ...answer, tools }, () => tools.map(definitionsOf).join('\n'));
     },
   };
 }
@@ -56,12 +63,21 @@ const COLUMNS: TableColumns<Fields> = {
   REASON: ({ reason }) => reason ?? '',
 };
 
+/** The state of a tool, its approved definition, and each that waits, with its digest. */
+function definitionsOf({ name, state, reason, approved, waiting }: Fields): string {
+  const lines = [`${name}: ${[state, reason].filter(Boolean).join(', ')}`];
+  if (approved !== undefined) lines.push(`approved: ${indentedJson(approved)}`);
+  for (const { digest, definition } of objectsOf(waiting))
+    lines.push(`waits, digest ${digest}: ${indentedJson(definition)}`);
+  return lines.map((line, at) => (at === 0 ? printable(line) : line)).join('\n');
+}
+
 function approveCommand(kind: Kind): Command {
   const { name, positional, example } = kind;
   return {
     name: `${name} approve`,
     positionals: `${positional} [...tools]`,
-    summary: `Approve the definitions of tools of a pinned ${name} that wait, or of all; \`${name} tools --json\` shows them`,
+    summary: `Approve the definitions of tools of a pinned ${name} that wait, or of all; \`${name} tools ${positional} <tool>\` shows them`,
     options: {
       '--digest <sha256>...': 'Approve only the definition with this digest',
       ...CLIENT_OPTIONS,
