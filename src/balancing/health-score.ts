@@ -21,8 +21,8 @@ const RELIABLE_WITHIN = 0.1;
  *
  *     100 * successRate * (best + 5) / (latency + 5)        both in ms, the fraction at most 1
  *
- * A candidate that never answered scores 0. An unknown latency, of the candidate or of the pool, costs nothing: a new instance
- * gets calls, which measure it. Source: ADR 7.
+ * The fraction is 1 while the latency of the candidate or of the pool is unknown: a new instance scores 100 and gets calls,
+ * which measure it. Source: ADR 7.
  */
 export function healthScore({ successRate, latencyMs }: Measured, bestLatencyMs: number | undefined): number {
   if (latencyMs === undefined || bestLatencyMs === undefined || latencyMs <= bestLatencyMs) {
