@@ -25,6 +25,9 @@ export interface TimedCall {
  */
 export const OWN_TIMER_AFTER_MS = 50;
 
+/** A call counts as silent after its timeout divided by this number. */
+export const HEDGE_DIVISOR = 3;
+
 /** The time for which common MCP clients wait for an answer, in ms. Source: ADR 112. */
 const CLIENTS_WAIT_MS = 60_000;
 
@@ -150,6 +153,3 @@ export class Deadline implements Waiter {
     if (!this.#isEnded) this.#arm(now);
   }
 }
-
-/** A call counts as silent after its timeout divided by this number. */
-export const HEDGE_DIVISOR = 3;

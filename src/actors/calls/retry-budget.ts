@@ -33,10 +33,7 @@ export class RetryBudget {
     return this.#retries.sum(now) + 1 <= most;
   }
 
-  /**
-   * Counts one more retry and returns true, if retries stay within 20 % of the calls of the last 10 s, plus 10.
-   * Source: ADR 9.
-   */
+  /** Counts one more retry and returns true, if the budget has room for it. */
   take(): boolean {
     if (!this.hasRoom) return false;
     this.#retries.add(this.#now());
