@@ -479,7 +479,7 @@ class AggregateSession extends ScriptedSession {
 
 function add(ownerId = 'ann'): AggregateSession {
   const session = new AggregateSession(ownerId);
-  harness.sessions.add(session);
+  harness.sessions.add(session, 'new');
   return session;
 }
 

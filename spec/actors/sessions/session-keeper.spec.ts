@@ -90,7 +90,7 @@ const storedOf = async (session: Session) => {
 };
 
 test('the first row is written at once, those of the next 2 ms together', async () => {
-  const many = Array.from({ length: 150 }, (_, n) => new StoredRow(keeper, new Session(`s${n}`), false));
+  const many = Array.from({ length: 150 }, (_, n) => new StoredRow(keeper, new Session(`s${n}`), 'new'));
   const saved = Promise.all(many.map((kept) => kept.save()));
   await pass(1);
   assert.equal(operations, ['insert 1']);
@@ -106,7 +106,7 @@ test('a row that the database refuses keeps no other from being written', async 
     if (rows.some(({ key }) => key === refused)) throw new Error('the value is not accepted');
   };
   const all = Array.from({ length: 20 }, (_, n) => new Session(`s${n}`));
-  for (const session of all) new StoredRow(keeper, session, false).changed();
+  for (const session of all) new StoredRow(keeper, session, 'new').changed();
   for (let seconds = 0; seconds < 30; seconds += 1) await pass(1_000);
   const stored = await Promise.all(all.map(storedOf));
   assert.equal(
@@ -117,7 +117,7 @@ test('a row that the database refuses keeps no other from being written', async 
 
 test('changes within 50 ms are one write, and what is the same again is none', async () => {
   const session = new Session('s');
-  const kept = new StoredRow(keeper, session, false);
+  const kept = new StoredRow(keeper, session, 'new');
   await kept.save();
   for (const logLevel of ['info', 'debug']) {
     session.value = { ...session.value, logLevel };
@@ -135,7 +135,7 @@ test('changes within 50 ms are one write, and what is the same again is none', a
 
 test('the mark is written once, and stays when the session takes it back', async () => {
   const session = new Session('s');
-  const kept = new StoredRow(keeper, session, false);
+  const kept = new StoredRow(keeper, session, 'new');
   await kept.save();
   mock.timers.tick(10);
   assert.is(kept.isUnmarked, true);
@@ -163,7 +163,7 @@ test('a client waits for a slow database: its session is stored when it is answe
   const session = new Session('s');
   const { promise, resolve } = Promise.withResolvers<void>();
   before = () => promise;
-  const wait = served(new StoredRow(keeper, session, false).save());
+  const wait = served(new StoredRow(keeper, session, 'new').save());
   await pass(4_000);
   assert.is(wait.isOver, false);
   resolve();
@@ -174,29 +174,29 @@ test('a client waits for a slow database: its session is stored when it is answe
 test('a client waits for 5 s at most, and the next ones for 250 ms, until the database answers', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   before = () => promise;
-  const first = served(new StoredRow(keeper, new Session('first'), false).save());
+  const first = served(new StoredRow(keeper, new Session('first'), 'new').save());
   await pass(4_999);
   assert.is(first.isOver, false);
   await pass(1);
   assert.equal([first.isOver, keeper.counts.late], [true, 1]);
-  const second = served(new StoredRow(keeper, new Session('second'), false).save());
+  const second = served(new StoredRow(keeper, new Session('second'), 'new').save());
   await pass(250);
   assert.equal([second.isOver, keeper.counts.late], [true, 2]);
   resolve();
   await pass(5);
   before = () => new Promise(() => {});
-  const third = served(new StoredRow(keeper, new Session('third'), false).save());
+  const third = served(new StoredRow(keeper, new Session('third'), 'new').save());
   await pass(250);
   assert.is(third.isOver, false);
 });
 
 test('a client does not wait for a write that failed, which is made again after a second', async () => {
   const session = new Session('s');
-  const kept = new StoredRow(keeper, session, false);
+  const kept = new StoredRow(keeper, session, 'new');
   before = () => Promise.reject(databaseUnavailable(new Error('away')));
   await kept.save();
   assert.equal([keeper.counts.late, operations], [1, ['insert 1']]);
-  const next = served(new StoredRow(keeper, new Session('next'), false).save());
+  const next = served(new StoredRow(keeper, new Session('next'), 'new').save());
   await pass(5);
   assert.equal([next.isOver, keeper.counts.late], [true, 2]);
   before = async () => {};
@@ -210,7 +210,7 @@ test('a client does not wait for a write that failed, which is made again after 
 
 test('what changed after a row was written, but not confirmed, is written with the next attempt', async () => {
   const [session, other] = [new Session('s'), new Session('other')];
-  const [kept, keptOther] = [new StoredRow(keeper, session, false), new StoredRow(keeper, other, false)];
+  const [kept, keptOther] = [new StoredRow(keeper, session, 'new'), new StoredRow(keeper, other, 'new')];
   await keptOther.save();
   other.value = { ...other.value, logLevel: 'info' };
   keptOther.changed();
@@ -232,7 +232,7 @@ test('a session that ends while its row is written leaves no row', async () => {
   const session = new Session('s');
   const { promise, resolve } = Promise.withResolvers<void>();
   before = () => promise;
-  const kept = new StoredRow(keeper, session, false);
+  const kept = new StoredRow(keeper, session, 'new');
   void kept.save();
   kept.end('closed', false);
   const ended = kept.save();
@@ -244,7 +244,7 @@ test('a session that ends while its row is written leaves no row', async () => {
 
 test('a session that is left keeps its row, with its last change and without its end', async () => {
   const session = new Session('s');
-  const kept = new StoredRow(keeper, session, false);
+  const kept = new StoredRow(keeper, session, 'new');
   await kept.save();
   session.value = { ...session.value, logLevel: 'info' };
   kept.changed();
@@ -256,7 +256,7 @@ test('a session that is left keeps its row, with its last change and without its
 
 test('a session of more than 16 kB has no row until it is smaller', async () => {
   const session = new Session('s');
-  const kept = new StoredRow(keeper, session, false);
+  const kept = new StoredRow(keeper, session, 'new');
   await kept.save();
   session.value = { ...NEW, uris: ['x'.repeat(17_000)] };
   kept.changed();
@@ -271,7 +271,7 @@ test('a session of more than 16 kB has no row until it is smaller', async () => 
 
 test('a session whose row another life took over is told so, and changes nothing', async () => {
   const session = new Session('s');
-  const kept = new StoredRow(keeper, session, false);
+  const kept = new StoredRow(keeper, session, 'new');
   await kept.save();
   const rows = await sessions.read([kept.key]);
   await sessions.claim(rows, { node: 'm', life: 'life-2--' });
@@ -287,7 +287,7 @@ test('a session whose row another life took over is told so, and changes nothing
 
 test('a row that is gone is written again', async () => {
   const session = new Session('s');
-  const kept = new StoredRow(keeper, session, false);
+  const kept = new StoredRow(keeper, session, 'new');
   await kept.save();
   await sessions.delete('life-1--', [kept.key]);
   session.value = { ...NEW, logLevel: 'info' };

@@ -100,7 +100,7 @@ export class ClientSession implements McpSession, SessionCore {
    */
   recoverAs(generation: number): void {
     this.generation = generation;
-    this.#row = this.#sessions.keep(this, { isStored: true });
+    this.#row = this.#sessions.keep(this, 'recovered');
     const { binding } = this.value;
     const former = binding && this.#binder.former(this.group, binding);
     if (former !== undefined && !(binding?.isShared && this.#bindAt(former))) this.#first = former;
@@ -219,7 +219,7 @@ export class ClientSession implements McpSession, SessionCore {
   }
 
   keep(): Promise<boolean> | undefined {
-    if (!this.#isOver) this.#row ??= this.#sessions.keep(this);
+    if (!this.#isOver) this.#row ??= this.#sessions.keep(this, 'new');
     return this.#row?.save();
   }
 

@@ -17,7 +17,12 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile, ShownSession } from '../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { lifeOf, newSessionId } from '../../domain/nodes/life.ts';
-import type { AllSessions, RecoverySteps, SessionRow } from '../../domain/sessions/all-sessions.ts';
+import type {
+  AllSessions,
+  RecoverySteps,
+  SessionOrigin,
+  SessionRow,
+} from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
 import type { AnySessionValue, SessionValue } from '../../domain/sessions/session-value.ts';
@@ -169,8 +174,8 @@ export class ClientSessions implements AllSessions {
     );
   }
 
-  keep(session: McpSession, { isStored = false } = {}): SessionRow | undefined {
-    return this.#keeper && new StoredRow(this.#keeper, session, isStored);
+  keep(session: McpSession, origin: SessionOrigin): SessionRow | undefined {
+    return this.#keeper && new StoredRow(this.#keeper, session, origin);
   }
 
   recover<V extends AnySessionValue>(
@@ -195,11 +200,12 @@ export class ClientSessions implements AllSessions {
     this.#places.check(value);
   }
 
-  add(session: McpSession, { mayEndOthers = true } = {}): void {
+  add(session: McpSession, origin: SessionOrigin): void {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
-    if (mayEndOthers) this.#requireNewSessions(); // one that is recovered is claimed already
-    if (mayEndOthers) this.#makeRoom(session.value);
-    else this.#places.check(session.value);
+    if (origin === 'new') {
+      this.#requireNewSessions();
+      this.#makeRoom(session.value);
+    } else this.#places.check(session.value);
     this.#places.take(session.value);
     this.#begin(session);
   }

@@ -3,7 +3,7 @@
 
 import { hash } from 'node:crypto';
 import type { EndReason } from '../../domain/errors/session-ends.ts';
-import type { SessionRow } from '../../domain/sessions/all-sessions.ts';
+import type { SessionOrigin, SessionRow } from '../../domain/sessions/all-sessions.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import {
   type AnySessionValue,
@@ -47,10 +47,10 @@ export class StoredRow implements SessionRow {
   #skipped: AnySessionValue | undefined;
   #written: PromiseWithResolvers<boolean> | undefined;
 
-  constructor(keeper: RowWriter, session: Pick<McpSession, 'id' | 'value' | 'close'>, isStored: boolean) {
+  constructor(keeper: RowWriter, session: Pick<McpSession, 'id' | 'value' | 'close'>, origin: SessionOrigin) {
     this.#keeper = keeper;
     this.#session = session;
-    if (!isStored) return;
+    if (origin === 'new') return;
     this.#stored = session.value;
     this.#inserted = session.value;
     if (isMarked(session.value)) this.#mark = 'done';

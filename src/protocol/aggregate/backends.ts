@@ -118,7 +118,7 @@ export class AggregateBackends implements Backends {
     const handshake = this.#handshake(owner);
     const value = newAggregateSession(owner, profile, handshake, this.#selection.view);
     const session = new AggregateSession({ value, owner, handshake, id }, this.#sessionDeps);
-    this.#options.sessions.add(session);
+    this.#options.sessions.add(session, 'new');
     this.#noteOpen(session);
     return session;
   }
@@ -133,7 +133,7 @@ export class AggregateBackends implements Backends {
     if (this.#options.sessions.findAny(id) !== undefined) throw sessionLost('it is open already');
     const handshake = { ...checkRecoverable(value, owner, this.#options.movesUnsafe), greeting: {} };
     const session = new AggregateSession({ value, owner, handshake, id }, this.#sessionDeps);
-    this.#options.sessions.add(session, { mayEndOthers: false });
+    this.#options.sessions.add(session, 'recovered');
     this.#noteOpen(session);
     session.recoverAs(generation);
     return session;

@@ -142,14 +142,14 @@ export class AggregateSession implements McpSession {
 
   /** See McpSession. */
   keep(): Promise<boolean> | undefined {
-    if (!this.#isOver) this.#row ??= this.#deps.sessions.keep(this);
+    if (!this.#isOver) this.#row ??= this.#deps.sessions.keep(this, 'new');
     return this.#row?.save();
   }
 
   /** Notes that the session was read from its row. */
   recoverAs(generation: number): void {
     this.generation = generation;
-    this.#row = this.#deps.sessions.keep(this, { isStored: true });
+    this.#row = this.#deps.sessions.keep(this, 'recovered');
   }
 
   /** The view that it is with; undefined for all templates. */
