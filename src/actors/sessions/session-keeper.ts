@@ -159,15 +159,14 @@ export class SessionKeeper implements RowWriter {
 
   // --- for its sessions ------------------------------------------------------------------------------------
 
-  /** Schedules a write of the row. `isAwaited`: a client waits for it. */
-  add(row: StoredRow, isAwaited: boolean): void {
+  add(row: StoredRow): void {
     if (!this.#pending.has(row) && this.#pending.size >= MAX_PENDING) {
       this.counts.dropped += 1;
       row.settle();
       return;
     }
     this.#pending.add(row);
-    this.#schedule(isAwaited);
+    this.#schedule(row.isAwaited);
   }
 
   /**

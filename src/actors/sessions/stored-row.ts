@@ -14,8 +14,8 @@ import {
 /** The keeper, as a row uses it. */
 export interface RowWriter {
   readonly counts: { dropped: number };
-  /** Schedules a write of the row's changes. `isAwaited`: a client waits for the write. */
-  add(row: StoredRow, isAwaited: boolean): void;
+  /** Schedules a write of the row's changes: soon while a client waits for it (`isAwaited`), else later. */
+  add(row: StoredRow): void;
   /** Resolves with true when `written` is, or with false when the write has failed or takes longer than a client waits. */
   waitForWrite(written: Promise<boolean>): Promise<boolean>;
   /** Lets any node claim the row with this key. */
@@ -72,14 +72,14 @@ export class StoredRow implements SessionRow {
 
   changed(): void {
     if (this.#isOver || !this.#isDifferent) return;
-    this.#keeper.add(this, false);
+    this.#keeper.add(this);
   }
 
   save(): Promise<boolean> | undefined {
     if (!this.#isDifferent && this.#written === undefined) return undefined;
     this.#written ??= Promise.withResolvers();
     const { promise } = this.#written;
-    this.#keeper.add(this, true);
+    this.#keeper.add(this);
     return this.#keeper.waitForWrite(promise);
   }
 
@@ -106,7 +106,7 @@ export class StoredRow implements SessionRow {
       this.#keeper.release(this.key);
     } else {
       this.#isOver = true;
-      this.#keeper.add(this, false);
+      this.#keeper.add(this);
     }
   }
 
@@ -137,7 +137,7 @@ export class StoredRow implements SessionRow {
   wrote(value: AnySessionValue | undefined): void {
     this.#stored = value;
     if (value === undefined) this.#inserted = undefined;
-    if (value !== undefined && this.#isDifferent) this.#keeper.add(this, this.isAwaited);
+    if (value !== undefined && this.#isDifferent) this.#keeper.add(this);
     else this.settle();
   }
 
