@@ -261,7 +261,8 @@ test('a session that may wait long waits for the probe of another one, however l
   const ends = ['first', 'second'].map((ownerId) => {
     const end = new AbortController();
     const needs = { group: harness.fleet.group('t'), ownerId, profile: ASKABLE, asksForLog: false };
-    void binder.findBinding(needs, { withinMs: LIMITS.callHardBoundMs }, end.signal).catch(codeOf);
+    const options = { purpose: 'open', withinMs: LIMITS.callHardBoundMs } as const;
+    void binder.findBinding(needs, options, end.signal).catch(codeOf);
     return end;
   });
   await settled();
@@ -285,7 +286,7 @@ test('closes a new conversation in which what a backend remembers cannot be rest
     restoreBackendState: () => Promise.reject(backendUnavailable('it broke', { delivered: 'unknown' })),
   };
   const failure: unknown = await binder
-    .findBinding(needs, { withinMs: 1_000 }, signal)
+    .findBinding(needs, { purpose: 'open', withinMs: 1_000 }, signal)
     .catch((thrown: unknown) => thrown);
   assert.match(failure instanceof Error ? failure.message : '', 'it broke');
   assert.is(harness.conversations('a')[0]?.isClosed, true);

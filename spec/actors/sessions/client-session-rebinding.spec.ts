@@ -102,7 +102,7 @@ test('binds again to the instance that it left only if there is no other', async
   const { binder } = harness.sessions;
   const needs = { group: harness.fleet.group('t'), ownerId: 'ann', profile: PLAIN, asksForLog: false };
   const { signal } = new AbortController();
-  const order = { last: harness.ref('a'), withinMs: 1_000 };
+  const order = { purpose: 'further', last: harness.ref('a'), withinMs: 1_000 } as const;
   for (let n = 0; n < 4; n += 1) {
     const binding = await binder.findBinding(needs, order, signal);
     assert.is(binding.ref.id, 'b');

@@ -102,7 +102,7 @@ export class Binder {
     const open = (ref: InstanceRef, ended: AbortSignal) => this.#open(ref, needs, ended);
     const { group, ownerId } = needs;
     const search = () => new BindingSearch({ ...this.deps, ...options, group, ownerId, signal, open }).run();
-    if (options.isRecovered !== true || options.last !== undefined) return search();
+    if (options.purpose !== 'recover') return search();
     // By template, too: one whose backend hangs does not delay the others.
     return this.#recovered.take({ ownerId: `${ownerId} ${group.template}`, signal, start: search });
   }

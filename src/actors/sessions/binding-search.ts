@@ -15,8 +15,13 @@ import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
 import type { SessionDeps } from './session-deps.ts';
 
-/** Where a search looks for a binding, and for how long. */
+/** What a search is for, where it looks for a binding, and for how long. */
 export interface SearchOptions {
+  /**
+   * `open`, `recover`: the first binding of a new session, or of a recovered one. `further`: another one of a bound session, for
+   * a move or a hedge; the call that needs it is counted in the retry budget already.
+   */
+  readonly purpose: 'open' | 'recover' | 'further';
   /** The instance that is tried first. Default: the strategy chooses. */
   readonly first?: InstanceRef | undefined;
   /** The only instance that is tried. Default: all may be. */
@@ -27,11 +32,6 @@ export interface SearchOptions {
   readonly excluded?: ExcludedIds;
   /** The time limit of the whole search in ms, after which the caller aborts it. */
   readonly withinMs: number;
-  /**
-   * True for a recovered session: the search for its first binding waits for a free slot, see MAX_RECOVERED of
-   * binder.ts.
-   */
-  readonly isRecovered?: boolean | undefined;
 }
 
 interface SearchDeps extends SearchOptions, Pick<SessionDeps, 'clock' | 'budget' | 'isAccepting'> {
@@ -65,8 +65,8 @@ export class BindingSearch {
   }
 
   run(): Promise<Binding> {
-    const { only, first, last, budget } = this.#deps;
-    if (last === undefined) budget.countCall(); // the call that makes a session move is counted already
+    const { purpose, only, first, budget } = this.#deps;
+    if (purpose !== 'further') budget.countCall();
     this.#continue(only ?? first ?? this.#next());
     return this.#found.promise;
   }

@@ -290,14 +290,21 @@ export class ClientSession implements McpSession, SessionCore {
     const only =
       (this.#waiting?.needsDedicated && isServed(context)) || isReturning(context) ? from : undefined;
     const isRecovered = this.generation !== undefined || this.#options.part?.isRecovered === true;
-    const options = { first: this.#first, only, last: from, withinMs: bindTimeoutMs(context), isRecovered };
+    const beginning = isRecovered ? 'recover' : 'open';
+    const options = {
+      purpose: from === undefined ? beginning : 'further',
+      first: this.#first,
+      only,
+      last: from,
+      withinMs: bindTimeoutMs(context),
+    } as const;
     return this.#binder.findBinding(this.#needs, options, signal);
   }
 
   findHedgeBinding({ ref }: Binding, excluded: ExcludedIds, signal: AbortSignal): Promise<Binding> {
     const needs = { ...this.#needs, asksForLog: false, restoreBackendState: undefined };
-    const options = { excluded, last: ref, withinMs: timeoutFor(this.group.policy) };
-    return this.#binder.findBinding(needs, options, signal);
+    const withinMs = timeoutFor(this.group.policy);
+    return this.#binder.findBinding(needs, { purpose: 'further', excluded, last: ref, withinMs }, signal);
   }
 
   untilBound(needsDedicated = false): Observable<Binding> {
