@@ -33,8 +33,8 @@ export interface ConversationUse {
   readonly conversation: DedicatedConversation;
   /** False when the conversation was opened for this use; else it may have ended unnoticed. */
   readonly wasOpenBefore: boolean;
-  /** Ends the use. Idempotent. `isOver` false: the backend may still send something about the call. Default: true. */
-  readonly end: (isOver?: boolean) => void;
+  /** Ends the use. Idempotent. */
+  readonly end: () => void;
 }
 
 export interface DedicatedConversationsOptions extends Timing {

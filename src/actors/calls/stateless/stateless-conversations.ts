@@ -55,30 +55,29 @@ export class StatelessConversations {
 
   /**
    * Takes a conversation with this instance for one call. If its messages can be attributed to calls, further calls of
-   * the client may use it at the same time. If the backend may still ask its client when
-   * the use ends, the conversation is not used again: the question would reach the next call. Throws QUEUE_FULL like
-   * DedicatedConversations.use, also for too large profiles, and SHUTTING_DOWN after `close`.
+   * the client may use it at the same time. Throws QUEUE_FULL like DedicatedConversations.use, also for too large profiles,
+   * and SHUTTING_DOWN after `close`.
    */
   use(instance: InstanceRef, { owner, profile }: Client): ConversationUse {
     if (this.#isClosed) throw shuttingDown();
     const sharing = tellsCallsApart(instance.definition, profile) ? 'owner' : 'oneUse';
-    const mayAsk = acceptsServerRequests(profile);
-    const { conversation, wasOpenBefore, end } = instance.use({
+    const use = instance.use({
       ownerId: owner.id,
       profile: { ...profile, protocolVersion: LEGACY_VERSIONS[0] },
       sharing,
       idleMs: STATELESS_IDLE_MS,
       // Messages of the backend outside of calls go to the call under way.
       forCallsOf:
-        sharing === 'oneUse' || mayAsk
+        sharing === 'oneUse' || acceptsServerRequests(profile)
           ? (conversation) => new StatelessConversation(conversation)
           : undefined,
     });
-    if (!wasOpenBefore) {
+    if (!use.wasOpenBefore) {
+      const { conversation } = use;
       const bytes = profileBytes(profile);
       if (!this.#declarations.take(owner.id, bytes)) {
         void conversation.close();
-        end();
+        use.end();
         throw declarationsTooLarge('QUEUE_FULL');
       }
       this.#known.set(conversation, instance);
@@ -88,17 +87,7 @@ export class StatelessConversations {
       });
       this.#added.next(conversation);
     }
-    let isHeld = true;
-    return {
-      conversation,
-      wasOpenBefore,
-      end: (isOver = true) => {
-        const mayBeAsked = isHeld && !isOver && sharing === 'oneUse' && mayAsk;
-        isHeld = false;
-        if (mayBeAsked && conversation.forCalls !== undefined) conversation.refuseUses();
-        end();
-      },
-    };
+    return use;
   }
 
   /**

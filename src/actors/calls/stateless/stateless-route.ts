@@ -8,7 +8,12 @@ import { type ExchangeEvent, type FinalEvent, isAnswered } from '../../../domain
 import { backendTimeout } from '../../../domain/errors/backend-errors.ts';
 import { isUnanswered } from '../../../domain/errors/errors.ts';
 import { isNetworked } from '../../../domain/instances/transport-kinds.ts';
-import { type Client, extensionsOf, QUESTION_REFUSALS } from '../../../domain/mcp/client.ts';
+import {
+  acceptsServerRequests,
+  type Client,
+  extensionsOf,
+  QUESTION_REFUSALS,
+} from '../../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../../domain/mcp/jsonrpc.ts';
 import { listOf } from '../../../domain/mcp/mcp.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
@@ -233,6 +238,11 @@ export class StatelessRoute implements CallRoute {
     return group.pool.candidates.some(({ id }) => id !== ref.id && excluded?.has(id) !== true);
   }
 
+  /** True when the backend may ask its client after the end of a call: the question would reach the next call there. */
+  mayBeAskedLate({ conversation }: ConversationUse): boolean {
+    return conversation.sharing === 'oneUse' && acceptsServerRequests(this.#input.client.profile);
+  }
+
   /**
    * Filters the events of the backend: returns false for those that the client does not get. A question during a list
    * request does not concern the list, and is refused here.
@@ -276,8 +286,10 @@ class DedicatedPlan implements AttemptPlan {
 
   ended({ outcome, error }: AttemptEnding): void {
     const { use } = this;
-    if (error?.delivered === 'no' && isUnanswered(error)) use.conversation.refuseUses(); // it has ended
-    use.end(isAnswered(outcome) || error?.delivered === 'no');
+    const mayGoOn = !isAnswered(outcome) && error?.delivered !== 'no';
+    const hasEnded = error?.delivered === 'no' && isUnanswered(error);
+    if (hasEnded || (mayGoOn && this.#route.mayBeAskedLate(use))) use.conversation.refuseUses();
+    use.end();
   }
 }
 
