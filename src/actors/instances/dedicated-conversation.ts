@@ -100,9 +100,10 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
   /** The object that carries calls in the conversation; undefined until it is open. */
   forCalls: CallConversation | undefined;
   #feed: Feed | undefined;
-  #uses = 0;
-  /** The number of uses of sessions, which keep them between their calls. */
+  /** The number of sessions that hold it, also between their calls. */
   #sessions = 0;
+  /** The number of calls under way in it. */
+  #calls = 0;
   usedAtMs: number;
   /** True once the conversation has ended, and its calls have got their error; its process may still be ending. */
   isOver = false;
@@ -153,27 +154,32 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     return activity?.isIdle === true ? activity.usedAtMs : Number.POSITIVE_INFINITY;
   }
   get isIdle(): boolean {
-    return this.#uses === 0;
+    return this.#sessions + this.#calls === 0;
   }
   /** True when the conversation is open and no call is under way: ending it would affect only idle sessions. */
   get hasOnlyIdleSessions(): boolean {
-    return this.inner !== undefined && this.#uses === this.#sessions;
+    return this.inner !== undefined && this.#calls === 0;
   }
   get acceptsAnotherUse(): boolean {
     return this.#stage === 'serving' && (this.sharing !== 'oneUse' || this.isIdle);
   }
 
-  /** Counts one more use. `isSession`: by a session, which uses the conversation only while it calls. */
-  addUse(isSession = false): void {
-    this.#uses += 1;
-    if (isSession) this.#sessions += 1;
+  /** Keeps the conversation open for a session, until `release`. */
+  hold(): void {
+    this.#sessions += 1;
+  }
+  release(): void {
+    this.#sessions -= 1;
+    this.#useEnded();
   }
 
-  endUse(isSession = false): void {
-    this.#uses -= 1;
-    if (isSession) this.#sessions -= 1;
-    this.usedAtMs = this.#deps.clock.now();
-    if (this.isIdle && (this.#stage !== 'serving' || this.#idleMs === 0)) void this.close();
+  /** Keeps the conversation open for a call, until `endCall`. */
+  beginCall(): void {
+    this.#calls += 1;
+  }
+  endCall(): void {
+    this.#calls -= 1;
+    this.#useEnded();
   }
 
   /** Refuses further uses, and ends the conversation when it has none left. Idempotent. */
@@ -223,6 +229,11 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     this.isOver = true;
     this.#listener.ended(this, closed);
     void this.close();
+  }
+
+  #useEnded(): void {
+    this.usedAtMs = this.#deps.clock.now();
+    if (this.isIdle && (this.#stage !== 'serving' || this.#idleMs === 0)) void this.close();
   }
 
   async #open(open: ConversationInput['open'], forCallsOf: ConversationRequest['forCallsOf']) {

@@ -88,12 +88,15 @@ export class DedicatedConversations implements ConversationListener {
     const alike = key === undefined ? [] : [...(this.#byKey.get(key) ?? [])];
     const known = alike.find(({ acceptsAnotherUse }) => acceptsAnotherUse);
     const conversation = known ?? this.#open(request, key);
-    let isHeld = true;
     const isSession = request.session !== undefined;
-    conversation.addUse(isSession);
+    if (isSession) conversation.hold();
+    else conversation.beginCall();
+    let isUsed = true;
     const end = (): void => {
-      if (isHeld) conversation.endUse(isSession);
-      isHeld = false;
+      if (!isUsed) return;
+      isUsed = false;
+      if (isSession) conversation.release();
+      else conversation.endCall();
     };
     return { conversation, wasOpenBefore: known !== undefined, end };
   }

@@ -133,11 +133,11 @@ export class Binding {
 
   /** A call begins in this binding, which keeps the conversation open until `endCall`. */
   beginCall(): void {
-    this.#use?.conversation.addUse();
+    this.#use?.conversation.beginCall();
   }
 
   endCall(): void {
-    this.#use?.conversation.endUse();
+    this.#use?.conversation.endCall();
   }
 
   /** The session has moved: a dedicated conversation is closed after its last call. */
