@@ -28,6 +28,8 @@ export interface CallRoute {
    * The next step of the call. `reason` says why the call asks again after it was sent; undefined before.
    */
   step(call: RunningCall, reason?: StepReason): Step;
+  /** True when the conversation of this plan was open before the call, and may have ended unnoticed. Default: none was. */
+  wasOpenBefore?(plan: AttemptPlan): boolean;
   /** Called when the call is over: releases what the route holds for it. */
   end?(): void;
 }
@@ -135,8 +137,6 @@ export interface RunningCall {
 
 /** How one attempt is sent: its request, and the conversation that carries it. */
 export interface AttemptPlan {
-  /** True for a conversation that was open before the call, and may have ended unnoticed. Default: false. */
-  readonly wasOpenBefore?: boolean;
   readonly request: ExchangeRequest;
   /** The conversation that carries the request. Undefined: the transport of the instance. */
   readonly conversation?: CallConversation | undefined;

@@ -327,15 +327,16 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
 
   /** Goes on after a failure as `nextAfter` says. All failed calls pass here; silent ones are handled in #abandonSilent. */
   #continue(at: FailedAttempt, error: GatewayError, plan?: AttemptPlan): void {
+    const { route } = this.#input;
     const failed = {
       error,
       isRepeatable: at.isRepeatable,
       wasSent: plan !== undefined,
-      wasOpenBefore: plan?.wasOpenBefore === true,
+      wasOpenBefore: plan !== undefined && route.wasOpenBefore?.(plan) === true,
       hasOthers: this.#attempts.newest !== undefined,
       isAnswering: this.#isAnswering,
     };
-    const next = this.retries.decide(at, failed, this.#input.route.onlyInstance);
+    const next = this.retries.decide(at, failed, route.onlyInstance);
     if (next === 'reopen')
       this.excluded?.delete(at.ref.id); // a silent attempt is excluded already
     else this.#exclude(at.ref);

@@ -84,6 +84,10 @@ export class StatelessRoute implements CallRoute {
     return stepWithout((this.#dedicatedAt ?? this.#viaTransport).isOnlyFull(excluded));
   }
 
+  wasOpenBefore(plan: AttemptPlan): boolean {
+    return plan instanceof DedicatedPlan && plan.use.wasOpenBefore;
+  }
+
   #reopen({ plan }: StepReason): void {
     if (!(plan instanceof DedicatedPlan)) return;
     plan.use.conversation.refuseUses(); // its attempt has not ended yet
@@ -264,7 +268,6 @@ export class StatelessRoute implements CallRoute {
 
 /** The plan of an attempt in a dedicated conversation. The use ends with the attempt. */
 class DedicatedPlan implements AttemptPlan {
-  readonly wasOpenBefore: boolean;
   readonly ref: InstanceRef;
   readonly use: ConversationUse;
   readonly request: ExchangeRequest;
@@ -274,7 +277,6 @@ class DedicatedPlan implements AttemptPlan {
 
   constructor(route: StatelessRoute, ref: InstanceRef, use: ConversationUse, request: ExchangeRequest) {
     this.#route = route;
-    this.wasOpenBefore = use.wasOpenBefore;
     this.ref = ref;
     this.use = use;
     this.request = request;
