@@ -38,21 +38,21 @@ test('what did not arrive is done again, what may have arrived only if that does
 });
 
 test('once the caller has messages of it, the failure is final', () => {
-  assert.is(next({ ...failed('no', true), isAnswering: true }), 'giveUp');
+  assert.is(next({ ...failed('no', true), progress: 'answering' }), 'giveUp');
 });
 
 test('an answer about the request is final, also for others under way; after any other failure they continue', () => {
-  const after = (status: number, wasSent: boolean, hasOthers: boolean) => {
+  const after = (status: number, sentIn: CallFailure['sentIn'], progress?: CallFailure['progress']) => {
     const error = backendUnavailable('x', { delivered: 'no', refusal: { status, waitMs: undefined } });
-    return next({ error, isRepeatable: false, wasSent, hasOthers });
+    return next({ error, isRepeatable: false, sentIn, progress });
   };
-  assert.equal([after(422, true, false), after(422, true, true)], ['giveUp', 'giveUp']);
+  assert.equal([after(422, 'fresh'), after(422, 'fresh', 'others')], ['giveUp', 'giveUp']);
+  assert.equal([after(422, undefined), after(503, 'fresh'), after(404, 'fresh')], Array(3).fill('elsewhere'));
   assert.equal(
-    [after(422, false, false), after(503, true, false), after(404, true, false)],
-    Array(3).fill('elsewhere'),
+    [after(503, 'fresh', 'others'), after(422, undefined, 'others')],
+    ['keepOthers', 'keepOthers'],
   );
-  assert.equal([after(503, true, true), after(422, false, true)], ['keepOthers', 'keepOthers']);
-  assert.is(next({ ...failed('yes', false), hasOthers: true }), 'keepOthers');
+  assert.is(next({ ...failed('yes', false), progress: 'others' }), 'keepOthers');
 });
 
 test('at the only instance it is done three times more, and not there once it may have arrived twice', () => {
@@ -69,12 +69,12 @@ test('at the only instance it is done three times more, and not there once it ma
 });
 
 test('a kept conversation that had ended unnoticed is replaced once, and nothing is counted for it', () => {
-  const kept = { ...failed('no', false), wasSent: true, wasOpenBefore: true };
+  const kept = { ...failed('no', false), sentIn: 'kept' } as const;
   const exhausted = { attemptsLeft: 0, retriesMade: 3 };
   assert.is(next(kept, exhausted), 'reopen');
   assert.is(next(kept, { ...exhausted, bound: { mayHaveArrived: 'earlier' } }), 'reopen');
   assert.is(next(kept, { hasReopened: true }), 'elsewhere');
-  assert.is(next({ ...kept, wasOpenBefore: false }), 'elsewhere');
+  assert.is(next({ ...kept, sentIn: 'fresh' }), 'elsewhere');
   assert.is(next({ ...kept, ...failed('unknown', true) }), 'elsewhere');
   const error = backendUnavailable('x', { delivered: 'no', refusal: { status: 404, waitMs: undefined } });
   assert.is(next({ ...kept, error }), 'elsewhere');

@@ -328,14 +328,14 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   /** Goes on after a failure as `nextAfter` says. All failed calls pass here; silent ones are handled in #abandonSilent. */
   #continue(at: FailedAttempt, error: GatewayError, plan?: AttemptPlan): void {
     const { route } = this.#input;
+    const conversation = plan && route.wasOpenBefore?.(plan) ? 'kept' : 'fresh';
+    const own = this.#isAnswering ? 'answering' : undefined;
     const failed = {
       error,
       isRepeatable: at.isRepeatable,
-      wasSent: plan !== undefined,
-      wasOpenBefore: plan !== undefined && route.wasOpenBefore?.(plan) === true,
-      hasOthers: this.#attempts.newest !== undefined,
-      isAnswering: this.#isAnswering,
-    };
+      sentIn: plan && conversation,
+      progress: this.#attempts.newest === undefined ? own : 'others',
+    } as const;
     const next = this.retries.decide(at, failed, route.onlyInstance);
     if (next === 'reopen')
       this.excluded?.delete(at.ref.id); // a silent attempt is excluded already

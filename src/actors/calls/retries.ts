@@ -54,7 +54,7 @@ export class Retries {
    * only instance that may answer.
    */
   decide(at: FailedAttempt, failed: CallFailure, bound: InstanceRef | undefined): AfterFailure {
-    const { error, hasOthers = false } = failed;
+    const { error, progress } = failed;
     const next = nextAfter(failed, {
       attemptsLeft: this.attemptsLeft,
       retriesMade: this.retriesMade,
@@ -62,7 +62,7 @@ export class Retries {
       bound: bound && { mayHaveArrived: this.#mayHaveArrived(bound) },
     });
     if (next === 'reopen') this.#hasReopened = true;
-    else this.noteFailure(at, error, hasOthers ? undefined : bound);
+    else this.noteFailure(at, error, progress === 'others' ? undefined : bound);
     return next;
   }
 

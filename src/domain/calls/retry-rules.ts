@@ -13,14 +13,13 @@ export interface CallFailure {
   readonly error: GatewayError;
   /** True when a repeat does no harm. */
   readonly isRepeatable: boolean;
-  /** True when the request itself was sent, so that the error may be its answer. Default: something before it failed. */
-  readonly wasSent?: boolean;
-  /** True when it was sent in a conversation that was open before the call, and may have ended unnoticed. Default: no. */
-  readonly wasOpenBefore?: boolean;
-  /** True when other attempts of the same call are under way. Default: none. */
-  readonly hasOthers?: boolean;
-  /** True when the caller has messages of the call. Default: none. */
-  readonly isAnswering?: boolean;
+  /**
+   * The conversation in which the request itself was sent, so that the error may be its answer. `kept`: one that was open before
+   * the call, and may have ended unnoticed. Default: something failed before.
+   */
+  readonly sentIn?: 'fresh' | 'kept' | undefined;
+  /** `others`: other attempts of the same call are under way. `answering`: the caller has messages of this one. Default: neither. */
+  readonly progress?: 'others' | 'answering' | undefined;
 }
 
 /** The course of a call up to the failure. */
@@ -81,12 +80,12 @@ export function nextAfter(
   failed: CallFailure,
   { attemptsLeft, retriesMade, hasReopened, bound }: CallHistory,
 ): AfterFailure {
-  const { error, wasSent, wasOpenBefore, hasOthers, isAnswering } = failed;
-  if (wasSent && isAboutRequest(error)) return 'giveUp';
-  if (hasOthers) return 'keepOthers';
-  if (isAnswering || !mayRepeat(failed)) return 'giveUp';
+  const { error, sentIn, progress } = failed;
+  if (sentIn !== undefined && isAboutRequest(error)) return 'giveUp';
+  if (progress === 'others') return 'keepOthers';
+  if (progress === 'answering' || !mayRepeat(failed)) return 'giveUp';
   const reachedNobody = error.delivered === 'no';
-  if (wasOpenBefore && !hasReopened && reachedNobody && isUnanswered(error)) return 'reopen';
+  if (sentIn === 'kept' && !hasReopened && reachedNobody && isUnanswered(error)) return 'reopen';
   if (bound === undefined) return attemptsLeft > 0 ? 'elsewhere' : 'giveUp';
   if (!isUnanswered(error)) return 'giveUp';
   if (retriesMade < MAX_AT_BOUND && (reachedNobody || bound.mayHaveArrived === false)) return 'here';
