@@ -1,4 +1,4 @@
-// Which opening starts when, which ones stop waiting, and the share of one owner. Time is simulated.
+// Which opening starts when, which ones stop waiting, and the shares. Time is simulated.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -16,15 +16,15 @@ const PATIENCE_MS = 30_000;
 const PER_TURN = 3;
 const TWO: Omit<FairSlotsOptions, 'scheduler' | 'clock'> = {
   atOnce: 2,
-  atOncePerOwner: 2,
+  atOncePerShare: 2,
   maxWaitMs: PATIENCE_MS,
 };
-const FOUR = { ...TWO, atOnce: 4, atOncePerOwner: 3 };
+const FOUR = { ...TWO, atOnce: 4, atOncePerShare: 3 };
 
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
-test('counts down to zero, and forgets the owners', async () => {
+test('counts down to zero, and forgets the shares', async () => {
   const { line, started, come } = make(FOUR);
   const names = ['ada 1', 'ada 2', 'ada 3', 'ada 4', 'bo 1'];
   const all = names.map((name) => come(name));
@@ -33,7 +33,7 @@ test('counts down to zero, and forgets the owners', async () => {
     started.get(name)?.resolve('');
   }
   await Promise.all(all);
-  assert.equal([line.starting, line.waiting, line.owners], [0, 0, 0]);
+  assert.equal([line.running, line.waiting, line.shares], [0, 0, 0]);
 });
 
 test('serves the owner with the fewest starts next, of several the least recently served one', async () => {
@@ -75,7 +75,7 @@ test('after many ends a few starts begin per turn, while later ones wait', async
   const { line, started, come } = make({
     ...FOUR,
     atOnce: 20,
-    atOncePerOwner: 20,
+    atOncePerShare: 20,
     scheduler: untimedScheduler(PER_TURN),
   });
   for (let count = 0; count < 20; count += 1) void come(`first ${count}`);
@@ -87,7 +87,7 @@ test('after many ends a few starts begin per turn, while later ones wait', async
   assert.is(started.has('then last'), false);
   await turns.pass(20);
   assert.equal([turns.all, turns.fullest], [20, PER_TURN]);
-  assert.equal([line.starting, line.waiting], [20, 1]);
+  assert.equal([line.running, line.waiting], [20, 1]);
 });
 
 test('an opening that hangs gives up its slot after a while, once', async () => {
@@ -102,10 +102,10 @@ test('an opening that hangs gives up its slot after a while, once', async () => 
   assert.equal([...started.keys()], ['ada 1', 'ada 2', 'ada 3', 'ada 4']);
   started.get('ada 1')?.resolve('');
   await turn();
-  assert.equal([line.starting, line.waiting], [2, 1]);
+  assert.equal([line.running, line.waiting], [2, 1]);
   started.get('ada 3')?.resolve('');
   await turn();
-  assert.equal([line.starting, line.waiting], [2, 0]);
+  assert.equal([line.running, line.waiting], [2, 0]);
 });
 
 test.run();
@@ -128,7 +128,7 @@ function make({ scheduler = untimedScheduler(), ...options }: Partial<FairSlotsO
       started.set(name, running);
       return running.promise;
     };
-    return line.take({ ownerId: count === undefined ? 'all' : ownerId, signal, start });
+    return line.take({ shareId: count === undefined ? 'all' : ownerId, signal, start });
   };
   return { line, started, come };
 }

@@ -63,7 +63,7 @@ export class Binder {
   constructor(deps: SessionDeps) {
     this.deps = deps;
     const { scheduler, clock } = deps;
-    const bounds = { atOnce: MAX_RECOVERED, atOncePerOwner: MAX_RECOVERED, maxHoldMs: RECOVERED_MS };
+    const bounds = { atOnce: MAX_RECOVERED, atOncePerShare: MAX_RECOVERED, maxHoldMs: RECOVERED_MS };
     this.#recovered = new FairSlots({ ...bounds, scheduler, clock });
   }
 
@@ -104,7 +104,7 @@ export class Binder {
     const search = () => new BindingSearch({ ...this.deps, ...options, group, ownerId, signal, open }).run();
     if (options.purpose !== 'recover') return search();
     // By template, too: one whose backend hangs does not delay the others.
-    return this.#recovered.take({ ownerId: `${ownerId} ${group.template}`, signal, start: search });
+    return this.#recovered.take({ shareId: `${ownerId} ${group.template}`, signal, start: search });
   }
 
   async #open(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Binding> {
@@ -150,7 +150,7 @@ export class Binder {
   ): Promise<ConversationUse | undefined> {
     const { scheduler, clock } = this.deps;
     // `signal` ends the wait earlier.
-    const options = { atOnce: 1, atOncePerOwner: 1, maxWaitMs: LIMITS.callHardBoundMs };
+    const options = { atOnce: 1, atOncePerShare: 1, maxWaitMs: LIMITS.callHardBoundMs };
     const probes = this.#eraProbes.get(handshake) ?? new FairSlots({ ...options, scheduler, clock });
     this.#eraProbes.set(handshake, probes);
     const useIfLegacy = async (): Promise<ConversationUse | undefined> => {
@@ -164,7 +164,7 @@ export class Binder {
       return undefined;
     };
     const start = async () => (this.#keepsDedicated.has(handshake) ? undefined : useIfLegacy());
-    const probed = await probes.take({ ownerId: needs.ownerId, signal, start });
+    const probed = await probes.take({ shareId: needs.ownerId, signal, start });
     return probed ?? (this.#keepsDedicated.get(handshake) === true ? useIfLegacy() : undefined);
   }
 }

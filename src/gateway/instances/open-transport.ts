@@ -70,7 +70,7 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
     (await import('../../discovery/exec.ts')).runInContainer(...run);
   const starts = new FairSlots({
     atOnce: PROGRAMS_AT_ONCE,
-    atOncePerOwner: PROGRAMS_AT_ONCE,
+    atOncePerShare: PROGRAMS_AT_ONCE,
     maxHoldMs: PROGRAM_STARTS.holdMs,
     scheduler,
     clock: spreadClock(scheduler, clock),
@@ -112,7 +112,7 @@ export function createOpenTransport(options: OpenTransportOptions): (definition:
     return async (signal, hooks) => {
       const free = options.reaper?.untilFree();
       if (free !== undefined) await Promise.race([free, aborted(signal)]);
-      return starts.take({ ownerId: template, signal, start: () => open(signal, hooks) });
+      return starts.take({ shareId: template, signal, start: () => open(signal, hooks) });
     };
   };
 }

@@ -24,7 +24,7 @@ export function sessionDeletes(
   const open = (): FairSlots =>
     new FairSlots({
       atOnce: DELETES_AT_ONCE,
-      atOncePerOwner: DELETES_AT_ONCE,
+      atOncePerShare: DELETES_AT_ONCE,
       maxWaitMs: LIMITS.backgroundMs,
       scheduler,
       clock: spreadClock(scheduler, clock),
@@ -51,7 +51,7 @@ export class HttpOpenings<U extends EndableConversation> {
     this.#scheduler = scheduler;
     this.#queue = new FairSlots({
       atOnce: OPENINGS_PER_INSTANCE,
-      atOncePerOwner: OPENINGS_PER_OWNER,
+      atOncePerShare: OPENINGS_PER_OWNER,
       maxWaitMs,
       scheduler,
       clock: spreadClock(scheduler, clock),
@@ -68,7 +68,11 @@ export class HttpOpenings<U extends EndableConversation> {
     start: (signal: AbortSignal) => Promise<U | undefined>,
   ): Promise<U | undefined> {
     const anySignal = AbortSignal.any([signal, this.#over.signal]);
-    const opened = await this.#queue.take({ ownerId, signal: anySignal, start: () => start(anySignal) });
+    const opened = await this.#queue.take({
+      shareId: ownerId,
+      signal: anySignal,
+      start: () => start(anySignal),
+    });
     if (opened === undefined) return undefined;
     if (anySignal.aborted) {
       void opened.close(); // it was opened too late to be closed by an abort

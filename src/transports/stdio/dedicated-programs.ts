@@ -43,7 +43,7 @@ export class DedicatedPrograms {
     this.#options = options;
     this.#queue = new FairSlots({
       atOnce: STARTS_AT_ONCE,
-      atOncePerOwner: STARTS_PER_OWNER,
+      atOncePerShare: STARTS_PER_OWNER,
       maxWaitMs: handshakeTimeoutMs,
       scheduler,
       clock: spreadClock(scheduler, clock),
@@ -67,7 +67,7 @@ export class DedicatedPrograms {
       await openOnPipe(channel, { ...this.#options, ...opening });
       return channel;
     };
-    const opened = await this.#queue.take({ ownerId, signal: opening.signal, start });
+    const opened = await this.#queue.take({ shareId: ownerId, signal: opening.signal, start });
     if (!isShared) this.#refill(); // further clients with these extensions need no process
     return opened;
   }
@@ -93,7 +93,7 @@ export class DedicatedPrograms {
     const { room = () => Number.POSITIVE_INFINITY, clock } = this.#options;
     while (
       !this.#isClosed &&
-      this.#queue.starting + this.#queue.waiting === 0 &&
+      this.#queue.running + this.#queue.waiting === 0 &&
       this.warm < Math.min(WARM_PROGRAMS, room())
     ) {
       const channel = this.#start(true);
