@@ -118,7 +118,7 @@ export function toolOf({ method, params }: Pick<ExchangeRequest, 'method' | 'par
   return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
 }
 
-/** An event of an exchange, and the instance that it comes from. */
+/** An event of an exchange, and the instance that it comes from: both ids are `''` where the gateway itself answers. */
 export interface SourcedEvent {
   readonly event: ExchangeEvent;
   readonly instanceId: string;

@@ -18,7 +18,7 @@ import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
 import type { Timing } from '../../domain/time/task-scheduler.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
-import { localAnswer, rpcErrorAnswer } from '../local-answer.ts';
+import { ownAnswer, rpcErrorAnswer } from '../own-answers.ts';
 import { isTaskMethod } from '../task-log.ts';
 import { asAsked, withShownUris } from './composed-uris.ts';
 import type { Listing, OwnTarget } from './directory.ts';
@@ -75,7 +75,7 @@ async function answersTo(call: AggregateCall): Promise<Observable<SourcedEvent>>
     const all = await directory.listing(list, client);
     const listing = list === 'tools' && search !== undefined ? await search.listed(all, client) : all;
     await scheduler.turn(Math.max(1, listing.items.length / ANSWERED_TOGETHER));
-    return of(localAnswer({ kind: 'result', result: listResult(list, listing, client) }));
+    return of(ownAnswer({ kind: 'result', result: listResult(list, listing, client) }));
   }
   switch (method) {
     case 'tools/call': {
@@ -99,7 +99,7 @@ async function answersTo(call: AggregateCall): Promise<Observable<SourcedEvent>>
     }
     case 'skills/list':
       return from(extensions.listSkills(client, toTemplate)).pipe(
-        map((result) => localAnswer({ kind: 'result', result })),
+        map((result) => ownAnswer({ kind: 'result', result })),
       );
     default: {
       if (bound !== undefined) return toTemplate(bound, request);

@@ -9,7 +9,7 @@ import { memberBytes } from '../../domain/json/json-scanner.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';
 import { valueAt } from '../../domain/mcp/param-headers.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { localAnswer } from '../local-answer.ts';
+import { ownAnswer } from '../own-answers.ts';
 import type { Listing } from './directory.ts';
 import type { FindableTools, FindableToolsDeps } from './findable-tools.ts';
 import { isForPagesOnly, showsPages } from './mcp-apps.ts';
@@ -200,7 +200,7 @@ function toolError(text: string): Observable<SourcedEvent> {
 }
 
 function answer(result: JsonText): Observable<SourcedEvent> {
-  return of(localAnswer({ kind: 'result', result }));
+  return of(ownAnswer({ kind: 'result', result }));
 }
 
 function findTools(counts: ReadonlyMap<string, number>): JsonObject {

@@ -11,7 +11,7 @@ import { TASKS_EXTENSION } from '../../domain/mcp/mcp.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Backends } from '../endpoint-backends.ts';
-import { rpcErrorAnswer } from '../local-answer.ts';
+import { rpcErrorAnswer } from '../own-answers.ts';
 import { isTaskId, isTaskMethod, type TaskLog, type TaskScope } from '../task-log.ts';
 import { exchangeInSession, withSessionMetadata } from './legacy-over-modern.ts';
 

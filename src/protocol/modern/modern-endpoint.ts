@@ -23,7 +23,7 @@ import {
 } from '../endpoint-types.ts';
 import { checkMirroredHeaders, checkSentHeaders, headerOf } from '../headers.ts';
 import { failure } from '../input-requests.ts';
-import { localAnswer } from '../local-answer.ts';
+import { ownAnswer } from '../own-answers.ts';
 import { RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { TaskLog } from '../task-log.ts';
 import { commonCapabilities, discoverResult, infoFor } from './discover.ts';
@@ -207,7 +207,7 @@ export class ModernEndpoint {
       switchMap((takeBack) => {
         if (takeBack === undefined) return begun();
         if (action === 'accept') return begun(tool).pipe(catchError((thrown) => refused(thrown, takeBack)));
-        return of(localAnswer(failure(method, notConfirmed(action))));
+        return of(ownAnswer(failure(method, notConfirmed(action))));
       }),
     );
   }

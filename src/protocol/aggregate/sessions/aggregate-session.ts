@@ -49,7 +49,7 @@ import { inTasks } from '../../../domain/time/task-streams.ts';
 import type { Backends } from '../../endpoint-backends.ts';
 import { exchangeInSession } from '../../legacy/legacy-over-modern.ts';
 import { withListNotices } from '../../list-notices.ts';
-import { localAnswer, rpcErrorAnswer } from '../../local-answer.ts';
+import { ownAnswer, rpcErrorAnswer } from '../../own-answers.ts';
 import type { ToTemplate } from '../extensions.ts';
 import { splitInstance, withAggregateInstance } from '../names.ts';
 import type { Selection } from '../selection.ts';
@@ -301,7 +301,7 @@ export class AggregateSession implements McpSession {
       this.#change(end.value);
       for (const other of end.others) this.#send(this.#parts.get(other.template), other.request);
       if (end.answering !== undefined) return toTemplate(end.answering.template, end.answering.request);
-      return of(localAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
+      return of(ownAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
     }
     return this.#deps.route(request, { owner: this.#owner, profile: this.#value.profile }, toTemplate, bound);
   }
@@ -341,7 +341,7 @@ export class AggregateSession implements McpSession {
     if (!isLogLevel(level)) return rpcErrorAnswer(RPC.invalidParams, 'Unknown log level.');
     this.#change({ ...this.#value, logLevel: level });
     for (const session of this.#parts.all) this.#send(session, request);
-    return of(localAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
+    return of(ownAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
   }
 
   #openPart(template: string): Promise<McpSession> {

@@ -15,7 +15,7 @@ import { MODERN_VERSIONS } from '../../../domain/mcp/mcp.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { itemKey } from '../../../domain/views/approval.ts';
 import { failure, missingCapabilities } from '../../input-requests.ts';
-import { localAnswer } from '../../local-answer.ts';
+import { ownAnswer } from '../../own-answers.ts';
 
 interface UnconfirmedCall {
   readonly request: ExchangeRequest;
@@ -35,16 +35,16 @@ export function whenConfirmed(call: UnconfirmedCall): Observable<SourcedEvent> {
   const required = new ConfirmationRequired(tool, request.params?.arguments);
   const { protocolVersion, capabilities } = client.profile;
   if (MODERN_VERSIONS.some((version) => version === protocolVersion))
-    return of(localAnswer({ kind: 'error', error: required }));
+    return of(ownAnswer({ kind: 'error', error: required }));
   if (missingCapabilities([required.request], capabilities) !== undefined)
-    return of(localAnswer(failure(request.method, required.message)));
+    return of(ownAnswer(failure(request.method, required.message)));
   return askedInSession(call, required);
 }
 
 function askedInSession({ request, clock, again }: UnconfirmedCall, required: ConfirmationRequired) {
   return new Observable<SourcedEvent>((subscriber) => {
     const end = (why: string): void => {
-      subscriber.next(localAnswer(failure(request.method, why)));
+      subscriber.next(ownAnswer(failure(request.method, why)));
       subscriber.complete();
     };
     const question = serverRequest(required.request, (reply) => {
@@ -58,7 +58,7 @@ function askedInSession({ request, clock, again }: UnconfirmedCall, required: Co
     });
     const disarm = clock.alarm(CONFIRM_MS, () => end(notConfirmed(undefined)));
     subscriber.add(disarm);
-    subscriber.next(localAnswer(question));
+    subscriber.next(ownAnswer(question));
   });
 }
 

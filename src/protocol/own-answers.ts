@@ -4,12 +4,12 @@ import { type Observable, of } from 'rxjs';
 import type { SourcedEvent } from '../domain/calls/exchange.ts';
 import { definedFields, type JsonObject } from '../domain/json/json.ts';
 
-export function localAnswer(event: SourcedEvent['event']): SourcedEvent {
+export function ownAnswer(event: SourcedEvent['event']): SourcedEvent {
   return { event, instanceId: '', serverId: '' };
 }
 
 /** An exchange that answers with an error. */
 export function rpcErrorAnswer(code: number, message: string, data?: JsonObject): Observable<SourcedEvent> {
   const error = { code, message, ...definedFields({ data }) };
-  return of(localAnswer({ kind: 'error', error }));
+  return of(ownAnswer({ kind: 'error', error }));
 }
