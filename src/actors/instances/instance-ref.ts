@@ -19,7 +19,7 @@ import type { Feed } from '../subscriptions/feed.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { ConversationRequest } from './dedicated-conversation.ts';
 import type { ConversationUse } from './dedicated-conversations.ts';
-import { type InstanceActor, isAtRest, isReopening, isStarting, stateOf } from './instance.machine.ts';
+import { type InstanceActor, isBetweenProbes, isReopening, isStarting, stateOf } from './instance.machine.ts';
 import type { InstanceEmission } from './instance-setup.ts';
 import type { OpenedTransport } from './opened-transport.ts';
 import type { ToolCache } from './tool-cache.ts';
@@ -252,7 +252,7 @@ export class InstanceRef implements Candidate {
   /** Requests a probe, because calls fail; at most one per PROMPTED_PROBE_MS. */
   suspect(): void {
     // The machine would do nothing about the others either, of thousands of calls that fail with their instance.
-    if (isAtRest(this.#actor.getSnapshot())) this.#actor.send({ type: 'suspected' });
+    if (isBetweenProbes(this.#actor.getSnapshot())) this.#actor.send({ type: 'suspected' });
   }
 
   drain(): void {

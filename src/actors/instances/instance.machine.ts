@@ -243,7 +243,7 @@ export function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
 }
 
 /** True when the instance is healthy and no probe is under way, so that one may begin. */
-export function isAtRest({ value: { connection } }: InstanceMachineSnapshot): boolean {
+export function isBetweenProbes({ value: { connection } }: InstanceMachineSnapshot): boolean {
   if (typeof connection === 'string') return false;
   const { connected } = connection;
   return typeof connected === 'object' && 'healthy' in connected && connected.healthy === 'resting';

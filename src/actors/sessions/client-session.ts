@@ -64,7 +64,7 @@ export class ClientSession implements McpSession, SessionCore {
   /** The actor, which has the state, or the state itself while there is no actor. */
   #state: ClientSessionActor | SessionState;
   #holds = 0;
-  // A session at rest consists of few objects: these are made at their first use.
+  // An idle session consists of few objects: these are made at their first use.
   #calls: SessionCalls | undefined;
   #waiting: WaitingRequests | undefined;
   #messages: SessionMessages | undefined;
@@ -252,7 +252,7 @@ export class ClientSession implements McpSession, SessionCore {
     if (this.#holds > 0 || this.calls > 0) return false;
     if (this.#messages?.areObserved) return true;
     this.send({ type: 'setIdle' });
-    this.#rest();
+    this.#dropActor();
     return true;
   }
 
@@ -369,7 +369,7 @@ export class ClientSession implements McpSession, SessionCore {
     actor.start();
   }
 
-  #rest(): void {
+  #dropActor(): void {
     const { value, binding } = this.#present;
     this.#state = { value, binding };
   }
@@ -423,7 +423,7 @@ export class ClientSession implements McpSession, SessionCore {
 
   /** Ends the session. Callers are answered before the binding is closed. */
   #end(isLost: boolean, failure: GatewayError | undefined): void {
-    this.#rest();
+    this.#dropActor();
     const { endReason: reason = 'closed' } = this.value;
     this.#waiting?.refuse(failure, () => sessionEnded(reason));
     this.#row?.end(reason, this.#sessions.leavesRow(reason) && outlivesNode(this.value, this.group));

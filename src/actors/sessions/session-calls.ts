@@ -28,7 +28,7 @@ interface Reserved extends Linked {
 export class SessionCalls {
   readonly #session: SessionCore;
   readonly #underWay = new LinkedSet<SessionRoute>();
-  /** The calls between two rounds. Made at the first use, since a session at rest should consist of few objects. */
+  /** The calls between two rounds. Made at the first use, since an idle session should consist of few objects. */
   #reservations: LinkedSet<Reserved> | undefined;
   #isAway = false;
 
