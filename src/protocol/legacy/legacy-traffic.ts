@@ -60,12 +60,8 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   #questions: LegacyQuestions | undefined;
   #messages: Subscription | undefined;
   #idleSinceMs: number | undefined;
-  /**
-   * The time since when calls have been under way without a stream or a message of the client; and whether the
-   * session is marked as away.
-   */
-  #awaySinceMs: number | undefined;
-  #isAway = false;
+  /** Since when calls have been under way without a stream or a message of the client, and whether the session is told. */
+  #away: { readonly sinceMs: number; isReported: boolean } | undefined;
   /** See Canceller: set while a request is being cancelled. */
   cancelReason: string | undefined;
 
@@ -86,9 +82,8 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   }
 
   clientSeen(): void {
-    this.#awaySinceMs = undefined;
-    if (this.#isAway) this.#session.setAway(false);
-    this.#isAway = false;
+    if (this.#away?.isReported) this.#session.setAway(false);
+    this.#away = undefined;
   }
 
   /** Makes the answer to one POST with these requests, in revision `version`. */
@@ -227,9 +222,9 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
       this.clientSeen();
       return;
     }
-    this.#awaySinceMs ??= nowMs;
-    if (this.#isAway || nowMs - this.#awaySinceMs < LIMITS.callsYieldAfterMs) return;
-    this.#isAway = true;
+    this.#away ??= { sinceMs: nowMs, isReported: false };
+    if (this.#away.isReported || nowMs - this.#away.sinceMs < LIMITS.callsYieldAfterMs) return;
+    this.#away.isReported = true;
     this.#session.setAway(true);
   }
 
