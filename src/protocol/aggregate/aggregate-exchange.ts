@@ -95,7 +95,7 @@ async function answersTo(call: AggregateCall): Promise<Observable<SourcedEvent>>
       const ref = fieldValue(params?.ref);
       const reference = isJsonObject(ref) ? ref : {};
       const isByUri = reference.type !== 'ref/prompt' && typeof reference.uri === 'string';
-      return isByUri ? byUri(call, reference.uri, true) : byName(call, 'prompts', reference.name, true);
+      return isByUri ? byUri(call, reference.uri) : byName(call, 'prompts', reference.name);
     }
     case 'skills/list':
       return from(extensions.listSkills(client, toTemplate)).pipe(
@@ -138,12 +138,11 @@ const MISSING = 'stagedoor/missing';
 const STALE = 'stagedoor/stale';
 const TRUNCATED = 'stagedoor/truncated';
 
-/** The template of a tool or prompt; its own name replaces the aggregate one, or the reference of a request for completions. */
+/** Answers by the template of a tool or prompt, whose own name replaces the aggregate one. */
 async function byName(
   call: AggregateCall,
   list: 'tools' | 'prompts',
   name: unknown,
-  isReference = false,
 ): Promise<Observable<SourcedEvent>> {
   const { client, selection } = call;
   const { directory, view } = selection;
@@ -155,18 +154,12 @@ async function byName(
       list === 'tools' ? ['Unknown tool', 'TOOL_NOT_FOUND'] : ['Unknown prompt', 'PROMPT_NOT_FOUND'];
     return rpcErrorAnswer(RPC.invalidParams, withHint(unknown, near), { error_code });
   }
-  return carried(call, list, own, isReference);
+  return carried(call, list, own);
 }
 
-function carried(
-  call: AggregateCall,
-  list: 'tools' | 'prompts',
-  own: OwnTarget,
-  isReference = false,
-): Observable<SourcedEvent> {
+function carried(call: AggregateCall, list: 'tools' | 'prompts', own: OwnTarget): Observable<SourcedEvent> {
   const { request } = call;
-  // Made again: a server may go by another field than the gateway.
-  const named = isReference ? { ref: { type: 'ref/prompt', name: own.name } } : { name: own.name };
+  const named = fieldsNaming(request, 'ref/prompt', { name: own.name });
   const given = own.defaults?.addedTo(request.params?.arguments);
   if (typeof given === 'string') throw new GatewayError('INVALID_TOOL_ARGUMENTS', given, { delivered: 'no' });
   const params = { ...request.params, ...named, ...(own.defaults && { arguments: given }) };
@@ -205,20 +198,19 @@ function sent(
   });
 }
 
-/** The template that a URI leads to; the own one replaces it, or the reference of a request for completions. */
+/** Answers by the template that a URI leads to, whose own URI replaces it. */
 async function byUri(
   { request, selection, client, toTemplate, extensions }: AggregateCall,
   asked: unknown,
-  isReference = false,
 ): Promise<Observable<SourcedEvent>> {
   const { uris } = selection.directory;
   if (typeof asked !== 'string') return resourceNotFound();
   const target = await uris.targetOf(asked, client, () => extensions.listSkills(client, toTemplate));
   if (target === undefined) return resourceNotFound();
   const { template, uri } = target;
-  const named = isReference ? { ref: { type: 'ref/resource', uri } } : { uri };
+  const named = fieldsNaming(request, 'ref/resource', { uri });
   const own =
-    uri === asked && !isReference ? request : { ...request, params: { ...request.params, ...named } };
+    uri === asked && 'uri' in named ? request : { ...request, params: { ...request.params, ...named } };
   const events$ = toTemplate(template, own);
   if (!WITH_URIS.has(request.method) || (uri === asked && !uris.hasShared)) return events$;
   const shown = (each: string) => asAsked(each, asked, uri) ?? uris.shown(template, each, client.owner);
@@ -229,6 +221,11 @@ async function byUri(
       return { ...sourced, event: { ...event, result: withShownUris(event.result, shown) } };
     }),
   );
+}
+
+/** The params that name a target. A reference is made again: a server may go by another field of it than the gateway. */
+function fieldsNaming<T extends JsonFields>({ method }: ExchangeRequest, type: string, target: T) {
+  return method === 'completion/complete' ? { ref: { type, ...target } } : target;
 }
 
 /** Methods with URIs of resources in their results. */
