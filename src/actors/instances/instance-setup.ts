@@ -66,7 +66,7 @@ export interface InstanceContext extends InstanceActorInput {
    * True when the last transport ended by itself after an answered call, as some programs do by design: it is then
    * opened again at once (ADR 115).
    */
-  readonly endedAfterCall: boolean;
+  readonly hasEndedAfterCall: boolean;
   /**
    * The monotonic time of the last finished probe or opening, or of the message that replaced a probe, in ms;
    * undefined before.
@@ -201,7 +201,7 @@ export const instanceSetup = setup({
       if (event.type !== 'transport.lost' && event.type !== 'transport.closed') return;
       const { reason, stderr, exitCode } = event;
       if (context.opened !== undefined)
-        enqueue.assign({ endedAfterCall: context.opened.hasAnswered && exitCode === 0 });
+        enqueue.assign({ hasEndedAfterCall: context.opened.hasAnswered && exitCode === 0 });
       enqueue.assign({ ...withoutTransport(context), reason, stderr, refusal: event.refusal });
       const openingMs = event.type === 'transport.closed' ? event.openingMs : undefined;
       if (openingMs === undefined) return;
@@ -223,9 +223,9 @@ export const instanceSetup = setup({
      */
     scheduleOpening: assign(({ context }) => {
       const nowMs = context.clock.now();
-      if (context.endedAfterCall)
+      if (context.hasEndedAfterCall)
         return {
-          endedAfterCall: false,
+          hasEndedAfterCall: false,
           shortOpenings: 0,
           openedAtMs: undefined,
           opened: undefined,

@@ -53,7 +53,7 @@ export const instanceMachine = instanceSetup.createMachine({
     shortOpenings: 0,
     openings: 0,
     failedStarts: 0,
-    endedAfterCall: false,
+    hasEndedAfterCall: false,
     checkedAtMs: undefined,
     openedAtMs: undefined,
     reason: null,

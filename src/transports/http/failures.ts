@@ -29,15 +29,15 @@ export interface RefusedStatus {
 }
 
 /**
- * The failure of a connection. `sent`: the request was being written. A refused connection says that the instance is
+ * The failure of a connection. `wasSent`: the request was being written. A refused connection says that the instance is
  * `unreachable`, every other failure that it is `suspicious`.
  */
-export function connectionFailed(error: Error, sent: boolean): GatewayError {
+export function connectionFailed(error: Error, wasSent: boolean): GatewayError {
   if (error instanceof AddressDenied) {
     return backendUnavailable(error.message, { delivered: 'no', cause: error });
   }
   const code = codeOf(error);
-  if (code === 'ECONNREFUSED' && !sent) {
+  if (code === 'ECONNREFUSED' && !wasSent) {
     return endpointUnavailable('connection refused', {
       delivered: 'no',
       cause: error,
@@ -48,9 +48,9 @@ export function connectionFailed(error: Error, sent: boolean): GatewayError {
     const reason = `answered with invalid HTTP: ${error.message}`;
     return endpointUnavailable(reason, { delivered: 'unknown', cause: error, health: 'suspicious' });
   }
-  const what = sent ? 'the connection broke before the answer' : 'the connection could not be made';
+  const what = wasSent ? 'the connection broke before the answer' : 'the connection could not be made';
   return endpointUnavailable(code ? `${what} (${code})` : what, {
-    delivered: sent ? 'unknown' : 'no',
+    delivered: wasSent ? 'unknown' : 'no',
     cause: error,
     health: 'suspicious',
   });
@@ -114,9 +114,9 @@ export function codingFailed(coding: string, error: Error): GatewayError {
   return endpointUnavailable(reason, { delivered: 'unknown', health: 'suspicious', cause: error });
 }
 
-/** The gateway closed the connection. `sent`: as in connectionFailed. */
-export function connectionClosed(reason: string, sent: boolean): GatewayError {
-  return endpointUnavailable(reason, { delivered: sent ? 'unknown' : 'no' });
+/** The gateway closed the connection. `wasSent`: as in connectionFailed. */
+export function connectionClosed(reason: string, wasSent: boolean): GatewayError {
+  return endpointUnavailable(reason, { delivered: wasSent ? 'unknown' : 'no' });
 }
 
 /** True when the backend ended the connection before the answer. */

@@ -307,10 +307,10 @@ export class HttpCall implements AnswerSink {
   /** Cancels the request at the backend: in the modern era by closing the stream, else by a notification. */
   async #cancelOnBackend(): Promise<void> {
     const { session } = this.#conversation;
-    const sent = this.#wasSent;
+    const wasSent = this.#wasSent;
     const reason = this.#request.canceller?.cancelReason; // only set while the exchange is being unsubscribed
     this.#answer?.abort();
-    if (sent && session.handshake.era !== 'modern')
+    if (wasSent && session.handshake.era !== 'modern')
       await session.cancel(this.#id, this.#request.callerId ?? this.#conversation.ownerId, reason);
   }
 
