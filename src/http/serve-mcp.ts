@@ -3,8 +3,9 @@
 import type { Peer } from '../cluster/channel/peer-client.ts';
 import type { ForwardingPeers } from '../cluster/channel/peers.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
+import { nodeUnavailable } from '../domain/errors/node-errors.ts';
 import { tooManyMessages } from '../domain/errors/request-errors.ts';
-import { nodeUnavailable, sessionNotFound } from '../domain/errors/session-errors.ts';
+import { sessionNotFound } from '../domain/errors/session-errors.ts';
 import { isRepeatableMethod } from '../domain/mcp/mcp.ts';
 import { NotHolder } from '../domain/nodes/forwarding.ts';
 import { whenKnown } from '../domain/time/when-known.ts';

@@ -2,7 +2,7 @@
 // about a task to its instance, and refuses those about tasks of other owners. For a task that did not begin on this
 // node, the other nodes are asked once.
 
-import { tooMany } from '../domain/errors/session-errors.ts';
+import { tooMany } from '../domain/errors/request-errors.ts';
 import { isJsonObject, type JsonText } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Owner } from '../domain/mcp/client.ts';

@@ -8,7 +8,7 @@ import { DEFAULT_POLICY, type SessionFailover } from '../../../src/balancing/pol
 import type { SourcedEvent } from '../../../src/domain/calls/exchange.ts';
 import { backendUnavailable } from '../../../src/domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
-import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
+import { nodeUnavailable } from '../../../src/domain/errors/node-errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { ClientProfile } from '../../../src/domain/mcp/client.ts';
 import {

@@ -10,7 +10,7 @@ import * as assert from 'uvu/assert';
 import { PeerProber } from '../../../src/cluster/channel/peer-prober.ts';
 import { channelKeys } from '../../../src/cluster/channel/trust/channel-keys.ts';
 import { TokenVerifier } from '../../../src/cluster/channel/trust/peer-tokens.ts';
-import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
+import { nodeUnavailable } from '../../../src/domain/errors/node-errors.ts';
 import { newSessionId } from '../../../src/domain/nodes/life.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { becomes } from '../../helpers/eventually.ts';

@@ -20,8 +20,9 @@ import {
   reasonOf,
   rpcCodeOf,
 } from '../../../src/domain/errors/errors.ts';
+import { nodesNeedAllTemplates, nodeUnavailable } from '../../../src/domain/errors/node-errors.ts';
 import { registryFull } from '../../../src/domain/errors/registry-errors.ts';
-import { notWritable, validationFailed } from '../../../src/domain/errors/request-errors.ts';
+import { notWritable, tooMany, validationFailed } from '../../../src/domain/errors/request-errors.ts';
 import * as sessionErrors from '../../../src/domain/errors/session-errors.ts';
 import { closedEarly } from '../../../src/net/http1/response-parser.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -39,7 +40,7 @@ const ROWS: readonly (readonly [error: GatewayError, outcome: string, facts: obj
     '403 INSUFFICIENT_PERMISSIONS',
     { requiredPermissions: ['admin'] },
   ],
-  [sessionErrors.nodesNeedAllTemplates(), '403 INSUFFICIENT_PERMISSIONS', {}],
+  [nodesNeedAllTemplates(), '403 INSUFFICIENT_PERMISSIONS', {}],
   [registryFull('instances', 2), '400 REGISTRY_FULL', {}, 'The registry is full (2 instances):'],
   [
     sessionErrors.sessionLost('it is gone'),
@@ -57,13 +58,13 @@ const ROWS: readonly (readonly [error: GatewayError, outcome: string, facts: obj
   [sessionErrors.processLimit(64), '429 QUEUE_FULL', again(60), 'sessions.max_processes)'],
   [sessionErrors.dedicatedShareLimit(16), '429 QUEUE_FULL', again(5), 'sessions.share)'],
   [
-    sessionErrors.nodeUnavailable(undefined, 'it is away', 'no'),
+    nodeUnavailable(undefined, 'it is away', 'no'),
     '503 NODE_UNAVAILABLE',
     { ...again(1), reason: 'it is away', plainMessage: 'The node that has the session is unavailable.' },
     'The node that has the session is unavailable: it is away.',
   ],
   [
-    sessionErrors.tooMany('open subscriptions', { most: 10, isShare: true }),
+    tooMany('open subscriptions', { most: 10, isShare: true }),
     '429 QUEUE_FULL',
     again(60),
     'This caller has too many open subscriptions (10).',

@@ -5,7 +5,7 @@ import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { Peer } from '../../../src/cluster/channel/peer-client.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
-import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
+import { nodeUnavailable } from '../../../src/domain/errors/node-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events/events.ts';
 import type { ForwardedAnswer, ForwardedRequest } from '../../../src/domain/nodes/forwarding.ts';
 import type { ShownNode } from '../../../src/domain/nodes/nodes.ts';

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { invalidCredentials } from '../../../src/domain/errors/account-errors.ts';
-import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
+import { nodeUnavailable } from '../../../src/domain/errors/node-errors.ts';
 import { type ForwardedAnswer, type Forwarding, NotHolder } from '../../../src/domain/nodes/forwarding.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { relay } from '../../../src/http/forwarding/relay.ts';

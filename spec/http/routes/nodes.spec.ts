@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { Peer } from '../../../src/cluster/channel/peer-client.ts';
 import type { ForwardingPeers } from '../../../src/cluster/channel/peers.ts';
-import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
+import { nodeUnavailable } from '../../../src/domain/errors/node-errors.ts';
 import type { ForwardedAnswer, ForwardedRequest } from '../../../src/domain/nodes/forwarding.ts';
 import type { ShownNode } from '../../../src/domain/nodes/nodes.ts';
 import { objectOr } from '../../fixtures/wire.ts';

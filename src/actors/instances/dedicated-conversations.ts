@@ -6,11 +6,11 @@ import { createHash } from 'node:crypto';
 import { isOfSameUser } from '../../domain/accounts/account.ts';
 import { notConnected } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, reasonOf } from '../../domain/errors/errors.ts';
+import { tooMany } from '../../domain/errors/request-errors.ts';
 import {
   dedicatedShareLimit,
   extensionProcessLimit,
   processLimit,
-  tooMany,
 } from '../../domain/errors/session-errors.ts';
 import { eventOf, type GatewayEvent } from '../../domain/events/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';

@@ -5,14 +5,9 @@
 
 import { firstValueFrom, race } from 'rxjs';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
+import { nodeCutOff, nodeDraining } from '../../domain/errors/node-errors.ts';
 import { type EndReason, SESSION_ENDS } from '../../domain/errors/session-ends.ts';
-import {
-  nodeCutOff,
-  nodeDraining,
-  sessionEnded,
-  sessionLost,
-  sessionUnknown,
-} from '../../domain/errors/session-errors.ts';
+import { sessionEnded, sessionLost, sessionUnknown } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile, ShownSession } from '../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';

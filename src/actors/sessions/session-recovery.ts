@@ -3,7 +3,8 @@
 // a restart all clients come at once. Source: ADR 143.
 
 import { hasCode } from '../../domain/errors/errors.ts';
-import { nodeDraining, nodeUnavailable, tooMany } from '../../domain/errors/session-errors.ts';
+import { nodeDraining, nodeUnavailable } from '../../domain/errors/node-errors.ts';
+import { tooMany } from '../../domain/errors/request-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import { NotHolder } from '../../domain/nodes/forwarding.ts';

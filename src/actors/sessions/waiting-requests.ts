@@ -4,7 +4,8 @@
 import { Observable, type Subscriber } from 'rxjs';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
-import { sessionEnded, tooMany } from '../../domain/errors/session-errors.ts';
+import { tooMany } from '../../domain/errors/request-errors.ts';
+import { sessionEnded } from '../../domain/errors/session-errors.ts';
 import { QUEUED_PER_INSTANCE } from '../calls/wait-queue.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-core.ts';

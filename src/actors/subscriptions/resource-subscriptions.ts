@@ -8,7 +8,7 @@ import { countedIdOf } from '../../domain/accounts/account.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable, notConnected } from '../../domain/errors/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
-import { tooMany } from '../../domain/errors/session-errors.ts';
+import { tooMany } from '../../domain/errors/request-errors.ts';
 import { UserAmounts, UserShares } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';

@@ -3,7 +3,7 @@
 
 import type { ClusterCounts, HopOutcome } from '../../counts/cluster-counts.ts';
 import { asGatewayError, codeOf } from '../../domain/errors/errors.ts';
-import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
+import { nodeUnavailable } from '../../domain/errors/node-errors.ts';
 import { LinkedSet } from '../../domain/memory/linked-set.ts';
 import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../domain/nodes/forwarding.ts';
 import type { Clock } from '../../domain/time/clock.ts';

@@ -1,6 +1,6 @@
 // While it is in doubt whether the life of this node goes on, requests wait: others may have recovered its sessions.
 
-import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
+import { nodeUnavailable } from '../../domain/errors/node-errors.ts';
 import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
 import type { NodeRules } from './node-rules.ts';
 

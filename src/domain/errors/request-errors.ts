@@ -1,6 +1,7 @@
-// The errors of requests themselves: their routes, bodies and fields.
+// The errors of requests themselves: their routes, bodies and fields, and how many may be under way.
 
 import { LIMITS } from '../limits.ts';
+import type { Exceeded } from '../memory/user-shares.ts';
 import { cutText } from '../text.ts';
 import { type ErrorFacts, GatewayError, retryAfter, type ValidationItem } from './errors.ts';
 
@@ -53,6 +54,22 @@ export function tooManyMessages(): GatewayError {
 export function tooMuchUnread(): GatewayError {
   const message = 'Too much of your earlier answers is unread; read them, then try again.';
   return new GatewayError('QUEUE_FULL', message, retryAfter(1));
+}
+
+/** Retry-After when a limit of sessions, processes or subscriptions is reached: the next end is unknown. */
+export const ASK_AGAIN_SECONDS = 60;
+
+/**
+ * A bound of what may be open or under way at the same time is reached: that of all callers, or the share of this one.
+ * `what`: a plural, such as "open subscriptions".
+ */
+export function tooMany(
+  what: string,
+  { most, isShare }: Exceeded,
+  retryAfterSeconds = ASK_AGAIN_SECONDS,
+): GatewayError {
+  const message = `${isShare ? 'This caller has' : 'There are'} too many ${what} (${most}).`;
+  return new GatewayError('QUEUE_FULL', message, retryAfter(retryAfterSeconds));
 }
 
 export function unsupportedMediaType(contentType: string, accepted = 'application/json'): GatewayError {

@@ -1,8 +1,10 @@
-// The errors of sessions, of the nodes that have them, and of the bounds for each client.
+// The errors of sessions, and of the bounds for each client.
 
 import { LIMITS } from '../limits.ts';
 import type { Exceeded } from '../memory/user-shares.ts';
 import { GatewayError, retryAfter } from './errors.ts';
+import { nodeUnavailable } from './node-errors.ts';
+import { ASK_AGAIN_SECONDS } from './request-errors.ts';
 import { type EndReason, SESSION_ENDS } from './session-ends.ts';
 
 /** The session is unknown, has ended, or is another caller's; the error does not reveal which. */
@@ -33,9 +35,6 @@ export function sessionLost(reason: string): GatewayError {
     reason,
   });
 }
-
-/** Retry-After when a limit of sessions, processes or subscriptions is reached: the next end is unknown. */
-const ASK_AGAIN_SECONDS = 60;
 
 /** Too many sessions are open. The share of a caller has no Retry-After: the caller ends its own sessions. */
 export function sessionLimit({ most, isShare }: Exceeded): GatewayError {
@@ -83,60 +82,4 @@ export function extensionProcessLimit(): GatewayError {
 export function tooManyAwaitingClient(most: number): GatewayError {
   const message = `Too many calls (${most}) are waiting for client input.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
-}
-
-/**
- * A bound of what may be open or under way at the same time is reached: that of all callers, or the share of this one.
- * `what`: a plural, such as "open subscriptions".
- */
-export function tooMany(
-  what: string,
-  { most, isShare }: Exceeded,
-  retryAfterSeconds = ASK_AGAIN_SECONDS,
-): GatewayError {
-  const message = `${isShare ? 'This caller has' : 'There are'} too many ${what} (${most}).`;
-  return new GatewayError('QUEUE_FULL', message, retryAfter(retryAfterSeconds));
-}
-
-/** Draining concerns all templates, because a node serves them all. */
-export function nodesNeedAllTemplates(): GatewayError {
-  const message = 'Callers with a list of templates or tools cannot drain or resume a node.';
-  return new GatewayError('INSUFFICIENT_PERMISSIONS', message);
-}
-
-export function nodeNotFound(id: string): GatewayError {
-  return new GatewayError('NOT_FOUND', `No node "${id}" is known. GET /gateway/nodes lists the nodes.`);
-}
-
-/**
- * The node that holds the session is away, or does not answer; undefined where it is not known which. `unknown`: the request
- * may have reached it.
- */
-export function nodeUnavailable(
-  node: string | undefined,
-  reason: string,
-  delivered: 'no' | 'unknown',
-): GatewayError {
-  const plain = 'The node that has the session is unavailable';
-  const named = node === undefined ? plain : `The node "${node}", which has the session, is unavailable`;
-  const facts = { ...retryAfter(1), delivered, reason, plainMessage: `${plain}.` };
-  return new GatewayError('NODE_UNAVAILABLE', `${named}: ${reason}.`, facts);
-}
-
-/** The node is drained, see Readiness.drain. */
-export function nodeDraining(): GatewayError {
-  return new GatewayError(
-    'NODE_UNAVAILABLE',
-    'This node is draining, and takes no new sessions.',
-    retryAfter(5),
-  );
-}
-
-/** The database has no row of what it opens now, and other nodes would answer 404. */
-export function nodeCutOff(): GatewayError {
-  return new GatewayError(
-    'NODE_UNAVAILABLE',
-    'This node does not reach the database that other nodes have, and takes no new sessions.',
-    retryAfter(5),
-  );
 }

@@ -6,7 +6,7 @@ import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { backendTimeout, openingCancelled } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
-import { tooMany } from '../../domain/errors/session-errors.ts';
+import { tooMany } from '../../domain/errors/request-errors.ts';
 import type { InstanceDefinition, InstanceInput } from '../../domain/instances/instance.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import { aborted, type Clock } from '../../domain/time/clock.ts';

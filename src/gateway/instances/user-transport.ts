@@ -32,7 +32,7 @@ import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
-import { tooMany } from '../../domain/errors/session-errors.ts';
+import { tooMany } from '../../domain/errors/request-errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { TransportKind } from '../../domain/instances/transport-kinds.ts';
 import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';

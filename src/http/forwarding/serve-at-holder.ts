@@ -3,7 +3,7 @@
 // be lost to a third node.
 
 import type { Peer } from '../../cluster/channel/peer-client.ts';
-import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
+import { nodeUnavailable } from '../../domain/errors/node-errors.ts';
 import { NotHolder } from '../../domain/nodes/forwarding.ts';
 import { type Clock, sleep } from '../../domain/time/clock.ts';
 

@@ -7,7 +7,7 @@ import { ANONYMOUS, mayDo, type Principal } from '../../domain/accounts/account.
 import { mayUseInView } from '../../domain/accounts/rights.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { databaseUnavailable, gatewayStarting, shuttingDown } from '../../domain/errors/gateway-errors.ts';
-import { nodeDraining } from '../../domain/errors/session-errors.ts';
+import { nodeDraining } from '../../domain/errors/node-errors.ts';
 import { countHealth, type InstanceState } from '../../domain/instances/instance.ts';
 import { callable } from '../../domain/lists/listed-tools.ts';
 import type { WithheldItem } from '../../domain/mcp/mcp.ts';

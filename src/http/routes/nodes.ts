@@ -4,7 +4,7 @@
 import Type, { type Static } from 'typebox';
 import { cannotBeAsked } from '../../cluster/channel/ask-peer.ts';
 import { hasAllTemplates } from '../../domain/accounts/rights.ts';
-import { nodeNotFound, nodesNeedAllTemplates } from '../../domain/errors/session-errors.ts';
+import { nodeNotFound, nodesNeedAllTemplates } from '../../domain/errors/node-errors.ts';
 import { foreignBy, NODE_STATES, type ShownNode } from '../../domain/nodes/nodes.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';

@@ -1,7 +1,7 @@
 // Examines the servers of a template for faults. It runs here, since only the gateway has their addresses and secrets.
 
 import Type from 'typebox';
-import { tooMany } from '../../domain/errors/session-errors.ts';
+import { tooMany } from '../../domain/errors/request-errors.ts';
 import { callable } from '../../domain/lists/listed-tools.ts';
 import { DENIED_NETWORKS } from '../../domain/registration/endpoint.ts';
 import type { Finding } from '../../gateway/doctor/faults.ts';

@@ -10,9 +10,10 @@ import {
   userNotFound,
 } from '../../domain/errors/account-errors.ts';
 import type { GatewayError, ValidationItem } from '../../domain/errors/errors.ts';
+import { nodeNotFound } from '../../domain/errors/node-errors.ts';
 import { serverNotFound, templateNotFound, viewNotFound } from '../../domain/errors/registry-errors.ts';
 import { routeNotFound, validationFailed } from '../../domain/errors/request-errors.ts';
-import { nodeNotFound, sessionUnknown } from '../../domain/errors/session-errors.ts';
+import { sessionUnknown } from '../../domain/errors/session-errors.ts';
 import type { Shape } from '../../domain/errors/validation.ts';
 import { InstanceId } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';

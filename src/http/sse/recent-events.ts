@@ -2,7 +2,7 @@
 
 import { Observable, type Subscriber } from 'rxjs';
 import type { Principal } from '../../domain/accounts/account.ts';
-import { tooMany } from '../../domain/errors/session-errors.ts';
+import { tooMany } from '../../domain/errors/request-errors.ts';
 import { EVENTS, type GatewayEvent, writtenFields } from '../../domain/events/events.ts';
 import { UserShares } from '../../domain/memory/user-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';

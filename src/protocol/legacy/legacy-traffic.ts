@@ -5,7 +5,7 @@
 import type { Observable, Subscription } from 'rxjs';
 import type { CallReport, Canceller, SourcedEvent } from '../../domain/calls/exchange.ts';
 import { backendUnavailable } from '../../domain/errors/backend-errors.ts';
-import { tooMany } from '../../domain/errors/session-errors.ts';
+import { tooMany } from '../../domain/errors/request-errors.ts';
 import type { JsonValue } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import {

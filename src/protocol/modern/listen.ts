@@ -2,7 +2,8 @@
 // closes. `Backends.changes` gathers the changes. Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
 import { EMPTY, Subscription } from 'rxjs';
-import { declarationsTooLarge, tooMany } from '../../domain/errors/session-errors.ts';
+import { tooMany } from '../../domain/errors/request-errors.ts';
+import { declarationsTooLarge } from '../../domain/errors/session-errors.ts';
 import {
   fieldValue,
   isJsonObject,
