@@ -52,9 +52,10 @@ for (const [what, delivered, repeats] of [
   });
 }
 
-test('emits one final event, which is the end of an attempt if one is under way', () => {
-  const ref = { id: 'a', serverId: 'a' };
-  const end = { durationMs: 3, error: undefined };
+test('emits one final event, which is the end of an attempt if one is under way', async () => {
+  await harness.add('a');
+  const ref = harness.ref('a');
+  const end = { waitMs: 0, durationMs: 3, error: undefined };
   const types = (report: (events: CallEvents) => void) => {
     const emitted: unknown[] = [];
     const emit = (event: GatewayEvent) =>
@@ -64,8 +65,8 @@ test('emits one final event, which is the end of an attempt if one is under way'
   };
   assert.equal(
     types((events) => {
-      const first = { ref, number: events.sent(), waitMs: 0 };
-      const second = { ref, number: events.sent(), waitMs: 0 };
+      const first = { ref, number: events.sent() };
+      const second = { ref, number: events.sent() };
       events.refused('QUEUE_FULL', 1);
       events.finished(second, { ...end, outcome: 'result' }, true);
       events.finished(first, { ...end, outcome: 'failed' }, true);

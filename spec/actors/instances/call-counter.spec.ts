@@ -20,6 +20,7 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('parts of an instance');
 const ended = (outcome: AttemptEnding['outcome'], durationMs = 10): AttemptEnding => ({
   outcome,
+  waitMs: 0,
   durationMs,
   error: undefined,
 });

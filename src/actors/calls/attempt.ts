@@ -21,7 +21,7 @@ import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domai
 import { QUESTION_REFUSALS, type ServerRequest, serverRequest } from '../../domain/mcp/client.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
-import type { AttemptEnding } from './call-events.ts';
+import type { AttemptEnding, AttemptRef } from './call-events.ts';
 import type { AttemptPlan } from './call-route.ts';
 import type { Deadline } from './deadline.ts';
 
@@ -52,14 +52,11 @@ export interface AttemptedCall {
  * One attempt of a call, as the observer of its exchange. The call gets exactly one answer or failure from it, and
  * neither if the caller leaves before.
  */
-export class Attempt implements Observer<ExchangeEvent> {
+export class Attempt implements AttemptRef, Observer<ExchangeEvent> {
   readonly ref: InstanceRef;
   readonly plan: AttemptPlan;
   readonly sent: SentCall<InstanceRef>;
-  /** The position of the attempt in its call: 1 for the first one. */
   readonly number: number;
-  /** Time from the arrival of the call to the start of this attempt, in ms. */
-  readonly waitMs: number;
   /** True when the backend may get the same request twice without harm. */
   readonly isRepeatable: boolean;
   readonly #call: AttemptedCall;
@@ -94,7 +91,6 @@ export class Attempt implements Observer<ExchangeEvent> {
     this.plan = plan;
     this.sent = group.pool.outliers.sent(ref);
     this.number = number;
-    this.waitMs = this.sent.atMs - call.deadline.beganAtMs;
     this.isRepeatable = isRepeatable(plan.request, ref);
     this.#ownerId = ownerIdOf(plan.request);
     this.#trace = parent?.attempt({
@@ -140,8 +136,13 @@ export class Attempt implements Observer<ExchangeEvent> {
       this.#outcome = 'failed';
       this.#error = overdue;
     }
-    const durationMs = this.#call.now() - this.sent.atMs;
-    const ending: AttemptEnding = { outcome: this.#outcome, durationMs, error: this.#error };
+    const { atMs } = this.sent;
+    const ending: AttemptEnding = {
+      outcome: this.#outcome,
+      waitMs: atMs - this.#call.deadline.beganAtMs,
+      durationMs: this.#call.now() - atMs,
+      error: this.#error,
+    };
     this.ref.calls.end(this.#ownerId, ending);
     this.ref.callEnded(ending.error);
     this.#trace?.ended(ending.error?.code);

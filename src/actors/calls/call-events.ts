@@ -7,8 +7,8 @@ import { type ExchangeRequest, ownerIdOf, toolOf } from '../../domain/calls/exch
 import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import type { ErrorCode, GatewayError } from '../../domain/errors/errors.ts';
 import type { GatewayEvent } from '../../domain/events/events.ts';
-import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
 
 /** What a call is before it has a route. `number` counts the calls of this gateway process from 1. */
 export interface StartedCall {
@@ -17,20 +17,16 @@ export interface StartedCall {
   readonly request: ExchangeRequest;
 }
 
-/** One attempt, as its events name it. */
-export interface Attempted {
-  readonly ref: Pick<InstanceDefinition, 'id' | 'serverId'>;
+/** One attempt, or a failed opening before one. `number`: its position in its call, 1 for the first one. */
+export interface AttemptRef {
+  readonly ref: InstanceRef;
   readonly number: number;
 }
 
-/** An attempt whose request was sent. */
-interface SentAttempt extends Attempted {
-  readonly waitMs: number;
-}
-
-/** The result of an attempt. */
+/** The result of an attempt whose request was sent. `waitMs`: from the arrival of the call to the start of the attempt. */
 export interface AttemptEnding {
   readonly outcome: CallOutcome;
+  readonly waitMs: number;
   readonly durationMs: number;
   readonly error: GatewayError | undefined;
 }
@@ -88,20 +84,18 @@ export class CallEvents {
   }
 
   /** Reports that the call goes on after the failure of this attempt. */
-  retried({ ref: { id, serverId }, number: attempt }: Attempted, code: ErrorCode): void {
+  retried({ ref: { id, serverId }, number: attempt }: AttemptRef, code: ErrorCode): void {
     const retried = this.#event('call.retried', 'exchange.retried');
     this.#emit({ ...retried, instanceId: id, serverId, attempt, code });
   }
 
   /** Reports the end of an attempt. `isOver`: the call has ended with it. */
-  finished(attempted: SentAttempt, ending: AttemptEnding, isOver: boolean): void {
+  finished(at: AttemptRef, ending: AttemptEnding, isOver: boolean): void {
     this.#underWay -= 1;
     const isLast = isOver && !this.#hasEnded;
     if (isLast) this.#hasEnded = true;
     this.#emit(
-      isLast
-        ? this.#endOf('call.finished', attempted, ending)
-        : this.#endOf('attempt.finished', attempted, ending),
+      isLast ? this.#endOf('call.finished', at, ending) : this.#endOf('attempt.finished', at, ending),
     );
   }
 
@@ -111,8 +105,8 @@ export class CallEvents {
    */
   #endOf<T extends 'call.finished' | 'attempt.finished'>(
     type: T,
-    { ref, number: attempt, waitMs }: SentAttempt,
-    { outcome, durationMs, error }: AttemptEnding,
+    { ref, number: attempt }: AttemptRef,
+    { outcome, waitMs, durationMs, error }: AttemptEnding,
   ) {
     const { template, number, request } = this.#call;
     const tool = toolOf(request);

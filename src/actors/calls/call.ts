@@ -10,7 +10,7 @@ import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { type ExchangeRequest, ownerIdOf, type SourcedEvent, toolOf } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
-import { isRepeatable, mayHedge } from '../../domain/calls/retry-rules.ts';
+import { type CallFailure, isRepeatable, mayHedge } from '../../domain/calls/retry-rules.ts';
 import { backendTimeout, queueFull } from '../../domain/errors/backend-errors.ts';
 import { asGatewayError, atInstance, type GatewayError, moreTelling } from '../../domain/errors/errors.ts';
 import { shuttingDown } from '../../domain/errors/gateway-errors.ts';
@@ -19,7 +19,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { noInstanceError } from '../no-instance.ts';
 import { Attempt, type AttemptedCall } from './attempt.ts';
 import { Attempts } from './attempts.ts';
-import type { AttemptEnding, CallEvents, StartedCall } from './call-events.ts';
+import type { AttemptEnding, AttemptRef, CallEvents, StartedCall } from './call-events.ts';
 import type {
   AttemptPlan,
   CallDeps,
@@ -30,7 +30,7 @@ import type {
   StepReason,
 } from './call-route.ts';
 import { Deadline, type TimedCall } from './deadline.ts';
-import { type FailedAttempt, Retries } from './retries.ts';
+import { Retries } from './retries.ts';
 import type { QueueEntry, QueueTarget } from './wait-queue.ts';
 import { WantedTool } from './wanted-tool.ts';
 
@@ -287,8 +287,8 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   }
 
   #answer(ref: InstanceRef, event: FinalEvent, waitMs: number): void {
-    const ending = { outcome: event.kind, durationMs: this.#passedMs - waitMs, error: undefined };
-    this.#events.finished({ ref, number: this.#events.sent(), waitMs }, ending, true);
+    const ending = { outcome: event.kind, waitMs, durationMs: this.#passedMs - waitMs, error: undefined };
+    this.#events.finished({ ref, number: this.#events.sent() }, ending, true);
     this.#subscriber.next({ event, instanceId: ref.id, serverId: ref.serverId });
     this.#subscriber.complete();
   }
@@ -326,7 +326,11 @@ export class Call implements QueueEntry, RunningCall, AttemptedCall, TimedCall {
   }
 
   /** Goes on after a failure as `nextAfter` says. All failed calls pass here; silent ones are handled in #abandonSilent. */
-  #continue(at: FailedAttempt, error: GatewayError, plan?: AttemptPlan): void {
+  #continue(
+    at: AttemptRef & Pick<CallFailure, 'isRepeatable'>,
+    error: GatewayError,
+    plan?: AttemptPlan,
+  ): void {
     const { route } = this.#input;
     const conversation = plan && route.wasOpenBefore?.(plan) ? 'kept' : 'fresh';
     const own = this.#isAnswering ? 'answering' : undefined;

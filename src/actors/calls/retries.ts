@@ -6,18 +6,11 @@ import { type AfterFailure, type CallFailure, nextAfter } from '../../domain/cal
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { Attempted, CallEvents } from './call-events.ts';
+import type { AttemptRef, CallEvents } from './call-events.ts';
 import type { RetryBudget } from './retry-budget.ts';
 
 /** Time after a failure within which an instance of another node learns whether that node can be reached, in ms. */
 const LINK_KNOWN_MS = 10;
-
-/** A failed attempt, or a failed opening before one. */
-export interface FailedAttempt extends Attempted {
-  readonly ref: InstanceRef;
-  /** True when the backend may get the same request twice without harm. */
-  readonly isRepeatable: boolean;
-}
 
 /** Counts the failures, retries and hedges of one call, and pays for them from the retry budget. */
 export class Retries {
@@ -31,7 +24,7 @@ export class Retries {
   /** The last failure of an attempt, or of the opening before it; undefined while none has failed. */
   failure: GatewayError | undefined;
   /** The last failed attempt and its error, until its retry is reported. */
-  #last: { readonly failed: FailedAttempt; readonly error: GatewayError } | undefined;
+  #last: { readonly failed: AttemptRef; readonly error: GatewayError } | undefined;
   /** True when a retry after the last failure costs budget that is not taken yet. */
   #needsBudget = false;
   /** True when the budget for the next hedge is taken. */
@@ -53,7 +46,7 @@ export class Retries {
    * the request arrived; if an earlier attempt may have delivered it, the recorded failure says `unknown`. `bound`: the
    * only instance that may answer.
    */
-  decide(at: FailedAttempt, failed: CallFailure, bound: InstanceRef | undefined): AfterFailure {
+  decide(at: AttemptRef, failed: CallFailure, bound: InstanceRef | undefined): AfterFailure {
     const { error, progress } = failed;
     const next = nextAfter(failed, {
       attemptsLeft: this.attemptsLeft,
@@ -67,7 +60,7 @@ export class Retries {
   }
 
   /** Records a failure. `bound`: the only instance that may answer; undefined while other attempts are under way. */
-  noteFailure(failed: FailedAttempt, error: GatewayError, bound: InstanceRef | undefined): void {
+  noteFailure(failed: AttemptRef, error: GatewayError, bound: InstanceRef | undefined): void {
     if (error.delivered === 'unknown') this.#uncertainAt ??= bound;
     const isUncertain = error.delivered === 'no' && this.failure?.delivered === 'unknown';
     this.failure = atInstance(isUncertain ? perhapsDelivered(error) : error, failed.ref.id);
@@ -121,7 +114,7 @@ export class Retries {
     this.#isHedgePaid = false;
   }
 
-  reportHedge(silent: FailedAttempt, error: GatewayError): void {
+  reportHedge(silent: AttemptRef, error: GatewayError): void {
     this.#isHedgePaid = false;
     this.#report(silent, error);
   }
@@ -131,7 +124,7 @@ export class Retries {
     return this.#uncertainAt === bound ? 'here' : 'earlier';
   }
 
-  #report(failed: FailedAttempt, { code }: GatewayError): void {
+  #report(failed: AttemptRef, { code }: GatewayError): void {
     this.#last = undefined;
     this.attemptsLeft -= 1;
     this.#events.retried(failed, code);

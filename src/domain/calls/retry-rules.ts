@@ -30,13 +30,11 @@ export interface CallHistory {
   readonly retriesMade: number;
   /** True after a failure that did not count: see `reopen`. */
   readonly hasReopened: boolean;
-  /** The earlier attempts of a bound call; undefined unless only one instance may answer at the moment. */
-  readonly bound: BoundHistory | undefined;
-}
-
-/** The place where an earlier attempt of a bound call may have arrived: this instance, one that the session has left, or none. */
-interface BoundHistory {
-  readonly mayHaveArrived: 'here' | 'earlier' | false;
+  /**
+   * Where an earlier attempt may have arrived: at this instance, at one that the session has left, or at none. Undefined unless
+   * only one instance may answer at the moment.
+   */
+  readonly bound: { readonly mayHaveArrived: 'here' | 'earlier' | false } | undefined;
 }
 
 /**
