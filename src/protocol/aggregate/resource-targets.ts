@@ -7,7 +7,7 @@ import type { Client, Owner } from '../../domain/mcp/client.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { SerialQueue } from '../../domain/time/serial-queue.ts';
-import { inGroups } from '../../domain/time/task-groups.ts';
+import { eachInGroups } from '../../domain/time/task-groups.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { isTooLong } from '../client-bounds.ts';
 import { composedUri, isOfSkill, ownedAs, partsOfComposed, type ResourceTarget } from './composed-uris.ts';
@@ -22,8 +22,6 @@ const MAX_PATTERNS = 1_000;
 const MAX_PATTERN_CHARACTERS = 2_048;
 /** The most times that a URI is composed, because another template lists one that is like the composed one. */
 const MAX_COMPOSED = 3;
-/** Items of one task. */
-const GROUP_ITEMS = 100;
 /** The extension of skills. */
 export const SKILLS = 'skills';
 
@@ -129,12 +127,13 @@ export class ResourceTargets {
     const field = KEY_FIELDS[list];
     const seen = new Set<string>();
     const shown: JsonObject[] = [];
-    await this.#inTasks(items, ({ template, item }) => {
+    const show = ({ template, item }: (typeof items)[number]): void => {
       const own = String(item[field]);
       const uri = this.shown(template, own, owner);
       if (seen.size === seen.add(uri).size) return;
       shown.push(uri === own ? item : { ...item, [field]: uri });
-    });
+    };
+    await eachInGroups(items, show, this.#deps.scheduler);
     return shown;
   }
 
@@ -289,10 +288,6 @@ export class ResourceTargets {
     await this.#learn(list, await lists.gather(list, templates(client.owner), client), client);
   }
 
-  #inTasks<T>(items: readonly T[], visit: (item: T) => void): Promise<void> {
-    return this.#deps.scheduler.each(inGroups(items, GROUP_ITEMS), (group) => group.forEach(visit));
-  }
-
   /** Resolves with true when there are pages of MCP Apps. */
   async #learn(list: ListField, gathered: readonly GatheredList[], { owner }: Client): Promise<boolean> {
     if (list === 'prompts') return false;
@@ -357,20 +352,22 @@ export class ResourceTargets {
     const read = new Set(isComplete ? found.map(({ template }) => template) : []);
     const having = new Map<string, Set<string>>();
     const listed = found.flatMap(({ template, uris }) => uris.map((uri) => ({ template, uri })));
-    await this.#inTasks(listed, ({ template, uri }) => {
+    const collect = ({ template, uri }: ResourceTarget): void => {
       const key = ownedAs(uri);
       const templates =
         having.get(key) ?? new Set([...(known.get(key) ?? [])].filter((each) => !read.has(each)));
       having.set(key, templates.add(template));
-    });
-    await this.#inTasks([...having], ([key, templates]) => {
+    };
+    await eachInGroups(listed, collect, this.#deps.scheduler);
+    const note = ([key, templates]: readonly [string, ReadonlySet<string>]): void => {
       const before = known.get(key);
       if (before?.size === templates.size && [...before].every((each) => templates.has(each))) return;
       known.set(key, templates);
       this.#version += 1;
       const all = Object.values(this.#having).flatMap((each) => [...(each.get(key) ?? [])]);
       this.#hasShared ||= new Set(all).size > 1;
-    });
+    };
+    await eachInGroups(having, note, this.#deps.scheduler);
   }
 
   /** The URI templates of the template that fit. */
