@@ -1,31 +1,26 @@
-// The URIs of an aggregate: the templates that have a resource, the shown form of its URI, and the target of a URI. It reads the
-// lists of resources, of URI templates, of tools with pages and of skills. Source: ADR 234.
+// The URIs of an aggregate: the shown form of a resource's URI, and the target of a URI. It reads the lists of resources, of URI
+// templates, of tools with pages and of skills; learned-uris.ts has what they say. Source: ADR 234.
 
 import type { JsonObject } from '../../domain/json/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import { SerialQueue } from '../../domain/time/serial-queue.ts';
 import { eachInGroups } from '../../domain/time/task-groups.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { isTooLong } from '../client-bounds.ts';
-import { composedUri, isOfSkill, ownedAs, partsOfComposed, type ResourceTarget } from './composed-uris.ts';
+import { composedUri, isOfSkill, partsOfComposed, type ResourceTarget } from './composed-uris.ts';
 import { KEY_FIELDS } from './items.ts';
+import { type FoundUris, LearnedUris, type LearnedUrisDeps } from './learned-uris.ts';
 import type { AggregateLists, GatheredList } from './lists.ts';
 import { appPageOf, isPage, withPage } from './mcp-apps.ts';
 
-const MAX_REMEMBERED = 50_000;
 const MAX_READERS = 10_000;
-/** URI templates remembered of one template: each is tried for a resource that no template lists. */
-const MAX_PATTERNS = 1_000;
-const MAX_PATTERN_CHARACTERS = 2_048;
 /** The most times that a URI is composed, because another template lists one that is like the composed one. */
 const MAX_COMPOSED = 3;
 /** The extension of skills. */
 export const SKILLS = 'skills';
 
-export interface ResourceTargetsDeps {
+export interface ResourceTargetsDeps extends LearnedUrisDeps {
   readonly lists: Pick<AggregateLists, 'offers' | 'announces' | 'gather'>;
   /** The templates of a caller, in their order. */
   readonly templates: (owner: Owner) => readonly string[];
@@ -33,55 +28,28 @@ export interface ResourceTargetsDeps {
   readonly mayRead?: (template: string, uri: string) => boolean;
   /** False for a template of which this caller gets nothing, though `templates` has it. URIs are shown to all callers alike. */
   readonly mayUse?: (owner: Owner, template: string) => boolean;
-  /** False for a tool that is not served. Default: all are. */
-  readonly takesTool?: (template: string, name: string) => boolean;
-  /** Runs the tasks in which lists are learned and shown. */
-  readonly scheduler: TaskScheduler;
 }
-
-interface FoundUris {
-  readonly template: string;
-  readonly uris: readonly string[];
-}
-
-/** The source that says that a template has a URI. */
-type UriSource = 'listed' | 'pages' | 'skills';
 
 /** Remembers the lists of all callers; each answer respects the permissions of its caller. */
 export class ResourceTargets {
   readonly #deps: ResourceTargetsDeps;
-  /** The templates that have a URI or skill, by that: they list it, or a tool of theirs has it as its page. */
-  readonly #having: Readonly<Record<UriSource, LruMap<ReadonlySet<string>>>> = {
-    // When one list pushes entries out, the other lists have to be learned again.
-    listed: new LruMap(MAX_REMEMBERED, () => this.#forgetOthers()),
-    pages: new LruMap(MAX_REMEMBERED),
-    skills: new LruMap(MAX_REMEMBERED),
-  };
-  /** The literals of the URI templates that a template lists, by template. */
-  readonly #patterns = new LruMap<LruMap<readonly string[]>>(LIMITS.templates);
   /** Ids of the callers for which the resources of the aggregate were read. */
   readonly #readers = new LruMap<true>(MAX_READERS);
-  /** The newest lists of all, which are learned or being learned: streams with unknown URIs read the same ones again and again. */
-  readonly #learned = new Map<ListField, Learned>();
-  /** Lists are learned one after another, each in several turns. */
-  readonly #queue = new SerialQueue();
-  /** The list that is being learned. */
-  #current: ListField | undefined;
-  #version = 0;
-  #hasShared = false;
+  readonly #learned: LearnedUris;
 
   constructor(deps: ResourceTargetsDeps) {
     this.#deps = deps;
+    this.#learned = new LearnedUris(deps);
   }
 
   /** A number that changes when a template was found to have a URI, or not to have it any more. */
   get version(): number {
-    return this.#version;
+    return this.#learned.version;
   }
 
   /** False when no URI was ever found at two templates. */
   get hasShared(): boolean {
-    return this.#hasShared;
+    return this.#learned.hasShared;
   }
 
   /**
@@ -101,7 +69,7 @@ export class ResourceTargets {
 
   /** Learns which of the templates have a skill: the templates that were read and list it now. */
   learnSkills(found: readonly FoundUris[]): Promise<void> {
-    return this.#queue.take(() => this.#note('skills', found));
+    return this.#learned.learnSkills(found);
   }
 
   /** The URI of a resource of a template, or the URI template of several, as the caller sees it. */
@@ -204,12 +172,12 @@ export class ResourceTargets {
   #known(uri: string, owner: Owner, templates = this.#deps.templates(owner)): ResourceTarget | undefined {
     const isListed = (template: string, own: string) => this.#mayReadListed(template, own, owner);
     const fits = (template: string, own: string) =>
-      this.#patternsOf(template, own).length > 0 &&
+      this.#learned.patternsOf(template, own).length > 0 &&
       this.isServed(template, own) &&
       this.#offers(template, owner);
     const fitsAsShown = (template: string, own: string) =>
       fits(template, own) &&
-      this.#patternsOf(template, own).some((each) => this.shown(template, each, owner) !== each);
+      this.#learned.patternsOf(template, own).some((each) => this.shown(template, each, owner) !== each);
     const plain = (): ResourceTarget | undefined => {
       const template = templates.find((each) => fits(each, uri));
       return template === undefined ? undefined : { template, uri };
@@ -254,9 +222,7 @@ export class ResourceTargets {
   }
 
   #isShared(uri: string, owner: Owner, template: string): boolean {
-    const key = ownedAs(uri);
-    const having = Object.values(this.#having).map((source) => source.get(key)?.size ?? 0);
-    if (having.reduce((sum, size) => sum + size) < 2) return false;
+    if (!this.#learned.mayBeShared(uri)) return false;
     const templates = this.#deps.templates(owner).filter((each) => this.#has(each, uri, owner));
     return templates.length > 1 && templates.includes(template);
   }
@@ -266,12 +232,11 @@ export class ResourceTargets {
    * another server.
    */
   #has(template: string, uri: string, owner: Owner): boolean {
-    const key = ownedAs(uri);
-    const { listed, pages, skills } = this.#having;
-    if (pages.get(key)?.has(template)) return this.#offers(template, owner);
-    if (!this.isServed(template, uri)) return false;
-    if (listed.get(key)?.has(template)) return this.#offers(template, owner);
-    return skills.get(key)?.has(template) === true && this.#deps.lists.announces(SKILLS, template, owner);
+    const source = this.#learned.sourceOf(uri, template);
+    if (source === undefined || (source !== 'pages' && !this.isServed(template, uri))) return false;
+    return source === 'skills'
+      ? this.#deps.lists.announces(SKILLS, template, owner)
+      : this.#offers(template, owner);
   }
 
   /** False for a template without an instance that offers resources. */
@@ -294,124 +259,10 @@ export class ResourceTargets {
     const complete = gathered.filter(({ missing }) => missing === undefined);
     // A list of the tools that its caller may call says nothing about the pages of others.
     const isWhole = list !== 'tools' || owner.tools === undefined;
-    const known = isWhole ? this.#learned.get(list) : undefined;
-    const isKnown = known !== undefined && isSameList(known.lists, complete);
-    const hasPages = await (isKnown ? known.hasPages : this.#learnNew(list, complete, isWhole));
+    const hasPages = await this.#learned.learn(list, complete, isWhole);
     if (list === 'resources') this.#readers.set(owner.id, true);
     return hasPages;
   }
-
-  async #learnNew(
-    list: Exclude<ListField, 'prompts'>,
-    complete: readonly GatheredList[],
-    isWhole: boolean,
-  ): Promise<boolean> {
-    const found = list === 'tools' ? this.#pagesIn(complete) : urisIn(list, complete);
-    if (list === 'tools' && found.length === 0) return false;
-    const hasPages = this.#queue.take(() => this.#learnFound(list, found, isWhole));
-    if (isWhole) {
-      const lists = complete.map(({ template, items }) => ({ template, items: new WeakRef(items) }));
-      const learned = { lists, hasPages };
-      this.#learned.set(list, learned);
-      hasPages.catch(() => this.#learned.get(list) === learned && this.#learned.delete(list));
-    }
-    return hasPages;
-  }
-
-  readonly #forgetOthers = (): void => {
-    for (const list of this.#learned.keys()) if (list !== this.#current) this.#learned.delete(list);
-  };
-
-  /** The pages of MCP Apps, by template; empty when no template has any. */
-  #pagesIn(complete: readonly GatheredList[]): readonly FoundUris[] {
-    const { takesTool = () => true } = this.#deps;
-    const found = complete.map(({ template, items }) => ({
-      template,
-      uris: items.flatMap((tool) => {
-        const page = appPageOf(tool); // few have one, and globs are matched for these only
-        return page !== undefined && takesTool(template, String(tool.name)) ? page : [];
-      }),
-    }));
-    return found.some(({ uris }) => uris.length > 0) ? found : [];
-  }
-
-  async #learnFound(
-    list: Exclude<ListField, 'prompts'>,
-    found: readonly FoundUris[],
-    isWhole: boolean,
-  ): Promise<boolean> {
-    this.#current = list;
-    if (list === 'resourceTemplates') for (const each of found) this.#learnPatterns(each);
-    await this.#note(list === 'tools' ? 'pages' : 'listed', found, isWhole);
-    return list === 'tools' || (list === 'resources' && found.some(({ uris }) => uris.some(isPage)));
-  }
-
-  /** Notes which templates have the found targets. `isComplete`: targets that these templates do not list are dropped. */
-  async #note(source: UriSource, found: readonly FoundUris[], isComplete = true): Promise<void> {
-    const known = this.#having[source];
-    const read = new Set(isComplete ? found.map(({ template }) => template) : []);
-    const having = new Map<string, Set<string>>();
-    const listed = found.flatMap(({ template, uris }) => uris.map((uri) => ({ template, uri })));
-    const collect = ({ template, uri }: ResourceTarget): void => {
-      const key = ownedAs(uri);
-      const templates =
-        having.get(key) ?? new Set([...(known.get(key) ?? [])].filter((each) => !read.has(each)));
-      having.set(key, templates.add(template));
-    };
-    await eachInGroups(listed, collect, this.#deps.scheduler);
-    const note = ([key, templates]: readonly [string, ReadonlySet<string>]): void => {
-      const before = known.get(key);
-      if (before?.size === templates.size && [...before].every((each) => templates.has(each))) return;
-      known.set(key, templates);
-      this.#version += 1;
-      const all = Object.values(this.#having).flatMap((each) => [...(each.get(key) ?? [])]);
-      this.#hasShared ||= new Set(all).size > 1;
-    };
-    await eachInGroups(having, note, this.#deps.scheduler);
-  }
-
-  /** The URI templates of the template that fit. */
-  #patternsOf(template: string, uri: string): readonly string[] {
-    const patterns = this.#patterns.get(template)?.entries() ?? [];
-    return [...patterns].flatMap(([uriTemplate, literals]) =>
-      fitsBetween(literals, uri) ? uriTemplate : [],
-    );
-  }
-
-  #learnPatterns({ template, uris }: { readonly template: string; readonly uris: readonly string[] }): void {
-    const patterns = new LruMap<readonly string[]>(MAX_PATTERNS);
-    for (const uri of uris)
-      if (uri.length <= MAX_PATTERN_CHARACTERS) patterns.set(uri, uri.split(EXPRESSION));
-    this.#patterns.set(template, patterns);
-  }
-}
-
-interface Learned {
-  /** Weak: they are as long as the lists of the aggregate. */
-  readonly lists: readonly { readonly template: string; readonly items: WeakRef<readonly JsonObject[]> }[];
-  /** Whether there are pages of MCP Apps. */
-  readonly hasPages: Promise<boolean>;
-}
-
-function isSameList(known: Learned['lists'], lists: readonly GatheredList[]): boolean {
-  return (
-    known.length === lists.length &&
-    known.every(({ template, items }, index) => {
-      const list = lists[index];
-      return template === list?.template && items.deref() === list.items;
-    })
-  );
-}
-
-function urisIn(
-  list: 'resources' | 'resourceTemplates',
-  complete: readonly GatheredList[],
-): readonly FoundUris[] {
-  const field = KEY_FIELDS[list];
-  return complete.map(({ template, items }) => ({
-    template,
-    uris: items.map((item) => String(item[field])),
-  }));
 }
 
 const AT_ONCE: Pick<TaskScheduler, 'each'> = {
@@ -422,21 +273,3 @@ const AT_ONCE: Pick<TaskScheduler, 'each'> = {
 
 /** The list that pages of MCP Apps are in, too. */
 const RELATED: Partial<Record<ListField, ListField>> = { tools: 'resources', resources: 'tools' };
-
-/** The form of one expression of a URI template. Source: RFC 6570 section 2.2. */
-const EXPRESSION = /\{[^{}]*\}/;
-
-/** True when the text contains the literals in this order, the first at its start, the last at its end. */
-function fitsBetween(literals: readonly string[], text: string): boolean {
-  const [first = '', ...others] = literals;
-  const last = others.pop();
-  if (last === undefined) return text === first;
-  if (!text.startsWith(first)) return false;
-  let at = first.length;
-  for (const literal of others) {
-    const found = text.indexOf(literal, at);
-    if (found === -1) return false;
-    at = found + literal.length;
-  }
-  return text.length - last.length >= at && text.endsWith(last);
-}
