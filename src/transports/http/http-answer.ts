@@ -193,7 +193,7 @@ export class HttpAnswer implements AnswerReceiver {
 
   onResponseEnd(): void {
     if (this.#isOver) return;
-    if (this.#redirect !== undefined) this.#followTo(this.#redirect);
+    if (this.#redirect !== undefined) this.#sendAgain({ path: this.#redirect, isRedirected: true });
     else if (this.#decoder !== undefined) this.#decoder.end(() => this.#completeInTurn());
     else this.#completeInTurn();
   }
@@ -312,11 +312,16 @@ export class HttpAnswer implements AnswerReceiver {
     if (this.#bytes > MAX_SKIPPED_BYTES) this.#refuse(answerTooLarge(MAX_SKIPPED_BYTES));
   }
 
-  #followTo(path: string): void {
+  /** Sends the request again, with this change, and forgets the answer: nothing was done so far. */
+  #sendAgain(change: Partial<Sending>): void {
     this.#redirect = undefined;
+    this.#refusal = undefined;
+    this.#chunks = [];
     this.#bytes = 0;
-    this.#connection = undefined; // nothing was done so far
-    if (this.#sending !== undefined) this.#sender?.send({ ...this.#sending, path, isRedirected: true }, this);
+    this.#coding = undefined;
+    this.#decoder = undefined;
+    this.#connection = undefined;
+    if (this.#sending !== undefined) this.#sender?.send({ ...this.#sending, ...change }, this);
   }
 
   readonly #event = (data: Buffer, type: string): void => {
@@ -372,18 +377,9 @@ export class HttpAnswer implements AnswerReceiver {
       return;
     }
     const isRenewed = await tokens.renewed(token);
-    if (this.#isOver || this.#sending === undefined) return;
-    if (!isRenewed) {
-      this.#endWithRefusal(headers);
-      return;
-    }
-    this.#refusal = undefined;
-    this.#chunks = [];
-    this.#bytes = 0;
-    this.#coding = undefined;
-    this.#decoder = undefined;
-    this.#connection = undefined;
-    this.#sender?.send({ ...this.#sending, isRenewed: true }, this);
+    if (this.#isOver) return;
+    if (isRenewed) this.#sendAgain({ isRenewed: true });
+    else this.#endWithRefusal(headers);
   }
 
   #endWithRefusal(headers: HttpHeaders): void {
