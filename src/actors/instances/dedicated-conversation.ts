@@ -196,6 +196,13 @@ export class DedicatedConversation implements Pick<Observer<Closed>, 'next'> {
     return this.gone;
   }
 
+  /** Ends it, and its session, because another conversation needs its place. Resolves as `close` does. */
+  replace(): Promise<void> {
+    this.isReplaced = true;
+    void this.session?.close('processNeeded');
+    return this.close();
+  }
+
   /**
    * Makes the backend send log messages of this level. Returns a promise, which never rejects, while the request is
    * under way; otherwise undefined. The level is never raised again, since other calls may have asked for more

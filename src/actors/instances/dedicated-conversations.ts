@@ -184,9 +184,7 @@ export class DedicatedConversations implements ConversationListener {
       // Frees its capacity at once; but a new process waits for the end of the old one.
       this.#uncount(replaceable);
       this.#replaced.add(replaceable);
-      replaceable.isReplaced = true;
-      void replaceable.session?.close('processNeeded');
-      const gone = replaceable.close();
+      const gone = replaceable.replace();
       return this.#isPipe ? gone : undefined;
     }
     if (isShareFull) throw dedicatedShareLimit(this.#shares.share);
