@@ -49,8 +49,7 @@ export const PolicyOptions = Type.Unsafe<Partial<TemplatePolicy>>(
  */
 export function describedSettings() {
   return TEMPLATE_ROWS.map((row) => {
-    const { name, title, doc: description, kind } = row;
-    const { values } = kind;
+    const { name, title, doc: description, values } = row;
     if (values.kind !== 'choice') return { name, title, description, schema: schemasOf(row).written };
     const enumNames = values.words.map((word) => [word, values.meanings.get(word) ?? []].flat().join(': '));
     return { name, title, description, schema: { enum: values.words, enumNames } };
@@ -58,8 +57,8 @@ export function describedSettings() {
 }
 
 export function shownLoadBalancer(policy: TemplatePolicy): LoadBalancer {
-  const values = new Map<string, unknown>(Object.entries(policy));
-  const entries = TEMPLATE_ROWS.map(({ key, name, kind }) => [name, kind.show(values.get(key))]);
+  const present = new Map<string, unknown>(Object.entries(policy));
+  const entries = TEMPLATE_ROWS.map(({ key, name, values }) => [name, values.show(present.get(key))]);
   return Object.fromEntries(entries) as LoadBalancer; // `fromEntries` loses the type of each
 }
 
@@ -76,8 +75,8 @@ function optional(fields: Record<string, TSchema>, options: TSchemaOptions = {})
 }
 
 /** The schemas of a setting: `written` for requests and files, `shown` for answers, `exact` for the policy. */
-function schemasOf({ kind: { values, show }, default: value }: AnyRow) {
-  const example = { examples: [show(value)] };
+function schemasOf({ values, default: value }: AnyRow) {
+  const example = { examples: [values.show(value)] };
   switch (values.kind) {
     case 'choice': {
       const exact = Type.Enum([...values.words]);

@@ -7,19 +7,12 @@ import type { ToolHints } from '../domain/views/view.ts';
 import { ARGUMENT, PRINCIPAL } from './consistent-hash.ts';
 import { STRATEGIES, STRATEGY_NAMES } from './strategies.ts';
 
-/** The type of a setting's values, and the conversions between the policy and the written form. */
-interface Kind<Value, Written> {
-  readonly values: Values;
-  read(written: Written): Value;
-  show(value: Value): Written;
-}
-
 /**
- * The values that a setting accepts. `aliases`: further spellings. `meanings`: the meanings of the words. `forms`:
- * what `pattern` accepts, in words for users. Single seconds are whole numbers, except in the defaults of the
- * gateway.
+ * The values that a setting accepts, and the conversions between the policy and the written form. `aliases`: further
+ * spellings. `meanings`: the meanings of the words. `forms`: what `pattern` accepts, in words for users. Single seconds are
+ * whole numbers, except in the defaults of the gateway.
  */
-type Values =
+type Values<Value, Written> = (
   | {
       readonly kind: 'choice';
       readonly words: readonly string[];
@@ -32,12 +25,13 @@ type Values =
       readonly kind: 'whole' | 'seconds' | 'secondsByTool';
       readonly least: number;
       readonly most: number;
-    };
+    }
+) & { read(written: Written): Value; show(value: Value): Written };
 
 interface PolicyRow<Name, Value, Written, SetBy> {
   /** The name of the setting, as users write it. */
   readonly name: Name;
-  readonly kind: Kind<Value, Written>;
+  readonly values: Values<Value, Written>;
   readonly default: NoInfer<Value>;
   /**
    * Where the setting is set: by templates, by the gateway for all templates, or by the gateway as the default of
@@ -63,7 +57,7 @@ const APPROVE_MEANINGS = {
 const POLICY = {
   strategy: row({
     name: 'strategy',
-    kind: choice(STRATEGY_NAMES, {
+    values: choice(STRATEGY_NAMES, {
       aliases: { weighted: 'weighted_round_robin' },
       meanings: (word) => STRATEGIES[word].meaning,
     }),
@@ -76,7 +70,7 @@ const POLICY = {
   }),
   hashOn: row({
     name: 'hash_on',
-    kind: text(`^(${PRINCIPAL}|${ARGUMENT}.{1,256})$`, [PRINCIPAL, `${ARGUMENT}<name>`]),
+    values: text(`^(${PRINCIPAL}|${ARGUMENT}.{1,256})$`, [PRINCIPAL, `${ARGUMENT}<name>`]),
     default: PRINCIPAL,
     setBy: 'default',
     title: 'Hash on',
@@ -84,7 +78,7 @@ const POLICY = {
   }),
   healthIntervalMs: row({
     name: 'health_check_interval',
-    kind: seconds(1, 3600),
+    values: seconds(1, 3600),
     default: 30_000,
     setBy: 'default',
     flag: 'health-interval',
@@ -93,7 +87,7 @@ const POLICY = {
   }),
   probeTimeoutMs: row({
     name: 'health_check_timeout',
-    kind: seconds(0.1, 3600),
+    values: seconds(0.1, 3600),
     default: 10_000,
     setBy: 'gateway',
     flag: 'health-timeout',
@@ -102,7 +96,7 @@ const POLICY = {
   }),
   maxRetries: row({
     name: 'max_retries',
-    kind: whole(0, 10),
+    values: whole(0, 10),
     default: 3,
     setBy: 'default',
     flag: 'max-retries',
@@ -111,7 +105,7 @@ const POLICY = {
   }),
   callTimeoutMs: row({
     name: 'timeout',
-    kind: seconds(0.1, 3600),
+    values: seconds(0.1, 3600),
     default: 60_000,
     setBy: 'default',
     flag: 'call-timeout',
@@ -120,7 +114,7 @@ const POLICY = {
   }),
   toolTimeoutsMs: row({
     name: 'tool_timeouts',
-    kind: secondsByTool(0.1, 3600),
+    values: secondsByTool(0.1, 3600),
     default: {},
     setBy: 'template',
     title: 'Timeouts of tools, s',
@@ -129,7 +123,7 @@ const POLICY = {
   /** Applies to programs; for other backends LIMITS.handshakeMs does. Source: ADR 114. */
   startTimeoutMs: row({
     name: 'start_timeout',
-    kind: seconds(5, 3600),
+    values: seconds(5, 3600),
     default: 300_000,
     setBy: 'default',
     flag: 'start-timeout',
@@ -138,7 +132,7 @@ const POLICY = {
   }),
   ejectionFailures: row({
     name: 'ejection_failures',
-    kind: whole(1, 100),
+    values: whole(1, 100),
     default: 5,
     setBy: 'default',
     title: 'Failures before ejection',
@@ -150,7 +144,7 @@ const POLICY = {
    */
   processSharing: row({
     name: 'session',
-    kind: choice(['auto', 'shared', 'isolated']),
+    values: choice(['auto', 'shared', 'isolated']),
     default: 'auto',
     setBy: 'template',
     title: 'Sessions',
@@ -159,7 +153,7 @@ const POLICY = {
   /** `auto`: if it only read, and called tools that are read-only or idempotent. */
   sessionFailover: row({
     name: 'session_failover',
-    kind: choice(['auto', 'always', 'never']),
+    values: choice(['auto', 'always', 'never']),
     default: 'auto',
     setBy: 'template',
     title: 'Session failover',
@@ -168,7 +162,7 @@ const POLICY = {
   /** Replaces the hints that servers send, so that an admin decides what may be repeated. Source: ADR 243. */
   annotate: row({
     name: 'annotate',
-    kind: hintsByTool(),
+    values: hintsByTool(),
     default: {},
     setBy: 'template',
     title: 'Annotations of tools',
@@ -177,7 +171,7 @@ const POLICY = {
   /** A change takes the scope `admin`. Source: ADR 238. */
   approve: row({
     name: 'approve',
-    kind: choice(['none', 'pinned'], { meanings: (word) => APPROVE_MEANINGS[word] }),
+    values: choice(['none', 'pinned'], { meanings: (word) => APPROVE_MEANINGS[word] }),
     default: 'none',
     setBy: 'template',
     title: 'Approval of tools',
@@ -202,7 +196,7 @@ type KeyExcept<Excluded extends SetBy> = {
 
 /** The same settings by name in their written form, without those of the gateway only. */
 export type LoadBalancer = {
-  [Key in TemplateKey as Rows[Key]['name']]: Parameters<Rows[Key]['kind']['read']>[0];
+  [Key in TemplateKey as Rows[Key]['name']]: Parameters<Rows[Key]['values']['read']>[0];
 };
 
 /** Any row of the table, with its key in the policy. */
@@ -251,35 +245,40 @@ function choice<const Word extends string, const Alias extends string = never>(
     aliases?: Readonly<Record<Alias, NoInfer<Word>>>;
     meanings?: (word: NoInfer<Word>) => string;
   } = {},
-): Kind<Word, Word | Alias> {
+): Values<Word, Word | Alias> {
   const aliases = new Map<string, Word>(Object.entries<Word>(options.aliases ?? {}));
   const { meanings: meaningOf } = options;
   const meanings = new Map(
     meaningOf === undefined ? [] : words.map((word) => [word, meaningOf(word)] as const),
   );
   return {
-    values: { kind: 'choice', words, aliases: [...aliases.keys()], meanings },
+    kind: 'choice',
+    words,
+    aliases: [...aliases.keys()],
+    meanings,
     read: (written) => aliases.get(written) ?? (written as Word),
     show: (word) => word,
   };
 }
 
-function text(pattern: string, forms: readonly string[]): Kind<string, string> {
-  return { values: { kind: 'text', pattern, forms }, read: (written) => written, show: (value) => value };
+function text(pattern: string, forms: readonly string[]): Values<string, string> {
+  return { kind: 'text', pattern, forms, read: (written) => written, show: (value) => value };
 }
 
-function whole(least: number, most: number): Kind<number, number> {
-  return { values: { kind: 'whole', least, most }, read: (written) => written, show: (value) => value };
+function whole(least: number, most: number): Values<number, number> {
+  return { kind: 'whole', least, most, read: (written) => written, show: (value) => value };
 }
 
-function hintsByTool(): Kind<Readonly<Record<string, ToolHints>>, Readonly<Record<string, ToolHints>>> {
-  return { values: { kind: 'hintsByTool' }, read: (written) => written, show: (value) => value };
+function hintsByTool(): Values<Readonly<Record<string, ToolHints>>, Readonly<Record<string, ToolHints>>> {
+  return { kind: 'hintsByTool', read: (written) => written, show: (value) => value };
 }
 
 /** A number of seconds, in milliseconds in the policy. */
-function seconds(least: number, most: number): Kind<number, number> {
+function seconds(least: number, most: number): Values<number, number> {
   return {
-    values: { kind: 'seconds', least, most },
+    kind: 'seconds',
+    least,
+    most,
     read: (written) => written * 1000,
     show: (ms) => ms / 1000,
   };
@@ -289,11 +288,13 @@ function seconds(least: number, most: number): Kind<number, number> {
 function secondsByTool(
   least: number,
   most: number,
-): Kind<Readonly<Record<string, number>>, Readonly<Record<string, number>>> {
+): Values<Readonly<Record<string, number>>, Readonly<Record<string, number>>> {
   const scaled = (times: Readonly<Record<string, number>>, scale: (value: number) => number) =>
     Object.fromEntries(Object.entries(times).map(([tool, value]) => [tool, scale(value)]));
   return {
-    values: { kind: 'secondsByTool', least, most },
+    kind: 'secondsByTool',
+    least,
+    most,
     read: (written) => scaled(written, (value) => Math.round(value * 1000)),
     show: (value) => scaled(value, (ms) => ms / 1000),
   };

@@ -41,8 +41,8 @@ export function changedTemplate(
 export function policyOf(loadBalancer: LoadBalancerSettings, defaults: TemplatePolicy): TemplatePolicy {
   const own = new Map<string, unknown>(Object.entries(loadBalancer));
   const present = new Map<string, unknown>(Object.entries(defaults));
-  return policyFrom(({ key, name, kind, setBy }) => {
+  return policyFrom(({ key, name, values, setBy }) => {
     const value = setBy === 'gateway' ? undefined : own.get(name);
-    return value === undefined ? present.get(key) : kind.read(value);
+    return value === undefined ? present.get(key) : values.read(value);
   });
 }

@@ -14,24 +14,32 @@ export function policySettings(): { readonly [Key in GatewayKey]: Setting<Templa
   return Object.fromEntries(rows) as ReturnType<typeof policySettings>; // `fromEntries` loses the type of each
 }
 
-function policySetting({ name, kind, default: value, setBy, doc, flag, variable }: AnyRow): Setting<unknown> {
+function policySetting({
+  name,
+  values,
+  default: value,
+  setBy,
+  doc,
+  flag,
+  variable,
+}: AnyRow): Setting<unknown> {
   return setting({
     key: `load_balancer.${name}`,
     mustAgree: true,
     ...definedFields({ flag, variable }),
-    kind: typeOf(kind),
+    kind: typeOf(values),
     default: value,
     doc: setBy === 'default' ? `${doc} A template may have its own.` : doc,
   });
 }
 
 /** A value as text of the command line, of the environment or of gateway.yaml. */
-function typeOf({ values, read }: AnyRow['kind']): types.SettingType<unknown> {
+function typeOf(values: AnyRow['values']): types.SettingType<unknown> {
   switch (values.kind) {
     case 'choice':
       return types.choice(
         values.words,
-        Object.fromEntries(values.aliases.map((alias) => [alias, String(read(alias))])),
+        Object.fromEntries(values.aliases.map((alias) => [alias, String(values.read(alias))])),
       );
     case 'text':
       return types.matching(

@@ -9,7 +9,7 @@ export function loadBalancingReference(): string {
   const strategies = Object.entries(STRATEGIES).map(([name, { meaning }]) => [code(name), meaning]);
   const defaults = new Map<string, unknown>(Object.entries(shownLoadBalancer(DEFAULT_POLICY)));
   const settings = describedSettings().map(({ name, description, schema }, index) => {
-    const values = TEMPLATE_ROWS[index]?.kind.values;
+    const values = TEMPLATE_ROWS[index]?.values;
     const accepted = values?.kind === 'text' ? values.forms.map(code).join(', ') : valuesOf(schema);
     return [code(name), description, accepted, code(shown(defaults.get(name)))];
   });
