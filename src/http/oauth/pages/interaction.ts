@@ -239,7 +239,7 @@ export class Interactions {
     };
     await store.save(rowOfGrant(grant));
     await clients.used(client.id);
-    const { count } = this.#granted.add(user.id, nowMs);
+    const { count } = this.#granted.add(user.id, clock.now());
     trail(`/auth/grants/${grant.id} for ${client.name} (${client.id})`, 201);
     const ended = count % LOOK_EVERY === 0 ? await endOldest(store, user.id) : 0;
     if (ended > 0) trail(`${counted(ended, 'older grant')} ended: a user has at most ${MAX_OF_USER}`, 200);
