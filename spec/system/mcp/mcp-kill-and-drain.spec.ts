@@ -4,7 +4,6 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { type FixtureProcess, startFixture } from '../../conformance-suite/children.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { type Answer, field } from '../../helpers/clients/caller.ts';
 import { eventually } from '../../helpers/eventually.ts';
@@ -18,6 +17,7 @@ import {
 } from '../../helpers/programs/mcp-program.ts';
 import { canFindProcesses, NO_PROCESSES, readProcessFile } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
+import { type FixtureProcess, startFixture } from '../../official-suites/children.ts';
 import {
   type CallingSession,
   type CallKind,

@@ -4,7 +4,6 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { type FixtureProcess, startFixture } from '../../conformance-suite/children.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { LegacyClient, requestText } from '../../helpers/clients/mcp-client.ts';
 import { Wire } from '../../helpers/clients/mcp-wire.ts';
@@ -12,6 +11,7 @@ import { eventually } from '../../helpers/eventually.ts';
 import { type McpHarness, register, startHarness } from '../../helpers/programs/mcp-program.ts';
 import { canFindProcesses, NO_PROCESSES } from '../../helpers/programs/processes.ts';
 import { suite } from '../../helpers/suite.ts';
+import { type FixtureProcess, startFixture } from '../../official-suites/children.ts';
 import { footprintOf, isBack, TELLS_FOOTPRINT } from './mcp-footprint.ts';
 
 const idleSeconds = 15; // longer than opening most of them takes on a busy machine

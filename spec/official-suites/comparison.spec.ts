@@ -3,21 +3,16 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { type Check, eachOnce, readChecks } from './conformance-suite/checks.ts';
-import {
-  type Allowance,
-  applyAllowances,
-  compareChecks,
-  type Difference,
-} from './conformance-suite/compare.ts';
-import { readOptions } from './conformance-suite/options.ts';
-import { comparedOutcome, directOutcome, isGood, totalOf } from './conformance-suite/outcome.ts';
-import { Rows } from './conformance-suite/rows.ts';
-import { clientTargetsOf, targetsOf } from './conformance-suite/run.ts';
-import { SUITES } from './conformance-suite/suites.ts';
-import { CLIENT_TARGETS, type Door, TARGETS } from './conformance-suite/targets.ts';
-import { folderOfEach } from './helpers/folder.ts';
-import { suite } from './helpers/suite.ts';
+import { folderOfEach } from '../helpers/folder.ts';
+import { suite } from '../helpers/suite.ts';
+import { type Check, eachOnce, readChecks } from './checks.ts';
+import { type Allowance, applyAllowances, compareChecks, type Difference } from './compare.ts';
+import { readOptions } from './options.ts';
+import { comparedOutcome, directOutcome, isGood, totalOf } from './outcome.ts';
+import { Rows } from './rows.ts';
+import { clientTargetsOf, targetsOf } from './run.ts';
+import { SUITES } from './suites.ts';
+import { CLIENT_TARGETS, type Door, TARGETS } from './targets.ts';
 
 function check(scenario: string, id: string, status = 'SUCCESS', message?: string): Check {
   return { scenario, id, name: id, status, message };

@@ -1,13 +1,13 @@
 // `npm run conformance`: the official MCP conformance suites against the everything fixture and the SDK's client, directly
-// and through the gateway at a template, `/mcp` and a view, compared check by check; see conformance-suite/targets.ts. Ends with status 1
+// and through the gateway at a template, `/mcp` and a view, compared check by check; see targets.ts. Ends with status 1
 // when anything differs that is not on an explicit list, and closes with `N passed, N failed, N skipped`, in scenarios.
 
-import { type ConformanceOptions, readOptions } from './conformance-suite/options.ts';
-import { type Outcome, totalOf } from './conformance-suite/outcome.ts';
-import { details, headLine, outcomeLine } from './conformance-suite/report.ts';
-import { CLIENT_TARGETS, TARGETS } from './conformance-suite/targets.ts';
-import { buildProgram } from './runner/built-program.ts';
-import { isSuccess, printClosingLine } from './runner/run-specs.ts';
+import { buildProgram } from '../runner/built-program.ts';
+import { isSuccess, printClosingLine } from '../runner/run-specs.ts';
+import { type ConformanceOptions, readOptions } from './options.ts';
+import { type Outcome, totalOf } from './outcome.ts';
+import { details, headLine, outcomeLine } from './report.ts';
+import { CLIENT_TARGETS, TARGETS } from './targets.ts';
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`);
 
@@ -31,7 +31,7 @@ async function main(options: ConformanceOptions): Promise<number> {
   const reportFlaky = (first: Outcome): void => print(`flaky, it runs once more:${details([first])}`);
   await buildProgram();
   // Only now: the module takes the path of the program when it is loaded.
-  const { runConformance } = await import('./conformance-suite/run.ts');
+  const { runConformance } = await import('./run.ts');
   await runConformance(options, { report, reportFlaky }, interrupt.signal);
   const totals = { ...totalOf(outcomes), files: [] };
   print(details(outcomes));

@@ -1,10 +1,10 @@
 // The judge of `npm run cluster`: each kind of wrong history misses its bar, and what a fault excuses does not.
 
 import * as assert from 'uvu/assert';
-import { type Heard, NewsReader } from '../bench/cluster/heard-news.ts';
-import type { HerdSession } from '../bench/cluster/herd-verdicts.ts';
-import { type Bars, type Call, type Disturbance, type History, judge } from '../bench/cluster/history.ts';
-import { suite } from './helpers/suite.ts';
+import { type Heard, NewsReader } from '../../bench/cluster/heard-news.ts';
+import type { HerdSession } from '../../bench/cluster/herd-verdicts.ts';
+import { type Bars, type Call, type Disturbance, type History, judge } from '../../bench/cluster/history.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('the judge of the cluster run');
 
