@@ -13,7 +13,12 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.md'))
   .map((name) => `docs/${name.split(sep).join('/')}`);
-const PAGES = [...inDocs, 'src/README.md', ...readdirSync(root).filter((name) => name.endsWith('.md'))];
+const PAGES = [
+  ...inDocs,
+  'src/README.md',
+  'spec/README.md',
+  ...readdirSync(root).filter((name) => name.endsWith('.md')),
+];
 const MAX_LINE_LENGTH = 200;
 const MAX_WORDS = 1_500;
 /** Pages whose code blocks are output of the program. */
@@ -93,7 +98,7 @@ test('are in plain English', () => {
 });
 
 test('have no line of more than 200 characters', () => {
-  const maps = ['ARCHITECTURE.md', 'src/README.md'];
+  const maps = ['ARCHITECTURE.md', 'src/README.md', 'spec/README.md'];
   const long = PAGES.filter((page) => !maps.includes(page) && !page.startsWith('docs/adr/')).flatMap((page) =>
     textOf(page, { withCode: !OUTPUT.has(page) })
       .split('\n')
@@ -134,6 +139,16 @@ test('name every folder of the source', () => {
       const section = described.get(room);
       return section === undefined || (within.length > 0 && !section.includes(`${within.at(-1)}/`));
     });
+  assert.equal(missing, []);
+});
+
+test('name every folder of the specs whose name is not that of a room', () => {
+  const text = textOf('spec/README.md');
+  const rooms = new Set(readdirSync(join(root, 'src')));
+  const folders = ['spec', 'spec/system', 'spec/helpers'].flatMap((folder) =>
+    readdirSync(join(root, folder), { withFileTypes: true }).filter((entry) => entry.isDirectory()),
+  );
+  const missing = folders.filter(({ name }) => !rooms.has(name) && !text.includes(`${name}/`));
   assert.equal(missing, []);
 });
 
