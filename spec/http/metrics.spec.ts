@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
 import { ClusterCounts } from '../../src/counts/cluster-counts.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
-import { createMetricsApp } from '../../src/http/small-apps.ts';
+import { createMetricsApp } from '../../src/http/metrics-app.ts';
 import { METRICS } from '../../src/metrics/metric-table.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { text as say, serving } from '../helpers/backends/function-backend.ts';

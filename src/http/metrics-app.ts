@@ -1,4 +1,4 @@
-// The apps that serve no routes: the one while the gateway starts, and the one of the listener for Prometheus.
+// The app of the listener for Prometheus, which has no routes.
 
 import type { RequestListener } from 'node:http';
 import Koa from 'koa';
@@ -9,27 +9,13 @@ import { methodNotAllowed } from '../domain/errors/request-errors.ts';
 import { isLoopback } from '../domain/local-address.ts';
 import { METRICS_TYPE, type Prometheus } from '../metrics/prometheus.ts';
 import { createProxies } from './callers/proxies.ts';
-import { errors, refuse } from './middleware/errors.ts';
+import { errors } from './middleware/errors.ts';
 import { hostOriginCheck } from './middleware/host-origin-check.ts';
-import { identify, requestIds } from './middleware/request-id.ts';
 import { NOT_STORED } from './records/schemas.ts';
-import { bytes, json } from './replies/reply.ts';
+import { bytes } from './replies/reply.ts';
 import { respond } from './replies/respond.ts';
 import type { RequestState } from './request.ts';
-import { startingReply } from './routes/health.ts';
 import { appListener } from './routing/route-listener.ts';
-
-/** Answers requests until the gateway is created: 503 with Retry-After, and `/livez` as usual. It writes no log lines. */
-export function createStartingApp(): RequestListener {
-  const app = new Koa<RequestState, Record<never, never>>();
-  const newId = requestIds();
-  app.use((context) => {
-    identify(context, newId);
-    if (context.path === '/livez') respond(context, json(200, { status: 'alive' }));
-    else refuse(context, startingReply(context.state.requestId));
-  });
-  return app.callback();
-}
 
 /**
  * Answers only `/metrics`, without credentials: the bound address decides which callers reach it. On loopback the

@@ -1,0 +1,22 @@
+// The app while the gateway starts: it has no routes.
+
+import type { RequestListener } from 'node:http';
+import Koa from 'koa';
+import { refuse } from './middleware/errors.ts';
+import { identify, requestIds } from './middleware/request-id.ts';
+import { json } from './replies/reply.ts';
+import { respond } from './replies/respond.ts';
+import type { RequestState } from './request.ts';
+import { startingReply } from './routes/health.ts';
+
+/** Answers requests until the gateway is created: 503 with Retry-After, and `/livez` as usual. It writes no log lines. */
+export function createStartingApp(): RequestListener {
+  const app = new Koa<RequestState, Record<never, never>>();
+  const newId = requestIds();
+  app.use((context) => {
+    identify(context, newId);
+    if (context.path === '/livez') respond(context, json(200, { status: 'alive' }));
+    else refuse(context, startingReply(context.state.requestId));
+  });
+  return app.callback();
+}
