@@ -3,11 +3,11 @@
 import { templateNotFound } from '../../domain/errors/registry-errors.ts';
 import { SCRATCH } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
+import { checkedCommand } from '../callers/command-check.ts';
 import { anyObject, LOCATION } from '../records/schemas.ts';
 import { json, located, noContent } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
-import { checkedCommand } from './registration.ts';
 
 /** A template.json: schemas/template.schema.json. */
 const Definition = anyObject({

@@ -1,33 +1,23 @@
-// Registers and deregisters instances, tests connections before a registration, and decides which caller may
-// register which command, because this machine runs it. domain/instances/command.ts has the rule for callers
-// without the scope `admin`. Also synchronizes instances with running containers and pods, and with the registry
-// file. Source: ADRs 59 and 65.
+// Registers and deregisters instances, and tests connections before a registration.
 
 import Type, { type Static } from 'typebox';
 import { LoadBalancerSettings } from '../../balancing/policy-schemas.ts';
-import { mayDo, type Principal } from '../../domain/accounts/account.ts';
+import type { Principal } from '../../domain/accounts/account.ts';
 import { TemplateId } from '../../domain/accounts/input-schemas.ts';
-import { hasAllTemplates, isRestricted, mayUse } from '../../domain/accounts/rights.ts';
-import { BEHIND_A_PROXY, insufficientPermissions } from '../../domain/errors/account-errors.ts';
+import { hasAllTemplates } from '../../domain/accounts/rights.ts';
 import { type ErrorCode, GatewayError, type ValidationItem } from '../../domain/errors/errors.ts';
-import { commandNotAllowed } from '../../domain/errors/registry-errors.ts';
 import { validationFailed } from '../../domain/errors/request-errors.ts';
-import { commandRefusal, commandWords } from '../../domain/instances/command.ts';
-import type { SyncedInstance } from '../../domain/instances/found-instances.ts';
 import { InstanceInput } from '../../domain/instances/instance.ts';
-import { runsProgram } from '../../domain/instances/transport-kinds.ts';
-import { definedFields } from '../../domain/json/json.ts';
 import { pathWarnings } from '../../domain/nodes/nodes.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import type { Registration } from '../../registry/registry-types.ts';
+import { checkedCommand } from '../callers/command-check.ts';
 import { requireRightTo } from '../callers/visible.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { InstanceRecord, instanceRecord } from '../records/instance-record.ts';
-import { closed, flag, integer, LOCATION, text } from '../records/schemas.ts';
-import { declaredVariables } from '../records/server-input.ts';
+import { closed, integer, LOCATION, text } from '../records/schemas.ts';
 import { json, located, noContent } from '../replies/reply.ts';
-import type { HttpRequest } from '../request.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { InstanceParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
@@ -236,102 +226,4 @@ function rethrown(locate: RegistrationRequest['locate']): (thrown: unknown) => n
       ? thrown
       : validationFailed(items.map((item) => ({ ...item, loc: locate(item.loc) })));
   };
-}
-
-interface CommandRequest extends Pick<RegistrationRequest, 'template' | 'instance'> {
-  readonly principal: Principal;
-  readonly request: Pick<HttpRequest, 'isLocal' | 'headers'>;
-}
-
-/**
- * The instance as it may be registered; for a caller without the scope `admin`, or with a list of rights, with its
- * command split into the checked words. Throws COMMAND_NOT_ALLOWED, and INSUFFICIENT_PERMISSIONS for its `force`.
- */
-export function checkedCommand(
-  { template, instance, principal, request }: CommandRequest,
-  { auth, allowedCommands, definitions }: Pick<Services, 'auth' | 'allowedCommands' | 'definitions'>,
-): InstanceInput {
-  if (!runsProgram(instance)) return instance;
-  if (!auth.isEnabled) {
-    // Only programs on this machine, not web pages, may start programs.
-    if (request.isLocal && request.headers.origin === undefined) return instance;
-    throw commandNotAllowed(
-      `While authentication is off, commands can be registered only from this machine, and not from a web page. ${BEHIND_A_PROXY}`,
-    );
-  }
-  // A command may do everything that the gateway may: an admin of some templates would get all of them.
-  if (mayDo(principal, ['admin']) && !isRestricted(principal)) return instance;
-  if (instance.force === true) throw insufficientPermissions(['admin']);
-  const split = commandWords(instance);
-  const words = 'words' in split ? split.words : []; // never allowed
-  const wanted = { words, workingDir: instance.working_dir, env: instance.env_vars };
-  const refusal = commandRefusal(wanted, {
-    allowed: allowedCommands,
-    declaredNames: declaredVariables(definitions.get(template)),
-  });
-  if (refusal !== undefined) throw commandNotAllowed(refusal);
-  const [command = '', ...args] = words;
-  return { ...instance, command, args };
-}
-
-const Namespace = Type.String({ pattern: '^(\\*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$' });
-
-const Synced = Type.Array(
-  Type.Object({
-    template_name: text('everything'),
-    instance_id: text('everything-1'),
-    /** Name of the container or pod; absent when it was removed, and for entries of the registry file. */
-    name: Type.Optional(text('echo')),
-  }),
-);
-
-const SyncBody = Type.Object({
-  dry_run: Type.Boolean(),
-  added: Synced,
-  changed: Synced,
-  removed: Synced,
-  unchanged: Synced,
-  skipped: Type.Array(
-    Type.Object({ template_name: text('everything'), name: text('echo'), reason: Type.String() }),
-  ),
-  settings: Type.Array(Type.String()),
-  /** Engines and clusters that answered, and the registry file when it could be read. */
-  reached: Type.Array(Type.String()),
-  /** Failed engines and clusters with the reason, and unusable parts of the registry file. */
-  warnings: Type.Array(Type.String()),
-});
-
-export const syncRoutes: readonly HttpRoute[] = [
-  defineRoute('POST', '/gateway/sync', {
-    summary:
-      'Add, change and remove instances to match the containers and pods that run, and the registry file',
-    scope: 'gateway:write',
-    request: {
-      body: closed({ dry_run: Type.Optional(flag(true)), namespace: Type.Optional(Namespace) }),
-    },
-    answers: {
-      200: { description: 'The changes; with `dry_run`, those that would be made', body: SyncBody },
-    },
-    handler: async ({ body, principal }, { gateway }) => {
-      const { dry_run: isDryRun = false, namespace } = body;
-      const isLimited = !hasAllTemplates(principal);
-      const limit = isLimited ? { mayUse: (template: string) => mayUse(principal, template) } : {};
-      const outcome = await gateway.sync({ isDryRun, namespace, ...limit });
-      return json(200, {
-        dry_run: isDryRun,
-        added: outcome.added.map(recordOf),
-        changed: outcome.changed.map(recordOf),
-        removed: outcome.removed.map(recordOf),
-        unchanged: outcome.unchanged.map(recordOf),
-        skipped: outcome.skipped.map(({ template, ...rest }) => ({ template_name: template, ...rest })),
-        settings: outcome.settings,
-        reached: outcome.reached,
-        warnings: outcome.warnings,
-      });
-    },
-  }),
-];
-
-function recordOf({ template, id, name }: SyncedInstance) {
-  return { template_name: template, instance_id: id, ...definedFields({ name }) };
 }

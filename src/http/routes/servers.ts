@@ -16,6 +16,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { knownAtPeers, ListedServer, recordWith, SERVER_LIST } from '../all-nodes/instances.ts';
+import { checkedCommand } from '../callers/command-check.ts';
 import { requireRightTo, visibleServer, visibleServers } from '../callers/visible.ts';
 import { InstanceRecord } from '../records/instance-record.ts';
 import { anyObject, closed, LOCATION, number, rounded, text } from '../records/schemas.ts';
@@ -25,13 +26,7 @@ import { PAGE_HEADERS, PAGE_QUERY, PARTIAL_HEADER, pagedList } from '../replies/
 import { json, located, noContent, type Reply, withResult } from '../replies/reply.ts';
 import { defineRoute, FROM_BACKEND, type HttpRoute } from '../routing/route.ts';
 import { ServerParams } from '../routing/route-params.ts';
-import {
-  checkedCommand,
-  REGISTRATION_ERRORS,
-  registeredRecord,
-  registerInstance,
-  WaitQuery,
-} from './registration.ts';
+import { REGISTRATION_ERRORS, registeredRecord, registerInstance, WaitQuery } from './registration.ts';
 
 const NewServerBody = closed({
   template_name: TemplateId,
