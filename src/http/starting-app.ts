@@ -7,7 +7,7 @@ import { identify, requestIds } from './middleware/request-id.ts';
 import { json } from './replies/reply.ts';
 import { respond } from './replies/respond.ts';
 import type { RequestState } from './request.ts';
-import { startingReply } from './routes/health.ts';
+import { startingReply } from './routes/readiness.ts';
 
 /** Answers requests until the gateway is created: 503 with Retry-After, and `/livez` as usual. It writes no log lines. */
 export function createStartingApp(): RequestListener {

@@ -12,10 +12,11 @@ import { definitionRoutes } from './definitions.ts';
 import { documentRoutes, homeRoutes } from './documents.ts';
 import { eventRoutes } from './events.ts';
 import { grantRoutes } from './grants.ts';
-import { healthRoutes, livenessRoutes } from './health.ts';
+import { healthRoutes } from './health.ts';
 import { instanceRoutes } from './instances.ts';
 import { mcpEndpointRoutes } from './mcp-endpoint.ts';
 import { nodeRoutes } from './nodes.ts';
+import { livenessRoutes } from './readiness.ts';
 import { registrationRoutes } from './registration.ts';
 import { registryServerRoutes } from './registry-servers.ts';
 import { restCallRoutes } from './rest-calls.ts';
@@ -25,6 +26,7 @@ import { sessionRoutes } from './sessions.ts';
 import { settingRoutes } from './settings.ts';
 import { statisticsRoutes } from './statistics.ts';
 import { syncRoutes } from './sync.ts';
+import { templateHealthRoutes } from './template-health.ts';
 import { templateToolRoutes } from './template-tools.ts';
 import { templateRoutes } from './templates.ts';
 import { viewToolRoutes } from './view-tools.ts';
@@ -47,6 +49,7 @@ export const ROUTES: readonly HttpRoute[] = [
   ...connectionRoutes,
   ...serverToolRoutes,
   ...serverRoutes,
+  ...templateHealthRoutes,
   ...healthRoutes,
   ...statisticsRoutes,
   ...eventRoutes,

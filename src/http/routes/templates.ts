@@ -19,12 +19,12 @@ import { type KnownInstances, knownAtPeers, recordWith } from '../all-nodes/inst
 import { visibleTemplates } from '../callers/visible.ts';
 import { InstanceRecord } from '../records/instance-record.ts';
 import { AnyObject, closed, integer, named, nullableText, text } from '../records/schemas.ts';
+import { Withheld, withheldFor } from '../records/withheld.ts';
 import { jsonInTurns } from '../replies/json-in-turns.ts';
 import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type HttpRoute } from '../routing/route.ts';
 import { TemplateParams } from '../routing/route-params.ts';
 import type { Services } from '../services.ts';
-import { Withheld, withheldFor } from './health.ts';
 
 const Texts = Type.Array(Type.String());
 
