@@ -14,8 +14,8 @@ import { OpenRequests } from './callers/open-requests.ts';
 import { createProxies } from './callers/proxies.ts';
 import { type ServicesOptions, servicesOf } from './make-services.ts';
 import type { BodyCosts } from './middleware/body.ts';
+import type { AuthorizationServerOptions } from './oauth/authorization-server.ts';
 import { LazyAuthorizationServer } from './oauth/lazy-authorization-server.ts';
-import type { OAuthServiceOptions } from './oauth/service.ts';
 import { auditConnections } from './routes/connections.ts';
 import { type AppListener, routeListener } from './routing/route-listener.ts';
 import { type RouteTablesOptions, routeTables } from './routing/route-tables.ts';
@@ -27,7 +27,7 @@ type Origins = RouteTablesOptions['origins'];
 
 export interface AppOptions extends EventStreamOptions, Origins, ServicesOptions {
   /** Signs users of MCP clients in. Undefined: there is none. */
-  readonly authorizationServer?: OAuthServiceOptions | undefined;
+  readonly authorizationServer?: AuthorizationServerOptions | undefined;
   /** Undefined: this node is the whole deployment. */
   readonly others?: Pick<Services, 'peers' | 'nodes'> & { readonly counts?: ClusterCounts | undefined };
   /** Undefined: this process is the whole gateway. */

@@ -14,7 +14,7 @@ import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { GatewayAddress, SignIn } from '../domain/accounts/resource.ts';
 import { backgroundClock, systemClock } from '../domain/time/clock.ts';
-import type { OAuthServiceOptions } from '../http/oauth/service.ts';
+import type { AuthorizationServerOptions } from '../http/oauth/authorization-server.ts';
 import { unreadableRows } from '../persistence/oauth-rows.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Storage } from './storage.ts';
@@ -186,10 +186,10 @@ export function authorizationServerOf(
   { oauth, hasPasswordLogins }: Pick<Config, 'oauth' | 'hasPasswordLogins'>,
   { store, keepsSecrets }: Pick<Storage, 'store' | 'keepsSecrets'>,
   own: Pick<
-    OAuthServiceOptions,
+    AuthorizationServerOptions,
     'address' | 'auth' | 'providers' | 'keys' | 'secrets' | 'log' | 'assertions'
   >,
-): OAuthServiceOptions {
+): AuthorizationServerOptions {
   const clock = systemClock;
   return {
     ...own,

@@ -12,7 +12,7 @@ import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import type { GatewayOptions } from '../../../src/gateway/gateway-types.ts';
 import type { AppOptions } from '../../../src/http/app.ts';
-import type { OAuthServiceOptions } from '../../../src/http/oauth/service.ts';
+import type { AuthorizationServerOptions } from '../../../src/http/oauth/authorization-server.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { CHANGES_ONLY } from './anonymous-auth.ts';
@@ -54,7 +54,7 @@ export interface AccountsOptions extends Partial<AppOptions> {
   readonly passwords?: Passwords;
   readonly store?: Pick<Store, 'accounts' | 'audit' | 'serverTimeMs'>;
   /** Options of the authorization server. Default: there is none. */
-  readonly oauthFor?: (auth: Auth) => OAuthServiceOptions;
+  readonly oauthFor?: (auth: Auth) => AuthorizationServerOptions;
   /** Access tokens of MCP clients. Default: none is valid. */
   readonly accessTokens?: AuthOptions['oauth'];
   /** Tokens of other issuers. Default: none is valid. */

@@ -18,8 +18,8 @@ import type { IssuerSetting } from '../../../src/config/issuer-settings.ts';
 import { GatewayAddress, isResourcePath } from '../../../src/domain/accounts/resource.ts';
 import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
+import type { AuthorizationServerOptions } from '../../../src/http/oauth/authorization-server.ts';
 import type { LazyAuthorizationServer } from '../../../src/http/oauth/lazy-authorization-server.ts';
-import type { OAuthServiceOptions } from '../../../src/http/oauth/service.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { isPage, ScriptedBrowser, type Visited } from '../browsers/scripted-browser.ts';
@@ -54,7 +54,7 @@ export async function startSignIn(
   options: Omit<AccountsOptions, 'store' | 'signIn' | 'issuers'> & {
     readonly store?: MemoryStore;
     readonly clock?: Clock;
-    readonly signIn?: Partial<OAuthServiceOptions>;
+    readonly signIn?: Partial<AuthorizationServerOptions>;
     /** Other issuers, whose tokens and assertions are accepted. */
     readonly issuers?: readonly IssuerSetting[];
   } = {},

@@ -67,7 +67,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/http/oauth/refresh.ts',
   'src/http/oauth/endpoints.ts',
   'src/http/oauth/expired-rows.ts',
-  'src/http/oauth/service.ts',
+  'src/http/oauth/authorization-server.ts',
   'src/vault/oauth-backends.ts',
   'src/vault/own-clients.ts',
   'src/vault/account-connections.ts',

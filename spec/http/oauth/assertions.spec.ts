@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { OAuthKeys } from '../../../src/auth/oauth/oauth-keys.ts';
 import type { IssuerSetting } from '../../../src/config/issuer-settings.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import type { OAuthServiceOptions } from '../../../src/http/oauth/service.ts';
+import type { AuthorizationServerOptions } from '../../../src/http/oauth/authorization-server.ts';
 import { appFor, startApp } from '../../helpers/http/app.ts';
 import { KeyServer, type TokenParts } from '../../helpers/identity/key-server.ts';
 import { askToken, partsOf, REDIRECT, register, startSignIn } from '../../helpers/identity/sign-in.ts';
@@ -110,7 +110,7 @@ test('are announced, and give a token with the rights of the groups, which belon
 
 test('are used once, also at the same time at two nodes', async () => {
   const { url, auth, oauthStore: store, issuers: assertions } = app;
-  const authorizationServer: OAuthServiceOptions = {
+  const authorizationServer: AuthorizationServerOptions = {
     ...{ store, auth, clock, assertions, secrets: [randomBytes(32)], tokenSeconds: 3_600 },
     ...{ rule: 'any', openNetworks: [], keepsSecrets: true },
     keys: new OAuthKeys({ store: store.oauth, clock }),

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import * as assert from 'uvu/assert';
 import { OAuthKeys } from '../../../src/auth/oauth/oauth-keys.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import type { OAuthServiceOptions } from '../../../src/http/oauth/service.ts';
+import type { AuthorizationServerOptions } from '../../../src/http/oauth/authorization-server.ts';
 import { clientKeyOf } from '../../../src/persistence/oauth-rows.ts';
 import { type AppFixture, startApp } from '../../helpers/http/app.ts';
 import {
@@ -26,7 +26,7 @@ test.before(async () => {
   const one = await startSignIn();
   const { url, auth, oauthStore: store } = one;
   const clock = systemClock;
-  const authorizationServer: OAuthServiceOptions = {
+  const authorizationServer: AuthorizationServerOptions = {
     ...{ store, auth, clock, secrets: [randomBytes(32)], rule: 'any', openNetworks: [], keepsSecrets: true },
     keys: new OAuthKeys({ store: store.oauth, clock }),
     // Both are reached by the address of the first.

@@ -8,13 +8,13 @@ import { networkOf } from '../../net/network-of.ts';
 import type { Proxies } from '../callers/proxies.ts';
 import { NOT_STORED } from '../records/schemas.ts';
 import type { HttpMiddleware } from '../request.ts';
+import type { AuthorizationServer, AuthorizationServerOptions } from './authorization-server.ts';
 import type { Clients } from './clients/clients.ts';
 import { sweepExpiredRows } from './expired-rows.ts';
-import { loadService } from './load-service.ts';
+import { loadAuthorizationServer } from './load-authorization-server.ts';
 import { sendJson } from './oauth-exchange.ts';
 import type { BackendAccounts, ConnectionPages } from './pages/connection-pages.ts';
 import type { InteractionOptions } from './pages/interaction.ts';
-import type { OAuthService, OAuthServiceOptions } from './service.ts';
 import { CONSOLE_PATH } from './sign-ins/continuations.ts';
 import { SignIns } from './sign-ins/sign-ins.ts';
 import { StoreTurns } from './store-turns.ts';
@@ -39,20 +39,20 @@ const CONNECTING = /^\/connections(?:\/|$)/;
 export class LazyAuthorizationServer {
   /** The sign-ins under way, those of the console among them. */
   readonly signIns: SignIns;
-  readonly #options: OAuthServiceOptions;
+  readonly #options: AuthorizationServerOptions;
   /** Network of the request that is being served. */
   readonly #network = new AsyncLocalStorage<string>();
   readonly #turns = new StoreTurns(() => this.#network.getStore() ?? '');
   readonly #app: OwnApp;
   readonly #stopSweeps: () => void;
   readonly #load = loadOnce(async () => {
-    const { OAuthService } = await loadService(this.#turns);
+    const { AuthorizationServer } = await loadAuthorizationServer(this.#turns);
     const { accounts, templatesOf } = this.#app;
     const accountsOf = async (userId: string) => (await accounts?.connectedTemplates(userId)) ?? [];
-    return new OAuthService({ accountsOf, templatesOf, ...this.#options }, this.signIns);
+    return new AuthorizationServer({ accountsOf, templatesOf, ...this.#options }, this.signIns);
   });
 
-  constructor(options: OAuthServiceOptions, app: OwnApp) {
+  constructor(options: AuthorizationServerOptions, app: OwnApp) {
     this.#app = app;
     const turns = this.#turns;
     const store = {
@@ -131,8 +131,8 @@ export class LazyAuthorizationServer {
 async function pagesOf(
   accounts: BackendAccounts,
   signIns: SignIns,
-  { auth, log }: OAuthServiceOptions,
-  loaded: () => Promise<OAuthService>,
+  { auth, log }: AuthorizationServerOptions,
+  loaded: () => Promise<AuthorizationServer>,
 ): Promise<ConnectionPages> {
   const { ConnectionPages } = await import('./pages/connection-pages.ts');
   const login = async () => (await loaded()).login;

@@ -36,7 +36,7 @@ import { ProviderSignIns } from './sign-ins/provider-sign-ins.ts';
 import { SignInTrail } from './sign-ins/sign-in-trail.ts';
 import type { SignIns } from './sign-ins/sign-ins.ts';
 
-export interface OAuthServiceOptions extends Pick<InteractionOptions, 'accountsOf' | 'templatesOf'> {
+export interface AuthorizationServerOptions extends Pick<InteractionOptions, 'accountsOf' | 'templatesOf'> {
   readonly address: {
     readonly issuer: string;
     /** Undefined when the gateway was reached by a name at which clients cannot sign in. */
@@ -78,10 +78,10 @@ interface Served {
 const LABEL = 'stagedoor cookies of interactions';
 
 /** The loaded authorization server: the library, pages, clients and keys. */
-export class OAuthService {
+export class AuthorizationServer {
   readonly clients: Clients;
   readonly login: LoginForm;
-  readonly #options: OAuthServiceOptions;
+  readonly #options: AuthorizationServerOptions;
   readonly #oauth: OAuthStore;
   readonly #served = new AsyncLocalStorage<Served>();
   readonly #fetch: GuardedFetch;
@@ -89,7 +89,7 @@ export class OAuthService {
   readonly #endpoints: Endpoints;
   #provider: { readonly version: number; readonly issuer: string; readonly provider: Provider } | undefined;
 
-  constructor(options: OAuthServiceOptions, signIns: SignIns) {
+  constructor(options: AuthorizationServerOptions, signIns: SignIns) {
     this.#options = options;
     this.#signIns = signIns;
     const { clock, auth, address, rule, keepsSecrets, openNetworks, ca } = options;

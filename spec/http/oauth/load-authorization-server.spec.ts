@@ -1,5 +1,8 @@
 import * as assert from 'uvu/assert';
-import { LIBRARY_MODULES, loadService } from '../../../src/http/oauth/load-service.ts';
+import {
+  LIBRARY_MODULES,
+  loadAuthorizationServer,
+} from '../../../src/http/oauth/load-authorization-server.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('loading the authorization server');
@@ -9,8 +12,8 @@ test('takes a turn of the event loop for each part, so that calls go between', a
   const turn = async () => {
     turns += 1;
   };
-  const { OAuthService } = await loadService({ turn });
-  assert.type(OAuthService, 'function');
+  const { AuthorizationServer } = await loadAuthorizationServer({ turn });
+  assert.type(AuthorizationServer, 'function');
   assert.ok(turns > LIBRARY_MODULES.length, `${turns} turns`);
 });
 

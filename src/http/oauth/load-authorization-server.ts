@@ -16,11 +16,11 @@ export const LIBRARY_MODULES = [
   'oidc-provider',
 ];
 
-export async function loadService(
+export async function loadAuthorizationServer(
   turns: Pick<TaskScheduler, 'turn'>,
-): Promise<typeof import('./service.ts')> {
+): Promise<typeof import('./authorization-server.ts')> {
   await loadInTurns(LIBRARY_MODULES, () => turns.turn());
   await import('./oauth-library.ts');
   await turns.turn();
-  return import('./service.ts');
+  return import('./authorization-server.ts');
 }
