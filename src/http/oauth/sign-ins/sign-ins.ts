@@ -35,9 +35,10 @@ const readValue: (row: OAuthRow) => SignInValue = rowReader(
   }),
 );
 
-const SECONDS = 12 * 3_600;
-const PATHS = ['/oauth', '/connections'];
-const ID = /^[\w-]{43}$/;
+/** The life of a sign-in. */
+const SIGN_IN_SECONDS = 12 * 3_600;
+const COOKIE_PATHS = ['/oauth', '/connections'];
+const SIGN_IN_ID = /^[\w-]{43}$/;
 
 export interface SignInsOptions {
   readonly clock: Clock;
@@ -77,7 +78,7 @@ export class SignIns {
     // The console stays signed in as the same user, and out with this sign-in.
     const token = earlier?.userId === user.id ? readValue(earlier).token : undefined;
     const set = await this.#begin(user, signedInBy, token);
-    if (earlier !== undefined) await this.#end(earlier, token === undefined);
+    if (earlier !== undefined) await (token === undefined ? this.#endWithToken(earlier) : this.#end(earlier));
     return set;
   }
 
@@ -101,14 +102,14 @@ export class SignIns {
       // A logout finds the sign-in by this id: the cookie is not sent there.
       grantId: token?.id,
       createdAt: new Date(clock.wall()).toISOString(),
-      expiresAt: new Date(clock.wall() + SECONDS * 1_000).toISOString(),
+      expiresAt: new Date(clock.wall() + SIGN_IN_SECONDS * 1_000).toISOString(),
       value: JSON.stringify({
         credentialsChangedAt: user.credentialsChangedAt,
         token,
         ...(signedInBy === 'provider' && { isOfProvider: true }),
       } satisfies SignInValue),
     });
-    return this.#cookies(id, SECONDS);
+    return this.#cookies(id, SIGN_IN_SECONDS);
   }
 
   /** Undefined without one, when it is over, and when the account has changed since. */
@@ -126,7 +127,7 @@ export class SignIns {
   /** Ends it and the token of the console; resolves with the headers that remove its cookies. */
   async end(cookies: string | undefined): Promise<string[]> {
     const row = await this.#rowIn(cookies);
-    if (row !== undefined) await this.#end(row, true);
+    if (row !== undefined) await this.#endWithToken(row);
     return this.#cookies('', 0);
   }
 
@@ -135,12 +136,16 @@ export class SignIns {
     return this.#isHere(host) ? this.#cookies('', 0) : [];
   }
 
-  async #end(row: OAuthRow, withToken: boolean): Promise<void> {
-    const { store, auth, clock } = this.#options;
+  async #endWithToken(row: OAuthRow): Promise<void> {
+    const { auth, clock } = this.#options;
     const { token } = readValue(row);
-    if (withToken && row.userId !== undefined && token !== undefined && token.expiresAtMs > clock.wall())
+    if (row.userId !== undefined && token !== undefined && token.expiresAtMs > clock.wall())
       await auth.endToken(row.userId, token);
-    await store.delete('sign-in', [row.key]);
+    await this.#end(row);
+  }
+
+  async #end(row: OAuthRow): Promise<void> {
+    await this.#options.store.delete('sign-in', [row.key]);
   }
 
   /** Undefined when it is over. */
@@ -165,7 +170,7 @@ export class SignIns {
 
   #cookies(id: string, seconds: number): string[] {
     const secure = this.#options.address.issuer.startsWith('https:') ? '; Secure' : '';
-    return PATHS.flatMap((path) => [
+    return COOKIE_PATHS.flatMap((path) => [
       'Set-Cookie',
       `${this.#name}=${id}; HttpOnly; SameSite=Lax; Path=${path}; Max-Age=${seconds}${secure}`,
     ]);
@@ -179,7 +184,7 @@ export class SignIns {
       .filter((cookie) => cookie.startsWith(`${this.#name}=`))
       .map((cookie) => cookie.slice(this.#name.length + 1));
     const [id, other] = values;
-    return id !== undefined && other === undefined && ID.test(id) ? id : undefined;
+    return id !== undefined && other === undefined && SIGN_IN_ID.test(id) ? id : undefined;
   }
 }
 
