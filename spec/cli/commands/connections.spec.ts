@@ -27,7 +27,7 @@ test('list template, user and state', async () => {
 });
 
 test('say that there is none, and remove one by its id', async () => {
-  assert.is((await gateway.run('connection list')).out, 'No accounts are connected.');
+  assert.is((await gateway.run('connection list')).out, 'no account is connected');
   const unknown = gateway.run('connection remove c9');
   assert.match(await complaint(unknown), 'There is no connection "c9"');
   const asked: string[] = [];

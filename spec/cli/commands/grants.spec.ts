@@ -28,7 +28,7 @@ test('list client, user, scopes, resource and last use', async () => {
 });
 
 test('say that there is none, and end one by its id', async () => {
-  assert.is((await gateway.run('grant list')).out, 'No MCP client has a grant.');
+  assert.is((await gateway.run('grant list')).out, 'no MCP client has a grant');
   const unknown = gateway.run('grant revoke grant-9');
   assert.match(await complaint(unknown), 'There is no grant "grant-9"');
   const asked: string[] = [];

@@ -156,7 +156,7 @@ test('deregister removes an instance, and delete-settings works only once all ar
   assert.match(early, /^stagedoor: .*1 instance must be deregistered first/);
   const second = JSON.parse((await gateway.run('instance deregister demo two --json')).out);
   assert.equal(second, { template_name: 'demo', instance_id: 'two', deregistered: true });
-  assert.is(await printed(gateway.run('template delete-settings demo')), 'demo is deleted');
+  assert.is(await printed(gateway.run('template delete-settings demo')), 'the settings of demo are deleted');
   assert.not.ok(gateway.server.gateway.templates().includes('demo'));
   assert.not.match((await gateway.run('gateway status')).out, 'demo');
   await gateway.server.gateway.register('next', { id: 'one', handler: HANDLER });

@@ -114,7 +114,7 @@ test('logout removes the token of the given gateway, even if that does not answe
   const first = await logout(` --url ${far}/`);
   assert.equal([first.code, first.out, first.left], [0, `logged out of ${far}`, urls.slice(0, 2)]);
   assert.match(first.err, /was not ended at https:\/\/gateway\.invalid, where it is valid until 2999/);
-  assert.is(await printed(run(`gateway logout --url ${far}/`, undefined, {})), 'Not logged in.');
+  assert.is(await printed(run(`gateway logout --url ${far}/`, undefined, {})), 'not logged in');
 });
 
 test('logout revokes the token at its gateway', async () => {

@@ -106,7 +106,7 @@ test('prints names, versions and kinds, over several pages', async () => {
   assert.equal(asked, ['/v0.1/servers weather-01 latest']);
   const { servers } = JSON.parse((await search('weather --limit 120 --json')).out);
   assert.is(servers.length, 120);
-  assert.match(await printed(search('none')), /No server at .* has "none" in its name/);
+  assert.match(await printed(search('none')), /no server at .* has "none" in its name/);
 });
 
 test('takes the registry of the settings', async () => {

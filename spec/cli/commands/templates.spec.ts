@@ -27,7 +27,7 @@ test('list shows the templates of a gateway, and those with a tag', async () => 
   assert.match(out, /^TEMPLATE +VERSION +INSTANCES +TAGS +DESCRIPTION\n/);
   assert.match(out, /\ntime +1\.0\.0 +0 +utilities +Tells and converts times/);
   assert.equal(namesIn((await gateway.run('template list --tag utilities')).out), ['calculator', 'time']);
-  assert.is((await gateway.run('template list --tag none')).out, 'No template found.');
+  assert.is((await gateway.run('template list --tag none')).out, 'no template found');
   const { templates } = JSON.parse((await gateway.run('template list --json --tag apps')).out);
   assert.equal(
     templates.map(({ id, is_defined }: { id: string; is_defined: boolean }) => [id, is_defined]),
@@ -107,7 +107,7 @@ test('list and show read local definitions without a gateway', async () => {
   await put('mine', definition);
   const local = `--local --templates-dir ${folder()}`;
   assert.equal(namesIn((await run(`list ${local}`)).out), ['mine']);
-  assert.is((await run(`list --tag y ${local}`)).out, 'No template found.');
+  assert.is((await run(`list --tag y ${local}`)).out, 'no template found');
   assert.equal(JSON.parse((await run(`show mine --json ${local}`)).out), definition);
   const unknown = await complaint(run(`show mien ${local}`));
   assert.is(unknown, 'stagedoor: template "mien" not found; did you mean "mine"?');

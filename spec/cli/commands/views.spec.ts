@@ -20,12 +20,12 @@ from:
 names: bare`;
 
 test('what is shown can be set again', async () => {
-  assert.match((await gateway.run('view list')).out, 'There are no views');
+  assert.match((await gateway.run('view list')).out, 'no view exists; "');
   const file = join(folder, 'support.yaml');
   writeFileSync(file, YAML);
   const made = await gateway.run('view set', file);
   assert.equal(made.out.split('\n'), [
-    'The view support is served at /mcp/support.',
+    'the view support is served at /mcp/support',
     'problem: There is no template "none".',
   ]);
   const shown = await gateway.run('view show support');

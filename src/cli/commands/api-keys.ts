@@ -22,7 +22,7 @@ export const apiKeyList: Command = {
     const path = '/auth/api-keys';
     const found = objectsOf(await withAccountClient(input, terminal, (client) => client.request(path)));
     return printResult(input, terminal, found, () =>
-      found.length === 0 ? 'No API keys exist.' : table(terminal, keyColumns(found), found),
+      found.length === 0 ? 'no API key exists' : table(terminal, keyColumns(found), found),
     );
   },
 };

@@ -47,7 +47,7 @@ function toolsCommand(kind: Kind): Command {
       const all = objectsOf(answer.tools);
       if (names.size === 0)
         return printResult(input, terminal, answer, () =>
-          all.length === 0 ? `The ${kind.name} ${id} has no tools.` : table(terminal, COLUMNS, all),
+          all.length === 0 ? `the ${kind.name} ${id} has no tools` : table(terminal, COLUMNS, all),
         );
       const tools = all.filter(({ name }) => names.has(String(name)));
       const unknown = [...names].find((name) => tools.every((tool) => tool.name !== name));

@@ -18,7 +18,7 @@ export const clientList: Command = {
     const gateway = await requireGateway(input, terminal);
     const found = objectsOf(await gateway.request(PATH));
     return printResult(input, terminal, found, () =>
-      found.length === 0 ? 'No clients are registered.' : table(terminal, COLUMNS, found),
+      found.length === 0 ? 'no client is registered' : table(terminal, COLUMNS, found),
     );
   },
 };

@@ -15,7 +15,7 @@ export const connectionList: Command = {
   run: async (input, terminal) => {
     const found = objectsOf(await (await requireGateway(input, terminal)).request(PATH));
     return printResult(input, terminal, found, () =>
-      found.length === 0 ? 'No accounts are connected.' : table(terminal, COLUMNS, found),
+      found.length === 0 ? 'no account is connected' : table(terminal, COLUMNS, found),
     );
   },
 };

@@ -14,7 +14,7 @@ export const grantList: Command = {
     const path = '/auth/grants';
     const found = objectsOf(await withAccountClient(input, terminal, (client) => client.request(path)));
     return printResult(input, terminal, found, () =>
-      found.length === 0 ? 'No MCP client has a grant.' : table(terminal, COLUMNS, found),
+      found.length === 0 ? 'no MCP client has a grant' : table(terminal, COLUMNS, found),
     );
   },
 };

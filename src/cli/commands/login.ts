@@ -120,7 +120,7 @@ export const gatewayLogout: Command = {
       },
     );
     const urls = removed.map(({ url }) => url);
-    const text = urls.length === 0 ? 'Not logged in.' : `logged out of ${urls.join(', ')}`;
+    const text = urls.length === 0 ? 'not logged in' : `logged out of ${urls.join(', ')}`;
     printResult(input, terminal, { logged_out: urls }, text);
     await Promise.all(removed.map((each) => endToken(each, terminal)));
     return 0;

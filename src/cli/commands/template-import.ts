@@ -138,7 +138,7 @@ async function show(input: CommandInput, terminal: Terminal, plan: readonly Plan
     'RUNS OR CONNECTS TO': ({ server }) => shownTarget(server),
     NEEDS: ({ server }) => server.needs.join(', '),
   };
-  const lines = plan.length === 0 ? 'No servers to import.' : table(terminal, columns, plan);
+  const lines = plan.length === 0 ? 'no servers to import' : table(terminal, columns, plan);
   // With --json standard output is for the result.
   if (input.has('json')) terminal.complain(lines);
   else terminal.print(lines);

@@ -34,7 +34,7 @@ export const templateSearch: Command = {
       searchRegistry(registry, words, most),
     );
     return printResult(input, terminal, { registry, servers }, () => {
-      if (servers.length === 0) return printable(`No server at ${registry} has "${words}" in its name.`);
+      if (servers.length === 0) return printable(`no server at ${registry} has "${words}" in its name`);
       const from = input.has('registry') ? `--from-registry --registry ${registry}` : '--from-registry';
       const how = `"${ownCommand(`template import <name> ${from}`)}" imports one.`;
       return `${table(terminal, COLUMNS, servers)}\n\n${how}`;

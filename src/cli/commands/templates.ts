@@ -39,7 +39,7 @@ export const templateList: Command = {
   run: async (input, terminal) => {
     const records = await templatesOf(input, terminal);
     return printResult(input, terminal, { templates: records }, () =>
-      records.length === 0 ? 'No template found.' : table(terminal, COLUMNS, records, input),
+      records.length === 0 ? 'no template found' : table(terminal, COLUMNS, records, input),
     );
   },
 };
@@ -347,7 +347,7 @@ export const templateDeleteSettings = requestCommand({
   summary:
     'Delete the settings of a template that has no instances left; "template delete" deletes its definition',
   request: (template) => ['DELETE', `/gateway/templates/${template}`],
-  textOf: (template) => `${template} is deleted`,
+  textOf: (template) => `the settings of ${template} are deleted`,
   record: { deleted: true },
 });
 

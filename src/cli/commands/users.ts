@@ -34,7 +34,7 @@ export const userList: Command = {
     const found = objectsOf(answer);
     return printResult(input, terminal, found, () =>
       found.length === 0
-        ? 'No users exist; the first start of a gateway creates an admin.'
+        ? 'no user exists; the first start of a gateway creates an admin'
         : table(terminal, userColumns(found), found),
     );
   },

@@ -2,6 +2,7 @@
 
 import { resolve } from 'node:path';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
+import { ownCommand } from '../../domain/version.ts';
 import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { minute, printable, printResult, type TableColumns, table } from '../output.ts';
@@ -21,7 +22,7 @@ export const viewList: Command = {
     const found = objectsOf(fields(await (await requireGateway(input, terminal)).request(PATH)).views);
     return printResult(input, terminal, { views: found }, () =>
       found.length === 0
-        ? 'There are no views: "stagedoor view set <file>" makes one.'
+        ? `no view exists; "${ownCommand('view set <file>')}" makes one`
         : table(terminal, COLUMNS, found),
     );
   },
@@ -68,7 +69,7 @@ export const viewSet: Command = {
     const gateway = await requireGateway(input, terminal);
     const record = fields(await gateway.request(pathOf(id), { method: 'PUT', body: definition }));
     return printResult(input, terminal, record, () =>
-      [`The view ${id} is served at /mcp/${id}.`, ...problemLines(record)].join('\n'),
+      [`the view ${id} is served at /mcp/${id}`, ...problemLines(record)].join('\n'),
     );
   },
 };
