@@ -14,7 +14,7 @@ import {
   optionsOf,
 } from './command.ts';
 import { UsageError } from './failures.ts';
-import { withPresentName } from './former-names.ts';
+import { withPresentNames } from './former-names.ts';
 
 /** The parsed command line. `isRequested` is false when help is shown because no command was named. */
 export type CommandLine =
@@ -30,7 +30,7 @@ const VERSION_WORDS: readonly string[] = ['--version', '-v', 'version'];
 export function readCommandLine(commands: readonly Command[], typed: readonly string[]): CommandLine {
   // Users also write `help gateway start`, `gateway help` and `version`.
   if (typed[0] === 'help') return readCommandLine(commands, [...typed.slice(1), '--help']);
-  const argv = withPresentName(typed);
+  const argv = withPresentNames(typed);
   const [first, ...afterFirst] = argv;
   const group = commands.some(({ name }) => name.startsWith(`${first} `)) ? first : undefined;
   const [word, ...rest] = group === undefined ? argv : afterFirst;

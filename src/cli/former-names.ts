@@ -1,5 +1,5 @@
-// The names that commands had before each was a noun and a verb (ADR 378). They work until the next minor version, and
-// neither help nor completion shows them.
+// The names that commands had before each was a noun and a verb (ADR 378), and former names of options. They work until the next
+// minor version, and neither help nor completion shows them.
 
 const FORMER_NAMES: Readonly<Record<string, string>> = {
   'gateway deregister': 'instance deregister',
@@ -28,8 +28,29 @@ const FORMER_NAMES: Readonly<Record<string, string>> = {
   'gateway connections': 'connection',
 };
 
-/** The command line with the present name of its command. */
-export function withPresentName(argv: readonly string[]): readonly string[] {
+/** Options by the present name of their command. */
+const FORMER_OPTIONS: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map([
+  [
+    'gateway audit',
+    new Map([
+      ['--from', '--since'],
+      ['--to', '--until'],
+    ]),
+  ],
+]);
+
+/** The command line with the present names of its command and its options. */
+export function withPresentNames(argv: readonly string[]): readonly string[] {
+  const present = withPresentName(argv);
+  const options = FORMER_OPTIONS.get(present.slice(0, 2).join(' '));
+  return present.map((word) => {
+    const [flag = ''] = word.split('=', 1);
+    const option = options?.get(flag);
+    return option === undefined ? word : `${option}${word.slice(flag.length)}`;
+  });
+}
+
+function withPresentName(argv: readonly string[]): readonly string[] {
   // It restarted an instance, too.
   if (/^gateway restart [^-]/.test(argv.slice(0, 3).join(' '))) return ['instance', ...argv.slice(1)];
   for (const length of [3, 2, 1]) {

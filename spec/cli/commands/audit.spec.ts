@@ -19,9 +19,10 @@ test('audit shows changes and calls, newest first, and filters them', async () =
   const lines = /operator +tools\/call +demo\/one +a +200 +result +\d+\n.*\n.*PATCH \/gateway\/log-level/;
   assert.match(all, lines);
   for (const [words, count] of [
-    ['--tool one --from 1h', 2],
+    ['--tool one --since 1h', 2],
     ['--tool one --limit 1', 1],
-    ['--tool one --to 1h', 0],
+    ['--tool one --until 1h', 0],
+    ['--tool one --from 1h --to=0s', 2], // their former names
     ['--outcome failed', 0],
   ] as const)
     assert.is(JSON.parse((await gateway.run(`gateway audit --json ${words}`)).out).length, count, words);
@@ -30,7 +31,7 @@ test('audit shows changes and calls, newest first, and filters them', async () =
   assert.is(JSON.parse(found.out).length, 1);
   // Without a zone the time of another place would be meant.
   for (const time of ['yesterday', '5', '2027-01-31T10:00', '2027-02-30'])
-    assert.match(await complaint(gateway.run(`gateway audit --from ${time}`), 2), '--from takes a time');
+    assert.match(await complaint(gateway.run(`gateway audit --since ${time}`), 2), '--since takes a time');
 });
 
 test('log-level shows the level, changes it, and refuses an unknown level', async () => {

@@ -9,7 +9,9 @@ import { CLIENT_OPTIONS, pagedEntries, requireGateway, WIDE_OPTION } from '../re
 const MOST = 100_000;
 const SHOWN = 50;
 
-const FILTERS = ['actor', 'action', 'template', 'tool', 'view', 'outcome', 'status', 'from', 'to'] as const;
+const FILTERS = ['actor', 'action', 'template', 'tool', 'view', 'outcome', 'status'] as const;
+/** Options with a time, and the filters of the API that they are. */
+const TIMES = { since: 'from', until: 'to' } as const;
 
 export const gatewayAudit: Command = {
   name: 'gateway audit',
@@ -23,14 +25,14 @@ export const gatewayAudit: Command = {
     '--view <name>': 'Calls through this view',
     '--outcome <word>': 'Calls with this outcome: result, tool_error, error, failed, cancelled',
     '--status <number>': 'Entries with this HTTP status',
-    '--from <time>': `Entries of this time or later: ${PAST_TIME}`,
-    '--to <time>': 'Entries before this time',
+    '--since <time>': `Entries of this time or later: ${PAST_TIME}`,
+    '--until <time>': 'Entries before this time',
     ...WIDE_OPTION,
     ...CLIENT_OPTIONS,
   },
   examples: [
     'gateway audit',
-    'gateway audit --template search --outcome failed --from 1h',
+    'gateway audit --template search --outcome failed --since 1h',
     'gateway audit --actor ada --limit 1000 --json',
   ],
   run: async (input, terminal) => {
@@ -38,8 +40,11 @@ export const gatewayAudit: Command = {
     const query = new URLSearchParams();
     for (const name of FILTERS) {
       const value = input.text(name);
-      if (value !== undefined)
-        query.set(name, name === 'from' || name === 'to' ? timeOf(name, value, AGE_MS) : value);
+      if (value !== undefined) query.set(name, value);
+    }
+    for (const [name, filter] of Object.entries(TIMES)) {
+      const value = input.text(name);
+      if (value !== undefined) query.set(filter, timeOf(name, value, AGE_MS));
     }
     const bounds = { query, most: limit };
     const entries = await pagedEntries(
