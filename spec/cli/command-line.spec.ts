@@ -107,6 +107,11 @@ test('takes the former name of a command', () => {
   assert.is(named('help gateway call'), 'help');
 });
 
+test('a word that every object has as a field is an unknown command', () => {
+  for (const word of ['constructor', 'toString', '__proto__', 'gateway constructor'])
+    assert.throws(() => readCommandLine(COMMANDS, word.split(' ')), /unknown command/);
+});
+
 test('suggests a command of the same group, with the fewest words', () => {
   const suggested = (line: string) => {
     try {

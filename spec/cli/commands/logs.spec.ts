@@ -31,10 +31,11 @@ test('shows the last lines, those of a level, and those since a time', () =>
     assert.equal(await shown('--level', 'warn'), ['slow', 'crash', 'failed']);
     assert.equal(await shown('--level', 'warn', '-n', '1'), ['failed']);
     assert.equal(await shown('--since', '2027-01-31T10:00Z'), ['crash', 'failed', 'last']);
-    assert.match(
-      await complaint(runCommand(['gateway', 'logs', '--state-dir', folder, '--level', 'loud']), 2),
-      '--level must be trace or debug or info or warn or error or fatal, not "loud"',
-    );
+    for (const level of ['loud', 'constructor'])
+      assert.match(
+        await complaint(runCommand(['gateway', 'logs', '--state-dir', folder, '--level', level]), 2),
+        `--level must be trace or debug or info or warn or error or fatal, not "${level}"`,
+      );
     assert.match(
       await complaint(runCommand(['gateway', 'logs', '--state-dir', folder, '--since', 'noon']), 2),
       /^stagedoor: --since takes a time such as/,

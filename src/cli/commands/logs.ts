@@ -17,10 +17,14 @@ const LINES = 100;
 const MAX_LINES = 100_000;
 
 /** The numbers of the levels in a record. */
-const LEVELS: Readonly<Record<string, number>> = {
-  ...{ trace: 10, debug: 20, info: 30 },
-  ...{ warn: 40, error: 50, fatal: 60 },
-};
+const LEVELS: ReadonlyMap<string, number> = new Map([
+  ['trace', 10],
+  ['debug', 20],
+  ['info', 30],
+  ['warn', 40],
+  ['error', 50],
+  ['fatal', 60],
+]);
 
 export const gatewayLogs: Command = {
   name: 'gateway logs',
@@ -28,7 +32,7 @@ export const gatewayLogs: Command = {
   options: {
     '-f, --follow': 'Keep printing new lines until Ctrl-C',
     '-n, --lines <number>': `Number of last lines to print first; default ${LINES}`,
-    '--level <level>': `Only records of this level or a higher one: ${Object.keys(LEVELS).join(', ')}`,
+    '--level <level>': `Only records of this level or a higher one: ${[...LEVELS.keys()].join(', ')}`,
     '--since <time>': `Only records of this time or later: ${PAST_TIME}`,
     '--json': 'Print the records as they are in the file; the default in a pipe',
     ...DAEMON_OPTIONS,
@@ -58,9 +62,9 @@ export const gatewayLogs: Command = {
 function filterOf(input: CommandInput): (line: string) => boolean {
   const [level, since] = [input.text('level'), input.text('since')];
   if (level === undefined && since === undefined) return () => true;
-  const least = level === undefined ? 0 : LEVELS[level];
+  const least = level === undefined ? 0 : LEVELS.get(level);
   if (least === undefined)
-    throw new UsageError(`--level must be ${Object.keys(LEVELS).join(' or ')}, not "${level}"`);
+    throw new UsageError(`--level must be ${[...LEVELS.keys()].join(' or ')}, not "${level}"`);
   const from = since === undefined ? '' : timeOf('since', since, AGE_MS);
   return (line) => {
     const record = fields(jsonIn(line));
