@@ -17,7 +17,7 @@ interface Lives {
 }
 
 /** Opens a database for each test of the suite, and closes everything after it. */
-export function livesFor(test: Suite) {
+export function livesFor(test: Suite, serverOptions: Parameters<typeof startHttpServer>[0] = {}) {
   const current: Lives[] = [];
   const own = (): Lives => {
     const [lives] = current;
@@ -26,7 +26,7 @@ export function livesFor(test: Suite) {
   };
   test.before.each(async () => {
     const opened = openStore('sqlite://', { cwd: '.', migrations: 'apply' });
-    const [server, store] = await Promise.all([startHttpServer(), opened]);
+    const [server, store] = await Promise.all([startHttpServer(serverOptions), opened]);
     current.push({ server, store, gateways: [] });
   });
   test.after.each(async () => {
